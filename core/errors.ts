@@ -1,0 +1,174 @@
+/** What one code of the catalogue means, and the HTTP status it answers with. */
+export interface CodeEntry {
+  readonly status: number
+  readonly means: string
+}
+
+/**
+ * Every code the kernel can answer with. Plugins throw these too (`NOT_FOUND`, `CONFLICT`, …), or
+ * codes of their own together with a `status`. `docs/errors.md` is generated from this table.
+ */
+export const catalogue = {
+  // A request that cannot be served as it stands.
+  BAD_REQUEST: {
+    status: 400,
+    means: 'The request is malformed. The message names the part and the fault.',
+  },
+  INVALID_INPUT: {
+    status: 400,
+    means:
+      'A field of the body, the query or the path failed its schema. `details` lists every fault.',
+  },
+  INVALID_JSON: {
+    status: 400,
+    means: 'The body is not JSON. The message says where it stopped making sense.',
+  },
+  UNSAFE_KEY: {
+    status: 400,
+    means: 'A key named `__proto__` or `constructor` stands in the body or the query.',
+  },
+  UNSAFE_TEXT: { status: 400, means: 'A string holds U+0000 or the bytes are not UTF-8.' },
+  TOO_DEEP: { status: 400, means: 'The JSON nests deeper than 64 levels.' },
+  UNAUTHORIZED: { status: 401, means: 'No valid credential came with the request.' },
+  SIGNING_KEY_NOT_LOADED: {
+    status: 401,
+    means: 'The oracle has no signing mnemonic, so nobody can authenticate. Set ORACLE_MNEMONIC.',
+  },
+  PAYMENT_REQUIRED: { status: 402, means: 'The oracle wants the listed claims paid first.' },
+  FORBIDDEN: {
+    status: 403,
+    means:
+      'The caller is known and may not do this. `details.causes` says which capability is missing.',
+  },
+  NOT_FOUND: {
+    status: 404,
+    means: 'Nothing answers at this address, or the thing named does not exist for this caller.',
+  },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    means: 'The path exists with other methods; the `Allow` header lists them.',
+  },
+  NOT_ACCEPTABLE: { status: 406, means: 'None of the media types in `Accept` can be served.' },
+  REQUEST_TIMEOUT: { status: 408, means: 'The request did not arrive in time.' },
+  CONFLICT: { status: 409, means: 'The request contradicts the present state.' },
+  IDEMPOTENCY_IN_PROGRESS: {
+    status: 409,
+    means: 'A request with this `Idempotency-Key` is still running. Repeat it later.',
+  },
+  GONE: { status: 410, means: 'The thing existed and is no more.' },
+  PRECONDITION_FAILED: {
+    status: 412,
+    means: 'The `If-Match` of the request does not match the present version.',
+  },
+  BODY_TOO_LARGE: { status: 413, means: 'The body is larger than the route takes.' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, means: 'The route does not read this content type.' },
+  UNPROCESSABLE: { status: 422, means: 'The request is well formed but cannot be carried out.' },
+  IDEMPOTENCY_MISMATCH: {
+    status: 422,
+    means: 'This `Idempotency-Key` was used with another body.',
+  },
+  PRECONDITION_REQUIRED: { status: 428, means: 'The request must carry `If-Match`.' },
+  RATE_LIMITED: {
+    status: 429,
+    means: 'Too many requests. `Retry-After` says how many seconds to wait.',
+  },
+  HEADERS_TOO_LARGE: { status: 431, means: 'The request headers are larger than 16 KiB.' },
+  INTERNAL: { status: 500, means: 'A fault on our side. The log has it under the request id.' },
+  NOT_IMPLEMENTED: {
+    status: 501,
+    means: 'The thing behind this address is switched off or not part of this deployment.',
+  },
+  UPSTREAM_FAILED: {
+    status: 502,
+    means: 'A service behind the runtime answered wrongly or not at all.',
+  },
+  UNAVAILABLE: { status: 503, means: 'Not able to serve just now. Try again later.' },
+  DATABASE_UNREACHABLE: { status: 503, means: 'The database does not answer.' },
+  UPSTREAM_TIMEOUT: { status: 504, means: 'A service behind the runtime did not answer in time.' },
+
+  // A boot that cannot go on. The status is what a library caller sees if one of these escapes.
+  BOOT_FAILED: {
+    status: 500,
+    means: 'The boot found faults; `details.faults` lists every one with its code.',
+  },
+  MANIFEST_INVALID: { status: 500, means: 'A plugin describes itself wrongly.' },
+  PLUGIN_DUPLICATE: { status: 500, means: 'Two plugins share one name.' },
+  PLUGIN_UNKNOWN: {
+    status: 500,
+    means: 'A name in FEATURES or the features option belongs to no plugin.',
+  },
+  PLUGIN_CYCLE: { status: 500, means: 'Plugins require each other in a circle.' },
+  REQUIRED_PLUGIN_MISSING: {
+    status: 500,
+    means: 'A plugin requires one that was not given to createApp.',
+  },
+  REQUIRED_PLUGIN_DISABLED: {
+    status: 500,
+    means: 'A force-loaded plugin requires one that cannot load.',
+  },
+  ENV_INVALID: {
+    status: 500,
+    means: 'An environment variable is set to a value that cannot be used.',
+  },
+  ENV_MISSING: {
+    status: 500,
+    means: 'A force-loaded plugin lacks a required environment variable.',
+  },
+  ENV_CONFLICT: { status: 500, means: 'Two owners declare one environment variable.' },
+  TOOL_CONFLICT: { status: 500, means: 'Two plugins offer one tool name.' },
+  TOOL_INVALID: { status: 500, means: 'A tool cannot be offered to a model as it is declared.' },
+  SUBAGENT_INVALID: {
+    status: 500,
+    means: 'A sub-agent names a tool that its plugin does not have.',
+  },
+  ROUTE_CONFLICT: { status: 500, means: 'Two owners declare one route.' },
+  ROUTE_INVALID: { status: 500, means: 'A route key or mount is not of the form METHOD /path.' },
+  STATE_CONFLICT: { status: 500, means: 'Two plugins declare one state key.' },
+  STATE_INVALID: { status: 500, means: 'A state key has neither a default nor is optional.' },
+  MIGRATION_FAILED: { status: 500, means: 'A table could not be created or changed.' },
+  SETUP_FAILED: { status: 500, means: 'The setup function of a plugin threw.' },
+  DATA_DIR_IN_USE: { status: 500, means: 'Another server runs on this DATA_DIR.' },
+  DATA_DIR_UNUSABLE: { status: 500, means: 'DATA_DIR cannot be created or written.' },
+  PORT_IN_USE: { status: 500, means: 'Something else listens on this address.' },
+} as const satisfies Record<string, CodeEntry>
+
+export type Code = keyof typeof catalogue
+
+export interface ErrorOptions {
+  /** What the reader can do next, in one sentence. */
+  hint?: string
+  /** Machine-readable facts for the caller. Never a secret, never an upstream's body. */
+  details?: unknown
+  /** HTTP status; needed only for a code that is not in the catalogue. */
+  status?: number
+  /** Response headers that belong to the error, such as `Retry-After`. */
+  headers?: Record<string, string>
+  /** The cause stays in the log. */
+  cause?: unknown
+}
+
+/** The one error class: a stable code, a sentence, a status, and the next action where there is one. */
+export class RuntimeError extends Error {
+  override readonly name = 'RuntimeError'
+  readonly code: string
+  readonly status: number
+  readonly hint: string | undefined
+  readonly details: unknown
+  readonly headers: Record<string, string> | undefined
+
+  constructor(code: Code | (string & {}), message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.status = options.status ?? (catalogue as Record<string, CodeEntry>)[code]?.status ?? 500
+    this.hint = options.hint
+    this.details = options.details
+    this.headers = options.headers
+  }
+}
+
+/** One field that failed its schema. */
+export interface Fault {
+  /** Where, as a dotted path: `stratification.strata.0.weight`. Empty for the whole input. */
+  readonly path: string
+  readonly message: string
+}

@@ -1,0 +1,520 @@
+import type { Context as KoaContext, Middleware as KoaMiddleware } from 'koa'
+import type { Kysely } from 'kysely'
+import type { z } from 'zod'
+import type { Fault } from './errors.ts'
+
+/** Any zod schema. Bounded by the core type, which costs the compiler half of what `ZodType` does. */
+export type Schema = z.core.$ZodType
+/** A map of names to schemas: an environment slice, a set of state keys. */
+export type Shape = Readonly<Record<string, Schema>>
+type Parsed<S> = S extends Schema ? z.core.output<S> : never
+type ParsedShape<S> = { [K in keyof S]: Parsed<S[K]> }
+type MaybePromise<T> = T | Promise<T>
+
+// ── What the model port speaks ────────────────────────────────────────────────────────────────
+
+/** One call of a tool, as the model asked for it. */
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  readonly args: unknown
+}
+
+/** A line of the conversation. Plain data: it is stored as it stands. */
+export type Message =
+  | { readonly role: 'system'; readonly content: string }
+  | { readonly role: 'user'; readonly id: string; readonly content: string }
+  | {
+      readonly role: 'assistant'
+      readonly id: string
+      readonly content: string
+      readonly toolCalls?: readonly ToolCall[]
+      readonly reasoning?: string
+    }
+  | {
+      readonly role: 'tool'
+      readonly id: string
+      readonly toolCallId: string
+      readonly name: string
+      readonly content: string
+      readonly failed?: boolean
+    }
+
+/** A tool as a model sees it: `parameters` is JSON Schema. */
+export interface ToolSpec {
+  readonly name: string
+  readonly description: string
+  readonly parameters: Record<string, unknown>
+}
+
+export interface ModelRequest {
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolSpec[]
+  readonly signal: AbortSignal
+}
+
+/** A piece of a model's answer, in the order it arrives. */
+export type Delta =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'reasoning'; readonly text: string }
+  | {
+      readonly type: 'tool-call'
+      readonly index: number
+      readonly id?: string
+      readonly name?: string
+      readonly args?: string
+    }
+  | { readonly type: 'usage'; readonly inputTokens: number; readonly outputTokens: number }
+
+/** What a whole model call came to. */
+export interface ModelReply {
+  readonly content: string
+  readonly reasoning?: string
+  readonly toolCalls: readonly ToolCall[]
+}
+
+/** The model port. `stream` yields deltas until the answer is complete, and stops when `signal` fires. */
+export interface Model {
+  readonly id: string
+  readonly label?: string
+  /** Tokens (about four characters each) that fit; history is trimmed to it. */
+  readonly contextWindow?: number
+  stream(request: ModelRequest): AsyncIterable<Delta>
+}
+
+// ── What handlers reach ───────────────────────────────────────────────────────────────────────
+
+/** The log of one plugin. Fields first, then the sentence, as pino has it. */
+export interface Log {
+  debug(fields: object | string, message?: string): void
+  info(fields: object | string, message?: string): void
+  warn(fields: object | string, message?: string): void
+  error(fields: object | string, message?: string): void
+}
+
+/** The authenticated caller. */
+export interface User {
+  readonly did: string
+  /** Whether the caller's delegation grants `ability` on `resource` (default: the caller's own DID). */
+  can(ability: string, resource?: string): boolean
+  /** Why `can` says no: one sentence for each capability that was looked at. Empty when it says yes. */
+  denial(ability: string, resource?: string): readonly string[]
+}
+
+export interface Session {
+  readonly id: string
+}
+
+/** What a turn can tell its listeners beside the reply. */
+export interface Emit {
+  component(name: string, args: Record<string, unknown>): void
+  reasoning(text: string): void
+  progress(done: number, total?: number, note?: string): void
+  router(route: string): void
+  invalidate(status?: string): void
+}
+
+/** The tables of a plugin are its own knowledge: `db.withTables<{ notes: NotesTable }>()` types them. */
+export type Database = Kysely<{}>
+export type Fetch = typeof globalThis.fetch
+
+interface Base<Env, Self, Peers> {
+  readonly env: Env
+  readonly log: Log
+  /** What `setup` returned. */
+  readonly self: Self
+  /** What the plugins named in `requires` returned from theirs. */
+  readonly plugins: Peers
+  readonly fetch: Fetch
+  readonly db: Database
+  readonly signal: AbortSignal
+  readonly requestId: string
+}
+
+/** What a tool, a prompt and the middleware of a turn see. */
+export interface TurnContext<
+  Env = unknown,
+  Self = unknown,
+  State = Record<string, unknown>,
+  Peers = unknown,
+> extends Base<Env, Self, Peers> {
+  readonly user: User
+  readonly session: Session
+  /** What room-scoped state belongs to: the messaging room, else the pair of user and oracle. */
+  readonly room: string
+  /** The plugin's own keys. Assign to change them; the change is part of the checkpoint. */
+  readonly state: State
+  /** Another plugin's keys, to read. */
+  stateOf<P extends AnyPlugin>(plugin: P): Readonly<StateOf<P>>
+  readonly emit: Emit
+  readonly model: Model
+}
+
+/** In `middleware.model`: the request may be replaced before `next()`. */
+export interface ModelContext<
+  Env = unknown,
+  Self = unknown,
+  State = Record<string, unknown>,
+  Peers = unknown,
+> extends TurnContext<Env, Self, State, Peers> {
+  request: ModelRequest
+}
+
+export type RouteAuth = 'ucan' | 'public' | 'bearer' | 'operator'
+
+/** One line of an NDJSON body: its value, or why it has none. */
+export type BodyLine =
+  | { readonly number: number; readonly value: unknown; readonly fault?: undefined }
+  | { readonly number: number; readonly value?: undefined; readonly fault: Fault }
+
+/** What a route sees. In a `ucan` route `user` is always there and `state` holds the room-scoped keys. */
+export interface RouteContext<
+  Env = unknown,
+  Self = unknown,
+  State = Record<string, unknown>,
+  Peers = unknown,
+  Auth = RouteAuth,
+> extends Base<Env, Self, Peers> {
+  readonly user: UcanOnly<Auth, User>
+  readonly state: UcanOnly<Auth, State>
+  /** Who called: a DID, the name of the key, or the address of a public caller. */
+  readonly caller: string
+  /** The lines of the body, in a route with `body: 'ndjson'`. */
+  readonly lines: AsyncIterable<BodyLine>
+  /** The escape hatch. */
+  readonly koa: KoaContext
+}
+
+/** Without `auth` a route is `ucan`, so an unknown here means locked: `T` is there. */
+type UcanOnly<Auth, T> = unknown extends Auth ? T : [Auth] extends ['ucan'] ? T : T | undefined
+
+// ── What a plugin offers ──────────────────────────────────────────────────────────────────────
+
+/** A capability that the user's delegation must grant. `with` defaults to the user's own DID. */
+export interface Demand<Input, Context> {
+  readonly can: string
+  with?(input: Input, ctx: Context): string
+}
+
+interface ToolIn<I, Context> {
+  /** One or two sentences for the model: what it does and when to call it. */
+  readonly description: string
+  readonly input: I
+  /** A write (the default) is executed at most once, whatever crashes; a read may run again. */
+  readonly effect?: 'read' | 'write'
+  readonly can?: Demand<Parsed<I>, Context>
+  /** Ask a person first: always, or when the function says so. */
+  readonly approve?: true | ((input: Parsed<I>, ctx: Context) => MaybePromise<boolean>)
+  /** False hides the tool for this turn. */
+  enabled?(ctx: Context): boolean
+  run(input: Parsed<I>, ctx: Context): unknown
+}
+interface ToolOut<O> {
+  /** The shape of the result, for the client's types and checked before the model reads it. */
+  readonly output?: O & Schema
+}
+type Tools<I, O, Context> = { [K in keyof I]: ToolIn<I[K], Context> } & {
+  [K in keyof O]: ToolOut<O[K]>
+}
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+/** `:id` in a path is a parameter; `'GET /sessions/:id'` gives `{ id: string }`. */
+export type PathParams<Key extends string> = string extends Key
+  ? Record<string, string>
+  : { [P in ParamNames<Key>]: string }
+type ParamNames<S extends string> = S extends `${string}/:${infer Rest}`
+  ? Rest extends `${infer Name}/${infer Tail}`
+    ? Name | ParamNames<`/${Tail}`>
+    : Rest
+  : never
+type CheckRouteKey<K> = K extends `${Method} /${string}`
+  ? unknown
+  : `A route key reads "METHOD /path" with GET, POST, PUT, PATCH or DELETE, for example "GET /notes/:id"`
+
+interface RouteIn<Key extends string, I, Context> {
+  /** Path parameters merged with the query (GET, DELETE) or the body (the others). */
+  readonly input?: I & Schema
+  /** Requests per `perMs` from one address; replaces the kernel's own limit on this route. */
+  readonly limit?: { readonly max: number; readonly perMs: number }
+  /** Origins that browsers may call from; false closes the route to other origins. */
+  readonly cors?: false | readonly string[]
+  /** `'ndjson'` hands the body over line by line as `ctx.lines`. */
+  readonly body?:
+    'json' | 'ndjson' | { readonly kind?: 'json' | 'ndjson'; readonly maxBytes: number }
+  readonly summary?: string
+  readonly can?: Demand<RouteInput<Key, I>, Context>
+  /** Renders a failed `input` where a protocol wants its own words. */
+  onInvalid?(faults: readonly Fault[], ctx: Context): unknown
+  run(input: RouteInput<Key, I>, ctx: Context): unknown
+}
+interface RouteOut<O> {
+  /** The shape of a JSON answer, for `/openapi.json`; the value is passed through it. */
+  readonly output?: O & Schema
+}
+interface RouteAccess<A> {
+  readonly auth?: A & RouteAuth
+}
+type RouteInput<Key extends string, I> = I extends Schema ? z.core.output<I> : PathParams<Key>
+
+type Routes<I, O, A, Env, Self, State, Peers> = {
+  [K in keyof I]: RouteIn<
+    K & string,
+    I[K],
+    RouteContext<Env, Self, State, Peers, K extends keyof A ? A[K] : unknown>
+  > &
+    CheckRouteKey<K>
+} & { [K in keyof O]: RouteOut<O[K]> } & { [K in keyof A]: RouteAccess<A[K]> }
+
+/** In the function form a handler's context cannot depend on its own route: `user` is optional there. */
+type LateRoutes<I, O, Env, Self, State, Peers> = {
+  [K in keyof I]: RouteIn<K & string, I[K], RouteContext<Env, Self, State, Peers>> &
+    RouteAccess<RouteAuth> &
+    CheckRouteKey<K>
+} & { [K in keyof O]: RouteOut<O[K]> }
+
+/** A tool that runs the engine with a prompt of its own and some of its plugin's tools. */
+export interface SubAgent<ToolName extends string = string> {
+  readonly description: string
+  readonly prompt: string
+  readonly tools: readonly ToolName[]
+  readonly model?: string
+}
+
+/** What the model reads about a call before and after the onion has it. */
+export interface PendingCall {
+  readonly id: string
+  readonly name: string
+  readonly plugin: string
+  readonly effect: 'read' | 'write'
+  args: unknown
+}
+
+export interface Middleware<Context, ModelCall> {
+  turn?(ctx: Context, next: () => Promise<void>): Promise<void>
+  model?(ctx: ModelCall, next: () => Promise<ModelReply>): Promise<ModelReply>
+  tool?(call: PendingCall, ctx: Context, next: () => Promise<unknown>): Promise<unknown>
+}
+
+/** An event of a turn, as it travels to clients. */
+export interface TurnEvent {
+  readonly seq: number
+  readonly event: string
+  readonly data: Record<string, unknown>
+}
+
+/** Lets a plugin start a turn of its own: a message that came from elsewhere. */
+export interface Turns {
+  start(turn: {
+    readonly user: User | { readonly did: string }
+    readonly session?: string
+    readonly message: string
+    readonly signal?: AbortSignal
+  }): AsyncIterable<TurnEvent>
+}
+
+/** What `setup` gets, once, at boot. */
+export interface Boot<Env = unknown, Peers = unknown> {
+  readonly env: Env
+  readonly log: Log
+  readonly db: Database
+  readonly fetch: Fetch
+  readonly plugins: Peers
+  readonly turns: Turns
+  /** Work that goes on after the server answers. `what` says what to check when it takes long. */
+  pending(promise: Promise<unknown>, what: string): void
+  /** Called in reverse order of boot when the runtime closes. */
+  onClose(close: () => MaybePromise<void>): void
+  /** A check that `/health` asks, within a second: it returns when well and throws a sentence when not. */
+  health(check: () => MaybePromise<void>): void
+}
+
+/** Tools and routes may depend on what boot found: a function of this. */
+export interface Booted<Env = unknown, Self = unknown, Peers = unknown> extends Omit<
+  Boot<Env, Peers>,
+  'pending' | 'onClose' | 'health'
+> {
+  readonly self: Self
+}
+
+export type Visibility = 'always' | 'on-demand' | 'silent'
+export type Stability = 'stable' | 'beta' | 'experimental'
+export type Category =
+  | 'core'
+  | 'data'
+  | 'communication'
+  | 'automation'
+  | 'memory'
+  | 'integration'
+  | 'ui'
+  | 'auth'
+  | 'observability'
+
+/** Who a plugin is: readable without running anything. */
+export interface Manifest<Name extends string = string> {
+  /** Lower-case words joined by hyphens, unique in the app. */
+  readonly name: Name
+  readonly version?: string
+  /** One sentence; the agent chooses by it. */
+  readonly summary: string
+  readonly whenToUse?: readonly string[]
+  readonly whenNotToUse?: readonly string[]
+  readonly examples?: readonly string[]
+  readonly tags?: readonly string[]
+  /** `'always'`, `'on-demand'` (default), or `'silent'`: no agent sees it. */
+  readonly visibility?: Visibility
+  readonly stability?: Stability
+  readonly category?: Category
+  /** `'off'` waits for a feature to turn it on. */
+  readonly defaultState?: 'on' | 'off'
+}
+
+/** A migration changes the database one step; it runs once per database, under its lock. */
+export type Migration = (db: Kysely<any>) => Promise<void> // any: a migration sees tables that no type knows yet
+
+type PeersOf<Requires> = Requires extends readonly AnyPlugin[]
+  ? { [P in Requires[number] as P['name']]: SelfOf<P> }
+  : {}
+
+/** The object literal that `definePlugin` takes. The sections stand in reading order. */
+export interface PluginDefinition<
+  Name extends string,
+  Env,
+  Requires,
+  State,
+  Self,
+  TI,
+  TO,
+  RI,
+  RO,
+  RA,
+> extends Manifest<Name> {
+  readonly env?: Env
+  readonly requires?: Requires
+  readonly state?: State
+  readonly migrations?: Readonly<Record<string, Migration>>
+
+  setup?(boot: Boot<ParsedShape<Env>, PeersOf<Requires>>): Self
+
+  prompt?(
+    ctx: TurnContext<ParsedShape<Env>, Awaited<Self>, ParsedShape<State>, PeersOf<Requires>>,
+  ): string | undefined
+  readonly tools?:
+    | Tools<
+        TI,
+        TO,
+        TurnContext<ParsedShape<Env>, Awaited<Self>, ParsedShape<State>, PeersOf<Requires>>
+      >
+    | ((
+        boot: Booted<ParsedShape<Env>, Awaited<Self>, PeersOf<Requires>>,
+      ) => Tools<
+        TI,
+        TO,
+        TurnContext<ParsedShape<Env>, Awaited<Self>, ParsedShape<State>, PeersOf<Requires>>
+      >)
+  readonly subAgents?: Readonly<Record<string, SubAgent<keyof TI & string>>>
+  readonly middleware?: Middleware<
+    TurnContext<ParsedShape<Env>, Awaited<Self>, ParsedShape<State>, PeersOf<Requires>>,
+    ModelContext<ParsedShape<Env>, Awaited<Self>, ParsedShape<State>, PeersOf<Requires>>
+  >
+  readonly routes?:
+    | Routes<RI, RO, RA, ParsedShape<Env>, Awaited<Self>, ParsedShape<State>, PeersOf<Requires>>
+    | ((
+        boot: Booted<ParsedShape<Env>, Awaited<Self>, PeersOf<Requires>>,
+      ) => LateRoutes<
+        RI,
+        RO,
+        ParsedShape<Env>,
+        Awaited<Self>,
+        ParsedShape<State>,
+        PeersOf<Requires>
+      >)
+  readonly web?: Readonly<Record<`/${string}`, KoaMiddleware>>
+}
+
+// ── What the kernel and the peers get ─────────────────────────────────────────────────────────
+
+/** A tool with its types erased, as the kernel runs it. */
+export interface AnyTool {
+  readonly description: string
+  readonly input: Schema
+  readonly output?: Schema
+  readonly effect?: 'read' | 'write'
+  readonly can?: Demand<unknown, TurnContext>
+  readonly approve?: true | ((input: unknown, ctx: TurnContext) => MaybePromise<boolean>)
+  enabled?(ctx: TurnContext): boolean
+  run(input: unknown, ctx: TurnContext): unknown
+}
+
+/** A route with its types erased, as the kernel serves it. */
+export interface AnyRoute {
+  readonly auth?: RouteAuth
+  readonly input?: Schema
+  readonly output?: Schema
+  readonly limit?: { readonly max: number; readonly perMs: number }
+  readonly cors?: false | readonly string[]
+  readonly body?:
+    'json' | 'ndjson' | { readonly kind?: 'json' | 'ndjson'; readonly maxBytes: number }
+  readonly summary?: string
+  readonly can?: Demand<unknown, RouteContext>
+  onInvalid?(faults: readonly Fault[], ctx: RouteContext): unknown
+  run(input: unknown, ctx: RouteContext): unknown
+}
+
+/** A definition with its types erased, as the kernel reads it. */
+export interface AnyDefinition extends Manifest {
+  readonly env?: Shape
+  readonly requires?: readonly AnyPlugin[]
+  readonly state?: Shape
+  readonly migrations?: Readonly<Record<string, Migration>>
+  setup?(boot: Boot): unknown
+  prompt?(ctx: TurnContext): string | undefined
+  readonly tools?:
+    Readonly<Record<string, AnyTool>> | ((boot: Booted) => Readonly<Record<string, AnyTool>>)
+  readonly subAgents?: Readonly<Record<string, SubAgent>>
+  readonly middleware?: Middleware<TurnContext, ModelContext>
+  readonly routes?:
+    Readonly<Record<string, AnyRoute>> | ((boot: Booted) => Readonly<Record<string, AnyRoute>>)
+  readonly web?: Readonly<Record<string, KoaMiddleware>>
+}
+
+/** What `definePlugin` returns: the name for peers to see, the definition for the kernel. */
+export interface Plugin<Name extends string, Self, State, ToolTypes> {
+  readonly name: Name
+  readonly definition: AnyDefinition
+  /** Types only; never there at run time. */
+  readonly '~types'?: { readonly self: Self; readonly state: State; readonly tools: ToolTypes }
+}
+export type AnyPlugin = Plugin<string, unknown, unknown, unknown>
+
+type TypesOf<P extends AnyPlugin> = NonNullable<P['~types']>
+/** What a plugin's `setup` returned, awaited. */
+export type SelfOf<P extends AnyPlugin> = TypesOf<P>['self']
+/** A plugin's state, as its schemas parse it. */
+export type StateOf<P extends AnyPlugin> = TypesOf<P>['state']
+/** The inputs and outputs of a plugin's tools, for a typed client. */
+export type ToolsOf<P extends AnyPlugin> = TypesOf<P>['tools']
+
+type ToolTypes<TI, TO> = {
+  [K in keyof TI]: {
+    input: TI[K] extends Schema ? z.core.input<TI[K]> : never
+    output: K extends keyof TO ? (TO[K] extends Schema ? z.core.output<TO[K]> : unknown) : unknown
+  }
+}
+
+/** Describes a plugin. Everything is inferred from the schemas; nothing runs until `createApp`. */
+export function definePlugin<
+  const Name extends string,
+  Env extends Shape = {},
+  const Requires extends readonly AnyPlugin[] = readonly [],
+  State extends Shape = {},
+  Self = undefined,
+  TI extends Record<string, Schema> = {},
+  TO = {},
+  RI = {},
+  RO = {},
+  const RA = {},
+>(
+  definition: PluginDefinition<Name, Env, Requires, State, Self, TI, TO, RI, RO, RA>,
+): Plugin<Name, Awaited<Self>, ParsedShape<State>, ToolTypes<TI, TO>> {
+  return { name: definition.name, definition: definition as unknown as AnyDefinition }
+}

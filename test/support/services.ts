@@ -1,0 +1,38 @@
+import { createConnection } from 'node:net'
+import { describe } from 'vitest'
+
+/** What a suite may need beside Node, where it is looked for, and how a reader gets it. */
+const services = {
+  postgres: {
+    url: process.env.TEST_DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test',
+    enable: 'start PostgreSQL on 127.0.0.1:5432 with a database "test", or set TEST_DATABASE_URL',
+  },
+  redis: {
+    url: process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379',
+    enable: 'start Redis on 127.0.0.1:6379, or set TEST_REDIS_URL',
+  },
+}
+
+type Service = keyof typeof services
+
+function reachable(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: hostname, port: Number(port), timeout: 1000 })
+    const answer = (yes: boolean) => (socket.destroy(), resolve(yes))
+    socket.once('connect', () => answer(true))
+    socket.once('error', () => answer(false))
+    socket.once('timeout', () => answer(false))
+  })
+}
+
+/**
+ * A `describe` for suites that need a service. Without it the suite is skipped with a line that says
+ * how to enable it; with REQUIRE_ALL=1 a missing service fails the suite instead.
+ */
+export async function describeWith(service: Service, name: string, suite: (url: string) => void) {
+  const { url, enable } = services[service]
+  if (process.env.REQUIRE_ALL || (await reachable(url))) return describe(name, () => suite(url))
+  process.stdout.write(`skipped: ${name}. To run it, ${enable}.\n`)
+  describe.skipIf(true)(name, () => suite(url))
+}
