@@ -1,0 +1,4 @@
+import weather from './weather/index.ts'
+
+/** The plugins that come with the runtime, as `npm start` loads them. */
+export const bundled = [weather]
