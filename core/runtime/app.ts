@@ -103,24 +103,24 @@ interface Parts {
   readonly startedAt: number
 }
 
-/** An app in the making, then running: each part it owns is closed in the reverse order of its making. */
+/** An app in the making, then running. What it opened is closed in reverse order. */
 export class RunningApp implements App {
   readonly config: KernelEnv
   readonly records: readonly PluginRecord[]
   readonly log: Logger
   readonly #parts: Parts
-  #lock?: Lock
-  #store?: Store
-  #setups?: Setups
-  #tools?: Tools
-  #http?: Http
-  #closing?: Promise<void>
+  #lock: Lock | undefined
+  #store: Store | undefined
+  #setups: Setups | undefined
+  #tools: Tools | undefined
+  #http: Http | undefined
+  #closing: Promise<void> | undefined
 
   constructor(parts: Parts) {
-    this.#parts = parts
     this.config = parts.plan.config
     this.records = parts.plan.records
     this.log = parts.log
+    this.#parts = parts
   }
 
   get report(): BootReport {
@@ -131,51 +131,129 @@ export class RunningApp implements App {
     return this.#tools!
   }
 
+  /** Everything up to listening: database, migrations, setups, tools, routes. */
   async start(): Promise<void> {
     const { plan, options, dataDir, log } = this.#parts
+    const { DATABASE_URL } = this.config
     const active = this.records.filter(isActive)
-    if (dataDir && !this.config.DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
-    this.#store = await openStore({ databaseUrl: this.config.DATABASE_URL, dataDir, log })
+    if (dataDir && !DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
+    const store = (this.#store = await openStore({ databaseUrl: DATABASE_URL, dataDir, log }))
+    await store.migrate('kernel', kernelMigrations)
     for (const { name, definition } of active)
-      if (definition.migrations) await this.#store.migrate(name, definition.migrations)
+      if (definition.migrations) await store.migrate(name, definition.migrations)
 
-    this.#setups = new Setups({
+    const setups = (this.#setups = new Setups({
       log,
-      db: this.#store.db,
+      db: store.db,
       fetch: options.fetch ?? globalThis.fetch,
-      turns: notYet,
+      turns: noTurns,
       envOf: plan.envOf,
       onLate: (record) => this.#joinLate(record),
-    })
-    const setupFaults = await this.#setups.run(active)
-    const served = this.#servedRoutes()
-    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(served)], log)
+    }))
+    const setupFaults = await setups.run(active)
+    const routes = this.#routes()
+    const web = active.flatMap(({ name, definition }) =>
+      Object.entries(definition.web ?? {}).map(([mount, handler]) => ({ mount, owner: name, handler })),
+    )
+    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(routes), ...checkMounts(web)], log)
 
     this.#tools = new Tools(active)
-    this.#http = createHttp({ log, routes: served, web: this.#webMounts() })
+    this.#http = createHttp({
+      log,
+      routes,
+      web,
+      access: lockedAccess(this.config),
+      limits: { ratePerMinute: this.config.RATE_LIMIT_PER_MINUTE, trustProxy: this.config.TRUST_PROXY_ENABLED },
+      cors: this.config.CORS_ORIGIN,
+      db: store.db,
+      redis: await openRedis(this.config.REDIS_URL, log),
+      publicUrl: this.config.PUBLIC_URL,
+      name: this.config.ORACLE_NAME,
+      version: runtimeVersion,
+      isUnreachable: isConnectionError,
+    })
     for (const record of this.records) log.info(stateLine(record))
   }
+
+  async listen({ port = this.config.PORT, host = this.#host() }: { port?: number; host?: string } = {}) {
+    const address = await this.#http!.listen({ port, host })
+    this.#lock?.describe({ address: address.url })
+    const ms = Math.round(performance.now() - this.#parts.startedAt)
+    this.log.info(`oracle-runtime ${runtimeVersion} listening on ${address.url} after ${ms} ms`)
+    return address
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      await this.#http?.close()
+      await this.#setups?.close()
+      await this.#store?.close()
+      await this.#lock?.release()
+    })()
+    return this.#closing
+  }
+
+  #host(): string {
+    return this.config.HOST ?? (this.config.NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1')
+  }
+
+  #routes(): ServedRoute[] {
+    const kernel = kernelRoutes({
+      environment: this.config.NODE_ENV,
+      records: this.records,
+      signingKeyLoaded: () => this.config.ORACLE_MNEMONIC !== undefined,
+      databaseConnected: () => this.#store!.ping(),
+      checkHealth: () => this.#setups!.checkHealth(),
+      openapi: () => this.#http!.openapi(),
+    })
+    const kernelContext = { log: this.log, db: this.#store!.db, env: this.config }
+    return [
+      ...Object.entries(kernel).map(([key, route]): ServedRoute => ({
+        key,
+        owner: 'the kernel',
+        route,
+        context: (base) => Object.assign(base, kernelContext) as unknown as RouteContext,
+      })),
+      ...this.records.filter(isActive).flatMap(pluginRoutes),
+    ]
+  }
+
+  /** A plugin whose setup took longer than boot waited: its tools and late-made routes are served from now on. */
+  #joinLate(record: PluginRecord) {
+    const faults = [...checkToolNames(this.records.filter(isActive)), ...checkRoutes(this.#routes())]
+    if (faults.length === 0) {
+      this.#tools!.join(record)
+      this.#http!.serve(this.#routes())
+      return
+    }
+    for (const { message } of faults) this.log.error(message)
+    Object.assign(record, { state: 'failed', reason: faults[0]!.message, base: undefined, since: new Date() })
+  }
+}
+
+/** The routes of one plugin. Until its setup has finished they answer 503 and say why. */
+function pluginRoutes(record: PluginRecord): ServedRoute[] {
+  return Object.entries(record.routes).map(([key, route]) => ({
+    key,
+    owner: record.name,
+    route,
+    context(base) {
+      if (!record.base)
+        throw new RuntimeError('UNAVAILABLE', `${record.name} is ${record.state}.`, {
+          hint: record.reason,
+          headers: { 'Retry-After': '5' },
+        })
+      return Object.assign(base, record.base) as unknown as RouteContext // with the base it is one
+    },
+  }))
 }
 
 function stopOn(faults: readonly RuntimeError[], log: Logger) {
   if (faults.length === 0) return
-  const lines = faults.map(
-    ({ code, message, hint }) => `${message}${hint ? ` ${hint}` : ''} (${code})`,
-  )
-  for (const [i, line] of lines.entries()) log.error({ fault: faults[i]!.code }, line)
+  const lines = faults.map(({ code, message, hint }) => `${message}${hint ? ` ${hint}` : ''} (${code})`)
+  for (const line of lines) log.error(line)
   const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`
-  throw new RuntimeError(
-    'BOOT_FAILED',
-    `The boot found ${count}:\n${lines.map((line) => `  - ${line}`).join('\n')}`,
-    {
-      details: {
-        faults: faults.map(({ code, message, hint, details }) => ({
-          code,
-          message,
-          hint,
-          details,
-        })),
-      },
-    },
-  )
+  throw new RuntimeError('BOOT_FAILED', `The boot found ${count}:\n${lines.map((line) => `  - ${line}`).join('\n')}`, {
+    details: { faults: faults.map(({ code, message, hint, details }) => ({ code, message, hint, details })) },
+  })
 }
