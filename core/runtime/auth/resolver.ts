@@ -1,0 +1,105 @@
+import type { Fetch } from '../../plugin.ts'
+import { createCache } from './cache.ts'
+import { isCallerDid, publicKeyOf } from './did.ts'
+import { keysOf, readDocument, type DidDocumentRead } from './did-document.ts'
+import { Refusal, refuse } from './refusal.ts'
+
+/** Finds the keys that may sign for a DID. */
+export interface DidResolver {
+  /** The Ed25519 keys of a DID as did:keys. Rejects with a refusal when there are none. */
+  verificationKeys(did: string): Promise<readonly string[]>
+  /** The DID document of a did:ixo, or undefined when it cannot be had. */
+  document(did: string): Promise<DidDocumentRead | undefined>
+}
+
+/** A looked-up key is trusted for so long; a verdict that rests on one lives no longer. */
+export const KEYS_LIVE_MS = 60_000
+const FAILURES_LIVE_MS = 5_000
+const TIMEOUT_MS = 3_000
+const MAX_BYTES = 64 * 1024
+const MAX_CACHED = 1_000
+/** Each unknown DID costs a request of ours, so a flood of them waits for nobody. */
+const MAX_UNDER_WAY = 32
+
+interface Known {
+  readonly document: DidDocumentRead | undefined
+  readonly until: number
+}
+
+/**
+ * did:key is built in. did:ixo goes to `url`, the W3C DID resolution HTTP binding, with one request
+ * at a time for a DID, 3 seconds, 64 KiB, no redirects, and a cache. Other methods have no keys.
+ */
+export function createResolver({
+  url,
+  fetch,
+  now = Date.now,
+}: {
+  url?: string
+  fetch: Fetch
+  now?: () => number
+}): DidResolver {
+  const base = url === undefined ? undefined : baseOf(url)
+  const cache = createCache<Known>(MAX_CACHED)
+  const underWay = new Map<string, Promise<DidDocumentRead | undefined>>()
+
+  async function lookUp(did: string): Promise<DidDocumentRead | undefined> {
+    let document: DidDocumentRead | undefined
+    try {
+      const response = await fetch(new URL(did, base), {
+        headers: { accept: 'application/did-resolution, application/did+json, application/json' },
+        redirect: 'error',
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      })
+      document = response.ok ? readDocument(did, await boundedJson(response)) : undefined
+      if (!response.ok) await response.body?.cancel()
+    } catch {
+      // Not reachable, too slow, too long or not JSON: the same to the caller, who has no keys then.
+      document = undefined
+    }
+    cache.set(did, { document, until: now() + (document ? KEYS_LIVE_MS : FAILURES_LIVE_MS) })
+    return document
+  }
+
+  async function document(did: string): Promise<DidDocumentRead | undefined> {
+    if (base === undefined || !did.startsWith('did:ixo:') || !isCallerDid(did)) return undefined
+    const known = cache.get(did)
+    if (known && now() < known.until) return known.document
+    const already = underWay.get(did)
+    if (already) return already
+    if (underWay.size >= MAX_UNDER_WAY) return undefined
+    const asked = lookUp(did).finally(() => underWay.delete(did))
+    underWay.set(did, asked)
+    return asked
+  }
+
+  return {
+    document,
+    async verificationKeys(did) {
+      if (publicKeyOf(did)) return [did]
+      const found = await document(did)
+      const keys = found ? keysOf(found) : []
+      if (keys.length === 0) refuse('the keys of the issuer cannot be resolved')
+      return keys
+    },
+  }
+}
+
+/** `https://resolver.example` means its `/1.0/identifiers/`; a longer address is taken as it is. */
+function baseOf(url: string): URL {
+  const base = new URL(url)
+  if (base.pathname === '/') base.pathname = '/1.0/identifiers/'
+  if (!base.pathname.endsWith('/')) base.pathname += '/'
+  return base
+}
+
+async function boundedJson(response: Response): Promise<unknown> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length
+    if (length > MAX_BYTES) throw new Refusal('the keys of the issuer cannot be resolved')
+    chunks.push(chunk)
+  }
+  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+}

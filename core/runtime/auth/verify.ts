@@ -1,0 +1,31 @@
+import { UCAN } from '@ucanto/core'
+import { principal } from './ed25519.ts'
+import type { Lane } from './lane.ts'
+import { refuse } from './refusal.ts'
+import type { DidResolver } from './resolver.ts'
+import type { Link, Tally, Token } from './token.ts'
+
+/**
+ * Verifies every signature of a token, each once, from the root to the proofs, and stops at the
+ * first that does not hold. Keys that must be looked up are, before the first verification.
+ */
+export async function verifySignatures(
+  token: Token,
+  { resolver, lane, tally }: { resolver: DidResolver; lane: Lane; tally: Tally },
+): Promise<void> {
+  const keys = new Map<string, readonly string[]>()
+  for (const { issuer } of token.links)
+    if (!keys.has(issuer)) keys.set(issuer, await resolver.verificationKeys(issuer))
+
+  await lane.run(() => {
+    for (const link of token.links)
+      if (!keys.get(link.issuer)!.some((key) => isSignedBy(link, key, tally)))
+        refuse('a signature does not hold')
+  })
+}
+
+function isSignedBy({ ucan, issuer }: Link, key: string, tally: Tally): boolean {
+  tally.signatures++
+  // The verifier answers at once, so ucanto does too; a promise here would be a truthy refusal.
+  return UCAN.verifySignature(ucan, principal.parse(key).withDID(issuer)) === true
+}
