@@ -25,8 +25,19 @@ describe('npm start', () => {
   it('answers / and /health, prints the boot report, and ends on SIGTERM with 0', async () => {
     const server = start('server.ts', { DATA_DIR: folder() })
     const url = await server.url
-    expect(await json(url)).toMatchObject({ status: 'ok', message: expect.any(String), environment: 'development', timestamp: expect.stringMatching(/Z$/) })
-    expect(await json(`${url}/health`)).toMatchObject({ status: 'ok', database: 'connected', signingKey: 'loaded', uptime: expect.any(Number), plugins: { weather: 'available' } })
+    expect(await json(url)).toMatchObject({
+      status: 'ok',
+      message: expect.any(String),
+      environment: 'development',
+      timestamp: expect.stringMatching(/Z$/),
+    })
+    expect(await json(`${url}/health`)).toMatchObject({
+      status: 'ok',
+      database: 'connected',
+      signingKey: 'loaded',
+      uptime: expect.any(Number),
+      plugins: { weather: 'available' },
+    })
     expect(server.output()).toMatch(/oracle-runtime \d+\.\d+\.\d+/)
     expect(server.output()).toContain('weather available (on-demand)')
     expect(await server.end()).toBe(0)
@@ -44,8 +55,10 @@ describe('npm start', () => {
     await second.url
     expect(secrets()).toBe(generated)
     expect(statSync(DATA_DIR).mode & 0o777).toBe(0o700)
-    for (const file of readdirSync(DATA_DIR)) expect(statSync(join(DATA_DIR, file)).mode & 0o777, file).toBe(0o600)
-    for (const [, secret] of generated.matchAll(/="(.+)"/g)) expect(outputsOf(first, second)).not.toContain(secret)
+    for (const file of readdirSync(DATA_DIR))
+      expect(statSync(join(DATA_DIR, file)).mode & 0o777, file).toBe(0o600)
+    for (const [, secret] of generated.matchAll(/="(.+)"/g))
+      expect(outputsOf(first, second)).not.toContain(secret)
     await second.end()
   })
 
@@ -54,8 +67,8 @@ describe('npm start', () => {
     const { port } = new URL(await first.url)
     const second = start('server.ts', { DATA_DIR: folder(), PORT: port })
     expect(await second.exited).toBe(1)
-    expect(second.output()).toContain(`Port ${port} on 127.0.0.1 is taken`)
-    expect(second.output()).toContain('PORT=')
+    expect(second.output()).toContain(`Something else listens on 127.0.0.1:${port}.`)
+    expect(second.output()).toContain('Set PORT to a free port')
     expect(second.output()).not.toContain('    at ')
     expect((await fetch(`${await first.url}/health`)).status).toBe(200)
   })
@@ -79,14 +92,25 @@ describe('npm start', () => {
     const server = start('server.ts', { DATA_DIR, NODE_ENV: 'production', HOST: '127.0.0.1' })
     const url = await server.url
     expect(readdirSync(DATA_DIR)).not.toContain('dev.env')
-    expect(await json(`${url}/health`)).toMatchObject({ status: 'degraded', signingKey: 'missing', environment: 'production' })
-    for (const line of server.output().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow()
+    expect(await json(`${url}/health`)).toMatchObject({
+      status: 'degraded',
+      signingKey: 'missing',
+      environment: 'production',
+    })
+    for (const line of server.output().trim().split('\n'))
+      expect(() => JSON.parse(line)).not.toThrow()
   })
 
   it('reports every boot fault without a stack trace and exits with 1', async () => {
-    const server = start('server.ts', { DATA_DIR: folder(), FEATURES: 'wether=off', WEATHER_DEFAULT_UNITS: 'kelvin', LOG_LEVEL: 'loud' })
+    const server = start('server.ts', {
+      DATA_DIR: folder(),
+      FEATURES: 'wether=off',
+      WEATHER_DEFAULT_UNITS: 'kelvin',
+      LOG_LEVEL: 'loud',
+    })
     expect(await server.exited).toBe(1)
-    for (const part of ['wether', 'Did you mean "weather"?', 'kelvin', 'LOG_LEVEL', '3 faults']) expect(server.output()).toContain(part)
+    for (const part of ['wether', 'Did you mean "weather"?', 'kelvin', 'LOG_LEVEL', '3 faults'])
+      expect(server.output()).toContain(part)
     expect(server.output()).not.toContain('    at ')
   })
 
@@ -117,10 +141,18 @@ describe('the examples', () => {
   })
 
   it('own-plugin: a bundled plugin and one’s own', async () => {
-    const server = start('examples/own-plugin/server.ts', { DATA_DIR: ':memory:', API_KEY: 'the-key-of-this-test' })
-    const listed = await fetch(`${await server.url}/shopping-list`, { headers: { authorization: 'Bearer the-key-of-this-test' } })
+    const server = start('examples/own-plugin/server.ts', {
+      DATA_DIR: ':memory:',
+      API_KEY: 'the-key-of-this-test',
+    })
+    const listed = await fetch(`${await server.url}/shopping-list`, {
+      headers: { authorization: 'Bearer the-key-of-this-test' },
+    })
     expect(await listed.json()).toEqual({ items: [] })
-    expect((await json(`${await server.url}/health`)).plugins).toEqual({ weather: 'available', 'shopping-list': 'available' })
+    expect((await json(`${await server.url}/health`)).plugins).toEqual({
+      weather: 'available',
+      'shopping-list': 'available',
+    })
   })
 })
 

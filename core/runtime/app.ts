@@ -4,16 +4,26 @@ import type { EnvSource } from '../manifest/env.ts'
 import type { Features } from '../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import { secretValues } from '../manifest/select.ts'
-import type { AnyPlugin, Fetch, Model, RouteContext } from '../plugin.ts'
-import { openDataDir, type DataDir, type Lock } from './data-dir.ts'
+import type { AnyPlugin, AnyRoute, Fetch, Model, RouteContext, Turns } from '../plugin.ts'
+import type { Redis } from 'ioredis'
+import { createCallers } from './callers.ts'
+import { openDataDir, type DataDir } from './data-dir.ts'
+import type { Lock } from './data-dir-lock.ts'
+import { isConnectionError } from './database-errors.ts'
+import { delegationMigrations } from './delegations.ts'
 import { readEnvironment, withGenerated } from './environment.ts'
-import { createHttp, type Http, type ServedRoute } from './http.ts'
+import { createHttp, type Http } from './http.ts'
+import { idempotencyMigration } from './idempotency.ts'
+import { createIdentity, type Addresses, type Identity } from './identity.ts'
 import { kernelRoutes } from './kernel-routes.ts'
 import { createLog } from './log.ts'
-import { checkToolNames, planBoot, type Plan } from './plan.ts'
+import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
 import { isActive, stateLine, type PluginRecord } from './plugin-record.ts'
 import { reportOf, type BootReport } from './report.ts'
+import { createRateLimits } from './rate-limit.ts'
+import { openRedis } from './redis.ts'
 import { checkRoutes } from './routes.ts'
+import type { ServedRoute } from './run-route.ts'
 import { Setups } from './setup.ts'
 import { openStore, type Store } from './store.ts'
 import { Tools } from './tools.ts'
@@ -42,6 +52,8 @@ export interface App {
   /** Ends streams, waits for requests in flight, closes plugins in reverse order, then the database. */
   close(): Promise<void>
   readonly report: BootReport
+  /** Reads the keys of a changed environment: API_KEY and OPERATOR_TOKEN rotate without a restart. */
+  reload(): Promise<void>
 }
 
 /** A promise of the app that can be told to listen, or to close, at once. */
@@ -52,7 +64,8 @@ export type StartingApp = Promise<App> & Pick<App, 'listen' | 'close'>
  * and thrown as one `BOOT_FAILED`.
  */
 export function createApp(options: AppOptions): StartingApp {
-  const booting = boot(options)
+  const booting: Promise<App> = boot(options)
+  booting.catch(() => undefined) // whoever awaits it, or listens, gets the fault
   return Object.assign(booting, {
     listen: async (address?: { port?: number; host?: string }) => (await booting).listen(address),
     close: async () => (await booting).close(),
@@ -111,10 +124,14 @@ export class RunningApp implements App {
   readonly #parts: Parts
   #lock: Lock | undefined
   #store: Store | undefined
+  #redis: Redis | undefined
+  #identity: Identity | undefined
   #setups: Setups | undefined
   #tools: Tools | undefined
   #http: Http | undefined
   #closing: Promise<void> | undefined
+  /** Where the server listens, once it does. */
+  #url: string | undefined
 
   constructor(parts: Parts) {
     this.config = parts.plan.config
@@ -139,34 +156,54 @@ export class RunningApp implements App {
     if (dataDir && !DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
     const store = (this.#store = await openStore({ databaseUrl: DATABASE_URL, dataDir, log }))
     await store.migrate('kernel', kernelMigrations)
+    this.#redis = await openRedis(this.config.REDIS_URL, log)
+    const fetch = options.fetch ?? globalThis.fetch
+    const identity = (this.#identity = createIdentity({
+      config: this.config,
+      store,
+      fetch,
+      log,
+      addresses: () => this.#addresses(),
+    }))
     for (const { name, definition } of active)
       if (definition.migrations) await store.migrate(name, definition.migrations)
 
     const setups = (this.#setups = new Setups({
       log,
       db: store.db,
-      fetch: options.fetch ?? globalThis.fetch,
+      fetch,
       turns: noTurns,
       envOf: plan.envOf,
       onLate: (record) => this.#joinLate(record),
     }))
     const setupFaults = await setups.run(active)
     const routes = this.#routes()
-    const web = active.flatMap(({ name, definition }) =>
-      Object.entries(definition.web ?? {}).map(([mount, handler]) => ({ mount, owner: name, handler })),
-    )
-    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(routes), ...checkMounts(web)], log)
+    const web = mountsOf(active)
+    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(routes)], log)
 
     this.#tools = new Tools(active)
+    const rateLimits = createRateLimits({ log, redis: this.#redis })
     this.#http = createHttp({
       log,
       routes,
       web,
-      access: lockedAccess(this.config),
-      limits: { ratePerMinute: this.config.RATE_LIMIT_PER_MINUTE, trustProxy: this.config.TRUST_PROXY_ENABLED },
+      access: createCallers({
+        ...identity,
+        rateLimits,
+        authFailuresPerMinute: this.config.AUTH_FAILURES_PER_MINUTE,
+        callsPerMinute: this.config.CALLS_PER_MINUTE,
+        openToLoopback: this.config.NODE_ENV !== 'production',
+        isOwnOrigin: (origin) =>
+          origin === new URL(this.#addresses().apiUrl).origin || origin === this.#url,
+        log,
+      }),
+      limits: {
+        ratePerMinute: this.config.RATE_LIMIT_PER_MINUTE,
+        trustProxy: this.config.TRUST_PROXY_ENABLED,
+      },
       cors: this.config.CORS_ORIGIN,
       db: store.db,
-      redis: await openRedis(this.config.REDIS_URL, log),
+      rateLimits,
       publicUrl: this.config.PUBLIC_URL,
       name: this.config.ORACLE_NAME,
       version: runtimeVersion,
@@ -175,22 +212,46 @@ export class RunningApp implements App {
     for (const record of this.records) log.info(stateLine(record))
   }
 
-  async listen({ port = this.config.PORT, host = this.#host() }: { port?: number; host?: string } = {}) {
+  async listen({
+    port = this.config.PORT,
+    host = this.#host(),
+  }: { port?: number; host?: string } = {}) {
     const address = await this.#http!.listen({ port, host })
+    this.#url = address.url
     this.#lock?.describe({ address: address.url })
     const ms = Math.round(performance.now() - this.#parts.startedAt)
     this.log.info(`oracle-runtime ${runtimeVersion} listening on ${address.url} after ${ms} ms`)
+    void this.#identity!.compareRegistration(this.#addresses())
     return address
+  }
+
+  async reload(): Promise<void> {
+    const given = this.#parts.options.env ?? (await readEnvironment())
+    const { dataDir } = this.#parts
+    const production = this.config.NODE_ENV === 'production'
+    this.#identity!.reload(production ? given : await withGenerated(given, [kernelEnv], dataDir))
   }
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
       await this.#http?.close()
       await this.#setups?.close()
+      this.#identity?.close()
+      this.#redis?.disconnect()
       await this.#store?.close()
       await this.#lock?.release()
     })()
     return this.#closing
+  }
+
+  /** What clients are told. Never taken from a Host header, which the client writes itself. */
+  #addresses(): Addresses {
+    const apiUrl = (
+      this.config.PUBLIC_URL ??
+      this.#url ??
+      `http://${this.#host()}:${this.config.PORT}`
+    ).replace(/\/$/, '')
+    return { apiUrl, wsUrl: apiUrl.replace(/^http/, 'ws') }
   }
 
   #host(): string {
@@ -198,14 +259,17 @@ export class RunningApp implements App {
   }
 
   #routes(): ServedRoute[] {
-    const kernel = kernelRoutes({
-      environment: this.config.NODE_ENV,
-      records: this.records,
-      signingKeyLoaded: () => this.config.ORACLE_MNEMONIC !== undefined,
-      databaseConnected: () => this.#store!.ping(),
-      checkHealth: () => this.#setups!.checkHealth(),
-      openapi: () => this.#http!.openapi(),
-    })
+    const kernel: Record<string, AnyRoute> = {
+      ...this.#identity!.routes,
+      ...kernelRoutes({
+        environment: this.config.NODE_ENV,
+        records: this.records,
+        signingKeyLoaded: () => this.#identity!.signer !== undefined,
+        databaseConnected: () => this.#store!.ping(),
+        checkHealth: () => this.#setups!.checkHealth(),
+        openapi: () => this.#http!.openapi(),
+      }),
+    }
     const kernelContext = { log: this.log, db: this.#store!.db, env: this.config }
     return [
       ...Object.entries(kernel).map(([key, route]): ServedRoute => ({
@@ -220,15 +284,32 @@ export class RunningApp implements App {
 
   /** A plugin whose setup took longer than boot waited: its tools and late-made routes are served from now on. */
   #joinLate(record: PluginRecord) {
-    const faults = [...checkToolNames(this.records.filter(isActive)), ...checkRoutes(this.#routes())]
+    if (!this.#tools || !this.#http) return // boot is still on its way and takes it along
+    const faults = [
+      ...checkToolNames(this.records.filter(isActive)),
+      ...checkRoutes(this.#routes()),
+    ]
     if (faults.length === 0) {
-      this.#tools!.join(record)
-      this.#http!.serve(this.#routes())
+      this.#tools.join(record)
+      this.#http.reroute(this.#routes())
       return
     }
     for (const { message } of faults) this.log.error(message)
-    Object.assign(record, { state: 'failed', reason: faults[0]!.message, base: undefined, since: new Date() })
+    Object.assign(record, {
+      state: 'failed',
+      reason: faults[0]!.message,
+      base: undefined,
+      since: new Date(),
+    })
   }
+}
+
+const kernelMigrations = { '001-idempotency': idempotencyMigration, ...delegationMigrations }
+
+const noTurns: Turns = {
+  start() {
+    throw new RuntimeError('UNAVAILABLE', 'Turns are not served by this build.')
+  },
 }
 
 /** The routes of one plugin. Until its setup has finished they answer 503 and say why. */
@@ -250,10 +331,23 @@ function pluginRoutes(record: PluginRecord): ServedRoute[] {
 
 function stopOn(faults: readonly RuntimeError[], log: Logger) {
   if (faults.length === 0) return
-  const lines = faults.map(({ code, message, hint }) => `${message}${hint ? ` ${hint}` : ''} (${code})`)
+  const lines = faults.map(
+    ({ code, message, hint }) => `${message}${hint ? ` ${hint}` : ''} (${code})`,
+  )
   for (const line of lines) log.error(line)
   const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`
-  throw new RuntimeError('BOOT_FAILED', `The boot found ${count}:\n${lines.map((line) => `  - ${line}`).join('\n')}`, {
-    details: { faults: faults.map(({ code, message, hint, details }) => ({ code, message, hint, details })) },
-  })
+  throw new RuntimeError(
+    'BOOT_FAILED',
+    `The boot found ${count}:\n${lines.map((line) => `  - ${line}`).join('\n')}`,
+    {
+      details: {
+        faults: faults.map(({ code, message, hint, details }) => ({
+          code,
+          message,
+          hint,
+          details,
+        })),
+      },
+    },
+  )
 }

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Redis } from 'ioredis'
 import Koa from 'koa'
 import { RuntimeError } from '../errors.ts'
 import type { Database, Log } from '../plugin.ts'
@@ -10,7 +9,7 @@ import { createFailure } from './failure.ts'
 import { createIdempotency } from './idempotency.ts'
 import type { ServedMount } from './mounts.ts'
 import { describeApi, type OpenApi } from './openapi.ts'
-import { createRateLimits } from './rate-limit.ts'
+import { createRateLimits, type RateLimits } from './rate-limit.ts'
 import { answerRaw, parserError } from './raw-answer.ts'
 import type { ServedRoute } from './run-route.ts'
 import { createServe } from './serve.ts'
@@ -46,8 +45,8 @@ export interface HttpOptions {
   readonly cors: string
   /** Where idempotency keys are kept. Without it the header is ignored. */
   readonly db?: Database
-  /** Where replicas share their rate limits. */
-  readonly redis?: Redis
+  /** Counted here; without it, in memory. They are closed with the server. */
+  readonly rateLimits?: RateLimits
   readonly publicUrl?: string
   readonly name?: string
   readonly version: string
@@ -70,18 +69,20 @@ export interface Http {
   listen(at: { port: number; host: string }): Promise<{ url: string; port: number }>
   /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
   close(graceMs?: number): Promise<void>
+  /** Serves these routes from the next request on, in place of those before. */
+  reroute(routes: readonly ServedRoute[]): void
   /** The OpenAPI document of every route. */
   openapi(): OpenApi
 }
 
 /** The HTTP edge: one server, every route and web module behind the same limits and the same errors. */
 export function createHttp(options: HttpOptions): Http {
-  const { log, limits, db, redis, publicUrl } = options
+  const { log, limits, db, publicUrl } = options
   const times = { ...edgeTimes, ...options.times }
-  const rateLimits = createRateLimits({ log, redis })
+  const rateLimits = options.rateLimits ?? createRateLimits({ log })
   const idempotency = db && createIdempotency({ db, log })
   const failure = createFailure(log, options.isUnreachable ?? (() => false))
-  const { serve, goodbye } = createServe({
+  const { serve, reroute, goodbye } = createServe({
     ...limits,
     ...failure,
     log,
@@ -143,6 +144,7 @@ export function createHttp(options: HttpOptions): Http {
 
   const shutdown = new AbortController()
   let closing: Promise<void> | undefined
+  let { routes } = options
   let document: OpenApi | undefined
 
   return {
@@ -169,8 +171,13 @@ export function createHttp(options: HttpOptions): Http {
       })()
       return closing
     },
+    reroute(next) {
+      reroute(next)
+      routes = next
+      document = undefined
+    },
     openapi() {
-      document ??= describeApi(options)
+      document ??= describeApi({ ...options, routes })
       return document
     },
   }

@@ -24,7 +24,7 @@ import type { Target } from './target.ts'
 
 /** A route, and how its context is made of what the edge knows. */
 export interface ServedRoute {
-  /** `GET /weather/now` */
+  /** `GET /notes/:id` */
   readonly key: string
   /** A plugin's name, or `the kernel`. */
   readonly owner: string

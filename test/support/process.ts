@@ -18,14 +18,28 @@ export interface ServerProcess {
 }
 
 /** Starts a script of the project on a free port. The environment is only what is given, beside PATH. */
-export function startServer(script: string, env: Record<string, string> = {}, cwd = root): ServerProcess {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source', resolve(root, script)], {
-    cwd,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+export function startServer(
+  script: string,
+  env: Record<string, string> = {},
+  cwd = root,
+): ServerProcess {
+  const child = spawn(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      '--conditions=oracle-runtime-source',
+      resolve(root, script),
+    ],
+    {
+      cwd,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
   let printed = ''
-  const exited = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals)
+  const exited = once(child, 'exit').then(
+    ([code, signal]) => (code ?? signal) as number | NodeJS.Signals,
+  )
   const url = new Promise<string>((resolve, reject) => {
     const take = (chunk: Buffer) => {
       printed += chunk
