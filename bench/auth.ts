@@ -80,11 +80,11 @@ export async function benchAuth(print = console.log) {
   }
 
   const cost = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]))
-  const line = (label: string, name: string, to: string, goal: number) => {
+  const line = (label: string, name: string, to: string, goal?: number) => {
     const ratio = cost[name]! / cost[to]!
+    const verdict = goal && `(goal: at most ${goal}) ${ratio <= goal ? 'met' : 'MISSED'}`
     print(
-      `${label.padEnd(44)} ${cost[name]!.toFixed(1).padStart(8)} µs  ${ratio.toFixed(2).padStart(6)} x ${to}` +
-        ` (goal: at most ${goal}) ${ratio <= goal ? 'met' : 'MISSED'}`,
+      `${label.padEnd(44)} ${cost[name]!.toFixed(1).padStart(8)} µs  ${ratio.toFixed(2).padStart(6)} x ${to} ${verdict ?? ''}`,
     )
   }
   print(`auth, Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown CPU'}`)
@@ -93,9 +93,9 @@ export async function benchAuth(print = console.log) {
   )
   line('an invocation seen for the first time', 'uncached', 'bare', 6)
   line('an invocation seen before', 'cached', 'bare', 0.1)
-  line('a forged signature, the plain 401', 'plain 401', 'bare', 6)
+  line('a forged signature, the plain 401', 'plain 401', 'bare')
   line('10 kB of hostile proofs', 'hostile', 'plain 401', 2)
-  line('hostile proofs that fit the bounds', 'largest', 'plain 401', 2)
+  line('hostile proofs that fit the bounds', 'largest', 'plain 401')
   return cost
 }
 

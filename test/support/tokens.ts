@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto'
 import * as CBOR from '@ipld/dag-cbor'
-import { UCAN as ucanto } from '@ucanto/core'
+import { delegate, UCAN as ucanto } from '@ucanto/core'
 import type * as API from '@ucanto/interface'
 import { ed25519, RSA } from '@ucanto/principal'
 import { base58btc } from 'multiformats/bases/base58'
 import { CID } from 'multiformats/cid'
 import * as Digest from 'multiformats/hashes/digest'
-import { createWallet, type Grant, type Minted, type Wallet } from '../../core/testing/wallet.ts'
+import {
+  createWallet,
+  textOf,
+  type Grant,
+  type Minted,
+  type Wallet,
+} from '../../core/testing/wallet.ts'
 
 /** The headers of a request, by the names that the wire has for them. */
 export interface TokenHeaders {
@@ -145,6 +151,25 @@ export async function forgedInvocation(audience: string): Promise<string> {
   return token(thief.withDID(victim.did()) as API.UCAN.Signer, { audience })
 }
 
+/** A token that others can rest on, by any signer. */
+export async function minted(
+  signer: API.UCAN.Signer,
+  {
+    audience,
+    capabilities,
+    proofs = [],
+  }: { audience: string; capabilities: readonly Grant[]; proofs?: readonly Minted[] },
+): Promise<Minted> {
+  const delegation = await delegate({
+    issuer: signer as API.Signer,
+    audience: { did: () => audience as API.DID },
+    capabilities: [...capabilities] as API.Capabilities,
+    expiration: seconds() + 300,
+    proofs: proofs.map((proof) => proof.delegation),
+  })
+  return { text: await textOf(delegation), delegation }
+}
+
 /** All blocks of a token, proofs first, as ucanto lists them. */
 export function blocksOf({ delegation }: Minted): Block[] {
   return [...delegation.iterateIPLDBlocks()].map(({ cid, bytes }) => ({
@@ -239,7 +264,7 @@ export async function attacks(oracleDid: string, user: Wallet): Promise<Attack[]
   const header = (name: string, reason: string, headers: TokenHeaders) =>
     list.push({ name, reason, headers })
   const refused = (name: string, reason: string, text: string) => header(name, reason, bearer(text))
-  const minted = async (name: string, reason: string, claims: Partial<Claims>) =>
+  const claiming = async (name: string, reason: string, claims: Partial<Claims>) =>
     refused(name, reason, await token(signer, { audience, ...claims }))
   const archived = (name: string, reason: string, archive: Uint8Array) =>
     refused(name, reason, base64(archive))
@@ -304,43 +329,43 @@ export async function attacks(oracleDid: string, user: Wallet): Promise<Attack[]
   // Texts
   refused('garbage', 'not a canonical archive', base64(Buffer.from('not a token at all')))
   refused('a truncated token', 'not a canonical archive', good.text.slice(0, 200))
-  await minted('an oversized token', 'too long', {
+  await claiming('an oversized token', 'too long', {
     facts: [{ padding: 'x'.repeat(6000) }],
   })
   refused('a JWT with alg none', 'not standard padded base64', jwt('none', user.did, audience))
   refused('a UCAN in its JWT form', 'not standard padded base64', ucanto.format(model) as string)
 
   // Claims
-  await minted('a wrong audience', 'for another audience', { audience: stranger.did })
-  await minted('an expired token', 'expired', { expiration: seconds() - 1 })
-  await minted('a token that is not valid yet', 'not valid yet', { notBefore: seconds() + 60 })
-  await minted('too long a life', 'lives too long', { expiration: seconds() + 905 })
-  await minted('milliseconds in place of seconds', 'lives too long', {
+  await claiming('a wrong audience', 'for another audience', { audience: stranger.did })
+  await claiming('an expired token', 'expired', { expiration: seconds() - 1 })
+  await claiming('a token that is not valid yet', 'not valid yet', { notBefore: seconds() + 60 })
+  await claiming('too long a life', 'lives too long', { expiration: seconds() + 905 })
+  await claiming('milliseconds in place of seconds', 'lives too long', {
     expiration: Date.now() + 300_000,
   })
-  await minted('no expiry', 'never expires', { expiration: null })
-  await minted('a wrong resource', 'does not grant calling', {
+  await claiming('no expiry', 'never expires', { expiration: null })
+  await claiming('a wrong resource', 'does not grant calling', {
     capabilities: [{ can: '*', with: 'ixo:other' }],
   })
-  await minted('a wrong ability', 'does not grant calling', {
+  await claiming('a wrong ability', 'does not grant calling', {
     capabilities: [{ can: 'oracle/read', with: user.did }],
   })
-  await minted('an ability of everything on the own DID', 'does not grant calling', {
+  await claiming('an ability of everything on the own DID', 'does not grant calling', {
     capabilities: [{ can: '*', with: user.did }],
   })
-  await minted('two capabilities at once', 'does not grant calling', {
+  await claiming('two capabilities at once', 'does not grant calling', {
     capabilities: [IDENTITY, call],
   })
-  await minted('an identity with caveats', 'does not grant calling', {
+  await claiming('an identity with caveats', 'does not grant calling', {
     capabilities: [{ ...IDENTITY, nb: { only: 'weather' } }],
   })
-  await minted('a capability with an unknown restriction', 'not a canonical UCAN', {
+  await claiming('a capability with an unknown restriction', 'not a canonical UCAN', {
     capabilities: [{ ...IDENTITY, if: 'monday' }],
   })
-  await minted('nine capabilities', 'too many capabilities', {
+  await claiming('nine capabilities', 'too many capabilities', {
     capabilities: new Array(9).fill(IDENTITY),
   })
-  await minted('calling for another user without a proof', 'does not grant calling', {
+  await claiming('calling for another user without a proof', 'does not grant calling', {
     capabilities: [{ can: 'oracle/call', with: stranger.did }],
   })
 

@@ -1,19 +1,25 @@
-import { hash } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
-import { bindingOf, checkBinding, type BoundRequest } from './binding.ts'
-import { createCache } from './cache.ts'
-import { callerOf, grantsCalling } from './calling.ts'
-import { readCredentials, type CredentialHeaders } from './credentials.ts'
+import { checkBinding, type BoundRequest } from './binding.ts'
+import { readCredentials, readHeaders, type CredentialHeaders } from './credentials.ts'
 import type { Did } from './did.ts'
-import { createLane } from './lane.ts'
 import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './refusal.ts'
 import { memoryReplays, type Replays } from './replays.ts'
-import { KEYS_LIVE_MS, type DidResolver } from './resolver.ts'
+import type { DidResolver } from './resolver.ts'
 import type { Signer } from './signer.ts'
-import { MAX_CHARACTERS, readToken, type Link, type Tally, type Token } from './token.ts'
-import { createUser, type AuthenticatedUser, type Caller, type DelegationState } from './user.ts'
-import { verifySignatures } from './verify.ts'
+import {
+  createUser,
+  type AuthenticatedUser,
+  type Caller,
+  type DelegationSource,
+  type DelegationState,
+} from './user.ts'
+import {
+  createVerdicts,
+  type DelegationVerdict,
+  type Revocations,
+  type VerdictStats,
+} from './verdicts.ts'
 
 /** What the authentication of one oracle needs. */
 export interface AuthOptions {
@@ -27,16 +33,20 @@ export interface AuthOptions {
   readonly delegationOnly: boolean
   readonly resolver: DidResolver
   /** Asked on every request, also for tokens verified before. */
-  readonly revocations: { isRevoked(cids: readonly string[]): boolean | Promise<boolean> }
+  readonly revocations: Revocations
   /** The delegation that the user has posted, as it came. */
   stored?(user: string): Promise<string | undefined>
+  /** Remembers bound tokens that were used; in memory unless replicas share one database. */
   readonly replays?: Replays
   readonly now?: () => number
   readonly log: Log
 }
 
 /** A request, as far as it takes part in authentication. */
-export interface AuthRequest extends CredentialHeaders, BoundRequest {}
+export interface AuthRequest extends CredentialHeaders, BoundRequest {
+  /** Node's `rawHeaders`, in place of the single headers: repeated ones are noticed. */
+  readonly rawHeaders?: readonly string[]
+}
 
 /** One delegation of a token, and until when its revocation has to be remembered. */
 export interface RevocableLink {
@@ -56,19 +66,6 @@ export interface VerifiedDelegation {
   readonly capabilities: readonly { readonly can: string; readonly with: string }[]
 }
 
-export interface AuthStats {
-  /** Verdicts remembered. */
-  readonly invocations: number
-  readonly delegations: number
-  /** Work done since the start. */
-  readonly blocks: number
-  readonly signatures: number
-  readonly cached: number
-  readonly refused: number
-  /** Tokens that wait to be verified. */
-  readonly waiting: number
-}
-
 export interface Auth {
   /** Proves who calls, or rejects with the one 401. */
   authenticate(request: AuthRequest): Promise<AuthenticatedUser>
@@ -76,33 +73,14 @@ export interface Auth {
   withDelegation(user: AuthenticatedUser): Promise<AuthenticatedUser>
   /** Verifies a delegation that `issuer` hands in. Rejects with a 400 that says what is wrong. */
   verifyDelegation(raw: string, expected: { issuer: string }): Promise<VerifiedDelegation>
-  stats(): AuthStats
+  /** Work done since the start, and what is remembered of it. */
+  stats(): VerdictStats & { readonly refused: number }
 }
 
-type Kind = 'invocation' | 'delegation' | 'delegation alone'
-
-/** What remains of a token once it is verified. */
-interface Verdict {
-  readonly did: Did
-  readonly token: Token
-  readonly cids: readonly string[]
-  /** Milliseconds; the earliest end in the chain. */
-  readonly expiresAt: number
-  /** Milliseconds; until when nothing has to be verified again. */
-  readonly until: number
-}
-
-/** A wallet whose clock runs ahead may date a token a little into the future. Nothing else has slack. */
-const CLOCK_SLACK_MS = 5_000
-/** A delegation that claims to live longer was dated in milliseconds, or by mistake. */
-const MAX_DELEGATION_MS = 10 * 366 * 86_400_000
-const MAX_INVOCATIONS = 10_000
-const MAX_DELEGATIONS = 4_000
-
-/** States of a delegation of one's own that make it useless, not suspicious. */
+/** Reasons that make a delegation of one's own useless, not suspicious. */
 const LAPSED: Partial<Record<Reason, DelegationState>> = {
   expired: 'expired',
-  'not valid yet': 'expired',
+  'not valid yet': 'refused',
   'never expires': 'refused',
   'lives too long': 'refused',
   revoked: 'revoked',
@@ -113,103 +91,39 @@ const LAPSED: Partial<Record<Reason, DelegationState>> = {
  * resolver, signatures, revocation, binding. Whatever fails, the caller sees the same 401.
  */
 export function createAuth(options: AuthOptions): Auth {
-  const { signer, maxTtlSeconds, delegationOnly, resolver, revocations, log } = options
-  const { now = Date.now, replays = memoryReplays({ now }) } = options
+  const { signer, delegationOnly, log, now = Date.now } = options
+  const { replays = memoryReplays({ now }) } = options
   const audiences = new Set([options.oracleDid, ...(options.aliases ?? [])])
-  const lane = createLane()
-  const tally: Tally & { cached: number; refused: number } = {
-    blocks: 0,
-    signatures: 0,
-    cached: 0,
-    refused: 0,
-  }
-  const invocations = createCache<Verdict>(MAX_INVOCATIONS)
-  const delegations = createCache<Verdict>(MAX_DELEGATIONS)
-  const underWay = new Map<string, Promise<Verdict>>()
-
-  async function examine(kind: Kind, text: string, issuer: string | undefined): Promise<Verdict> {
-    const token = readToken(text, tally)
-    const { root, links } = token
-    if (!audiences.has(root.audience)) refuse('for another audience')
-    if (issuer !== undefined && root.issuer !== issuer) refuse('of another user')
-    const time = now()
-    checkTime(links, time)
-    const life = root.expiration * 1000 - time
-    if (life === Infinity) refuse('never expires')
-    if (life > (kind === 'invocation' ? maxTtlSeconds * 1000 : MAX_DELEGATION_MS))
-      refuse('lives too long')
-    const did = kind === 'invocation' ? callerOf(root) : root.issuer
-    if (kind === 'delegation alone' && !grantsCalling(root)) refuse('does not grant calling')
-    await verifySignatures(token, { resolver, lane, tally })
-    const expiresAt = Math.min(...links.map((link) => link.expiration)) * 1000
-    const lookedUp = links.some((link) => !link.issuer.startsWith('did:key:'))
-    return {
-      did,
-      token,
-      cids: links.map((link) => link.cid),
-      expiresAt,
-      until: lookedUp ? Math.min(expiresAt, time + KEYS_LIVE_MS) : expiresAt,
-    }
-  }
-
-  async function admit(kind: Kind, text: string, issuer?: string): Promise<Verdict> {
-    if (text.length > MAX_CHARACTERS) refuse('too long')
-    const key = hash('sha256', text, 'base64')
-    const verdict = await verdictOn(kind, text, key, issuer)
-    if (issuer !== undefined && verdict.did !== issuer) refuse('of another user')
-    if (await revocations.isRevoked(verdict.cids)) refuse('revoked')
-    return verdict
-  }
-
-  // Refusals are not remembered: a flood of bad tokens must not push out the good ones, and what is
-  // not valid yet, or cannot be resolved just now, may be later.
-  async function verdictOn(kind: Kind, text: string, hashed: string, issuer?: string) {
-    const cache = kind === 'invocation' ? invocations : delegations
-    const key = `${kind} ${hashed}`
-    const known = cache.get(key)
-    if (known && now() < known.until) {
-      tally.cached++
-      return known
-    }
-    const flight = `${key} ${issuer}`
-    let verdict = underWay.get(flight)
-    if (!verdict) {
-      verdict = examine(kind, text, issuer).finally(() => underWay.delete(flight))
-      underWay.set(flight, verdict)
-    }
-    const found = await verdict
-    cache.set(key, found)
-    return found
-  }
-
-  async function callerByInvocation(request: AuthRequest, text: string): Promise<Verdict> {
-    const verdict = await admit('invocation', text)
-    const binding = bindingOf(verdict.token.root)
-    if (binding) await checkBinding(verdict.token.root, binding, request, replays)
-    return verdict
-  }
+  const verdicts = createVerdicts({ ...options, audiences, now })
+  let refused = 0
 
   async function authenticate(request: AuthRequest): Promise<AuthenticatedUser> {
-    const { invocation, delegation } = readCredentials(request)
+    const headers = request.rawHeaders ? readHeaders(request.rawHeaders) : request
+    const { invocation, delegation } = readCredentials(headers)
+    const carries = (raw: string) => raw === delegation
     if (invocation !== undefined) {
-      const proved = await callerByInvocation(request, invocation)
-      return userOf({ ...proved, via: 'invocation', raw: delegation }, delegation, 'header')
+      const { did, expiresAt, bound } = await verdicts.invocation(invocation)
+      if (bound) await checkBinding(bound, request, replays)
+      const caller: Caller = { did, expiresAt, via: 'invocation', carries }
+      if (delegation === undefined) return createUser(caller, 'missing', now)
+      return userWith(caller, delegation, 'header')
     }
     if (delegation === undefined) refuse('no credential')
     if (!delegationOnly) refuse('delegations alone do not authenticate here')
-    const proved = await admit('delegation alone', delegation)
-    return userOf({ ...proved, via: 'delegation', raw: delegation }, delegation, 'header')
+    const { did, expiresAt, token } = await verdicts.delegation(delegation, { calling: true })
+    const caller: Caller = { did, expiresAt, via: 'delegation', carries }
+    return createUser(caller, { root: token.root, source: 'header', expiresAt }, now)
   }
 
-  async function userOf(
+  /** Puts a delegation in force for a caller whom something else has proved. */
+  async function userWith(
     caller: Caller,
-    raw: string | undefined,
-    source: 'header' | 'stored',
+    raw: string,
+    source: DelegationSource,
   ): Promise<AuthenticatedUser> {
-    if (raw === undefined) return createUser(caller, 'missing', now)
     try {
-      const { token, expiresAt } = await admit('delegation', raw, caller.did)
-      return createUser(caller, { root: token.root, source, until: expiresAt }, now)
+      const { token, expiresAt } = await verdicts.delegation(raw, { issuer: caller.did })
+      return createUser(caller, { root: token.root, source, expiresAt }, now)
     } catch (error) {
       const lapsed = error instanceof Refusal ? LAPSED[error.reason] : undefined
       if (lapsed === undefined) throw error
@@ -217,53 +131,33 @@ export function createAuth(options: AuthOptions): Auth {
     }
   }
 
-  function loaded() {
-    if (!signer) throw signingKeyNotLoaded()
-  }
-
   return {
     async authenticate(request) {
-      loaded()
+      if (!signer) throw signingKeyNotLoaded()
       try {
         return await authenticate(request)
       } catch (error) {
-        tally.refused++
+        refused++
         report(log, error)
         throw unauthorized()
       }
     },
+
     async withDelegation(user) {
       if (user.delegation || !options.stored) return user
       try {
         const raw = await options.stored(user.did)
-        const caller = { ...user, raw: undefined }
-        const enriched = await userOf(caller, raw, 'stored')
-        // A header that lapsed says more than a store that is empty.
-        return raw === undefined ? user : { ...enriched, carries: user.carries }
+        return raw === undefined ? user : await userWith(user, raw, 'stored')
       } catch (error) {
         report(log, error)
-        return createUser({ ...user, raw: undefined }, 'refused', now)
+        return createUser(user, 'refused', now)
       }
     },
+
     async verifyDelegation(raw, { issuer }) {
-      loaded()
+      if (!signer) throw signingKeyNotLoaded()
       try {
-        const { did, token, cids, expiresAt } = await admit('delegation', raw, issuer)
-        return {
-          issuer: did,
-          expiration: expiresAt / 1000,
-          cids,
-          revocable: token.links
-            .filter((link) => link.issuer === did)
-            .map(({ cid, expiration }) => ({
-              cid,
-              expiration: Math.min(expiration, Number.MAX_SAFE_INTEGER),
-            })),
-          capabilities: token.root.ucan.capabilities.map((grant) => ({
-            can: grant.can,
-            with: grant.with,
-          })),
-        }
+        return describe(await verdicts.delegation(raw, { issuer }))
       } catch (error) {
         report(log, error)
         const reason = error instanceof Refusal ? error.reason : 'not readable'
@@ -272,19 +166,25 @@ export function createAuth(options: AuthOptions): Auth {
         })
       }
     },
-    stats: () => ({
-      invocations: invocations.size,
-      delegations: delegations.size,
-      ...tally,
-      waiting: lane.waiting,
-    }),
+
+    stats: () => ({ ...verdicts.stats, refused }),
   }
 }
 
-function checkTime(links: readonly Link[], time: number) {
-  for (const { expiration, notBefore } of links) {
-    if (expiration * 1000 <= time) refuse('expired')
-    if (notBefore * 1000 > time + CLOCK_SLACK_MS) refuse('not valid yet')
+function describe({ did, cids, expiresAt, token }: DelegationVerdict): VerifiedDelegation {
+  const own = token.links.filter((link) => link.issuer === did)
+  return {
+    issuer: did,
+    expiration: expiresAt / 1000,
+    cids,
+    revocable: own.map(({ cid, expiration }) => ({
+      cid,
+      expiration: Math.min(expiration, Number.MAX_SAFE_INTEGER),
+    })),
+    capabilities: token.root.ucan.capabilities.map((grant) => ({
+      can: grant.can,
+      with: grant.with,
+    })),
   }
 }
 

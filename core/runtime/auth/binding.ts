@@ -12,33 +12,29 @@ export interface BoundRequest {
   readonly body?: Uint8Array | (() => Promise<Uint8Array>)
 }
 
+/** The fact that binds a token: `bh` is the SHA-256 of the body in base64url without padding. */
 interface Binding {
-  readonly htm: unknown
-  readonly htu: unknown
-  readonly bh: unknown
+  readonly htm?: unknown
+  readonly htu?: unknown
+  readonly bh?: unknown
 }
 
-/**
- * The request binding among the facts of an invocation, if there is one: `htm` the method, `htu` the
- * path, and where the body matters `bh`, the SHA-256 of its bytes in base64url without padding.
- */
+/** The request binding among the facts of an invocation, if there is one. */
 export function bindingOf(invocation: Link): Binding | undefined {
-  const bound = invocation.ucan.facts.filter(
+  const bindings = invocation.ucan.facts.filter(
     (fact) => 'htm' in fact || 'htu' in fact || 'bh' in fact,
   )
-  if (bound.length > 1) refuse('bound to another request')
-  const [fact] = bound
-  return fact && { htm: fact['htm'], htu: fact['htu'], bh: fact['bh'] }
+  if (bindings.length > 1) refuse('bound to another request')
+  return bindings[0]
 }
 
-/** Holds a bound invocation against the request it came with, and lets it pass once. */
+/** Holds a bound invocation against the request that it came with, and lets it pass once. */
 export async function checkBinding(
   invocation: Link,
-  binding: Binding,
   request: BoundRequest,
   replays: Replays,
 ): Promise<void> {
-  const { htm, htu, bh } = binding
+  const { htm, htu, bh } = bindingOf(invocation) ?? {}
   if (htm !== request.method || htu !== request.path) refuse('bound to another request')
   if (bh !== undefined && bh !== (await bodyHash(request.body))) refuse('bound to another request')
   const key = Buffer.from(invocation.signature).toString('base64')

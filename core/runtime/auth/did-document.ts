@@ -24,10 +24,11 @@ const document = z.object({
   assertionMethod: relationship,
   capabilityInvocation: relationship,
   capabilityDelegation: relationship,
+  // What is wrong with the services must not cost the keys.
   service: z
-    .array(z.object({ id: z.string(), serviceEndpoint: z.unknown() }))
+    .array(z.object({ id: z.string(), serviceEndpoint: z.unknown().optional() }))
     .max(32)
-    .default([]),
+    .catch([]),
 })
 const resolution = z.object({
   didDocument: document,

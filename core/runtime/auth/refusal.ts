@@ -26,6 +26,7 @@ export type Reason =
   | 'not valid yet'
   | 'lives too long'
   | 'does not grant calling'
+  | 'too many issuers to look up'
   | 'the keys of the issuer cannot be resolved'
   | 'a key or signature of small order'
   | 'a signature does not hold'

@@ -46,7 +46,7 @@ export function createResolver({
   async function lookUp(did: string): Promise<DidDocumentRead | undefined> {
     let document: DidDocumentRead | undefined
     try {
-      const response = await fetch(new URL(did, base), {
+      const response = await fetch(base + did, {
         headers: { accept: 'application/did-resolution, application/did+json, application/json' },
         redirect: 'error',
         signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -86,11 +86,11 @@ export function createResolver({
 }
 
 /** `https://resolver.example` means its `/1.0/identifiers/`; a longer address is taken as it is. */
-function baseOf(url: string): URL {
+function baseOf(url: string): string {
   const base = new URL(url)
   if (base.pathname === '/') base.pathname = '/1.0/identifiers/'
   if (!base.pathname.endsWith('/')) base.pathname += '/'
-  return base
+  return base.href
 }
 
 async function boundedJson(response: Response): Promise<unknown> {

@@ -88,8 +88,8 @@ export function readToken(text: string, tally: Tally): Token {
 }
 
 function linkOf(delegation: API.Delegation, ucan: API.UCAN.View, proofs: readonly Link[]): Link {
-  const issuer = readPrincipal(ucan.model.iss as unknown as Principal)
-  const audience = readPrincipal(ucan.model.aud as unknown as Principal)
+  const issuer = readPrincipal(bytesOf(ucan.model.iss))
+  const audience = readPrincipal(bytesOf(ucan.model.aud))
   if (proofs.some((proof) => proof.audience !== issuer)) refuse('a proof is for another audience')
   return {
     cid: delegation.cid.toString(),
@@ -104,8 +104,10 @@ function linkOf(delegation: API.Delegation, ucan: API.UCAN.View, proofs: readonl
   }
 }
 
-// The view's getters are typed by ucanto as principals; the bytes behind them are what is checked.
-type Principal = Uint8Array & { did(): string }
+// ucanto's type shows a principal's name only; the bytes behind it are what is checked.
+function bytesOf(principal: API.UCAN.Principal): Uint8Array {
+  return principal as unknown as Uint8Array
+}
 
 // ucanto types a CID by what it links to, which nobody can know of bytes that just arrived.
 function viewOf(block: Block, store: Map<string, Block>): API.Delegation {

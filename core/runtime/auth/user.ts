@@ -5,60 +5,57 @@ import type { Link } from './token.ts'
 
 /** Where the delegation comes from that `can` looks at. */
 export type DelegationSource = 'header' | 'stored'
-/** Why there is none: what `delegation_required` tells the client. */
+/** Why there is none in force: what `delegation_required` tells the client. */
 export type DelegationState = 'missing' | 'expired' | 'revoked' | 'refused'
 
-/** The caller, once a credential has proved who that is. */
-export interface AuthenticatedUser extends User {
+/** What a credential has proved. */
+export interface Caller {
   readonly did: Did
   /** Which token proved it. */
   readonly via: 'invocation' | 'delegation'
   /** When that proof ends, in milliseconds since 1970. A socket closes then. */
   readonly expiresAt: number
-  /** Where the delegation in force comes from; undefined when there is none. */
-  readonly delegation: DelegationSource | undefined
-  /** Why there is none. */
-  readonly delegationState: DelegationState | undefined
   /** Whether the delegation that came in the header is this very token. */
   carries(raw: string): boolean
 }
 
+/** The caller, with what his delegation lets him do. */
+export interface AuthenticatedUser extends User, Caller {
+  readonly did: Did
+  /** Where the delegation in force comes from; undefined when there is none. */
+  readonly delegation: DelegationSource | undefined
+  /** Why there is none. */
+  readonly delegationState: DelegationState | undefined
+}
+
 /** A delegation in force. */
-export interface Grant {
+export interface InForce {
   readonly root: Link
   readonly source: DelegationSource
   /** Milliseconds since 1970. */
-  readonly until: number
-}
-
-export interface Caller {
-  readonly did: Did
-  readonly via: 'invocation' | 'delegation'
   readonly expiresAt: number
-  /** The delegation header, as it came. */
-  readonly raw: string | undefined
 }
 
-/** Makes the user that handlers see out of a proved caller and the delegation in force, if any. */
+/** Makes the user that handlers see out of the caller and his delegation, or the lack of one. */
 export function createUser(
-  { did, via, expiresAt, raw }: Caller,
-  grant: Grant | DelegationState,
+  { did, via, expiresAt, carries }: Caller,
+  delegation: InForce | DelegationState,
   now: () => number,
 ): AuthenticatedUser {
-  const state = typeof grant === 'string' ? grant : undefined
+  const lacking = typeof delegation === 'string'
   const denial = (ability: string, resource: string = did): readonly string[] => {
-    if (typeof grant === 'string') return [`No delegation of ${did} is in force: ${grant}.`]
+    if (lacking) return [`No delegation of ${did} is in force: ${delegation}.`]
     // A turn can outlive the delegation that it began with.
-    if (now() >= grant.until) return [`The delegation of ${did} has expired.`]
-    return denials(grant.root, ability, resource)
+    if (now() >= delegation.expiresAt) return [`The delegation of ${did} has expired.`]
+    return denials(delegation.root, ability, resource)
   }
   return {
     did,
     via,
     expiresAt,
-    delegation: typeof grant === 'string' ? undefined : grant.source,
-    delegationState: state,
-    carries: (other) => raw !== undefined && other === raw,
+    carries,
+    delegation: lacking ? undefined : delegation.source,
+    delegationState: lacking ? delegation : undefined,
     denial,
     can: (ability, resource) => denial(ability, resource).length === 0,
   }

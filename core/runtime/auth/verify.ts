@@ -5,6 +5,9 @@ import { refuse } from './refusal.ts'
 import type { DidResolver } from './resolver.ts'
 import type { Link, Tally, Token } from './token.ts'
 
+/** One request from outside must not become many of ours. */
+const MAX_LOOKUPS = 3
+
 /**
  * Verifies every signature of a token, each once, from the root to the proofs, and stops at the
  * first that does not hold. Keys that must be looked up are, before the first verification.
@@ -13,9 +16,14 @@ export async function verifySignatures(
   token: Token,
   { resolver, lane, tally }: { resolver: DidResolver; lane: Lane; tally: Tally },
 ): Promise<void> {
-  const keys = new Map<string, readonly string[]>()
-  for (const { issuer } of token.links)
-    if (!keys.has(issuer)) keys.set(issuer, await resolver.verificationKeys(issuer))
+  const issuers = [...new Set(token.links.map((link) => link.issuer))]
+  if (issuers.filter((did) => !did.startsWith('did:key:')).length > MAX_LOOKUPS)
+    refuse('too many issuers to look up')
+  const keys = new Map(
+    await Promise.all(
+      issuers.map(async (did) => [did, await resolver.verificationKeys(did)] as const),
+    ),
+  )
 
   await lane.run(() => {
     for (const link of token.links)
