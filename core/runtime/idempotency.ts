@@ -72,7 +72,6 @@ const named =
     row.and({ caller, route, key })
 
 const keepMs = 24 * 60 * 60 * 1000
-const sweepMs = 10 * 60 * 1000
 
 /**
  * Idempotency keys in the database, so that every replica honours them. The row is inserted before
@@ -83,8 +82,9 @@ export function createIdempotency(options: {
   db: Database
   log: Log
   leaseMs?: number
+  sweepMs?: number
 }): Idempotency {
-  const { log, leaseMs = 60_000 } = options
+  const { log, leaseMs = 60_000, sweepMs = 600_000 } = options
   const db = options.db.withTables<Tables>()
 
   const claim = (name: RequestName, token: string): Claim => {

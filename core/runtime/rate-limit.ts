@@ -71,25 +71,64 @@ function refuse({ state }: Context, what = 'requests from this address'): void {
   })
 }
 
+/** What the driver counts for one address. */
 interface Counted {
   /** In seconds, by the clock that the driver started with. */
   readonly reset: number
+  remaining: number
+}
+
+/**
+ * The driver counts down and reads the count one tick later, when other requests of the same tick
+ * have counted too: all of them would see the last one's count. So each gets a copy to read, which
+ * writes through.
+ */
+class Count implements Counted {
+  readonly reset: number
+  #remaining: number
+  #shared: Counted
+
+  constructor(shared: Counted) {
+    this.reset = shared.reset
+    this.#remaining = shared.remaining
+    this.#shared = shared
+  }
+
+  get remaining(): number {
+    return this.#remaining
+  }
+
+  set remaining(left: number) {
+    this.#remaining = left
+    this.#shared.remaining = left
+  }
 }
 
 /** The driver never evicts: expired addresses are swept, and past the cap the oldest makes room. */
-class SweptMap extends Map<string, Counted> {
-  static readonly cap = 200_000
-  #timer = setInterval(() => this.sweep(), 30_000).unref()
+export class SweptMap extends Map<string, Counted> {
+  readonly #cap: number
+  readonly #timer: NodeJS.Timeout
 
-  override set(key: string, counted: Counted): this {
-    if (this.size >= SweptMap.cap && !this.has(key)) {
+  constructor(cap = 200_000, everyMs = 30_000) {
+    super()
+    this.#cap = cap
+    this.#timer = setInterval(() => this.#sweep(), everyMs).unref()
+  }
+
+  override get(key: string): Counted | undefined {
+    const shared = super.get(key)
+    return shared && new Count(shared)
+  }
+
+  override set(key: string, { reset, remaining }: Counted): this {
+    if (this.size >= this.#cap && !this.has(key)) {
       const oldest = this.keys().next()
       if (!oldest.done) this.delete(oldest.value)
     }
-    return super.set(key, counted)
+    return super.set(key, { reset, remaining })
   }
 
-  sweep(): void {
+  #sweep(): void {
     const now = (performance.timeOrigin + performance.now()) / 1000
     for (const [key, { reset }] of this) if (reset < now) this.delete(key)
   }
@@ -133,7 +172,9 @@ class SharedCounter {
     if (this.#away && now < this.#nextTry) return false
     this.#nextTry = now + SharedCounter.pauseMs
     try {
-      if (this.#redis.status !== 'ready') throw new Error(`the connection is ${this.#redis.status}`)
+      const { status } = this.#redis
+      // A lazy client waits for its first command; any other that is not ready would only queue it.
+      if (status !== 'ready' && status !== 'wait') throw new Error(`the connection is ${status}`)
       await count()
     } catch (error) {
       if (!this.#away)
