@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Redis } from 'ioredis'
 import Koa from 'koa'
 import { RuntimeError } from '../errors.ts'
 import type { Database, Log } from '../plugin.ts'
@@ -45,7 +46,9 @@ export interface HttpOptions {
   readonly cors: string
   /** Where idempotency keys are kept. Without it the header is ignored. */
   readonly db?: Database
-  /** Counted here; without it, in memory. They are closed with the server. */
+  /** Where replicas share their rate limits. */
+  readonly redis?: Redis
+  /** Limits made elsewhere; they are closed with the server all the same. */
   readonly rateLimits?: RateLimits
   readonly publicUrl?: string
   readonly name?: string
@@ -79,7 +82,7 @@ export interface Http {
 export function createHttp(options: HttpOptions): Http {
   const { log, limits, db, publicUrl } = options
   const times = { ...edgeTimes, ...options.times }
-  const rateLimits = options.rateLimits ?? createRateLimits({ log })
+  const rateLimits = options.rateLimits ?? createRateLimits({ log, redis: options.redis })
   const idempotency = db && createIdempotency({ db, log })
   const failure = createFailure(log, options.isUnreachable ?? (() => false))
   const { serve, reroute, goodbye } = createServe({
