@@ -1,5 +1,8 @@
-import { createApp, RuntimeError } from '#core'
-import { bundled } from './plugins/index.ts'
+import { enableCompileCache } from 'node:module'
+
+enableCompileCache() // before anything is imported, so that the next start reads compiled code
+const { createApp, RuntimeError } = await import('#core')
+const { bundled } = await import('./plugins/index.ts')
 
 // The composition root: which plugins, where to listen, when to stop.
 const app = createApp({ plugins: bundled })

@@ -130,6 +130,7 @@ export class RunningApp implements App {
   #tools: Tools | undefined
   #http: Http | undefined
   #closing: Promise<void> | undefined
+  #warming: NodeJS.Timeout | undefined
   /** Where the server listens, once it does. */
   #url: string | undefined
 
@@ -222,6 +223,7 @@ export class RunningApp implements App {
     const ms = Math.round(performance.now() - this.#parts.startedAt)
     this.log.info(`oracle-runtime ${runtimeVersion} listening on ${address.url} after ${ms} ms`)
     void this.#identity!.compareRegistration(this.#addresses())
+    this.#warming = setTimeout(() => void this.#identity!.auth.warm(), warmAfterMs).unref()
     return address
   }
 
@@ -234,6 +236,7 @@ export class RunningApp implements App {
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
+      clearTimeout(this.#warming)
       await this.#http?.close()
       await this.#setups?.close()
       this.#identity?.close()
@@ -303,6 +306,9 @@ export class RunningApp implements App {
     })
   }
 }
+
+/** What is heavy to import comes after the first probes have been answered. */
+const warmAfterMs = 500
 
 const kernelMigrations = { '001-idempotency': idempotencyMigration, ...delegationMigrations }
 

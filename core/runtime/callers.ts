@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { RuntimeError } from '../errors.ts'
 import type { Log, RouteAuth } from '../plugin.ts'
 import type { Access } from './access.ts'
-import type { Auth } from './auth/authenticate.ts'
+import type { LazyAuth } from './auth/lazy.ts'
 import { readHeaders } from './auth/credentials.ts'
 import type { Keyring } from './auth/keys.ts'
 import { unauthorized } from './auth/refusal.ts'
@@ -11,7 +11,7 @@ import { readEarly } from './body.ts'
 import type { RateLimits } from './rate-limit.ts'
 
 export interface CallersOptions {
-  readonly auth: Auth
+  readonly auth: LazyAuth
   readonly apiKeys: Keyring
   readonly operatorTokens: Keyring
   readonly rateLimits: RateLimits

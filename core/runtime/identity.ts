@@ -3,7 +3,7 @@ import { RuntimeError } from '../errors.ts'
 import type { EnvSource } from '../manifest/env.ts'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyRoute, Fetch, Log, RouteContext } from '../plugin.ts'
-import { createAuth, type Auth } from './auth/authenticate.ts'
+import { lazyAuth, type LazyAuth } from './auth/lazy.ts'
 import { createCache } from './auth/cache.ts'
 import { createKeyring, type Keyring } from './auth/keys.ts'
 import { unauthorized } from './auth/refusal.ts'
@@ -24,7 +24,7 @@ export interface Addresses {
 export interface Identity {
   readonly signer: Signer | undefined
   readonly oracleDid: string
-  readonly auth: Auth
+  readonly auth: LazyAuth
   readonly apiKeys: Keyring
   readonly operatorTokens: Keyring
   readonly routes: Readonly<Record<string, AnyRoute>>
@@ -64,7 +64,7 @@ export function createIdentity({
   const delegations = createDelegations({ db: store.db, kind: store.kind })
   const resolver = createResolver({ url: config.RESOLVER_URL, fetch })
   const stored = rememberStored(delegations, oracleDid)
-  const auth = createAuth({
+  const auth = lazyAuth({
     signer,
     oracleDid,
     // What a token may name as its audience: the oracle's DID, its signer's, its entity's.
@@ -124,7 +124,7 @@ function rememberStored(delegations: Delegations, oracleDid: string) {
 }
 
 interface DelegationParts {
-  readonly auth: Auth
+  readonly auth: LazyAuth
   readonly delegations: Delegations
   readonly oracleDid: string
   readonly forget: (user: string) => void

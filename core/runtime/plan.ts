@@ -94,15 +94,13 @@ export const declaredRoutes = (records: readonly PluginRecord[]) =>
 
 /** The web modules of active plugins. */
 export const mountsOf = (records: readonly PluginRecord[]) =>
-  records
-    .filter(isActive)
-    .flatMap(({ name, definition }) =>
-      Object.entries(definition.web ?? {}).map(([mount, handler]) => ({
-        mount,
-        owner: name,
-        handler,
-      })),
-    )
+  records.filter(isActive).flatMap(({ name, definition }) =>
+    Object.entries(definition.web ?? {}).map(([mount, handler]) => ({
+      mount,
+      owner: name,
+      handler,
+    })),
+  )
 
 const kernelTools = ['list_capabilities', 'load_capability']
 
