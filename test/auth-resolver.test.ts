@@ -187,6 +187,19 @@ describe('a did:ixo', () => {
   })
 })
 
+describe('a DID of another method', () => {
+  test.each(['did:web:example.com', 'did:ixo:../../admin', 'did:ixo:a?b', 'did:ixo:', 'x'])(
+    'such as %s is not asked for',
+    async (did) => {
+      const { url, asked } = await serve({ ...good, id: did })
+      const resolver = createResolver({ url, fetch })
+      await expect(resolver.verificationKeys(did)).rejects.toMatchObject(none)
+      expect(await resolver.document(did)).toBeUndefined()
+      expect(asked).toEqual([])
+    },
+  )
+})
+
 describe('what was looked up', () => {
   test('is asked for once by all who wait, kept for a minute, and then asked for again', async () => {
     let time = 0

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import * as CBOR from '@ipld/dag-cbor'
 import { delegate, UCAN as ucanto } from '@ucanto/core'
 import type * as API from '@ucanto/interface'
@@ -104,9 +104,10 @@ export function blockOfModel(model: Model): Block {
 
 const HEAD = Buffer.from('65726f6f747381d82a582500', 'hex')
 
-function varint(value: number, long = false): Uint8Array {
-  if (value < 0x80 && !long) return Uint8Array.of(value)
-  if (value < 0x4000 && !long) return Uint8Array.of((value & 0x7f) | 0x80, value >> 7)
+/** A number as a varint, in at least so many bytes. */
+function varint(value: number, bytes = 1): Uint8Array {
+  if (value < 0x80 && bytes === 1) return Uint8Array.of(value)
+  if (value < 0x4000 && bytes <= 2) return Uint8Array.of((value & 0x7f) | 0x80, value >> 7)
   return Uint8Array.of((value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14)
 }
 
@@ -117,18 +118,18 @@ export function archiveOf(
     root = blocks.at(-1)!.cid,
     descriptor = blockOf(CBOR.encode({ 'ucan@0.9.1': root })),
     header = CBOR.encode({ roots: [descriptor.cid], version: 1 }),
-    longLengths = false,
+    lengthBytes = 1,
     descriptorFirst = false,
   }: {
     root?: CID
     descriptor?: Block
     header?: Uint8Array
-    longLengths?: boolean
+    lengthBytes?: number
     descriptorFirst?: boolean
   } = {},
 ): Buffer {
   const section = ({ cid, bytes }: Block) =>
-    Buffer.concat([varint(cid.bytes.length + bytes.length, longLengths), cid.bytes, bytes])
+    Buffer.concat([varint(cid.bytes.length + bytes.length, lengthBytes), cid.bytes, bytes])
   const all = descriptorFirst ? [descriptor, ...blocks] : [...blocks, descriptor]
   return Buffer.concat([varint(header.length), header, ...all.map(section)])
 }
@@ -191,6 +192,21 @@ export async function chain(user: Wallet, audience: string, length: number): Pro
   return holder.invoke({ audience, capability: call, proofs })
 }
 
+/** A chain of four that the invocation names directly, and once more two hands further away. */
+async function detour(user: Wallet, audience: string): Promise<string> {
+  const call = { can: 'oracle/call', with: user.did }
+  const [first, second, holder, other] = await Promise.all(
+    Array.from({ length: 4 }, () => createWallet()),
+  )
+  const hand = (from: Wallet, to: Wallet, ...proofs: Minted[]) =>
+    from.delegate({ audience: to.did, capabilities: [call], proofs })
+  const far = await hand(user, first!)
+  const middle = await hand(first!, second!, far)
+  const near = await hand(second!, holder!, middle)
+  const back = await hand(other!, holder!, await hand(holder!, other!, near))
+  return (await holder!.invoke({ audience, capability: call, proofs: [near, back] })).text
+}
+
 /**
  * Proofs that fan out at every level, each with many capabilities that all match: a validator that
  * tries every path hardly comes to an end. All signatures hold, and the owner signed none of them.
@@ -235,6 +251,26 @@ export function puppet(did: string, raw: Uint8Array, code = 0xd0ed): API.UCAN.Si
     signatureCode: code,
     sign: async () => new Uint8Array(bytes),
   } as unknown as API.UCAN.Signer
+}
+
+/**
+ * A signer with a real key that uses the neutral point where a random one belongs. The equation of
+ * Ed25519 holds for it, and the verifier that ucanto brings along finds nothing wrong.
+ */
+async function careless(): Promise<API.UCAN.Signer> {
+  const seed = randomBytes(32)
+  const did = (await ed25519.derive(new Uint8Array(seed))).did()
+  const half = createHash('sha512').update(seed).digest().subarray(0, 32)
+  half[0]! &= 248
+  half[31] = (half[31]! & 63) | 64
+  const neutral = smallOrder.key
+  const key = base58btc.decode(did.slice('did:key:'.length)).slice(2)
+  const sign = (payload: Uint8Array) => {
+    const challenge = createHash('sha512').update(neutral).update(key).update(payload).digest()
+    const scalar = (numberOf(challenge) * numberOf(half)) % ORDER
+    return Buffer.concat([varint(0xd0ed), Uint8Array.of(64), neutral, bytesOf(scalar)])
+  }
+  return { ...puppet(did, smallOrder.signature), sign: async (payload) => sign(payload) as never }
 }
 
 export const keyDid = (raw: Uint8Array, tag = [0xed, 0x01]) =>
@@ -409,6 +445,30 @@ export async function attacks(oracleDid: string, user: Wallet): Promise<Attack[]
     'a signature does not hold',
     await token(puppet(user.did, smallOrder.signature), { audience }),
   )
+  refused(
+    'a signature that its key made with a nonce of small order',
+    'a signature does not hold',
+    await token(await careless(), { audience }),
+  )
+  refused(
+    'a did:key with a byte too many',
+    'a DID of an unsupported kind',
+    await token(puppet(keyDid(new Uint8Array(33).fill(9)), smallOrder.signature), { audience }),
+  )
+  refused(
+    'a DID without end',
+    'a DID of an unsupported kind',
+    await token(puppet(`did:ixo:${'x'.repeat(200)}`, smallOrder.signature), { audience }),
+  )
+  refused(
+    'another version of UCAN',
+    'not a canonical UCAN',
+    await token(signer, { audience }, (made) => ({ ...made, v: '0.9.2' })),
+  )
+  await claiming('a fraction among the facts', 'not a canonical UCAN', { facts: [{ n: 1.5 }] })
+  await claiming('bytes among the facts', 'not a canonical UCAN', {
+    facts: [{ see: Uint8Array.of(1, 2) }],
+  })
   const rsa = await RSA.generate()
   refused(
     'an RSA key',
@@ -501,6 +561,23 @@ export async function attacks(oracleDid: string, user: Wallet): Promise<Attack[]
     'too long',
     (await fan(audience, { levels: 6, width: 3, grants: 8 })).text,
   )
+  refused('a chain that is too deep on its longer way', 'too deep', await detour(user, audience))
+  const twofold = await signed(session.signer as API.UCAN.Signer, {
+    audience,
+    capabilities: [call],
+    proofs: [proofBlock.cid, proofBlock.cid],
+  })
+  archived(
+    'a proof that is named twice',
+    'a proof is missing, repeated, out of order or not referenced',
+    archiveOf([proofBlock, blockOfModel(twofold)]),
+  )
+  const empty = archiveOf([goodBlock])
+  archived(
+    'an archive without a block',
+    'not a canonical archive',
+    empty.subarray(0, 1 + empty[0]!),
+  )
   refused(
     'four proofs',
     'too many proofs',
@@ -530,7 +607,8 @@ export async function attacks(oracleDid: string, user: Wallet): Promise<Attack[]
   const canonical = 'not a canonical archive'
   const twice = (name: string, archive: Uint8Array, reason = canonical) =>
     archived(`re-encoded: ${name}`, reason, archive)
-  twice('a longer length', archiveOf([goodBlock], { longLengths: true }))
+  twice('lengths of two bytes', archiveOf([goodBlock], { lengthBytes: 2 }))
+  twice('lengths of three bytes', archiveOf([goodBlock], { lengthBytes: 3 }))
   twice('a byte behind', Buffer.concat([archiveOf([goodBlock]), Uint8Array.of(0)]))
   twice('the descriptor first', archiveOf([goodBlock], { descriptorFirst: true }))
   const references = 'a proof is missing, repeated, out of order or not referenced'
