@@ -20,10 +20,12 @@ import { createLog } from './log.ts'
 import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
 import { isActive, stateLine, type PluginRecord } from './plugin-record.ts'
 import { reportOf, type BootReport } from './report.ts'
+import { pluginRoutes, type Rooms } from './plugin-routes.ts'
 import { createRateLimits } from './rate-limit.ts'
 import { openRedis } from './redis.ts'
 import { checkRoutes } from './routes.ts'
 import type { ServedRoute } from './run-route.ts'
+import { createRoomState, roomOf, roomStateMigration } from './room-state.ts'
 import { Setups } from './setup.ts'
 import { openStore, type Store } from './store.ts'
 import { Tools } from './tools.ts'
@@ -145,6 +147,10 @@ export class RunningApp implements App {
     return reportOf(this.records, this.#parts.source)
   }
 
+  get oracleDid(): string {
+    return this.#identity!.oracleDid
+  }
+
   get tools(): Tools {
     return this.#tools!
   }
@@ -257,6 +263,14 @@ export class RunningApp implements App {
     return { apiUrl, wsUrl: apiUrl.replace(/^http/, 'ws') }
   }
 
+  #rooms(): Rooms {
+    const { oracleDid } = this.#identity!
+    return {
+      ...createRoomState({ db: this.#store!.db, log: this.log }),
+      of: (did) => roomOf(did, oracleDid),
+    }
+  }
+
   #host(): string {
     return this.config.HOST ?? (this.config.NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1')
   }
@@ -281,7 +295,7 @@ export class RunningApp implements App {
         route,
         context: (base) => Object.assign(base, kernelContext) as unknown as RouteContext,
       })),
-      ...this.records.filter(isActive).flatMap(pluginRoutes),
+      ...this.records.filter(isActive).flatMap((record) => pluginRoutes(record, this.#rooms())),
     ]
   }
 
@@ -310,29 +324,16 @@ export class RunningApp implements App {
 /** What is heavy to import comes after the first probes have been answered. */
 const warmAfterMs = 500
 
-const kernelMigrations = { '001-idempotency': idempotencyMigration, ...delegationMigrations }
+const kernelMigrations = {
+  '001-idempotency': idempotencyMigration,
+  ...delegationMigrations,
+  '002-room-state': roomStateMigration,
+}
 
 const noTurns: Turns = {
   start() {
     throw new RuntimeError('UNAVAILABLE', 'Turns are not served by this build.')
   },
-}
-
-/** The routes of one plugin. Until its setup has finished they answer 503 and say why. */
-function pluginRoutes(record: PluginRecord): ServedRoute[] {
-  return Object.entries(record.routes).map(([key, route]) => ({
-    key,
-    owner: record.name,
-    route,
-    context(base) {
-      if (!record.base)
-        throw new RuntimeError('UNAVAILABLE', `${record.name} is ${record.state}.`, {
-          hint: record.reason,
-          headers: { 'Retry-After': '5' },
-        })
-      return Object.assign(base, record.base) as unknown as RouteContext // with the base it is one
-    },
-  }))
 }
 
 function stopOn(faults: readonly RuntimeError[], log: Logger) {

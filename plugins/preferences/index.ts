@@ -17,7 +17,10 @@ export default definePlugin({
   state: {
     userPreferences: preferencesSchema
       .default({})
-      .meta({ scope: 'room', description: 'What the user asked for, in every session of the room' }),
+      .meta({
+        scope: 'room',
+        description: 'What the user asked for, in every session of the room',
+      }),
   },
 
   prompt: ({ state }) => promptFor(state.userPreferences),
