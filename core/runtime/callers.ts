@@ -46,7 +46,7 @@ export function createCallers(options: CallersOptions): Access {
     })
     koa.state.caller = user.did
     await calls(koa)
-    return user
+    return await auth.withDelegation(user)
   }
 
   async function byKey(koa: Context, keys: Keyring, owner: string) {
@@ -70,7 +70,7 @@ export function createCallers(options: CallersOptions): Access {
       const key = await byKey(koa, apiKeys, owner)
       if (key) return key
       if (koa.headers['x-auth-type'] === undefined) throw keyWanted('API_KEY')
-      const user = await auth.withDelegation(await byUcan(koa))
+      const user = await byUcan(koa)
       if (user.can(`${owner}/*`)) return { caller: user.did, user }
       throw new RuntimeError('FORBIDDEN', `This needs the capability "${owner}/*".`, {
         hint: 'Use the API key, or a delegation that grants it.',
