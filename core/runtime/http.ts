@@ -156,6 +156,8 @@ export function createHttp(options: HttpOptions): Http {
         const closed = new Promise<void>((resolve) => server.close(() => resolve()))
         shutdown.abort(reason)
         goodbye(reason)
+        // Node does not count a connection as idle on which nothing was ever said.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
         // A connection becomes idle when its last answer is out, and would then wait for the next.
         const idle = setInterval(() => server.closeIdleConnections(), 20)
         const last = setTimeout(() => {

@@ -189,7 +189,7 @@ async function stream(
     lateFailure: (error) => log.warn({ err: error, requestId }, 'a stream failed to clean up'),
   })
   opened(stream)
-  await stream.done
+  await stream.run()
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
