@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -233,6 +234,27 @@ describe('a client that takes its time', () => {
     expect((await server.call('GET', '/')).json).toBe('late')
   })
 
+  test.each<[string, AnyRoute['run']]>([
+    ['an answer', () => 'x'.repeat(50_000_000)],
+    [
+      'a stream of Koa',
+      () => Readable.from(Array.from({ length: 50 }, () => 'x'.repeat(1_000_000))),
+    ],
+  ])('to read %s is closed when it takes nothing for too long', async (_, run) => {
+    const server = await edge({ 'GET /': { auth: 'public', run } }, { times: { readMs: 100 } })
+    const socket = connect(server.port, '127.0.0.1', () =>
+      socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'),
+    )
+    socket.pause().on('error', () => undefined)
+    const open = () =>
+      new Promise<number>((resolve) =>
+        server.http.server.getConnections((_, count) => resolve(count)),
+      )
+    while ((await open()) === 0) await sleep(2)
+    while ((await open()) > 0) await sleep(5)
+    socket.destroy()
+  })
+
   test('between two requests is closed when it is idle too long', async () => {
     const server = await edge({ 'GET /': open }, { times: { keepAliveMs: 50 } })
     const answer = await server.raw('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
@@ -262,6 +284,30 @@ describe('an upgrade', () => {
     expectRefusal(await server.raw(upgrade('/ws/')), 404, 'NOT_FOUND')
     expectRefusal(await server.raw(upgrade('/other')), 404, 'NOT_FOUND')
     expect(taken).toEqual(['/ws?sessionId=1'])
+  })
+
+  test('counts against the limit of its address', async () => {
+    const server = await edge({}, { limits: { ratePerMinute: 2, trustProxy: false } })
+    server.http.upgrade('/ws', (_, socket) =>
+      socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
+    )
+    expect(await server.raw(upgrade('/ws'))).toContain('101')
+    expectRefusal(await server.raw(upgrade('/other')), 404, 'NOT_FOUND')
+    const refused = await server.raw(upgrade('/ws'))
+    expectRefusal(refused, 429, 'RATE_LIMITED')
+    expect(refused).toMatch(/Retry-After: \d+\r\n/)
+  })
+
+  test('is answered when who took it throws', async () => {
+    const server = await edge({})
+    server.http.upgrade('/ws', () => {
+      throw new Error('password=1234')
+    })
+    const answer = await server.raw(upgrade('/ws'))
+    expectRefusal(answer, 500, 'INTERNAL')
+    expect(answer).not.toContain('1234')
+    const { requestId } = firstOf(answer).json
+    expect(server.logged).toMatchObject([{ level: 'error', fields: { requestId } }])
   })
 
   test('is left to a listener of the server’s own', async () => {
@@ -344,6 +390,14 @@ describe('a connection', () => {
     await sleep(50)
     expect((await server.call('GET', '/')).json).toBe('open')
     expect(server.logged.filter(({ level }) => level !== 'debug')).toEqual([])
+  })
+
+  test('that cannot be accepted is a line in the log, not the end of the server', async () => {
+    const server = await edge({ 'GET /': open })
+    // What Node emits when the process has no file descriptor left.
+    server.http.server.emit('error', Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' }))
+    expect(server.logged).toMatchObject([{ level: 'error', fields: { err: { code: 'EMFILE' } } }])
+    expect((await server.call('GET', '/')).json).toBe('open')
   })
 
   test('is reused by an agent with small bodies that nobody reads', async () => {

@@ -41,7 +41,8 @@ export function createFailure(log: Log, isUnreachable: (error: unknown) => boole
       return
     }
     for (const name of res.getHeaderNames()) if (!outlives(name)) res.removeHeader(name)
-    const body = errorText(error, state.requestId)
+    // A handler may have named the request anew, as a turn does that is asked for by its id.
+    const body = errorText(error, String(res.getHeader('X-Request-Id')))
     send(koa, { status: statusOf(error), type: jsonType, body, headers: error.headers })
   }
 

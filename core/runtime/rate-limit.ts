@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis'
 import type { Context } from 'koa'
 import { RuntimeError } from '../errors.ts'
 import type { Log } from '../plugin.ts'
+import { clientNetwork } from './client-address.ts'
 
 /** Counts one request, and throws RATE_LIMITED when it is one too many for its address. */
 export type Limit = (koa: Context) => Promise<void>
@@ -24,7 +25,8 @@ export function createRateLimits(options: { log: Log; redis?: Redis }): RateLimi
   return {
     limit(name, max, perMs) {
       // The X-RateLimit headers would cost every request of every client more than they tell it.
-      const common = { max, duration: perMs, namespace: `limit:${name}`, disableHeader: true }
+      const namespace = `limit:${name}`
+      const common = { max, duration: perMs, namespace, id, disableHeader: true }
       const local = ratelimit({ ...common, driver: 'memory', db: memory })
       if (shared === undefined)
         return async (koa) => {
@@ -43,6 +45,7 @@ export function createRateLimits(options: { log: Log; redis?: Redis }): RateLimi
   }
 }
 
+const id = ({ ip }: Context) => clientNetwork(ip)
 const passed = Promise.resolve()
 const pass = () => passed
 

@@ -27,8 +27,8 @@ interface Reader {
   readonly limits: SseLimits
   /** Fires the signal that the handler holds. */
   abort(reason: unknown): void
-  /** A fault in the middle of the stream as the value of an `error` event. */
-  renderError(error: unknown): unknown
+  /** A fault in the middle of the stream as the text of an `error` event. */
+  renderError(error: unknown): string
   /** Told of a source that fails while it cleans up, when nobody else can be told. */
   lateFailure(error: unknown): void
 }
@@ -135,7 +135,8 @@ export class SseStream {
     if (this.#opened || this.#over) return
     this.#opened = true
     const { res } = this.#reader
-    setSseHeaders(res)
+    // A handler that sent headers of its own has chosen.
+    if (!res.headersSent) setSseHeaders(res)
     res.flushHeaders()
   }
 
