@@ -18,7 +18,7 @@ import { createServe } from './serve.ts'
 import { sseLimits, type SseLimits } from './sse.ts'
 import { readTarget } from './target.ts'
 
-/** How long the edge waits. The defaults are what `docs/operate.md` promises. */
+/** How long the edge waits. */
 export interface EdgeTimes {
   /** For the headers of a request. */
   readonly headersMs: number

@@ -24,8 +24,8 @@ export function createRateLimits(options: { log: Log; redis?: Redis }): RateLimi
   const shared = options.redis && new SharedCounter(options.redis, options.log)
   return {
     limit(name, max, perMs) {
-      // The X-RateLimit headers would cost every request of every client more than they tell it.
       const namespace = `limit:${name}`
+      // No X-RateLimit headers: what a client acts on is the Retry-After of a 429.
       const common = { max, duration: perMs, namespace, id, disableHeader: true }
       const local = ratelimit({ ...common, driver: 'memory', db: memory })
       if (shared === undefined)
