@@ -8,7 +8,6 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { createRequire } from 'node:module'
 import { type AddressInfo, connect } from 'node:net'
 import { cpus } from 'node:os'
 import Router from '@koa/router'
@@ -166,14 +165,9 @@ async function measure(): Promise<void> {
     const after = await runtime.usage('gc')
 
     const [cpu] = cpus()
-    const version = (name: string) =>
+    const version = (name: string): string =>
       JSON.parse(
-        readFileSync(
-          createRequire(import.meta.url)
-            .resolve('zod/package.json')
-            .replace('zod/package.json', `${name}/package.json`),
-          'utf8',
-        ),
+        readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url), 'utf8'),
       ).version
     print(`${cpu?.model} x ${cpus().length}, Node ${process.version}`)
     print(

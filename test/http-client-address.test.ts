@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
-import { clientAddress } from '../core/runtime/client-address.ts'
+import { clientAddress, clientNetwork } from '../core/runtime/client-address.ts'
 import { edge } from './support/edge.ts'
 
 // Only what the function reads of a request.
@@ -57,4 +57,18 @@ test('a handler and Koa see the same address', async () => {
     '198.51.100.1',
   ])
   expect((await direct.call('GET', '/ip', { headers })).json).toEqual(['127.0.0.1', '127.0.0.1'])
+})
+
+test.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+  ['2001:db8:1:2::', '2001:db8:1:2'],
+  ['2001:db8:1:2:ffff::1', '2001:db8:1:2'],
+  ['2001:db8::7', '2001:db8:0:0'],
+  ['::1', '0:0:0:0'],
+  ['fe80::1%eth0', 'fe80:0:0:0'],
+  ['64:ff9b::192.0.2.7', '64:ff9b::192.0.2.7'],
+  ['unknown', 'unknown'],
+])('for a limit, %s is one client with everything in %s', (address, network) => {
+  expect(clientNetwork(address)).toBe(network)
 })

@@ -213,6 +213,20 @@ describe('the request id', () => {
     },
   )
 
+  test('is what the handler named it, in the header and in the error', async () => {
+    const server = await edge({
+      'GET /e': {
+        auth: 'public',
+        run: (_, { koa }) => {
+          koa.set('X-Request-Id', 'run-7')
+          throw new RuntimeError('CONFLICT', 'No.')
+        },
+      },
+    })
+    const answer = await server.call('GET', '/e')
+    expect([answer.headers.get('x-request-id'), answer.json.requestId]).toEqual(['run-7', 'run-7'])
+  })
+
   test.each(['', 'a b', 'x'.repeat(129), 'a,b', '<script>', 'ä'])(
     'is a new one where it is not: %j',
     async (id) => {

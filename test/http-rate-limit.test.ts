@@ -71,6 +71,17 @@ describe('a limit', () => {
     })
   })
 
+  test('takes the addresses that one subscriber of IPv6 can give himself for one', async () => {
+    const server = await edge({ 'GET /a': strict(2) }, { limits: behindProxy })
+    const calls = ['2001:db8:1:2::1', '2001:db8:1:2::2', '2001:db8:1:2:3:4:5:6', '2001:db8:1:3::1']
+    expect(await statuses(calls.map((address) => server.call('GET', '/a', from(address))))).toEqual(
+      {
+        passed: 3,
+        limited: 1,
+      },
+    )
+  })
+
   test('opens again when its time is over', async () => {
     const server = await edge({ 'GET /a': strict(1, 200) })
     expect((await server.call('GET', '/a')).status).toBe(200)

@@ -95,6 +95,9 @@ describe('what a handler returns', () => {
         koa.body = Readable.from(['{"a":1}\n', '{"a":2}\n'])
       }),
       'GET /returned': answering(() => Readable.from(['a', 'b'])),
+      'GET /web': answering(() => new Blob(['ab']).stream()),
+      'GET /blob': answering(() => new Blob(['ab'])),
+      'GET /buffer': answering(() => Buffer.from('ab')),
       'GET /moved': answering((_, { koa }) => koa.redirect('/html')),
       'GET /raw': answering((_, { koa }) => {
         koa.respond = false
@@ -104,7 +107,8 @@ describe('what a handler returns', () => {
     expect((await server.call('GET', '/html')).text).toBe('<b>hi</b>')
     expect((await server.call('GET', '/bytes')).headers.get('content-type')).toBe('image/png')
     expect((await server.call('GET', '/stream')).text).toBe('{"a":1}\n{"a":2}\n')
-    expect((await server.call('GET', '/returned')).text).toBe('ab')
+    for (const path of ['/returned', '/web', '/blob', '/buffer'])
+      expect((await server.call('GET', path)).text).toBe('ab')
     expect((await server.call('GET', '/raw')).text).toBe('raw')
     const moved = await server.call('GET', '/moved', { redirect: 'manual' })
     expect(moved.status).toBe(302)

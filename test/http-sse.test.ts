@@ -88,6 +88,17 @@ describe('an async iterable', () => {
     expect(toFrame(undefined)).toBe('data: null\n\n')
   })
 
+  test('may follow headers that the handler sent itself', async () => {
+    const server = await edge({
+      'GET /s': streaming(({ koa }) => {
+        koa.set('Content-Type', 'text/event-stream; charset=utf-8')
+        koa.res.flushHeaders()
+        return items(1)
+      }),
+    })
+    expect((await server.call('GET', '/s')).text).toBe('data: 1\n\n')
+  })
+
   test('is never started by a HEAD', async () => {
     let started = 0
     const feed = new Feed(() => started++)
@@ -139,6 +150,10 @@ describe('an async iterable', () => {
         yield 1
         throw new Error('password=1234')
       }),
+      'GET /untold': streaming(async function* () {
+        yield 1
+        throw new RuntimeError('CONFLICT', 'Not now.', { details: { n: 1n } })
+      }),
       'GET /circular': streaming(() => {
         const circular: Record<string, unknown> = {}
         circular.self = circular
@@ -158,6 +173,7 @@ describe('an async iterable', () => {
     const unknown = await server.call('GET', '/unknown')
     expect(unknown.text).toContain('"code":"INTERNAL"')
     expect(unknown.text).not.toContain('1234')
+    expect((await server.call('GET', '/untold')).text).toContain('"message":"Not now."')
     expect((await server.call('GET', '/circular')).text).toContain('"code":"INTERNAL"')
     expect(server.logged.map(({ level }) => level)).toEqual(['error', 'error'])
   })

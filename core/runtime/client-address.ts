@@ -33,3 +33,20 @@ function plain(address: string): string {
     ? lower.slice(mapped.length)
     : lower
 }
+
+/**
+ * What counts as one client: an IPv4 address, or the /64 of an IPv6 one, which is what a single
+ * subscriber is given and can change addresses in at will. Addresses that translate IPv4 stay whole.
+ */
+export function clientNetwork(address: string): string {
+  if (!address.includes(':') || address.startsWith('64:ff9b:')) return address
+  const [left = '', right] = address.split('::')
+  const head = left === '' ? [] : left.split(':')
+  const tail = right === undefined || right === '' ? [] : right.split(':')
+  const groups = [
+    ...head,
+    ...Array<string>(Math.max(8 - head.length - tail.length, 0)).fill('0'),
+    ...tail,
+  ]
+  return groups.slice(0, 4).join(':')
+}

@@ -54,7 +54,7 @@ export function statusOf(error: RuntimeError): number {
 }
 
 /** The body of an error. Payment is the one error whose facts stand beside the code: clients read `claims` there. */
-export function errorBody(error: RuntimeError, requestId: string): ErrorBody {
+function errorBody(error: RuntimeError, requestId: string): ErrorBody {
   const body = {
     statusCode: statusOf(error),
     code: error.code,

@@ -28,8 +28,8 @@ export function createFailure(log: Log, isUnreachable: (error: unknown) => boole
   }
 
   function fail(koa: Context, thrown: unknown): void {
-    const { res, state } = koa
-    if (res.destroyed && isDeparture(thrown)) {
+    const { res, socket, state } = koa
+    if ((res.destroyed || socket.destroyed) && isDeparture(thrown)) {
       koa.respond = false
       return log.debug({ err: thrown, requestId: state.requestId }, 'the client left')
     }
@@ -41,14 +41,15 @@ export function createFailure(log: Log, isUnreachable: (error: unknown) => boole
       return
     }
     for (const name of res.getHeaderNames()) if (!outlives(name)) res.removeHeader(name)
-    const body = errorText(error, state.requestId)
+    // A handler may have named the request anew, as a turn does that is asked for by its id.
+    const body = errorText(error, String(res.getHeader('X-Request-Id')))
     send(koa, { status: statusOf(error), type: jsonType, body, headers: error.headers })
   }
 
   return { fail, toError, explain }
 }
 
-const departures = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ABORT_ERR'])
+const departures = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
 /** Whether an error only says that the other side is gone. */
 function isDeparture(thrown: unknown): boolean {

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
@@ -9,6 +9,7 @@ import type { Access } from './access.ts'
 import { createFailure } from './failure.ts'
 import { createIdempotency } from './idempotency.ts'
 import type { ServedMount } from './mounts.ts'
+import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './openapi.ts'
 import { createRateLimits, type RateLimits } from './rate-limit.ts'
 import { answerRaw, parserError } from './raw-answer.ts'
@@ -17,12 +18,14 @@ import { createServe } from './serve.ts'
 import { sseLimits, type SseLimits } from './sse.ts'
 import { readTarget } from './target.ts'
 
-/** How long the edge waits. The defaults are what `docs/operate.md` promises. */
+/** How long the edge waits. */
 export interface EdgeTimes {
   /** For the headers of a request. */
   readonly headersMs: number
   /** For a whole request. */
   readonly bodyMs: number
+  /** For a reader who takes nothing of an answer. */
+  readonly readMs: number
   /** Between the requests of one connection. Longer than the 60 s of the usual load balancer. */
   readonly keepAliveMs: number
   /** How often all that is looked at. */
@@ -32,6 +35,7 @@ export interface EdgeTimes {
 const edgeTimes: EdgeTimes = {
   headersMs: 10_000,
   bodyMs: 30_000,
+  readMs: 120_000,
   keepAliveMs: 65_000,
   checkMs: 1000,
 }
@@ -66,10 +70,13 @@ export interface Http {
   readonly server: Server
   /** Fires when the server begins to close. */
   readonly onShutdown: AbortSignal
-  /** Hands WebSocket upgrades at one path to `take`; at any other path they are answered 404. */
+  /**
+   * Hands WebSocket upgrades at one path to `take`, within the kernel's rate limit; at any other path
+   * they are answered 404.
+   */
   upgrade(path: string, take: Upgrade): void
   /** Answers when it listens. Port 0 takes a free one. */
-  listen(at: { port: number; host: string }): Promise<{ url: string; port: number }>
+  listen(at: { port: number; host: string }): Promise<Listening>
   /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
   close(graceMs?: number): Promise<void>
   /** Serves these routes from the next request on, in place of those before. */
@@ -85,7 +92,7 @@ export function createHttp(options: HttpOptions): Http {
   const rateLimits = options.rateLimits ?? createRateLimits({ log, redis: options.redis })
   const idempotency = db && createIdempotency({ db, log })
   const failure = createFailure(log, options.isUnreachable ?? (() => false))
-  const { serve, reroute, goodbye } = createServe({
+  const { serve, admit, reroute, goodbye } = createServe({
     ...limits,
     ...failure,
     log,
@@ -97,6 +104,7 @@ export function createHttp(options: HttpOptions): Http {
     idempotency,
     publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
     sse: { ...sseLimits, ...options.sse },
+    readMs: times.readMs,
   })
 
   // One hop: Koa would otherwise believe the leftmost, which the client writes itself.
@@ -126,6 +134,10 @@ export function createHttp(options: HttpOptions): Http {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
+  server.on('error', (error) => {
+    // Before it listens, this is told to who asked it to.
+    if (server.listening) log.error({ err: error }, 'the server could not accept a connection')
+  })
   server.on('clientError', (error, socket) => {
     const refusal = parserError(error)
     // Bytes of an answer are out already, so a second one would be read as part of it.
@@ -134,10 +146,21 @@ export function createHttp(options: HttpOptions): Http {
   })
   server.on('upgrade', (req, socket, head) => {
     const take = upgrades.get(readTarget(req.url ?? '')?.path ?? '')
-    if (take !== undefined) take(req, socket, head)
     // Another listener may know this path; it then answers for every path of its own.
-    else if (server.listenerCount('upgrade') === 1)
-      answerRaw(socket, new RuntimeError('NOT_FOUND', 'No socket is served at this address.'))
+    if (take === undefined && server.listenerCount('upgrade') > 1) return
+    const context = koa.createContext(req, new ServerResponse(req))
+    const gone = () => socket.destroy()
+    socket.on('error', gone)
+    admit(context)
+      .then(() => {
+        if (take === undefined)
+          throw new RuntimeError('NOT_FOUND', 'No socket is served at this address.')
+        take(req, socket, head)
+        socket.off('error', gone)
+      })
+      .catch((thrown: unknown) =>
+        answerRaw(socket, failure.explain(context, thrown), context.state.requestId),
+      )
   })
   server.on('connect', (_, socket) =>
     answerRaw(socket, new RuntimeError('METHOD_NOT_ALLOWED', 'This server is no proxy.')),
@@ -161,6 +184,8 @@ export function createHttp(options: HttpOptions): Http {
         const closed = new Promise<void>((resolve) => server.close(() => resolve()))
         shutdown.abort(reason)
         goodbye(reason)
+        // Node does not count a connection as idle on which nothing was ever said.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
         // A connection becomes idle when its last answer is out, and would then wait for the next.
         const idle = setInterval(() => server.closeIdleConnections(), 20)
         const last = setTimeout(() => {
@@ -194,38 +219,4 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
 function isAnswering(socket: Duplex): boolean {
   const { _httpMessage: response } = socket as { _httpMessage?: { headersSent: boolean } | null }
   return response?.headersSent === true
-}
-
-function listen(
-  server: Server,
-  port: number,
-  host: string,
-): Promise<{ url: string; port: number }> {
-  return new Promise((resolve, reject) => {
-    const refuse = (error: NodeJS.ErrnoException) =>
-      reject(
-        error.code === 'EADDRINUSE'
-          ? new RuntimeError('PORT_IN_USE', `Something else listens on ${host}:${port}.`, {
-              hint: 'Set PORT to a free port, or stop the other server.',
-              cause: error,
-            })
-          : new RuntimeError('BOOT_FAILED', `Cannot listen on ${host}:${port}: ${error.message}`, {
-              hint: 'Check HOST and PORT.',
-              cause: error,
-            }),
-      )
-    server.once('error', refuse)
-    server.listen(port, host, () => {
-      server.off('error', refuse)
-      const address = server.address()
-      const bound = typeof address === 'object' && address !== null ? address.port : port
-      resolve({ url: `http://${reachable(host)}:${bound}`, port: bound })
-    })
-  })
-}
-
-/** A host that a browser can open: listening everywhere includes this machine. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::' || host === '') return '127.0.0.1'
-  return host.includes(':') ? `[${host}]` : host
 }

@@ -138,13 +138,14 @@ function wrapArrays(pairs: Pairs, arrays: ReadonlySet<string>): Pairs {
 }
 
 /** The names of a schema's fields that are lists. */
-function arrayFields(schema: Schema): ReadonlySet<string> {
+function arrayFields(schema: Schema, depth = 0): ReadonlySet<string> {
   const names = new Set<string>()
   for (const { _zod } of layersOf(schema)) {
     const { def } = _zod as z.core.$ZodTypes['_zod']
-    if (def.type === 'intersection') {
+    // A lazy intersection may lead back to itself.
+    if (def.type === 'intersection' && depth < 8) {
       for (const side of [def.left, def.right])
-        for (const name of arrayFields(side)) names.add(name)
+        for (const name of arrayFields(side, depth + 1)) names.add(name)
     } else if (def.type === 'object') {
       for (const [name, field] of Object.entries(def.shape))
         if (layersOf(field).some(({ _zod: { def } }) => def.type === 'array')) names.add(name)

@@ -26,13 +26,14 @@ export function describeApi({ routes, name, version, publicUrl }: ApiDescription
   const schemas: Record<string, Json> = { Error: errorSchema }
   const paths: Record<string, Json> = {}
   const tags = new Set<string>()
+  const ids = new Set<string>()
   for (const { key: text, owner, route } of routes) {
     const key = readRouteKey(text)
     if (typeof key === 'string') continue
     tags.add(owner)
     const path = `/${key.segments.map((part) => (part.startsWith(':') ? `{${part.slice(1)}}` : part)).join('/')}`
     const item = (paths[path] ??= {})
-    item[key.method.toLowerCase()] = operation(key, owner, route, schemas)
+    item[key.method.toLowerCase()] = operation(key, uniqueId(key, ids), owner, route, schemas)
   }
   return {
     openapi: '3.1.0',
@@ -46,11 +47,11 @@ export function describeApi({ routes, name, version, publicUrl }: ApiDescription
 
 function operation(
   key: RouteKey,
+  id: string,
   owner: string,
   route: AnyRoute,
   schemas: Record<string, Json>,
 ): Json {
-  const id = operationId(key)
   const input = route.input && toJsonSchema(route.input, 'input', `${id}Input`, schemas)
   const output = route.output && toJsonSchema(route.output, 'output', `${id}Output`, schemas)
   const { kind } = bodyRule(route)
@@ -96,7 +97,15 @@ function operation(
   }
 }
 
-/** `GET /sessions/:id/messages` is `getSessionsByIdMessages`. */
+/** `GET /sessions/:id/messages` is `getSessionsByIdMessages`; a second of that name gets a number. */
+function uniqueId(key: RouteKey, taken: Set<string>): string {
+  const plain = operationId(key)
+  let id = plain
+  for (let n = 2; taken.has(id); n++) id = `${plain}${n}`
+  taken.add(id)
+  return id
+}
+
 function operationId({ method, segments }: RouteKey): string {
   const words = segments.map((segment) =>
     segment.startsWith(':') ? `by-${segment.slice(1)}` : segment,
@@ -129,13 +138,18 @@ function toJsonSchema(
   const { $schema: _, $defs, ...rest } = made
   if (!JSON.stringify(made).includes('"$ref"')) return rest
   const definitions = Object.entries(($defs ?? {}) as Record<string, Json>)
-  const renamed = new Map(definitions.map(([key]) => [`#/$defs/${key}`, `${name}.${key}`]))
+  // A component's name has fewer letters to choose from than an id of the author's.
+  const component = (key: string) => `${name}.${key.replace(/[^A-Za-z0-9._-]/g, '_')}`
+  const renamed = new Map(definitions.map(([key]) => [`#/$defs/${pointer(key)}`, component(key)]))
   renamed.set('#', name)
   for (const [key, definition] of definitions)
-    schemas[`${name}.${key}`] = pointAt(definition, renamed) as Json
+    schemas[component(key)] = pointAt(definition, renamed) as Json
   schemas[name] = pointAt(rest, renamed) as Json
   return { $ref: `#/components/schemas/${name}` }
 }
+
+/** A key as it stands in a JSON pointer. */
+const pointer = (key: string) => key.replaceAll('~', '~0').replaceAll('/', '~1')
 
 function pointAt(value: unknown, renamed: ReadonlyMap<string, string>): unknown {
   if (Array.isArray(value)) return value.map((item) => pointAt(item, renamed))

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis'
 import type { Context } from 'koa'
 import { RuntimeError } from '../errors.ts'
 import type { Log } from '../plugin.ts'
+import { clientNetwork } from './client-address.ts'
 
 /** Counts one request, and throws RATE_LIMITED when it is one too many for its address. */
 export type Limit = (koa: Context) => Promise<void>
@@ -30,14 +31,9 @@ export function createRateLimits(options: { log: Log; redis?: Redis }): RateLimi
   const shared = options.redis && new SharedCounter(options.redis, options.log)
   return {
     limit(name, max, perMs, by) {
-      // The X-RateLimit headers would cost every request of every client more than they tell it.
-      const common = {
-        max,
-        duration: perMs,
-        namespace: `limit:${name}`,
-        disableHeader: true,
-        ...(by && { id: by.of }),
-      }
+      const namespace = `limit:${name}`
+      // No X-RateLimit headers: what a client acts on is the Retry-After of a 429.
+      const common = { max, duration: perMs, namespace, id: by?.of ?? id, disableHeader: true }
       const local = ratelimit({ ...common, driver: 'memory', db: memory })
       if (shared === undefined)
         return async (koa) => {
@@ -56,6 +52,7 @@ export function createRateLimits(options: { log: Log; redis?: Redis }): RateLimi
   }
 }
 
+const id = ({ ip }: Context) => clientNetwork(ip)
 const passed = Promise.resolve()
 const pass = () => passed
 

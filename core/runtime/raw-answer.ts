@@ -11,12 +11,15 @@ const lingerMs = 500
  * Answers on a socket that has no response object: a request that never became one, or an upgrade
  * that nobody takes. The socket is closed, a moment later so that the answer is read.
  */
-export function answerRaw(socket: Duplex, error: RuntimeError): void {
+export function answerRaw(
+  socket: Duplex,
+  error: RuntimeError,
+  requestId: string = randomUUID(),
+): void {
   if (!socket.writable) {
     socket.destroy()
     return
   }
-  const requestId = randomUUID()
   const body = errorText(error, requestId)
   const status = statusOf(error)
   const head = [
@@ -25,6 +28,7 @@ export function answerRaw(socket: Duplex, error: RuntimeError): void {
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     'X-Content-Type-Options: nosniff',
+    ...Object.entries(error.headers ?? {}).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
   ]
   const timer = setTimeout(() => socket.destroy(), lingerMs)

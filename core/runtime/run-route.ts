@@ -6,7 +6,7 @@ import type { AnyRoute, Log, RouteContext } from '../plugin.ts'
 import type { Access } from './access.ts'
 import { type Answer, isAnswered, jsonType, send, toAnswer } from './answer.ts'
 import { bodyKind, hasBody, tooLarge } from './body.ts'
-import { errorBody, errorText, statusOf } from './error-body.ts'
+import { errorText, statusOf } from './error-body.ts'
 import { Exchange, type RouteBase } from './exchange.ts'
 import type { Failure } from './failure.ts'
 import {
@@ -98,8 +98,8 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
     let made: Answer | undefined
     try {
       value = await handle()
-      // A stream cannot be repeated, so it is not remembered.
-      if (!isAsyncIterable(value) && !(value === undefined && isAnswered(koa)))
+      // What is streamed cannot be repeated, so it is not remembered.
+      if (!isAsyncIterable(value) && !isForKoa(value) && !(value === undefined && isAnswered(koa)))
         made = withTags(koa, await render(koa, value))
     } catch (thrown) {
       const error = toError(thrown)
@@ -114,7 +114,7 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
 
   async function answer(koa: Context, exchange: Exchange, value: unknown): Promise<void> {
     if (value === undefined && isAnswered(koa)) return
-    if (value instanceof Readable) koa.body = value
+    if (isForKoa(value)) koa.body = value
     else if (isAsyncIterable(value)) await stream(koa, exchange, value, options)
     else send(koa, await render(koa, value))
   }
@@ -185,11 +185,21 @@ async function stream(
     res,
     limits: sse,
     abort: (reason) => exchange.abort(reason),
-    renderError: (thrown) => errorBody(explain(koa, thrown), requestId),
+    renderError: (thrown) => errorText(explain(koa, thrown), requestId),
     lateFailure: (error) => log.warn({ err: error, requestId }, 'a stream failed to clean up'),
   })
   opened(stream)
-  await stream.done
+  await stream.run()
+}
+
+/** What Koa sends as it is: bytes and streams of bytes. */
+function isForKoa(value: unknown): boolean {
+  return (
+    value instanceof Readable ||
+    value instanceof ReadableStream ||
+    value instanceof Blob ||
+    Buffer.isBuffer(value)
+  )
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {

@@ -1,4 +1,5 @@
 import { RuntimeError } from '../errors.ts'
+import { breakIn } from './json-break.ts'
 
 /** How deep JSON may nest. */
 export const maxDepth = 64
@@ -15,52 +16,80 @@ export function parseJson(text: string): unknown {
   try {
     value = JSON.parse(text)
   } catch {
+    // V8 says where only sometimes, and quotes the body while it does; a body can hold a secret.
     throw new RuntimeError('INVALID_JSON', `The JSON is broken at ${place(text, breakIn(text))}.`)
   }
   // A full look costs as much as parsing, so it is taken only where the text gives a reason to.
-  if (suspicious.test(text)) checkValue(value, '')
+  const fault = suspicious.test(text) ? faultIn(value) : undefined
+  if (fault !== undefined) throw fault.error(fault.path.join('.'))
   return value
 }
 
-const suspicious = /\\u|__proto__|constructor|[eE]\+?\d{3}|\d{309}/
+const suspicious = /\\u|__proto__|constructor|[eE]\+?\d{3}|(?<!\d)\d{309}/
 
-function checkValue(value: unknown, path: string): void {
-  if (typeof value === 'string') checkText(value, path)
-  else if (typeof value === 'number') {
-    if (!Number.isFinite(value))
-      throw new RuntimeError('INVALID_INPUT', `The number at "${path}" is too large.`, {
-        details: [{ path, message: 'too large for a number' }],
-      })
-  } else if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) checkValue(item, join(path, String(index)))
-  } else if (typeof value === 'object' && value !== null) {
-    for (const [key, item] of Object.entries(value)) {
-      checkKey(key, path)
-      checkValue(item, join(path, key))
-    }
+/** What is wrong somewhere in a value. The path is put together on the way out, for most have none. */
+interface Unsafe {
+  readonly path: string[]
+  error(path: string): RuntimeError
+}
+
+function faultIn(value: unknown): Unsafe | undefined {
+  if (typeof value === 'string') {
+    const error = textFault(value)
+    return error && { path: [], error }
   }
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : tooLarge
+  if (typeof value !== 'object' || value === null) return undefined
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const fault = faultIn(value[index])
+      if (fault !== undefined) return { ...fault, path: [String(index), ...fault.path] }
+    }
+    return undefined
+  }
+  for (const [key, item] of Object.entries(value)) {
+    const error = keyFault(key)
+    if (error !== undefined) return { path: [], error }
+    const fault = faultIn(item)
+    if (fault !== undefined) return { ...fault, path: [key, ...fault.path] }
+  }
+  return undefined
 }
 
-const join = (path: string, key: string) => (path === '' ? key : `${path}.${key}`)
-
-/** Refuses the two names through which an object's prototype is reached. */
-export function checkKey(key: string, path = ''): void {
-  if (key === '__proto__' || key === 'constructor')
-    throw new RuntimeError(
-      'UNSAFE_KEY',
-      `The key "${key}"${path === '' ? '' : ` in "${path}"`} is not accepted.`,
-    )
-  checkText(key, path)
+const tooLarge: Unsafe = {
+  path: [],
+  error: (path) =>
+    new RuntimeError('INVALID_INPUT', `The number at "${path}" is too large.`, {
+      details: [{ path, message: 'too large for a number' }],
+    }),
 }
 
-/** Refuses U+0000, which databases cannot store, and halves of surrogate pairs, which UTF-8 cannot write. */
+const inside = (path: string) => (path === '' ? '' : ` at "${path}"`)
+
+/** The two names through which an object's prototype is reached, and what no text may hold. */
+function keyFault(key: string): Unsafe['error'] | undefined {
+  if (key !== '__proto__' && key !== 'constructor') return textFault(key)
+  return (path) =>
+    new RuntimeError('UNSAFE_KEY', `The key "${key}"${inside(path)} is not accepted.`)
+}
+
+/** U+0000, which databases cannot store, and halves of surrogate pairs, which UTF-8 cannot write. */
+function textFault(text: string): Unsafe['error'] | undefined {
+  if (!text.includes('\0') && text.isWellFormed()) return undefined
+  const what = text.includes('\0') ? 'U+0000' : 'half a surrogate pair'
+  return (path) => new RuntimeError('UNSAFE_TEXT', `The text${inside(path)} holds ${what}.`)
+}
+
+/** Refuses a name from outside that would reach a prototype, or cannot be stored. */
+export function checkKey(key: string): void {
+  const error = keyFault(key)
+  if (error !== undefined) throw error('')
+}
+
+/** Refuses text that cannot be stored; `path` says where it stood. */
 export function checkText(text: string, path: string): void {
-  const what = text.includes('\0') ? 'U+0000' : text.isWellFormed() ? '' : 'half a surrogate pair'
-  if (what !== '')
-    throw new RuntimeError(
-      'UNSAFE_TEXT',
-      `The text${path === '' ? '' : ` at "${path}"`} holds ${what}.`,
-    )
+  const error = textFault(text)
+  if (error !== undefined) throw error(path)
 }
 
 const quote = 0x22
@@ -88,55 +117,6 @@ function endOfString(text: string, start: number): number {
     if (slashes % 2 === 0) return at
   }
   return text.length
-}
-
-const token =
-  /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y
-
-/**
- * Where JSON stops making sense. V8 says it only sometimes, and quotes the body while it does; a
- * body can hold a secret, so the place is found here and only the place is told.
- */
-function breakIn(text: string): number {
-  const open: string[] = []
-  let wants: 'value' | 'key' | 'colon' | 'next' = 'value'
-  let mayClose = false
-  for (let at = 0; ;) {
-    token.lastIndex = at
-    const match = token.exec(text)
-    const start = match ? token.lastIndex - match[0].trimStart().length : skipSpace(text, at)
-    if (match === null) return start
-    const [, mark, string] = match
-    if (mark === '}' || mark === ']') {
-      const opener = mark === '}' ? '{' : '['
-      if (open.pop() !== opener || !(wants === 'next' || mayClose)) return start
-      wants = 'next'
-    } else if (wants === 'next') {
-      if (mark !== ',' || open.length === 0) return start
-      wants = open.at(-1) === '{' ? 'key' : 'value'
-    } else if (wants === 'colon') {
-      if (mark !== ':') return start
-      wants = 'value'
-    } else if (wants === 'key') {
-      if (string === undefined) return start
-      wants = 'colon'
-    } else if (mark === '{' || mark === '[') {
-      open.push(mark)
-      wants = mark === '{' ? 'key' : 'value'
-      mayClose = true
-      at = token.lastIndex
-      continue
-    } else if (mark !== undefined) return start
-    else wants = 'next'
-    mayClose = false
-    at = token.lastIndex
-  }
-}
-
-function skipSpace(text: string, from: number): number {
-  let at = from
-  while (' \t\n\r'.includes(text.charAt(at)) && at < text.length) at++
-  return at
 }
 
 function place(text: string, position: number): string {

@@ -27,6 +27,8 @@ export interface ServeOptions extends Omit<RunOptions, 'opened'> {
   readonly trustProxy: boolean
   readonly cors: string
   readonly publicOrigin: string | undefined
+  /** How long a client may take nothing of an answer. */
+  readonly readMs: number
 }
 
 export interface Serve {
@@ -34,6 +36,8 @@ export interface Serve {
   serve(koa: Context): Promise<void>
   /** Serves these routes from the next request on. */
   reroute(routes: readonly ServedRoute[]): void
+  /** Checks and counts what asks for no route, such as an upgrade; throws when it may not go on. */
+  admit(koa: Context): Promise<void>
   /** Tells every open stream that the server closes. */
   goodbye(reason: unknown): void
 }
@@ -48,7 +52,7 @@ const noContent = { status: 204, type: '', body: '' }
 
 /** The way of a request to whoever answers it: head, target, CORS, limit, then the route or a web module. */
 export function createServe(options: ServeOptions): Serve {
-  const { fail, publicOrigin, rateLimits, trustProxy } = options
+  const { fail, publicOrigin, rateLimits, readMs, trustProxy } = options
   const serverCors = readCors(options.cors)
   const kernelLimit = rateLimits.limit('kernel', options.ratePerMinute, 60_000)
   const serveMounts = createMounts(options.web, options.access)
@@ -132,6 +136,15 @@ export function createServe(options: ServeOptions): Serve {
       } catch (error) {
         fail(koa, error)
       }
+      // Most answers are in the kernel's hands by now. The rest waits in ours for a reader.
+      if (koa.respond !== false || (res.writableEnded && res.writableLength > 0))
+        res.setTimeout(readMs, () => res.destroy())
+    },
+    async admit(koa) {
+      koa.state.requestId = requestIdOf(koa.req)
+      koa.request.ip = clientAddress(koa.req, trustProxy)
+      readHead(koa.req)
+      await kernelLimit(koa)
     },
     reroute(routes) {
       table = compile(routes)

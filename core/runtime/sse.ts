@@ -27,8 +27,8 @@ interface Reader {
   readonly limits: SseLimits
   /** Fires the signal that the handler holds. */
   abort(reason: unknown): void
-  /** A fault in the middle of the stream as the value of an `error` event. */
-  renderError(error: unknown): unknown
+  /** A fault in the middle of the stream as the text of an `error` event. */
+  renderError(error: unknown): string
   /** Told of a source that fails while it cleans up, when nobody else can be told. */
   lateFailure(error: unknown): void
 }
@@ -38,7 +38,7 @@ interface Reader {
  * has taken the last ones, so a slow reader costs a bounded buffer and a stalled one its connection.
  */
 export class SseStream {
-  /** Settles when the stream is over; rejects when it failed before anything was sent. */
+  /** Settles when the stream is over, like `run()`. */
   readonly done: Promise<void>
   #reader: Reader
   #iterator: AsyncIterator<unknown>
@@ -55,15 +55,19 @@ export class SseStream {
     this.#iterator = source[Symbol.asyncIterator]()
     this.#settle = Promise.withResolvers()
     this.done = this.#settle.promise
-    const { res, limits } = reader
-    if (res.destroyed) {
-      this.#leave()
-      return
+  }
+
+  /** Begins, and settles when the stream is over; rejects when it failed before anything was sent. */
+  run(): Promise<void> {
+    const { res, limits } = this.#reader
+    if (res.destroyed) this.#leave()
+    else {
+      res.on('drain', this.#onDrain).once('close', this.#leave)
+      this.#timers.push(setTimeout(this.#open, limits.openAfterMs))
+      this.#timers.push(setInterval(this.#beat, limits.heartbeatMs).unref())
+      this.#pull()
     }
-    res.on('drain', this.#onDrain).once('close', this.#leave)
-    this.#timers.push(setTimeout(this.#open, limits.openAfterMs))
-    this.#timers.push(setInterval(this.#beat, limits.heartbeatMs).unref())
-    this.#pull()
+    return this.done
   }
 
   /** The server closes: the handler's signal fires, and a moment later the stream ends. */
@@ -131,7 +135,8 @@ export class SseStream {
     if (this.#opened || this.#over) return
     this.#opened = true
     const { res } = this.#reader
-    setSseHeaders(res)
+    // A handler that sent headers of its own has chosen.
+    if (!res.headersSent) setSseHeaders(res)
     res.flushHeaders()
   }
 
