@@ -5,9 +5,12 @@ import type { Fault } from './errors.ts'
 
 /** Any zod schema. Bounded by the core type, which costs the compiler half of what `ZodType` does. */
 export type Schema = z.core.$ZodType
+/** Enough of a schema to read its types; comparing with all of it costs the compiler dearly. */
+type SchemaLike = { readonly _zod: { readonly input: unknown; readonly output: unknown } }
+type ShapeLike = Readonly<Record<string, SchemaLike>>
 /** A map of names to schemas: an environment slice, a set of state keys. */
 export type Shape = Readonly<Record<string, Schema>>
-type Parsed<S> = S extends Schema ? z.core.output<S> : never
+type Parsed<S> = S extends SchemaLike ? S['_zod']['output'] : never
 type ParsedShape<S> = { [K in keyof S]: Parsed<S[K]> }
 type MaybePromise<T> = T | Promise<T>
 
@@ -196,6 +199,11 @@ export interface Demand<Input, Context> {
   with?(input: Input, ctx: Context): string
 }
 
+/** Refuses what is not a schema, apart from the inference: an intersection with it there costs dearly. */
+type Schemas = Readonly<
+  Record<string, { readonly input?: SchemaLike; readonly output?: SchemaLike }>
+>
+
 interface ToolIn<I, Context> {
   /** One or two sentences for the model: what it does and when to call it. */
   readonly description: string
@@ -211,11 +219,11 @@ interface ToolIn<I, Context> {
 }
 interface ToolOut<O> {
   /** The shape of the result, for the client's types and checked before the model reads it. */
-  readonly output?: O & Schema
+  readonly output?: O
 }
 type Tools<I, O, Context> = { [K in keyof I]: ToolIn<I[K], Context> } & {
   [K in keyof O]: ToolOut<O[K]>
-}
+} & Schemas
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 /** `:id` in a path is a parameter; `'GET /sessions/:id'` gives `{ id: string }`. */
@@ -233,7 +241,7 @@ type CheckRouteKey<K> = K extends `${Method} /${string}`
 
 interface RouteIn<Key extends string, I, Context> {
   /** Path parameters merged with the query (GET, DELETE) or the body (the others). */
-  readonly input?: I & Schema
+  readonly input?: I
   /** Requests per `perMs` from one address; replaces the kernel's own limit on this route. */
   readonly limit?: { readonly max: number; readonly perMs: number }
   /** Origins that browsers may call from; false closes the route to other origins. */
@@ -249,12 +257,14 @@ interface RouteIn<Key extends string, I, Context> {
 }
 interface RouteOut<O> {
   /** The shape of a JSON answer, for `/openapi.json`; the value is passed through it. */
-  readonly output?: O & Schema
+  readonly output?: O
 }
 interface RouteAccess<A> {
   readonly auth?: A & RouteAuth
 }
-type RouteInput<Key extends string, I> = I extends Schema ? z.core.output<I> : PathParams<Key>
+type RouteInput<Key extends string, I> = I extends SchemaLike
+  ? I['_zod']['output']
+  : PathParams<Key>
 
 type Routes<I, O, A, Env, Self, State, Peers> = {
   [K in keyof I]: RouteIn<
@@ -263,14 +273,14 @@ type Routes<I, O, A, Env, Self, State, Peers> = {
     RouteContext<Env, Self, State, Peers, K extends keyof A ? A[K] : unknown>
   > &
     CheckRouteKey<K>
-} & { [K in keyof O]: RouteOut<O[K]> } & { [K in keyof A]: RouteAccess<A[K]> }
+} & { [K in keyof O]: RouteOut<O[K]> } & { [K in keyof A]: RouteAccess<A[K]> } & Schemas
 
 /** In the function form a handler's context cannot depend on its own route: `user` is optional there. */
 type LateRoutes<I, O, Env, Self, State, Peers> = {
   [K in keyof I]: RouteIn<K & string, I[K], RouteContext<Env, Self, State, Peers>> &
     RouteAccess<RouteAuth> &
     CheckRouteKey<K>
-} & { [K in keyof O]: RouteOut<O[K]> }
+} & { [K in keyof O]: RouteOut<O[K]> } & Schemas
 
 /** A tool that runs the engine with a prompt of its own and some of its plugin's tools. */
 export interface SubAgent<ToolName extends string = string> {
@@ -496,19 +506,23 @@ export type ToolsOf<P extends AnyPlugin> = TypesOf<P>['tools']
 
 type ToolTypes<TI, TO> = {
   [K in keyof TI]: {
-    input: TI[K] extends Schema ? z.core.input<TI[K]> : never
-    output: K extends keyof TO ? (TO[K] extends Schema ? z.core.output<TO[K]> : unknown) : unknown
+    input: TI[K] extends SchemaLike ? TI[K]['_zod']['input'] : never
+    output: K extends keyof TO
+      ? TO[K] extends SchemaLike
+        ? TO[K]['_zod']['output']
+        : unknown
+      : unknown
   }
 }
 
 /** Describes a plugin. Everything is inferred from the schemas; nothing runs until `createApp`. */
 export function definePlugin<
   const Name extends string,
-  Env extends Shape = {},
+  Env extends ShapeLike = {},
   const Requires extends readonly AnyPlugin[] = readonly [],
-  State extends Shape = {},
+  State extends ShapeLike = {},
   Self = undefined,
-  TI extends Record<string, Schema> = {},
+  TI extends ShapeLike = {},
   TO = {},
   RI = {},
   RO = {},

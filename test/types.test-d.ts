@@ -148,7 +148,17 @@ definePlugin({
       auth: 'bearer',
       run: ({ id, n }) => id + n,
     },
-    // @ts-expect-error an input is a schema
-    'POST /f': { input: { id: 'string' }, run: () => 1 },
   },
+})
+definePlugin({
+  name: 'f',
+  summary: 'f',
+  // @ts-expect-error an input is a schema
+  routes: { 'POST /f': { input: { id: 'string' }, run: () => 1 } },
+})
+definePlugin({
+  name: 'g',
+  summary: 'g',
+  // @ts-expect-error an output is a schema
+  tools: { one: { description: 'g', input: z.object({}), output: { n: 1 }, run: () => 1 } },
 })

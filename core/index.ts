@@ -1,0 +1,20 @@
+export { createApp, type App, type AppOptions } from './runtime/app.ts'
+export { RuntimeError, type Fault } from './errors.ts'
+export { created, text } from './runtime/reply.ts'
+export {
+  definePlugin,
+  type AnyPlugin,
+  type Database,
+  type Delta,
+  type Log,
+  type Message,
+  type Model,
+  type ModelRequest,
+  type Plugin,
+  type RouteContext,
+  type SelfOf,
+  type StateOf,
+  type ToolsOf,
+  type TurnContext,
+  type User,
+} from './plugin.ts'

@@ -1,0 +1,81 @@
+import type { AnyDefinition } from '../plugin.ts'
+import { didYouMean } from './did-you-mean.ts'
+
+/** One line of what the agent may choose from. */
+export interface Capability {
+  readonly name: string
+  readonly summary: string
+  readonly visibility: string
+  readonly loaded: boolean
+  readonly stability: string
+  readonly category?: string
+  readonly tags?: readonly string[]
+}
+
+/** What `load_capability` answers for one name. */
+export interface LoadedCapability {
+  readonly name: string
+  readonly summary: string
+  readonly whenToUse?: readonly string[]
+  readonly whenNotToUse?: readonly string[]
+  readonly examples?: readonly string[]
+  readonly tools: readonly { readonly name: string; readonly description: string }[]
+  readonly alreadyLoaded?: true
+}
+
+export function capability(definition: AnyDefinition, loaded: boolean): Capability {
+  const {
+    name,
+    summary,
+    visibility = 'on-demand',
+    stability = 'stable',
+    category,
+    tags,
+  } = definition
+  return { name, summary, visibility, loaded, stability, category, tags }
+}
+
+/** Keeps the capabilities whose words meet the query, the best first; all of them when none does. */
+export function narrow(
+  definitions: readonly AnyDefinition[],
+  query: string | undefined,
+): readonly AnyDefinition[] {
+  const words = (query ?? '').toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []
+  if (words.length === 0) return definitions
+  const scored = definitions
+    .map((definition) => ({ definition, score: score(definition, words) }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score)
+  return scored.length ? scored.map(({ definition }) => definition) : definitions
+}
+
+function score(definition: AnyDefinition, words: readonly string[]): number {
+  const { name, summary, whenToUse = [], tags = [], category = '' } = definition
+  const text = [name, summary, category, ...whenToUse, ...tags].join(' ').toLowerCase()
+  return words.filter((word) => text.includes(word.replace(/(ies|es|s)$/, ''))).length
+}
+
+/** Above this many on-demand plugins the prompt no longer lists them one by one. */
+const listedInPrompt = 30
+
+/** The lines of the system prompt that tell the agent what it can load. */
+export function promptLines(onDemand: readonly AnyDefinition[]): string {
+  if (onDemand.length === 0) return ''
+  if (onDemand.length > listedInPrompt)
+    return `${onDemand.length} more capabilities can be loaded: find them with list_capabilities({ query }), then load_capability({ names }).`
+  const lines = onDemand.map(({ name, summary }) => `- ${name}: ${summary}`)
+  return [
+    'Capabilities that load_capability({ names }) brings in, with their tools, within this turn:',
+    ...lines,
+  ].join('\n')
+}
+
+export function suggestion(
+  name: string,
+  definitions: readonly AnyDefinition[],
+): string | undefined {
+  return didYouMean(
+    name,
+    definitions.map((definition) => definition.name),
+  )
+}

@@ -1,0 +1,36 @@
+/** The candidate closest to `word`, when one is close enough to have been meant. */
+export function didYouMean(word: string, candidates: Iterable<string>): string | undefined {
+  const meant = word.toLowerCase()
+  let best: string | undefined
+  let bestDistance = Math.max(1, Math.floor(meant.length / 3)) + 1
+  for (const candidate of candidates) {
+    const distance = editDistance(meant, candidate.toLowerCase(), bestDistance)
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance]
+  }
+  return best
+}
+
+/** The same as a sentence to append to a hint; empty when nothing is close. */
+export function meant(word: string, candidates: Iterable<string>): string {
+  const candidate = didYouMean(word, candidates)
+  return candidate === undefined ? '' : `Did you mean "${candidate}"?`
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours; gives up at `limit`. */
+function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replace = last[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
+      let cost = Math.min(replace, last[j]! + 1, row[j - 1]! + 1)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        cost = Math.min(cost, beforeLast[j - 2]! + 1)
+      row.push(cost)
+    }
+    ;[beforeLast, last] = [last, row]
+  }
+  return last[b.length]!
+}

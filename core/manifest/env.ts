@@ -1,0 +1,154 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { RuntimeError } from '../errors.ts'
+import type { Schema, Shape } from '../plugin.ts'
+
+export type EnvSource = Readonly<Record<string, string | undefined>>
+
+/** What a schema's `.meta({ … })` says about its variable. */
+interface VariableMeta {
+  readonly secret?: boolean
+  readonly generate?: 'hex32' | 'mnemonic'
+  readonly description?: string
+}
+
+/** The metadata of a schema, wherever in its wrappers `.meta()` was called. */
+export function metaOf(schema: Schema): VariableMeta & Record<string, unknown> {
+  const own = z.globalRegistry.get(schema) ?? {}
+  const def = schema._zod.def as { innerType?: Schema; in?: Schema }
+  const inner = def.innerType ?? def.in
+  return inner ? { ...metaOf(inner), ...own } : own
+}
+
+export const isSecret = (schema: Schema): boolean => metaOf(schema).secret === true
+export const isRequired = (schema: Schema): boolean => !z.safeParse(schema, undefined).success
+
+export interface ParsedEnv {
+  readonly values: Record<string, unknown>
+  /** Required and unset. */
+  readonly missing: readonly string[]
+  /** Set to something that cannot be used. */
+  readonly faults: readonly RuntimeError[]
+}
+
+/** Parses one owner's slice. An empty string counts as unset, as in a shell script. */
+export function parseEnv(owner: string, shape: Shape, source: EnvSource): ParsedEnv {
+  const values: Record<string, unknown> = {}
+  const missing: string[] = []
+  const faults: RuntimeError[] = []
+  for (const [variable, schema] of Object.entries(shape)) {
+    const value = source[variable] || undefined
+    const parsed = z.safeParse(schema, value)
+    if (parsed.success) values[variable] = parsed.data
+    else if (value === undefined) missing.push(variable)
+    else faults.push(invalid(owner, variable, schema, value, parsed.error))
+  }
+  return { values, missing, faults }
+}
+
+function invalid(
+  owner: string,
+  variable: string,
+  schema: Schema,
+  value: string,
+  error: z.core.$ZodError,
+) {
+  const shown = isSecret(schema) ? 'a secret value that' : `"${value}", which`
+  const expected = error.issues.map((issue) => issue.message).join('; ')
+  return new RuntimeError(
+    'ENV_INVALID',
+    `${variable} (${owner}) is ${shown} cannot be used: ${expected}.`,
+    {
+      hint: `Correct ${variable} or unset it.`,
+    },
+  )
+}
+
+/** Two owners of one variable. */
+export function checkVariables(
+  owners: Iterable<readonly [owner: string, shape: Shape]>,
+): RuntimeError[] {
+  const ownerOf = new Map<string, string>()
+  const faults: RuntimeError[] = []
+  for (const [owner, shape] of owners)
+    for (const variable of Object.keys(shape)) {
+      const other = ownerOf.get(variable)
+      if (other === undefined) ownerOf.set(variable, owner)
+      else
+        faults.push(
+          new RuntimeError(
+            'ENV_CONFLICT',
+            `Both ${other} and ${owner} declare the variable ${variable}.`,
+            {
+              hint: 'Rename one of the two; a prefix with the plugin’s name keeps them apart.',
+            },
+          ),
+        )
+    }
+  return faults
+}
+
+/** The variables that are unset and say how to be generated, each with a fresh value. */
+export function generateMissing(
+  shapes: Iterable<Shape>,
+  source: EnvSource,
+): Record<string, string> {
+  const generated: Record<string, string> = {}
+  for (const shape of shapes)
+    for (const [variable, schema] of Object.entries(shape)) {
+      const { generate } = metaOf(schema)
+      if (generate && !source[variable]) generated[variable] = generators[generate]()
+    }
+  return generated
+}
+
+const generators = {
+  hex32: () => randomBytes(32).toString('hex'),
+  mnemonic: () => pronounceable(randomBytes(32)),
+}
+
+/** Two bytes a word, as consonant-vowel-consonant-vowel-consonant: readable aloud, 256 bits in 16 words. */
+function pronounceable(bytes: Buffer): string {
+  const consonants = 'bdfghjklmnprstvz'
+  const vowels = 'aiou'
+  const words: string[] = []
+  for (let i = 0; i < bytes.length; i += 2) {
+    const n = bytes.readUInt16BE(i)
+    words.push(
+      consonants[n >> 12]! +
+        vowels[(n >> 10) & 3]! +
+        consonants[(n >> 6) & 15]! +
+        vowels[(n >> 4) & 3]! +
+        consonants[n & 15]!,
+    )
+  }
+  return words.join(' ')
+}
+
+/** One row of the table that `npm run env` prints. */
+export interface Variable {
+  readonly name: string
+  readonly owner: string
+  readonly required: boolean
+  readonly secret: boolean
+  readonly generated: boolean
+  readonly default: string | undefined
+  readonly description: string
+}
+
+export function describeVariables(owner: string, shape: Shape): Variable[] {
+  return Object.entries(shape).map(([name, schema]) => {
+    const meta = metaOf(schema)
+    const fallback = z.safeParse(schema, undefined)
+    const value = fallback.success ? fallback.data : undefined
+    return {
+      name,
+      owner,
+      required: !fallback.success,
+      secret: meta.secret === true,
+      generated: meta.generate !== undefined,
+      default: value === undefined || meta.secret ? undefined : String(value),
+      description: meta.description ?? '',
+    }
+  })
+}

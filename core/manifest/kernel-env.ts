@@ -1,0 +1,121 @@
+import { z } from 'zod'
+
+const milliseconds = z.coerce.number().int().positive()
+const perMinute = z.coerce.number().int().positive()
+const onOff = z
+  .enum(['on', 'off', 'true', 'false'], 'on or off')
+  .transform((word) => word === 'on' || word === 'true')
+
+/** The kernel's own environment. `docs/operate.md` and `npm run env` are made from it. */
+export const kernelEnv = {
+  NODE_ENV: z
+    .string()
+    .default('development')
+    .describe('production: nothing is generated, HOST defaults to 0.0.0.0'),
+  PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65535)
+    .default(3000)
+    .describe('Where the server listens; 0 takes a free port'),
+  HOST: z.string().optional().describe('Default 127.0.0.1, in production 0.0.0.0'),
+  DATA_DIR: z
+    .string()
+    .default('.data')
+    .describe('Where the embedded database and generated secrets live'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'a postgres:// URL')
+    .optional()
+    .meta({ secret: true, description: 'Selects PostgreSQL in place of the embedded SQLite' }),
+  REDIS_URL: z
+    .string()
+    .regex(/^rediss?:\/\//, 'a redis:// URL')
+    .optional()
+    .meta({ secret: true, description: 'Shares rate limits between replicas' }),
+  MODEL: z
+    .string()
+    .default('demo')
+    .describe('demo, or openai/<name> for any OpenAI-compatible endpoint'),
+  OPENAI_API_KEY: z
+    .string()
+    .optional()
+    .meta({ secret: true, description: 'Key of the model endpoint' }),
+  OPENAI_BASE_URL: z
+    .url()
+    .default('https://api.openai.com/v1')
+    .describe('Address of the model endpoint'),
+  ORACLE_NAME: z.string().default('Oracle').describe('What clients show'),
+  ORACLE_DID: z
+    .string()
+    .regex(/^did:[a-z0-9]+:.+/, 'a DID')
+    .optional()
+    .describe('Default: the did:key of the signer'),
+  ORACLE_ENTITY_DID: z
+    .string()
+    .regex(/^did:[a-z0-9]+:.+/, 'a DID')
+    .optional()
+    .describe('The oracle’s entity on chain'),
+  ORACLE_MNEMONIC: z.string().optional().meta({
+    secret: true,
+    generate: 'mnemonic',
+    description: 'Signing key; without it every authenticated request is 401',
+  }),
+  API_KEY: z.string().optional().meta({
+    secret: true,
+    generate: 'hex32',
+    description: 'Key of bearer routes: one value, or name:value,name:value',
+  }),
+  OPERATOR_TOKEN: z.string().optional().meta({
+    secret: true,
+    generate: 'hex32',
+    description: 'Key of operator routes, in the same form',
+  }),
+  FEATURES: z.string().optional().describe('name=off,other=on: never loaded, force-loaded'),
+  TRUST_PROXY_ENABLED: z
+    .enum(['true', 'false'], 'true or false')
+    .transform((word) => word === 'true')
+    .default(false)
+    .describe('true: the client address is the rightmost X-Forwarded-For hop'),
+  CORS_ORIGIN: z
+    .string()
+    .default('*')
+    .describe('Origins that browsers may call from, separated by commas'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('How much is logged'),
+  UCAN_AUTH_MAX_TTL_SECONDS: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(900)
+    .describe('The longest life of an invocation'),
+  RATE_LIMIT_PER_MINUTE: perMinute
+    .default(600)
+    .describe('Requests per address; a route may set its own'),
+  AUTH_FAILURES_PER_MINUTE: perMinute
+    .default(60)
+    .describe('401s per address before they become 429'),
+  CALLS_PER_MINUTE: perMinute.default(600).describe('Authenticated calls per DID'),
+  PUBLIC_URL: z.url().optional().describe('What clients are told; default http://HOST:PORT'),
+  ORACLE_PRICE: z.string().optional().describe('What clients are told a call costs'),
+  RESOLVER_URL: z.url().optional().describe('W3C DID resolver for did:ixo'),
+  AUTH_DELEGATION_ONLY: onOff
+    .default(true)
+    .describe('off: a delegation without an invocation does not authenticate'),
+  RUN_LEASE_MS: milliseconds
+    .default(10_000)
+    .describe('A run whose process is silent this long is taken over'),
+  RUN_RETENTION_HOURS: z.coerce
+    .number()
+    .positive()
+    .default(72)
+    .describe('How long finished runs can be replayed'),
+  BROWSER_TOOL_TIMEOUT_MS: milliseconds
+    .default(60_000)
+    .describe('How long a browser may take to answer a tool call'),
+}
+
+export type KernelEnv = { [K in keyof typeof kernelEnv]: z.output<(typeof kernelEnv)[K]> }

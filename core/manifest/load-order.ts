@@ -1,0 +1,62 @@
+import { RuntimeError } from '../errors.ts'
+import type { AnyPlugin } from '../plugin.ts'
+
+export interface LoadOrder {
+  readonly order: readonly AnyPlugin[]
+  readonly faults: readonly RuntimeError[]
+}
+
+/** Puts what is required before what requires it, and keeps the given order otherwise. */
+export function loadOrder(plugins: readonly AnyPlugin[]): LoadOrder {
+  const byName = new Map(plugins.map((plugin) => [plugin.name, plugin]))
+  const order: AnyPlugin[] = []
+  const faults: RuntimeError[] = []
+  const done = new Set<string>()
+  const path: string[] = []
+
+  const visit = (plugin: AnyPlugin) => {
+    if (done.has(plugin.name)) return
+    const turn = path.indexOf(plugin.name)
+    if (turn >= 0) {
+      const cycle = [...path.slice(turn), plugin.name].join(' -> ')
+      faults.push(
+        new RuntimeError('PLUGIN_CYCLE', `Plugins require each other: ${cycle}`, {
+          hint: 'Drop one "requires" on that path.',
+        }),
+      )
+      return
+    }
+    path.push(plugin.name)
+    for (const required of requirementsOf(plugin)) {
+      const given = required && byName.get(required.name)
+      if (given) visit(given)
+      else faults.push(required ? missing(plugin, required) : unresolved(plugin))
+    }
+    path.pop()
+    if (!done.has(plugin.name)) order.push(plugin)
+    done.add(plugin.name)
+  }
+  for (const plugin of plugins) visit(plugin)
+  return { order, faults }
+}
+
+/** What a plugin requires. An entry is undefined when two modules import each other. */
+export function requirementsOf(plugin: AnyPlugin): readonly (AnyPlugin | undefined)[] {
+  return plugin.definition.requires ?? []
+}
+
+function missing(plugin: AnyPlugin, required: AnyPlugin): RuntimeError {
+  return new RuntimeError(
+    'REQUIRED_PLUGIN_MISSING',
+    `Plugin ${plugin.name} requires ${required.name}, which is not among the plugins of this app.`,
+    { hint: `Add ${required.name} to the plugins given to createApp.` },
+  )
+}
+
+function unresolved(plugin: AnyPlugin): RuntimeError {
+  return new RuntimeError(
+    'PLUGIN_CYCLE',
+    `Plugin ${plugin.name} requires something that was undefined when its file was read.`,
+    { hint: 'Two plugin files import each other. Drop one "requires" on that path.' },
+  )
+}

@@ -1,0 +1,104 @@
+import { RuntimeError } from '../errors.ts'
+import type { AnyPlugin } from '../plugin.ts'
+import { isSecret, parseEnv, type EnvSource } from './env.ts'
+import type { Features } from './features.ts'
+import { requirementsOf } from './load-order.ts'
+
+/** What becomes of one plugin before anything of it runs. */
+export type Selection =
+  | { readonly plugin: AnyPlugin; readonly state: 'active'; readonly env: Record<string, unknown> }
+  | {
+      readonly plugin: AnyPlugin
+      readonly state: 'disabled' | 'excluded'
+      readonly reason: string
+      readonly missing: readonly string[]
+    }
+
+/**
+ * Decides which plugins load: features first, then what they require, then the environment. Plugins
+ * come in load order, so what is required has been decided before.
+ */
+export function select(order: readonly AnyPlugin[], features: Features, source: EnvSource) {
+  const faults: RuntimeError[] = []
+  const selected = new Map<string, Selection>()
+
+  const choose = (plugin: AnyPlugin): Selection => {
+    const { name, definition } = plugin
+    const forced = features[name] === true
+    const off = (
+      state: 'disabled' | 'excluded',
+      reason: string,
+      missing: readonly string[] = [],
+    ): Selection => ({
+      plugin,
+      state,
+      reason,
+      missing,
+    })
+
+    if (features[name] === false) return off('disabled', 'features say off.')
+    if (definition.defaultState === 'off' && !forced)
+      return off('disabled', `off by default; turn it on with FEATURES=${name}=on.`)
+
+    const blocked = requirementsOf(plugin)
+      .map((required) => required && selected.get(required.name))
+      .find((required) => required !== undefined && required.state !== 'active')
+    if (blocked) {
+      const required = blocked.plugin.name
+      const why = `it requires ${required}, which is ${blocked.state}`
+      const remedy =
+        blocked.state === 'disabled'
+          ? `Turn ${required} on, or turn ${name} off as well.`
+          : `Complete the environment of ${required}, or turn ${name} off.`
+      if (forced)
+        faults.push(
+          new RuntimeError('REQUIRED_PLUGIN_DISABLED', `Plugin ${name} is forced on, but ${why}.`, {
+            hint: remedy,
+          }),
+        )
+      return off(blocked.state === 'excluded' ? 'excluded' : 'disabled', `${why}. ${remedy}`)
+    }
+
+    const env = parseEnv(`plugin ${name}`, definition.env ?? {}, source)
+    faults.push(...env.faults)
+    if (env.missing.length === 0) return { plugin, state: 'active', env: env.values }
+    if (forced)
+      faults.push(
+        ...env.missing.map(
+          (variable) =>
+            new RuntimeError('ENV_MISSING', envText(name, variable), {
+              hint: remedyFor(name, variable),
+            }),
+        ),
+      )
+    return off(
+      'excluded',
+      env.missing
+        .map((variable) => `${envText(name, variable)}. ${remedyFor(name, variable)}`)
+        .join(' '),
+      env.missing,
+    )
+  }
+
+  for (const plugin of order) selected.set(plugin.name, choose(plugin))
+  return { selections: [...selected.values()], faults }
+}
+
+const envText = (plugin: string, variable: string) =>
+  `Plugin ${plugin} env validation failed for ${variable}`
+const remedyFor = (plugin: string, variable: string) =>
+  `Set ${variable}, or turn the plugin off with FEATURES=${plugin}=off.`
+
+/** The values of secret variables that are set, for the log to mask. */
+export function secretValues(
+  shapes: Iterable<NonNullable<AnyPlugin['definition']['env']>>,
+  source: EnvSource,
+): string[] {
+  const values: string[] = []
+  for (const shape of shapes)
+    for (const [variable, schema] of Object.entries(shape)) {
+      const value = source[variable]
+      if (value && isSecret(schema)) values.push(value)
+    }
+  return values
+}

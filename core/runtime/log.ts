@@ -1,0 +1,56 @@
+import { pino, type DestinationStream, type Logger } from 'pino'
+
+export interface LogOptions {
+  readonly level: string
+  /** Lines for people instead of JSON. */
+  readonly pretty: boolean
+  /** Values that must never be written, whatever a plugin passes to its log. */
+  readonly secrets: readonly string[]
+  /** Where lines go; standard output by default. */
+  readonly write?: (line: string) => void
+}
+
+/** The runtime's log. A secret of the environment that reaches it is written as `[secret]`. */
+export function createLog({ level, pretty, secrets, write }: LogOptions): Logger {
+  const out = write ?? ((line: string) => void process.stdout.write(line))
+  const masked = secrets.filter((secret) => secret.length >= 6)
+  const destination: DestinationStream = {
+    write(line) {
+      let safe = line
+      for (const secret of masked)
+        if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]')
+      out(pretty ? forPeople(safe) : safe)
+    },
+  }
+  return pino({ level, base: null, serializers: { err: pino.stdSerializers.err } }, destination)
+}
+
+const levels: Record<number, string> = {
+  10: 'trace',
+  20: 'debug',
+  30: '',
+  40: 'warn',
+  50: 'error',
+  60: 'fatal',
+}
+
+/** `12:03:04 warn  [notes] sentence  key=value`, and an error's stack on lines of its own. */
+function forPeople(line: string): string {
+  let entry: Record<string, unknown>
+  try {
+    entry = JSON.parse(line)
+  } catch {
+    return line // A masked secret broke the JSON; the line is still worth showing.
+  }
+  const { level, time, msg, plugin, err, ...rest } = entry
+  const clock = new Date(Number(time)).toTimeString().slice(0, 8)
+  const word = levels[Number(level)] ?? String(level)
+  const fields = Object.entries(rest).map(
+    ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  const head = [clock, word, plugin && `[${plugin}]`, msg, fields.join(' ')]
+    .filter(Boolean)
+    .join(' ')
+  const stack = (err as { stack?: string } | undefined)?.stack
+  return stack ? `${head}\n${stack.replace(/^/gm, '    ')}\n` : `${head}\n`
+}

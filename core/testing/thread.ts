@@ -1,0 +1,106 @@
+import type { Emit, Model, User } from '../plugin.ts'
+import type { RunningApp } from '../runtime/app.ts'
+import { loadCapabilities } from '../runtime/capabilities.ts'
+import type { Turn } from '../runtime/turn.ts'
+
+export interface ThreadOptions {
+  readonly did?: string
+  /** What the user's delegation grants; everything by default. `['notes/write']` grants only that. */
+  readonly grants?: readonly string[]
+  readonly signal?: AbortSignal
+}
+
+/** Something a tool told its listeners. */
+export interface Emitted {
+  readonly event: keyof Emit
+  readonly args: readonly unknown[]
+}
+
+/** A conversation without a model: loads capabilities and calls tools as an agent would. */
+export class Thread {
+  readonly user: User
+  /** What tools emitted, in order. */
+  readonly emitted: Emitted[] = []
+  readonly #app: RunningApp
+  readonly #turn: Turn
+  #calls = 0
+
+  constructor(
+    app: RunningApp,
+    { did = 'did:key:z6MkTestUser', grants, signal }: ThreadOptions = {},
+  ) {
+    this.#app = app
+    this.user = fakeUser(did, grants)
+    this.#turn = {
+      user: this.user,
+      session: { id: 'test-session' },
+      room: `${did}:test-room`,
+      requestId: 'test-request',
+      signal: signal ?? new AbortController().signal,
+      model: noModel,
+      loaded: new Set(),
+      states: new Map(),
+      emit: () => recordInto(this.emitted),
+    }
+  }
+
+  /** Loads capabilities by name, as `load_capability` does; an unknown name throws. */
+  load(...names: string[]): this {
+    const { unknown, unavailable } = loadCapabilities(this.#app.records, names, this.#turn.loaded)
+    const problem = unknown?.[0] ?? unavailable?.[0]
+    if (problem)
+      throw new Error(`load(${JSON.stringify(problem.name)}): ${JSON.stringify(problem)}`)
+    return this
+  }
+
+  /** Calls a tool through gate, validation and middleware. Resolves to its value, rejects with its error. */
+  async call(name: string, args: unknown = {}): Promise<unknown> {
+    const outcome = await this.#app.tools.call(
+      { id: `call-${++this.#calls}`, name, args },
+      this.#turn,
+    )
+    if (outcome.error) throw outcome.error
+    return outcome.value
+  }
+
+  /** The names of the tools that a model would be shown now. */
+  get tools(): string[] {
+    return this.#app.tools.specs(this.#turn).map(({ name }) => name)
+  }
+
+  /** A plugin's state in this thread. */
+  state(plugin: string): Readonly<Record<string, unknown>> {
+    return this.#turn.states.get(plugin) ?? {}
+  }
+}
+
+function fakeUser(did: string, grants: readonly string[] | undefined): User {
+  const can = (ability: string) => grants === undefined || grants.includes(ability)
+  return {
+    did,
+    can,
+    denial: (ability) =>
+      can(ability) ? [] : [`The test grants ${grants?.join(', ') || 'nothing'}.`],
+  }
+}
+
+const recordInto = (emitted: Emitted[]): Emit => {
+  const note =
+    (event: keyof Emit) =>
+    (...args: unknown[]) =>
+      void emitted.push({ event, args })
+  return {
+    component: note('component'),
+    reasoning: note('reasoning'),
+    progress: note('progress'),
+    router: note('router'),
+    invalidate: note('invalidate'),
+  }
+}
+
+const noModel: Model = {
+  id: 'none',
+  async *stream() {
+    throw new Error('A thread has no model of its own. Give testApp a model and run a turn.')
+  },
+}

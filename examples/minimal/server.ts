@@ -1,0 +1,15 @@
+import { createApp, definePlugin } from 'oracle-runtime'
+import { z } from 'zod'
+
+const dice = definePlugin({
+  name: 'dice',
+  summary: 'Rolls a dice.',
+  routes: {
+    'GET /dice': {
+      auth: 'public',
+      input: z.object({ sides: z.coerce.number().int().min(2).max(100).default(6) }),
+      run: ({ sides }) => ({ rolled: 1 + Math.floor(Math.random() * sides) }),
+    },
+  },
+})
+await createApp({ plugins: [dice] }).listen()

@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+// Node runs no TypeScript inside node_modules, so the package carries built JavaScript and types.
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const dist = join(root, 'dist')
+
+await rm(dist, { recursive: true, force: true })
+execFileSync(
+  process.execPath,
+  [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'tsconfig.build.json')],
+  {
+    stdio: 'inherit',
+  },
+)
+
+// The built files keep their `#core` imports: the package.json nearest to them says where that is.
+const { name, version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+const scope = {
+  name: `${name}-dist`,
+  version,
+  private: true,
+  type: 'module',
+  imports: { '#core': './core/index.js', '#core/testing': './core/testing/index.js' },
+}
+await writeFile(join(dist, 'package.json'), `${JSON.stringify(scope, null, 2)}\n`)

@@ -1,0 +1,112 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describeVariables } from '../core/manifest/env.ts'
+import { checkManifest } from '../core/manifest/manifest.ts'
+import type { AnyPlugin, AnyRoute, AnyTool } from '../core/plugin.ts'
+
+// npm run check:plugin <path>: what a plugin still lacks before others can rely on it.
+const folder = process.argv[2]
+if (!folder || !existsSync(join(folder, 'index.ts'))) {
+  console.error(
+    'Name the folder of a plugin, the one with its index.ts: npm run check:plugin plugins/weather',
+  )
+  process.exit(2)
+}
+
+const { default: plugin } = (await import(pathToFileURL(resolve(folder, 'index.ts')).href)) as {
+  default: AnyPlugin
+}
+const findings = plugin?.definition
+  ? await check(plugin, folder)
+  : ['index.ts has no plugin as its default export.']
+for (const finding of findings) console.log(`- ${finding}`)
+console.log(
+  findings.length
+    ? `\n${findings.length} things are missing.`
+    : `${plugin.name}: nothing is missing.`,
+)
+process.exit(findings.length ? 1 : 0)
+
+async function check({ name, definition }: AnyPlugin, folder: string): Promise<string[]> {
+  const found = checkManifest({ name, definition }).map(({ message, hint }) =>
+    `${message} ${hint ?? ''}`.trim(),
+  )
+  const lacks = (missing: boolean, sentence: string) => void (missing && found.push(sentence))
+
+  const silent = definition.visibility === 'silent'
+  lacks(
+    !silent && !definition.whenToUse?.length,
+    'The manifest has no "whenToUse": the agent chooses by it.',
+  )
+  lacks(
+    !silent && !definition.examples?.length,
+    'The manifest has no "examples" of what a user might say.',
+  )
+  lacks(!definition.category, 'The manifest has no "category".')
+  lacks(!definition.stability, 'The manifest has no "stability".')
+
+  const files = await readdir(folder, { recursive: true })
+  const tests = await contents(
+    folder,
+    files.filter((file) => /\.test\.tsx?$/.test(file)),
+  )
+  const readme = await contents(
+    folder,
+    files.filter((file) => file === 'README.md'),
+  )
+  lacks(!tests, 'There is no test beside the plugin.')
+  lacks(!readme, 'There is no README.md.')
+  lacks(
+    readme !== '' && !/^#+ .*limit/im.test(readme),
+    'The README has no section that tells the limits.',
+  )
+
+  for (const [tool, { description }] of await declared<AnyTool>(
+    definition.tools,
+    tests,
+    'tools',
+    found,
+  )) {
+    lacks(!tests.includes(tool), `No test calls the tool ${tool}.`)
+    lacks(readme !== '' && !readme.includes(tool), `The README does not name the tool ${tool}.`)
+    lacks(
+      (description ?? '').length < 15,
+      `The description of ${tool} is too short for a model to choose by.`,
+    )
+  }
+  for (const [key] of await declared<AnyRoute>(definition.routes, tests, 'routes', found)) {
+    const fixed = key.split(' ')[1]!.split('/:')[0]!
+    lacks(!tests.includes(fixed), `No test calls the route ${key}.`)
+    lacks(readme !== '' && !readme.includes(fixed), `The README does not name the route ${key}.`)
+  }
+  for (const variable of describeVariables(name, definition.env ?? {})) {
+    lacks(
+      readme !== '' && !readme.includes(variable.name),
+      `The README does not name the variable ${variable.name}.`,
+    )
+    lacks(
+      !variable.description,
+      `${variable.name} has no .describe(…): npm run env shows it empty.`,
+    )
+  }
+  return found
+}
+
+/** The entries of a section; one that is made at boot can only be looked up by the author. */
+async function declared<T>(
+  section: unknown,
+  tests: string,
+  kind: string,
+  found: string[],
+): Promise<[string, T][]> {
+  if (typeof section !== 'function') return Object.entries((section ?? {}) as Record<string, T>)
+  if (!tests.includes(`report`))
+    found.push(`The ${kind} are made at boot: let a test look at app.report to pin their names.`)
+  return []
+}
+
+async function contents(folder: string, files: readonly string[]): Promise<string> {
+  return (await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')))).join('\n')
+}

@@ -1,0 +1,48 @@
+import { createApp, RuntimeError } from '#core'
+import { bundled } from '../plugins/index.ts'
+import { loadEnvFileIfAny } from './env-file.ts'
+import { table } from './table.ts'
+
+// The boot report without listening. Nothing is written: the database of an inspection is in memory.
+const { DATABASE_URL: _, ...env } = loadEnvFileIfAny()
+try {
+  const app = await createApp({
+    plugins: bundled,
+    env: { ...env, DATA_DIR: ':memory:', LOG_LEVEL: 'silent' },
+  })
+  const { runtime, node, plugins } = app.report
+  if (process.argv.includes('--json')) console.log(JSON.stringify(app.report, null, 2))
+  else {
+    console.log(`oracle-runtime ${runtime} on node ${node}\n`)
+    console.log(
+      table(
+        ['plugin', 'state', 'visibility', 'requires', 'state keys'],
+        plugins.map((p) => [
+          p.name,
+          p.state,
+          p.visibility,
+          p.requires.join(' '),
+          p.stateKeys.join(' '),
+        ]),
+      ),
+    )
+    for (const { name, reason } of plugins) if (reason) console.log(`${name}: ${reason}`)
+    console.log(
+      `\n${table(
+        ['tool', 'plugin'],
+        plugins.flatMap((p) => p.tools.map((tool) => [tool, p.name])),
+      )}`,
+    )
+    console.log(
+      `\n${table(
+        ['route', 'auth', 'plugin'],
+        plugins.flatMap((p) => p.routes.map(({ key, auth }) => [key, auth, p.name])),
+      )}`,
+    )
+    console.log('\nThe environment: npm run env')
+  }
+  await app.close()
+} catch (error) {
+  console.error(error instanceof RuntimeError ? error.message : error)
+  process.exit(1)
+}

@@ -1,0 +1,82 @@
+import { globSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { violations } from './support/architecture.ts'
+
+const paths = globSync(['{core,plugins,client,examples,scripts}/**/*.{ts,tsx}', 'server.ts'])
+const house = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]))
+const standing = violations(house)
+const planted = (path: string, source: string) =>
+  violations(new Map([...house, [path, source]])).filter((found) => !standing.includes(found))
+
+describe('the walls of the house', () => {
+  it('stand: the code as it is breaks none', () => {
+    expect(house.size).toBeGreaterThan(30)
+    expect(standing).toEqual([])
+  })
+
+  it('a kernel file that imports a plugin is found', () => {
+    expect(
+      planted('core/runtime/x.ts', `import w from '../../plugins/weather/index.ts'`),
+    ).toContainEqual(expect.stringContaining('the kernel never knows'))
+    expect(
+      planted('core/runtime/x.ts', `const w = await import('../../plugins/weather/index.ts')`),
+    ).toContainEqual(expect.stringContaining('the kernel never knows'))
+  })
+
+  it('a kernel file that names a plugin is found, in code and in prose', () => {
+    for (const source of [`if (name === 'weather') load()`, `// the Weather plugin needs this`])
+      expect(planted('core/runtime/x.ts', source)).toEqual([
+        'core/runtime/x.ts names the plugin weather: the kernel knows kinds, never names',
+      ])
+  })
+
+  it('a plugin that imports a sibling must require it', () => {
+    const index = (requires: string) =>
+      `import weather from '../weather/index.ts'\nexport default definePlugin({ ${requires} })`
+    expect(planted('plugins/travel/index.ts', index(''))).toEqual([
+      'plugins/travel/index.ts imports ../weather/index.ts: travel does not require weather',
+    ])
+    expect(planted('plugins/travel/index.ts', index('requires: [weather],'))).toEqual([])
+    expect(
+      planted('plugins/travel/index.ts', `import { x } from '../weather/open-meteo.ts'`),
+    ).toHaveLength(1)
+  })
+
+  it('a plugin that reaches past the front door is found', () => {
+    expect(
+      planted('plugins/travel/a.ts', `import { Tools } from '../../core/runtime/tools.ts'`),
+    ).toHaveLength(1)
+    expect(planted('plugins/travel/a.ts', `import { testApp } from '#core/testing'`)).toHaveLength(
+      1,
+    )
+    expect(planted('plugins/travel/a.test.ts', `import { testApp } from '#core/testing'`)).toEqual(
+      [],
+    )
+  })
+
+  it('inside the kernel, dependencies point one way', () => {
+    expect(
+      planted('core/manifest/x.ts', `import { onion } from '../runtime/onion.ts'`),
+    ).toHaveLength(1)
+    expect(planted('core/plugin.ts', `import { RuntimeError } from './errors.ts'`)).toHaveLength(1)
+    expect(
+      planted('core/runtime/x.ts', `import { testApp } from '../testing/index.ts'`),
+    ).toHaveLength(1)
+    expect(planted('core/runtime/x.ts', `import type { Fault } from '../errors.ts'`)).toEqual([])
+  })
+
+  it('a package that shapes its surroundings stays in its room', () => {
+    expect(planted('core/runtime/x.ts', `import Koa from 'koa'`)).toHaveLength(1)
+    expect(planted('core/runtime/x.ts', `import type Koa from 'koa'`)).toEqual([])
+    expect(
+      planted('plugins/travel/a.ts', `import { StateGraph } from '@langchain/langgraph'`),
+    ).toHaveLength(1)
+  })
+
+  it('the client takes types from the kernel and nothing else', () => {
+    expect(planted('client/x.ts', `import { RuntimeError } from '../core/errors.ts'`)).toHaveLength(
+      1,
+    )
+    expect(planted('client/x.ts', `import type { TurnEvent } from '../core/plugin.ts'`)).toEqual([])
+  })
+})

@@ -1,0 +1,122 @@
+import { execFileSync } from 'node:child_process'
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { generated, withBlocks } from '../scripts/docs.ts'
+
+const root = resolve(import.meta.dirname, '..')
+const pages = [
+  'README.md',
+  ...globSync('docs/**/*.md', { cwd: root }),
+  ...globSync('plugins/*/README.md', { cwd: root }),
+]
+
+interface Block {
+  readonly page: string
+  /** `file: <path>` builds that file, `include: <path>` shows it as it is. */
+  readonly mark: string | undefined
+  readonly code: string
+}
+
+const blocks: Block[] = pages.flatMap((page) =>
+  [
+    ...readFileSync(join(root, page), 'utf8').matchAll(
+      /(?:<!-- (.+?) -->\n\n)?```tsx?\n(.*?)```/gs,
+    ),
+  ].map(([, mark, code]) => ({
+    page,
+    mark,
+    code: code!,
+  })),
+)
+/** Without what a formatter may change between a step and the whole. */
+const squeezed = (code: string) => code.replace(/[\s;]+/g, '').replace(/,(?=[)\]}]|$)/g, '')
+const node = (args: string[], cwd = root) =>
+  execFileSync(process.execPath, args, {
+    cwd,
+    stdio: 'pipe',
+    encoding: 'utf8',
+    env: { ...process.env, FORCE_COLOR: '0' },
+  })
+
+describe('the documentation', () => {
+  // Inside the project, so that #core and the packages resolve as they do for an author.
+  const folder = mkdtempSync(join(root, '.docs-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  const files = blocks.filter(({ mark }) => mark?.startsWith('file: '))
+  const included = blocks.filter(({ mark }) => mark?.startsWith('include: '))
+  const loose = blocks.filter(({ mark }) => !mark)
+  const programs = loose.filter(({ code }) => /^import /m.test(code))
+  const fragments = loose.filter(({ code }) => !/^import /m.test(code))
+
+  it.each(Object.entries(generated))(
+    '%s has its generated parts up to date',
+    async (path, parts) => {
+      const page = readFileSync(join(root, path), 'utf8')
+      expect(await withBlocks(page, parts), 'run: npm run docs').toBe(page)
+    },
+  )
+
+  it('shows included files as they are', () => {
+    expect(included.length).toBeGreaterThan(0)
+    for (const { mark, code } of included)
+      expect(code).toBe(readFileSync(join(root, mark!.slice('include: '.length)), 'utf8'))
+  })
+
+  it('has no fragment that is not part of a whole file', () => {
+    expect(fragments.length).toBeGreaterThan(5)
+    for (const { page, code } of fragments) {
+      const wholes = files.filter((file) => file.page === page).map((file) => squeezed(file.code))
+      expect(
+        wholes.some((whole) => whole.includes(squeezed(code))),
+        `${page}:\n${code}`,
+      ).toBe(true)
+    }
+  })
+
+  it('builds, type-checks and tests exactly what its pages spell out', () => {
+    expect(files.length).toBeGreaterThan(1)
+    for (const { mark, code } of files) {
+      const path = join(folder, mark!.slice('file: '.length))
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, code)
+    }
+    for (const plugin of globSync('plugins/*/index.ts', { cwd: root }).map((path) => dirname(path)))
+      symlinkSync(join(root, plugin), join(folder, plugin))
+    programs.forEach(({ code }, i) => writeFileSync(join(folder, `program-${i}.ts`), code))
+    const config = { extends: '../tsconfig.json', include: ['**/*.ts'] }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+
+    expect(node(['node_modules/typescript/bin/tsc', '-p', folder])).toBe('')
+    const output = node([
+      'node_modules/vitest/vitest.mjs',
+      'run',
+      '--root',
+      folder,
+      '--config',
+      join(root, 'vitest.config.ts'),
+      'field-notes',
+    ])
+    expect(output).toMatch(/2 passed, 0 failed/)
+  }, 120_000)
+
+  it('links only to pages that exist', () => {
+    for (const page of pages)
+      for (const [, target] of readFileSync(join(root, page), 'utf8').matchAll(
+        /\]\((?!https?:|#)([^)#]+)/g,
+      ))
+        expect(
+          () => readFileSync(resolve(root, dirname(page), target!)),
+          `${page} -> ${target}`,
+        ).not.toThrow(/ENOENT/)
+  })
+})

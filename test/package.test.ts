@@ -1,0 +1,136 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+
+const server = `import { createApp, definePlugin } from 'oracle-runtime'
+import weather from 'oracle-runtime/plugins/weather'
+import { z } from 'zod'
+
+const dice = definePlugin({
+  name: 'dice',
+  summary: 'Rolls a dice.',
+  requires: [weather],
+  routes: {
+    'GET /dice/:sides': { auth: 'public', input: z.object({ sides: z.coerce.number().int() }), run: ({ sides }) => ({ sides }) },
+  },
+})
+const app = await createApp({ plugins: [dice, weather], env: { DATA_DIR: ':memory:' } })
+const { url } = await app.listen({ port: 0 })
+console.log('at ' + url)
+`
+
+const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'
+import weather from 'oracle-runtime/plugins/weather'
+import type { ToolsOf } from 'oracle-runtime'
+
+type Ask = ToolsOf<typeof weather>['get_current_weather']['input']
+const ask: Ask = { city: 'Lusaka' }
+const app = await testApp({ plugins: [weather], fetch: fakeFetch({}) })
+const names: string[] = app.thread().load('weather').tools
+await app.close()
+console.log(ask.city, names.length)
+`
+
+describe('the published package', () => {
+  let folder: string
+  let child: ChildProcess | undefined
+  const run = (command: string, args: string[], cwd = folder) =>
+    execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'oracle-package-'))
+    run('npm', ['pack', '--pack-destination', folder], root)
+    const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'))!
+    writeFileSync(
+      join(folder, 'package.json'),
+      JSON.stringify({ name: 'a-user', private: true, type: 'module' }),
+    )
+    run('npm', [
+      'install',
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+      '--ignore-scripts',
+      `./${tarball}`,
+    ])
+  }, 240_000)
+  afterAll(() => {
+    child?.kill()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('runs a small server with a plugin of its user’s own', async () => {
+    writeFileSync(join(folder, 'server.js'), server)
+    child = spawn(process.execPath, ['server.js'], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let output = ''
+    child.stdout!.on('data', (chunk) => (output += chunk))
+    while (!/^at http/m.test(output)) await once(child.stdout!, 'data')
+    const url = /^at (.*)$/m.exec(output)![1]!
+    expect(await (await fetch(`${url}/dice/6`)).json()).toEqual({ sides: 6 })
+    const health = (await (await fetch(`${url}/health`)).json()) as { plugins: unknown }
+    expect(health.plugins).toEqual({
+      weather: 'available',
+      dice: 'available',
+    })
+  }, 60_000)
+
+  it('has types for the kernel, its plugins and the testing entry', () => {
+    writeFileSync(join(folder, 'server.ts'), server)
+    writeFileSync(join(folder, 'author.ts'), author)
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({
+        compilerOptions: {
+          module: 'nodenext',
+          target: 'es2024',
+          strict: true,
+          noEmit: true,
+          skipLibCheck: true,
+          types: [],
+        },
+        include: ['*.ts'],
+      }),
+    )
+    const globals = join(root, 'node_modules/@types')
+    expect(
+      run(process.execPath, [
+        join(root, 'node_modules/typescript/bin/tsc'),
+        '-p',
+        folder,
+        '--typeRoots',
+        globals,
+        '--types',
+        'node',
+      ]),
+    ).toBe('')
+  }, 60_000)
+
+  it('carries built files, pages and nothing of the workshop', () => {
+    const files = (
+      JSON.parse(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as {
+        files: { path: string }[]
+      }[]
+    )[0]!.files.map(({ path }) => path)
+    expect(files).toEqual(
+      expect.arrayContaining([
+        'dist/core/index.js',
+        'dist/core/index.d.ts',
+        'dist/plugins/weather/index.js',
+        'docs/getting-started.md',
+        'LICENSE',
+        'README.md',
+      ]),
+    )
+    expect(files.filter((path) => /(^|\/)(test|bench|scripts|\.ci)\/|\.test\./.test(path))).toEqual(
+      [],
+    )
+  }, 60_000)
+})

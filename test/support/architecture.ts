@@ -1,0 +1,128 @@
+/** A source file by its path from the root of the project. */
+export type Sources = ReadonlyMap<string, string>
+
+interface Import {
+  readonly from: string
+  readonly typeOnly: boolean
+  readonly names: string
+}
+
+/** Where a package that shapes the code around it may be imported; types may be named anywhere in core. */
+const homes: Record<string, RegExp> = {
+  '@langchain/': /^core\/runtime\/(agent|state|store|checkpoint|model)/,
+  koa: /^core\/runtime\/(http|routes|app|rate-limit)/,
+  '@koa/router': /^core\/runtime\/(http|routes)/,
+  '@ucanto/': /^core\/(runtime\/(auth|delegations)|testing\/)/,
+  'matrix-js-sdk': /^plugins\/messaging\//,
+}
+
+/** Every place where the walls of the house are broken, as sentences. */
+export function violations(sources: Sources): string[] {
+  const plugins = new Set(
+    [...sources.keys()].flatMap((path) => /^plugins\/([^/]+)\/index\.ts$/.exec(path)?.[1] ?? []),
+  )
+  return [...sources].flatMap(([path, source]) => [
+    ...importsOf(source).flatMap((imported) => wrongImport(path, source, imported, sources)),
+    ...(path.startsWith('core/') && !isTest(path) ? namedPlugins(path, source, plugins) : []),
+  ])
+}
+
+function wrongImport(
+  path: string,
+  source: string,
+  { from, typeOnly, names }: Import,
+  sources: Sources,
+): string[] {
+  const wrong = (why: string) => [`${path} imports ${from}: ${why}`]
+  const target = from.startsWith('.') ? join(path, from) : from
+
+  for (const [name, home] of Object.entries(homes)) {
+    const meant = name.endsWith('/') ? from.startsWith(name) : from === name
+    if (meant && !typeOnly && !isTest(path) && /^(core|plugins)\//.test(path) && !home.test(path))
+      return wrong(`${name} belongs in ${home.source}`)
+  }
+
+  if (path.startsWith('core/')) {
+    if (/^(plugins|client|examples|scripts|server)\b/.test(target))
+      return wrong('the kernel never knows what is built on it')
+    if (isTest(path) || !target.startsWith('core/')) return []
+    if (path === 'core/errors.ts') return wrong('the catalogue stands alone')
+    if (path === 'core/plugin.ts' && !typeOnly)
+      return wrong('the author’s types import nothing at run time')
+    if (
+      path.startsWith('core/manifest/') &&
+      !/^core\/(manifest\/|plugin\.ts|errors\.ts)/.test(target)
+    )
+      return wrong('the manifest knows only the types and the errors')
+    if (path.startsWith('core/runtime/') && target.startsWith('core/testing/'))
+      return wrong('the runtime does not know its tests')
+    return []
+  }
+
+  const own = /^plugins\/([^/]+)\//.exec(path)?.[1]
+  if (own) {
+    const sibling = /^plugins\/([^/]+)\//.exec(target)?.[1]
+    if (sibling && sibling !== own)
+      return requires(own, names, target, sources)
+        ? []
+        : wrong(`${own} does not require ${sibling}`)
+    if (target.startsWith('core/')) return wrong('a plugin comes in by the front door, #core')
+    if (from.startsWith('#core/') && !isTest(path)) return wrong('the testing entry is for tests')
+    if (/^(server|scripts|examples|client)\b/.test(target))
+      return wrong('a plugin stands on the kernel alone')
+    return []
+  }
+  if (path.startsWith('client/') && /^(core|plugins)\//.test(target) && !typeOnly)
+    return wrong('the client imports types only')
+  return []
+}
+
+/** Whether the plugin lists what it imports from a sibling in its `requires`. */
+function requires(plugin: string, names: string, target: string, sources: Sources): boolean {
+  if (!/^plugins\/[^/]+\/index\.ts$/.test(target)) return false
+  const listed =
+    /requires:\s*\[([^\]]*)\]/.exec(sources.get(`plugins/${plugin}/index.ts`) ?? '')?.[1] ?? ''
+  return listed.split(',').some((entry) => entry.trim() !== '' && entry.trim() === names.trim())
+}
+
+function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>): string[] {
+  return [...plugins]
+    .filter((name) => new RegExp(`(^|[^\\w-])${name}($|[^\\w-])`, 'i').test(source))
+    .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
+}
+
+function importsOf(source: string): Import[] {
+  const statics = [
+    ...source.matchAll(
+      /^\s*(?:import|export)\s+(type\s+)?([^'"();]*?)\s*(?:from\s+)?['"]([^'"]+)['"]/gm,
+    ),
+  ].map(([, type, names = '', from = '']) => ({
+    from,
+    names,
+    typeOnly: type !== undefined || onlyTypes(names),
+  }))
+  const dynamic = [...source.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g)].map(
+    ([, from = '']) => ({ from, names: '', typeOnly: false }),
+  )
+  return [...statics, ...dynamic]
+}
+
+/** `{ type A, type B }` */
+const onlyTypes = (names: string): boolean =>
+  /^\{.*\}$/s.test(names) &&
+  names
+    .slice(1, -1)
+    .split(',')
+    .filter((name) => name.trim())
+    .every((name) => /^\s*type\s/.test(name))
+
+const isTest = (path: string): boolean => /\.test(-d)?\.tsx?$/.test(path)
+
+function join(path: string, relative: string): string {
+  const parts = path.split('/').slice(0, -1)
+  for (const part of relative.split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '.') parts.push(part)
+  }
+  return parts.join('/')
+}

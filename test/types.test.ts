@@ -1,0 +1,31 @@
+import { spawnSync } from 'node:child_process'
+import { resolve } from 'node:path'
+import { expect, it } from 'vitest'
+import { measureTypes, typeBudget } from '../bench/types.ts'
+
+const root = resolve(import.meta.dirname, '..')
+
+// test/types.test-d.ts holds a line for each inference that plugin authors are promised.
+it('the whole project type-checks, with every promised inference', () => {
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    ['node_modules/typescript/bin/tsc', '--noEmit'],
+    { cwd: root, encoding: 'utf8' },
+  )
+  expect(stdout).toBe('')
+  expect(status).toBe(0)
+}, 120_000)
+
+it('a large app stays within the budget of type instantiations', () => {
+  const { instantiations, errors } = measureTypes({ plugins: 40, tools: 12, routes: 4 })
+  expect(errors).toBe('')
+  expect(instantiations).toBeGreaterThan(0)
+  expect(instantiations).toBeLessThan(typeBudget)
+}, 120_000)
+
+it('a malformed route key is a compile error that says how one reads', () => {
+  const { errors } = measureTypes({ plugins: 1, tools: 1, routes: 1, routeKey: 'FETCH /x' })
+  expect(errors).toContain(
+    'A route key reads \\"METHOD /path\\" with GET, POST, PUT, PATCH or DELETE',
+  )
+}, 120_000)
