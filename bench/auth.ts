@@ -1,6 +1,5 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { cpus } from 'node:os'
-import { pathToFileURL } from 'node:url'
 import { createAuth } from '../core/runtime/auth/authenticate.ts'
 import { createResolver } from '../core/runtime/auth/resolver.ts'
 import { signerFromMnemonic } from '../core/runtime/auth/signer.ts'
@@ -87,7 +86,7 @@ export async function benchAuth(print = console.log) {
       `${label.padEnd(44)} ${cost[name]!.toFixed(1).padStart(8)} µs  ${ratio.toFixed(2).padStart(6)} x ${to} ${verdict ?? ''}`,
     )
   }
-  print(`auth, Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown CPU'}`)
+  print(`Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}`)
   print(
     `${'bare Ed25519 verification by node:crypto'.padEnd(44)} ${cost['bare']!.toFixed(1).padStart(8)} µs`,
   )
@@ -107,4 +106,4 @@ async function hostileProofs(levels: number, width: number): Promise<string> {
   return (await fan(oracle.did, { levels, width, grants: 8 })).text
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await benchAuth()
+if (import.meta.main) await benchAuth()

@@ -22,6 +22,8 @@ describe('what a delegation grants', () => {
     ['registry/*', 'registry/write', true],
     ['*', 'registry/write', true],
     ['registry/read', 'registry/write', false],
+    ['registry/*', 'registry/*', true],
+    ['registry/write', 'registry/*', false],
     ['regis/*', 'registry/write', false],
     ['registry/write/all', 'registry/write', false],
   ])('%s covers %s: %s', async (granted, asked, expected) => {

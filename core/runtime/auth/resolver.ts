@@ -4,16 +4,21 @@ import { isCallerDid, publicKeyOf } from './did.ts'
 import { keysOf, readDocument, type DidDocumentRead } from './did-document.ts'
 import { Refusal, refuse } from './refusal.ts'
 
+/** The Ed25519 keys of a DID, as did:keys, and until when to believe it (milliseconds since 1970). */
+export interface KeysOfDid {
+  readonly keys: readonly string[]
+  readonly until: number
+}
+
 /** Finds the keys that may sign for a DID. */
 export interface DidResolver {
-  /** The Ed25519 keys of a DID as did:keys. Rejects with a refusal when there are none. */
-  verificationKeys(did: string): Promise<readonly string[]>
+  /** Rejects with a refusal when there are none. */
+  verificationKeys(did: string): Promise<KeysOfDid>
   /** The DID document of a did:ixo, or undefined when it cannot be had. */
   document(did: string): Promise<DidDocumentRead | undefined>
 }
 
-/** A looked-up key is trusted for so long; a verdict that rests on one lives no longer. */
-export const KEYS_LIVE_MS = 60_000
+const KEYS_LIVE_MS = 60_000
 const FAILURES_LIVE_MS = 5_000
 const TIMEOUT_MS = 3_000
 const MAX_BYTES = 64 * 1024
@@ -41,9 +46,9 @@ export function createResolver({
 }): DidResolver {
   const base = url === undefined ? undefined : baseOf(url)
   const cache = createCache<Known>(MAX_CACHED)
-  const underWay = new Map<string, Promise<DidDocumentRead | undefined>>()
+  const underWay = new Map<string, Promise<Known>>()
 
-  async function lookUp(did: string): Promise<DidDocumentRead | undefined> {
+  async function ask(did: string): Promise<Known> {
     let document: DidDocumentRead | undefined
     try {
       const response = await fetch(base + did, {
@@ -57,30 +62,31 @@ export function createResolver({
       // Not reachable, too slow, too long or not JSON: the same to the caller, who has no keys then.
       document = undefined
     }
-    cache.set(did, { document, until: now() + (document ? KEYS_LIVE_MS : FAILURES_LIVE_MS) })
-    return document
+    const known = { document, until: now() + (document ? KEYS_LIVE_MS : FAILURES_LIVE_MS) }
+    cache.set(did, known)
+    return known
   }
 
-  async function document(did: string): Promise<DidDocumentRead | undefined> {
+  async function lookUp(did: string): Promise<Known | undefined> {
     if (base === undefined || !did.startsWith('did:ixo:') || !isCallerDid(did)) return undefined
     const known = cache.get(did)
-    if (known && now() < known.until) return known.document
+    if (known && now() < known.until) return known
     const already = underWay.get(did)
     if (already) return already
     if (underWay.size >= MAX_UNDER_WAY) return undefined
-    const asked = lookUp(did).finally(() => underWay.delete(did))
+    const asked = ask(did).finally(() => underWay.delete(did))
     underWay.set(did, asked)
     return asked
   }
 
   return {
-    document,
+    document: async (did) => (await lookUp(did))?.document,
     async verificationKeys(did) {
-      if (publicKeyOf(did)) return [did]
-      const found = await document(did)
-      const keys = found ? keysOf(found) : []
+      if (publicKeyOf(did)) return { keys: [did], until: Infinity }
+      const { document, until = 0 } = (await lookUp(did)) ?? {}
+      const keys = document ? keysOf(document) : []
       if (keys.length === 0) refuse('the keys of the issuer cannot be resolved')
-      return keys
+      return { keys, until }
     },
   }
 }

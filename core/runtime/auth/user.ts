@@ -1,5 +1,5 @@
 import type { User } from '../../plugin.ts'
-import { denials } from './capabilities.ts'
+import { denials, grants } from './capabilities.ts'
 import type { Did } from './did.ts'
 import type { Link } from './token.ts'
 
@@ -43,12 +43,8 @@ export function createUser(
   now: () => number,
 ): AuthenticatedUser {
   const lacking = typeof delegation === 'string'
-  const denial = (ability: string, resource: string = did): readonly string[] => {
-    if (lacking) return [`No delegation of ${did} is in force: ${delegation}.`]
-    // A turn can outlive the delegation that it began with.
-    if (now() >= delegation.expiresAt) return [`The delegation of ${did} has expired.`]
-    return denials(delegation.root, ability, resource)
-  }
+  // A turn can outlive the delegation that it began with.
+  const inForce = () => !lacking && now() < delegation.expiresAt
   return {
     did,
     via,
@@ -56,7 +52,12 @@ export function createUser(
     carries,
     delegation: lacking ? undefined : delegation.source,
     delegationState: lacking ? delegation : undefined,
-    denial,
-    can: (ability, resource) => denial(ability, resource).length === 0,
+    can: (ability, resource = did) =>
+      !lacking && inForce() && grants(delegation.root, ability, resource),
+    denial: (ability, resource = did) => {
+      if (lacking) return [`No delegation of ${did} is in force: ${delegation}.`]
+      if (!inForce()) return [`The delegation of ${did} has expired.`]
+      return denials(delegation.root, ability, resource)
+    },
   }
 }

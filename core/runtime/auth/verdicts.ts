@@ -5,7 +5,7 @@ import { callerOf, grantsCalling } from './calling.ts'
 import type { Did } from './did.ts'
 import { createLane } from './lane.ts'
 import { refuse } from './refusal.ts'
-import { KEYS_LIVE_MS, type DidResolver } from './resolver.ts'
+import type { DidResolver } from './resolver.ts'
 import { MAX_CHARACTERS, readToken, type Link, type Tally, type Token } from './token.ts'
 import { verifySignatures } from './verify.ts'
 
@@ -16,7 +16,7 @@ export interface Verdict {
   readonly cids: readonly string[]
   /** Milliseconds since 1970; the earliest end in the chain. */
   readonly expiresAt: number
-  /** Milliseconds since 1970; until when it need not be verified again. */
+  /** Milliseconds since 1970; until when it need not be verified again: keys can be withdrawn. */
   readonly until: number
 }
 /** `bound` is the invocation itself where it is bound to one request, and so serves once. */
@@ -63,7 +63,7 @@ export interface VerdictStats extends Readonly<Tally> {
 const CLOCK_SLACK_MS = 5_000
 /** A delegation that claims to live longer was dated in milliseconds, or by mistake. */
 const MAX_DELEGATION_MS = 10 * 366 * 86_400_000
-const MAX_INVOCATIONS = 20_000
+const MAX_INVOCATIONS = 10_000
 const MAX_DELEGATIONS = 4_000
 
 /** The examination of tokens, cheapest check first, and the memory of those that passed. */
@@ -75,7 +75,7 @@ export function createVerdicts(options: VerdictOptions): Verdicts {
   const invocations = createVerdictCache<InvocationVerdict>(MAX_INVOCATIONS)
   const delegations = createVerdictCache<DelegationVerdict>(MAX_DELEGATIONS)
 
-  function checkForm({ root, links }: Token, maxLife: number) {
+  function checkTerms({ root, links }: Token, maxLife: number) {
     if (!audiences.has(root.audience)) refuse('for another audience')
     const time = now()
     for (const { expiration, notBefore } of links) {
@@ -87,19 +87,16 @@ export function createVerdicts(options: VerdictOptions): Verdicts {
   }
 
   async function verified(token: Token, did: Did): Promise<Verdict> {
-    const time = now()
-    await verifySignatures(token, { resolver, lane, tally })
     const { links } = token
+    const keysUntil = await verifySignatures(token, { resolver, lane, tally })
     const expiresAt = Math.min(...links.map((link) => link.expiration)) * 1000
-    // A key that was looked up can be withdrawn before the token ends.
-    const lookedUp = links.some((link) => !link.issuer.startsWith('did:key:'))
-    const until = lookedUp ? Math.min(expiresAt, time + KEYS_LIVE_MS) : expiresAt
-    return { did, cids: links.map((link) => link.cid), expiresAt, until }
+    const cids = links.map((link) => link.cid)
+    return { did, cids, expiresAt, until: Math.min(expiresAt, keysUntil) }
   }
 
   async function examineInvocation(text: string): Promise<InvocationVerdict> {
     const token = readToken(text, tally)
-    checkForm(token, maxTtlSeconds * 1000)
+    checkTerms(token, maxTtlSeconds * 1000)
     const verdict = await verified(token, callerOf(token.root))
     return { ...verdict, bound: bindingOf(token.root) && token.root }
   }
@@ -110,7 +107,7 @@ export function createVerdicts(options: VerdictOptions): Verdicts {
   ): Promise<DelegationVerdict> {
     const token = readToken(text, tally)
     if (issuer !== undefined && token.root.issuer !== issuer) refuse('of another user')
-    checkForm(token, MAX_DELEGATION_MS)
+    checkTerms(token, MAX_DELEGATION_MS)
     if (calling && !grantsCalling(token.root)) refuse('does not grant calling')
     return { ...(await verified(token, token.root.issuer)), token }
   }

@@ -10,16 +10,17 @@ const MAX_LOOKUPS = 3
 
 /**
  * Verifies every signature of a token, each once, from the root to the proofs, and stops at the
- * first that does not hold. Keys that must be looked up are, before the first verification.
+ * first that does not hold. Keys that must be looked up are, before the first verification. Answers
+ * until when these keys may be believed, in milliseconds since 1970.
  */
 export async function verifySignatures(
   token: Token,
   { resolver, lane, tally }: { resolver: DidResolver; lane: Lane; tally: Tally },
-): Promise<void> {
+): Promise<number> {
   const issuers = [...new Set(token.links.map((link) => link.issuer))]
   if (issuers.filter((did) => !did.startsWith('did:key:')).length > MAX_LOOKUPS)
     refuse('too many issuers to look up')
-  const keys = new Map(
+  const found = new Map(
     await Promise.all(
       issuers.map(async (did) => [did, await resolver.verificationKeys(did)] as const),
     ),
@@ -27,9 +28,10 @@ export async function verifySignatures(
 
   await lane.run(() => {
     for (const link of token.links)
-      if (!keys.get(link.issuer)!.some((key) => isSignedBy(link, key, tally)))
+      if (!found.get(link.issuer)!.keys.some((key) => isSignedBy(link, key, tally)))
         refuse('a signature does not hold')
   })
+  return Math.min(...[...found.values()].map(({ until }) => until))
 }
 
 function isSignedBy({ ucan, issuer }: Link, key: string, tally: Tally): boolean {
