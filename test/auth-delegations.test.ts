@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Database } from '../core/plugin.ts'
 import type { Auth } from '../core/runtime/auth/authenticate.ts'
-import { createDelegations, type Delegations } from '../core/runtime/delegations.ts'
+import {
+  createDelegations,
+  delegationMigrations,
+  type Delegations,
+} from '../core/runtime/delegations.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from './support/auth.ts'
-import { postgresDatabase, sqliteFile, type SharedDatabase } from './support/auth-databases.ts'
+import { postgresDatabase, sqliteDatabase, type TestDatabase } from './support/databases.ts'
 import { describeWith } from './support/services.ts'
 import { bearer, inTheNameOf, seconds, token } from './support/tokens.ts'
 
@@ -18,8 +21,10 @@ interface Server {
   stop(): Promise<void>
 }
 
-function start(shared: SharedDatabase, now = Date.now): Server {
-  const db: Database = shared.open()
+async function start(shared: TestDatabase, now = Date.now): Promise<Server> {
+  const store = await shared.open()
+  const { db } = store
+  await store.migrate('test', delegationMigrations)
   const delegations = createDelegations({ db, kind: shared.kind, now })
   const { auth } = testAuth({
     revocations: delegations,
@@ -27,7 +32,7 @@ function start(shared: SharedDatabase, now = Date.now): Server {
     stored: async (user) => (await delegations.current(user, audience))?.raw,
     now,
   })
-  return { auth, delegations, stop: () => db.destroy() }
+  return { auth, delegations, stop: () => store.close() }
 }
 
 /** What `POST /delegation` does. */
@@ -37,13 +42,13 @@ async function post({ auth, delegations }: Server, issuer: string, raw: string) 
   return verified
 }
 
-function suite(make: () => Promise<SharedDatabase>) {
-  let shared: SharedDatabase
+function suite(make: () => Promise<TestDatabase>) {
+  let shared: TestDatabase
   let server: Server
   let user: Wallet
   beforeAll(async () => {
     shared = await make()
-    server = start(shared)
+    server = await start(shared)
   })
   afterAll(async () => {
     await server.stop()
@@ -55,7 +60,7 @@ function suite(make: () => Promise<SharedDatabase>) {
 
   async function restart() {
     await server.stop()
-    server = start(shared)
+    server = await start(shared)
   }
   const alone = (raw: string) => server.auth.authenticate(requestOf({ 'x-ucan-delegation': raw }))
   async function calling() {
@@ -157,7 +162,7 @@ function suite(make: () => Promise<SharedDatabase>) {
     })
 
     test('is revoked on every replica at once, and a new one is welcome', async () => {
-      const replica = shared.kind === 'postgres' ? start(shared) : server
+      const replica = shared.kind === 'postgres' ? await start(shared) : server
       const { text } = await user.delegate({ audience })
       await post(server, user.did, text)
       const headers = requestOf({ 'x-ucan-delegation': text })
@@ -213,13 +218,13 @@ function suite(make: () => Promise<SharedDatabase>) {
 
     test('is forgotten once it has expired, since its expiry refuses it', async () => {
       let later = 0
-      const clocked = start(shared, () => Date.now() + later)
+      const clocked = await start(shared, () => Date.now() + later)
       const signer = inTheNameOf(user, user.did)
       const raw = await token(signer, { audience, expiration: seconds() + 100 })
       await post(clocked, user.did, raw)
       await clocked.delegations.revoke(user.did, audience)
       await clocked.delegations.sweep()
-      const fresh = start(shared)
+      const fresh = await start(shared)
       const headers = requestOf({ 'x-ucan-delegation': raw })
       await expect(fresh.auth.authenticate(headers)).rejects.toMatchObject(refusal)
       later = 200_000
@@ -241,7 +246,7 @@ function suite(make: () => Promise<SharedDatabase>) {
   })
 }
 
-describe('delegations on SQLite', () => suite(sqliteFile))
+describe('delegations on SQLite', () => suite(sqliteDatabase))
 await describeWith('postgres', 'delegations on PostgreSQL', (url) =>
   suite(() => postgresDatabase(url)),
 )

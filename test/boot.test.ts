@@ -260,7 +260,7 @@ describe('two plugins that want the same name', () => {
       'ROUTE_CONFLICT',
       'TOOL_CONFLICT',
     ])
-    for (const { message } of faults) expect(message).toMatch(/the kernel.*greedy/)
+    for (const { message } of faults) expect(message).toMatch(/the kernel.*greedy/i)
   })
 
   it('at boot time, through sections that are functions, are found too', async () => {

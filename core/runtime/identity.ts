@@ -173,10 +173,14 @@ function delegationRoutes({
       output: z.object({ ok: z.literal(true) }),
       async run(_, ctx) {
         const user = caller(ctx)
-        await delegations.revoke(user.did, oracleDid)
-        const header = ctx.koa.get('x-ucan-delegation')
-        if (header && user.delegation === 'header')
-          await delegations.revokeToken(await auth.verifyDelegation(header, { issuer: user.did }))
+        const header = user.delegation === 'header' ? ctx.koa.get('x-ucan-delegation') : ''
+        // Read before it is revoked, for then it no longer verifies.
+        const carried = header && (await auth.verifyDelegation(header, { issuer: user.did }))
+        const kept = await delegations.current(user.did, oracleDid)
+        // Whoever comes with a delegation alone ends that very one, and no other.
+        if (kept && (user.via === 'invocation' || user.carries(kept.raw)))
+          await delegations.revoke(user.did, oracleDid)
+        if (carried) await delegations.revokeToken(carried)
         forget(user.did)
         return { ok: true }
       },
