@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { Kysely, PostgresDialect, SqliteDialect } from 'kysely'
 import pg from 'pg'
@@ -65,7 +66,10 @@ export async function postgresDatabase(url: string): Promise<TestDatabase> {
     },
     async drop() {
       for (const db of opened) await db.destroy()
-      await admin.query(`drop database ${name} with (force)`)
+      // A pool says that it ended before its connections are gone.
+      const left = 'select 1 from pg_stat_activity where datname = $1'
+      while ((await admin.query(left, [name])).rowCount) await setTimeout(5)
+      await admin.query(`drop database ${name}`)
       await admin.end()
     },
   }
