@@ -13,6 +13,18 @@ export interface KernelFacts {
   readonly openapi: () => unknown
 }
 
+/** Every route that is the kernel's own; a plugin that claims one is told so with the other boot faults. */
+export const kernelRouteKeys: readonly string[] = [
+  'GET /',
+  'GET /health',
+  'GET /openapi.json',
+  'GET /.well-known/oracle.json',
+  'GET /.well-known/did.json',
+  'POST /delegation',
+  'GET /delegation',
+  'DELETE /delegation',
+]
+
 const timestamp = () => new Date().toISOString()
 
 /** The routes every app has, whatever its plugins. */

@@ -1,0 +1,15 @@
+import type { Redis } from 'ioredis'
+import type { Log } from '../plugin.ts'
+
+/** A connection to Redis that never holds up a request: what cannot be asked now fails at once. */
+export async function openRedis(url: string | undefined, log: Log): Promise<Redis | undefined> {
+  if (url === undefined) return undefined
+  const { Redis } = await import('ioredis') // most servers never need it
+  const redis = new Redis(url, {
+    maxRetriesPerRequest: 1,
+    enableOfflineQueue: false,
+    connectTimeout: 2000,
+  })
+  redis.on('error', (error: Error) => log.debug({ err: error }, 'Redis'))
+  return redis
+}
