@@ -88,7 +88,22 @@ export const catalogue = {
   DATABASE_UNREACHABLE: { status: 503, means: 'The database does not answer.' },
   UPSTREAM_TIMEOUT: { status: 504, means: 'A service behind the runtime did not answer in time.' },
 
-  // A model that cannot answer. These travel in the `error` event of a turn.
+  // A tool call that does not happen, or whose end nobody knows. Models read these.
+  WAITING: { status: 202, means: 'The call waits for a person to agree to it.' },
+  REJECTED: { status: 403, means: 'A person was asked to agree to the call, and said no.' },
+  TOO_MANY_CALLS: { status: 422, means: 'The model asked for too many calls at once.' },
+  REPEATED_CALL: {
+    status: 422,
+    means: 'The same call has failed three times in this turn, so it is not tried again.',
+  },
+  ABORTED: { status: 499, means: 'The turn was stopped before the call ended.' },
+  OUTCOME_UNKNOWN: {
+    status: 500,
+    means: 'A write was interrupted by a crash: it may have happened or not, and is never repeated.',
+  },
+  CLIENT_TOOL_FAILED: { status: 502, means: 'A tool of the client failed over there.' },
+
+  // A model that cannot answer. These come in the `error` event of a turn.
   MODEL_UNKNOWN: {
     status: 400,
     means: 'No model of this name is offered. The message lists them.',

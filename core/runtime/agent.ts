@@ -6,10 +6,10 @@ import { bytesThatFit, mended } from './history.ts'
 import { composeModel, type CallModel } from './model-call.ts'
 import type { PluginRecord } from './plugin-record.ts'
 import { promptBytes } from './prompt.ts'
-import { RoomState } from './room-state.ts'
+import type { RoomState } from './room-state.ts'
 import type { Engine, RunEnd, RunHandle } from './run.ts'
 import { SessionMemory } from './session-memory.ts'
-import { stateKeys, TurnState, type StateKey } from './state.ts'
+import { loadRoom, stateKeys, TurnState, type StateKey } from './state.ts'
 import type { Tools } from './tools.ts'
 import { composeTurn, TurnRun, type TurnOnion } from './turn-run.ts'
 import type { Turn } from './turn.ts'
@@ -18,6 +18,7 @@ export interface AgentOptions {
   readonly records: readonly PluginRecord[]
   readonly tools: Tools
   readonly db: Database
+  readonly rooms: RoomState
   readonly log: Log
   /** What the agent is called. */
   readonly name: string
@@ -40,17 +41,14 @@ export class Agent {
   readonly #memory = new SessionMemory()
   /** The turns that this process carries out, by session. */
   readonly #live = new Map<string, Turn>()
-  /** The state that outlives sessions, for the routes that show it. */
-  readonly rooms: RoomState
   #turnOnion: TurnOnion
   #callModel: CallModel
   #graph?: Promise<Graph>
 
   constructor(options: AgentOptions) {
-    const { records, db } = options
+    const { records } = options
     this.#options = options
     this.#keys = stateKeys(records)
-    this.rooms = new RoomState(db, this.#keys)
     this.#turnOnion = composeTurn(records)
     this.#callModel = composeModel(records)
   }
@@ -75,21 +73,16 @@ export class Agent {
 
   /** Carries out one run. */
   readonly run: Engine = async (handle) => {
-    const { records, tools, log, name, model, clientToolTimeoutMs = 60_000 } = this.#options
+    const { log, clientToolTimeoutMs = 60_000 } = this.#options
     const anew = !handle.takenOver && !handle.continues
     const past = anew ? [] : await handle.journal.read()
     if (past.at(-1)?.partial) return { status: 'interrupted' }
 
     const graph = await this.#loadGraph()
     const turnRun = new TurnRun(handle, past, {
-      records,
-      tools,
-      log,
-      name,
-      model,
+      ...this.#options,
       clientToolTimeoutMs,
       keys: this.#keys,
-      rooms: this.rooms,
       turnOnion: this.#turnOnion,
       callModel: this.#callModel,
       history: () => this.#history(handle),
@@ -109,7 +102,9 @@ export class Agent {
   }
 
   async #history(handle: RunHandle): Promise<readonly Message[]> {
-    const known = handle.continues ? undefined : this.#memory.recall(handle.sessionId, handle.previous)
+    const known = handle.continues
+      ? undefined
+      : this.#memory.recall(handle.sessionId, handle.previous)
     if (known) return known
     const { contextWindow } = this.#options.model(handle.request.model)
     return mended(await handle.journal.history(bytesThatFit(contextWindow)))
@@ -145,14 +140,14 @@ export class Agent {
     caller: { readonly user: User; readonly room: string; readonly requestId: string },
     session?: SessionHead,
   ): Promise<{ readonly plugins: readonly ListedCapability[] }> {
-    const { records, tools, log, name, model } = this.#options
+    const { records, rooms, tools, log, name, model } = this.#options
     const kept: Kept = session
       ? await (await this.#loadGraph()).read(session.id, session.checkpoint)
       : { states: {} }
     const live = session && this.#live.get(session.id)
     const loaded = new Set(live?.loaded ?? kept.loadedPlugins)
-    const rooms = await this.rooms.read(caller.room)
-    const states = new TurnState(this.#keys, { ...kept.states, ...rooms }, log)
+    const ofRoom = await loadRoom(rooms, caller.room, this.#keys)
+    const states = new TurnState(this.#keys, kept.states, ofRoom, log)
     const turn: Turn = {
       ...caller,
       session: { id: session?.id ?? '' } satisfies Session,

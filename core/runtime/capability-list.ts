@@ -28,7 +28,11 @@ export interface ListedCapability {
     readonly effect: 'read' | 'write'
     readonly parameters: Readonly<Record<string, unknown>>
   }[]
-  readonly routes: readonly { readonly route: string; readonly auth: string; readonly summary?: string }[]
+  readonly routes: readonly {
+    readonly route: string
+    readonly auth: string
+    readonly summary?: string
+  }[]
 }
 
 /** Every plugin of the app, those that are not loaded and why included. */

@@ -1,48 +1,31 @@
 import { z } from 'zod'
-import { RuntimeError } from '../errors.ts'
+import { RuntimeError, type Fault } from '../errors.ts'
 import type { Schema } from '../plugin.ts'
-import { schemaFault } from './json-schema.ts'
 import type { RunEvents } from './run-events.ts'
 import type { ClientTool, RunHandle, TurnRequest } from './run.ts'
 import type { ToolEntry, Tools } from './tools.ts'
 
-/** As many as a provider takes beside our own. */
-const mostTools = 100
-const toolName = /^[A-Za-z0-9_-]{1,64}$/
-
 /**
- * What is wrong with the tools that a client brings along, as one error that names each fault; undefined when
- * all is well. The door asks this before a run begins.
+ * What is wrong with the names of the tools that a client brings along, as one error that names each;
+ * undefined when all is well. The door asks this before a run begins.
  */
 export function clientToolsFault(request: TurnRequest, tools: Tools): RuntimeError | undefined {
   const claims = new Map<string, string>()
-  const faults = [...named('tools', request.tools), ...named('agActions', request.agActions)].flatMap(
-    ({ at, tool: { name, schema } }) => {
-      const fault = (message: string) => ({ path: at, message })
-      if (!toolName.test(name))
-        return [fault(`"${name}" is no name for a tool: letters, digits, "_" and "-", at most 64`)]
-      const owner = tools.entry(name)?.record?.name ?? (tools.entry(name) && 'the kernel')
-      if (owner) return [fault(`"${name}" is the name of a tool of ${owner}; give yours another`)]
-      const first = claims.get(name)
-      if (first) return [fault(`"${name}" stands at ${first} already`)]
-      claims.set(name, at)
-      const wrong = schemaFault(schema)
-      return wrong ? [fault(`the schema of "${name}" is no JSON Schema: ${wrong}`)] : []
-    },
-  )
-  const count = (request.tools?.length ?? 0) + (request.agActions?.length ?? 0)
-  if (count > mostTools)
-    faults.unshift({ path: 'tools', message: `${count} are too many: at most ${mostTools} in a turn` })
+  const faults: Fault[] = []
+  for (const list of ['tools', 'agActions'] as const)
+    for (const [i, { name }] of (request[list] ?? []).entries()) {
+      const path = `${list}.${i}.name`
+      const ours = tools.entry(name)
+      const owner = ours ? (ours.record?.name ?? 'the kernel') : claims.get(name)
+      if (owner) faults.push({ path, message: `"${name}" is the name of a tool of ${owner} too` })
+      claims.set(name, `your ${list}`)
+    }
   if (faults.length === 0) return undefined
   return new RuntimeError(
     'INVALID_INPUT',
-    `The client's tools cannot be used: ${faults.map(({ message }) => message).join('; ')}.`,
-    { details: faults },
+    `A model tells tools apart by name alone: ${faults.map(({ message }) => message).join('; ')}.`,
+    { hint: 'Give yours another name, a prefix for example.', details: faults },
   )
-}
-
-function named(list: string, tools: readonly ClientTool[] = []) {
-  return tools.map((tool, i) => ({ at: `${list}.${i}`, tool }))
 }
 
 export interface ClientToolOptions {
@@ -79,15 +62,21 @@ function entryOf(
     get input() {
       return parserOf(given)
     },
-    async run(args, { call }) {
+    run(args, { call }) {
       // Listening comes first: a page may answer before this line is left.
       const answer = run.clientResult(call.id, timeoutMs)
       if (isBrowserTool) events.browserToolCall({ id: call.id, name, args })
-      const { result, error } = await answer
-      if (error === undefined) return result
-      throw new RuntimeError('CLIENT_TOOL_FAILED', `The client could not do it: ${error}`)
+      return resultOf(answer)
     },
+    // The page may have answered while nobody listened here. It is not asked again.
+    rejoin: ({ call }) => resultOf(run.clientResult(call.id, timeoutMs)),
   }
+}
+
+async function resultOf(answer: ReturnType<RunHandle['clientResult']>): Promise<unknown> {
+  const { result, error } = await answer
+  if (error === undefined) return result
+  throw new RuntimeError('CLIENT_TOOL_FAILED', `The client could not do it: ${error}`)
 }
 
 const anyObject = z.looseObject({})

@@ -56,7 +56,11 @@ export class RunEvents {
   }
 
   /** A call begins, or has come to its end. */
-  toolCall(call: ToolCall, ending: CallEnding | undefined, parentEventId: string | undefined): void {
+  toolCall(
+    call: ToolCall,
+    ending: CallEnding | undefined,
+    parentEventId: string | undefined,
+  ): void {
     this.#endReasoning()
     this.#tell('tool_call', {
       ...this.#where(),

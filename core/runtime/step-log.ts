@@ -23,8 +23,7 @@ export class StepLog {
     this.#journal = journal
     this.#within = within
     this.#takeChanges = takeChanges
-    for (const entry of past)
-      if (entry.within === within) this.messages.push(...entry.messages)
+    for (const entry of past) if (entry.within === within) this.messages.push(...entry.messages)
   }
 
   /** The calls of the newest answer that have no result yet. */

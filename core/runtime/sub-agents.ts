@@ -27,7 +27,10 @@ export function subAgentTool(name: string, subAgent: SubAgent, record: PluginRec
     run(args, calling) {
       const { delegate } = calling.site
       if (!delegate)
-        throw new RuntimeError('UNAVAILABLE', `"${toolName}" needs a model, and there is none here.`)
+        throw new RuntimeError(
+          'UNAVAILABLE',
+          `"${toolName}" needs a model, and there is none here.`,
+        )
       const { task } = input.parse(args)
       return delegate({ task, prompt, tools, model }, calling)
     },

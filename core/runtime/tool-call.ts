@@ -104,7 +104,7 @@ export function waitFor(calling: Calling, waits: WaitingCall): RuntimeError {
 
 /** Marks a write before it starts and when it is done. What was done is answered from the record. */
 async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promise<unknown> {
-  const { call, turn, site } = calling
+  const { call, entry, turn, site } = calling
   const { effects } = site
   if (!effects) return await run()
   const marked = await ofTheRun(calling, async () => {
@@ -112,7 +112,7 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
     turn.signal.throwIfAborted()
     return await effects.begin(call.id, call.name)
   })
-  if (marked.state === 'unknown')
+  if (marked.state === 'unknown' && !entry.rejoin)
     throw new RuntimeError(
       'OUTCOME_UNKNOWN',
       `"${call.name}" was interrupted, outcome unknown: it may have happened or not.`,
@@ -128,10 +128,10 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
   let value: unknown
   let content: string
   try {
-    value = await run()
+    value = await (marked.state === 'unknown' ? entry.rejoin!(calling) : run())
     content = contentOf(value)
   } catch (thrown) {
-    const error = asToolError(call.name, thrown, calling.entry.record, turn)
+    const error = asToolError(call.name, thrown, entry.record, turn)
     // Given up in the middle, it may have happened all the same: the mark stays as it is.
     if (!turn.signal.aborted) await finish(explained(error), true)
     throw error
@@ -195,9 +195,13 @@ export function asToolError(
 ): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown
   if (turn.signal.aborted || (thrown instanceof Error && thrown.name === 'AbortError'))
-    return new RuntimeError('ABORTED', `"${tool}" was stopped before it ended; its outcome is unknown.`, {
-      cause: thrown,
-    })
+    return new RuntimeError(
+      'ABORTED',
+      `"${tool}" was stopped before it ended; its outcome is unknown.`,
+      {
+        cause: thrown,
+      },
+    )
   record?.base?.log.error(
     { err: thrown, tool, requestId: turn.requestId },
     `The tool "${tool}" failed`,

@@ -63,7 +63,10 @@ function bounded(text: string): string {
   if (text.length * 3 <= mostBytes) return text
   const bytes = Buffer.byteLength(text)
   if (bytes <= mostBytes) return text
-  const kept = Buffer.from(text).subarray(0, mostBytes).toString().replace(/\uFFFD+$/, '')
+  const kept = Buffer.from(text)
+    .subarray(0, mostBytes)
+    .toString()
+    .replace(/\uFFFD+$/, '')
   return `${kept}\n[cut here: these are the first ${kilobytes(mostBytes)} of ${kilobytes(bytes)}]`
 }
 

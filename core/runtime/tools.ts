@@ -38,6 +38,8 @@ export interface ToolEntry {
   readonly effect: 'read' | 'write'
   readonly input: Schema
   run(args: unknown, calling: Calling): unknown
+  /** Takes up a write that began in a process that died, where that can be done without doing it twice. */
+  rejoin?(calling: Calling): Promise<unknown>
 }
 
 /** Every tool of an app, and the one way to call them. */

@@ -12,7 +12,7 @@ import { systemPrompt, today } from './prompt.ts'
 import type { RoomState } from './room-state.ts'
 import { RunEvents, type EventSource } from './run-events.ts'
 import { RunLost, type JournalEntry, type RunHandle, type WaitingCall } from './run.ts'
-import { TurnState, type StateKey } from './state.ts'
+import { loadRoom, saveRoom, TurnState, type StateChange, type StateKey } from './state.ts'
 import { StepLog, type TakeChanges } from './step-log.ts'
 import { ofTheRun, waitFor, type Calling, type CallSite, type Delegation } from './tool-call.ts'
 import type { ToolEntry, Tools } from './tools.ts'
@@ -107,8 +107,8 @@ export class TurnRun {
   async #carryOut(kept: Kept, decided: Decided | undefined) {
     const { records, tools, log, keys, rooms, history, live } = this.#parts
     const { request, room, sessionId } = this.#run
-    const [earlier, roomValues] = await Promise.all([history(), rooms.read(room)])
-    const state = new TurnState(keys, { ...kept.states, ...roomValues }, log)
+    const [earlier, ofRoom] = await Promise.all([history(), loadRoom(rooms, room, keys)])
+    const state = new TurnState(keys, kept.states, ofRoom, log)
     const loaded = new Set(kept.loadedPlugins)
     for (const entry of this.#past) {
       for (const name of entry.loaded ?? []) loaded.add(name)
@@ -118,7 +118,7 @@ export class TurnRun {
     let known = loaded.size
     const takeChanges = async () => {
       const changes = state.changes()
-      await rooms.write(room, changes)
+      await saveRoom(rooms, room, changes)
       const grown = loaded.size > known // a set that only grows
       known = loaded.size
       const states = byPlugin(changes)
@@ -126,7 +126,7 @@ export class TurnRun {
     }
 
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
-    const words: Message = { role: 'user', id: this.#run.runId, content: request.message }
+    const words: Message = { role: 'user', id: `user-${this.#run.runId}`, content: request.message }
     const before = [...earlier, words]
     const turn = this.#turn(loaded, state, stepLog)
     if (turn) {
@@ -283,13 +283,11 @@ export class TurnRun {
   }
 }
 
-type Change = ReturnType<TurnState['changes']>[number]
-
-function byPlugin(changes: readonly Change[]): JournalEntry['states'] {
+function byPlugin(changes: readonly StateChange[]): JournalEntry['states'] {
   const thread = changes.filter(({ key }) => key.scope === 'thread')
   if (thread.length === 0) return undefined
   const states: Record<string, Record<string, unknown>> = {}
-  for (const { key, after } of thread) (states[key.plugin] ??= {})[key.key] = after ?? null
+  for (const { key, after } of thread) (states[key.record.name] ??= {})[key.key] = after ?? null
   return states
 }
 
