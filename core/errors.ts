@@ -85,6 +85,10 @@ export const catalogue = {
   UNAVAILABLE: { status: 503, means: 'Not able to serve just now. Try again later.' },
   DATABASE_UNREACHABLE: { status: 503, means: 'The database does not answer.' },
   UPSTREAM_TIMEOUT: { status: 504, means: 'A service behind the runtime did not answer in time.' },
+  CLIENT_TIMEOUT: {
+    status: 504,
+    means: 'The client did not answer a call of one of its own tools in time.',
+  },
 
   // A boot that cannot go on. The status is what a library caller sees if one of these escapes.
   BOOT_FAILED: {

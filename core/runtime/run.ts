@@ -1,3 +1,4 @@
+import type { RuntimeError } from '../errors.ts'
 import type { Message, User } from '../plugin.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
@@ -19,14 +20,15 @@ export interface ClientTool {
   readonly schema: Readonly<Record<string, unknown>>
 }
 
-/** How a run ended, or why it stands still. */
-export type RunEnd =
-  | { readonly status: 'finished' }
-  | { readonly status: 'aborted' }
-  | { readonly status: 'interrupted' }
-  | { readonly status: 'failed' }
-  /** A person is asked: the run stands until `resume` continues it in a new run. */
-  | { readonly status: 'waiting' }
+/** How a run ended; `waiting`: a person is asked, and it stands until `resume` continues it in a new run. */
+export type RunEnd = (
+  | { readonly status: 'finished' | 'aborted' | 'interrupted' | 'waiting' }
+  /** The `error` event was emitted already; this is for who does not read events. */
+  | { readonly status: 'failed'; readonly error: RuntimeError }
+) & {
+  /** Where the engine's own state of the session stands now. Without it the session keeps the last one. */
+  readonly checkpoint?: string
+}
 
 /** A person's answer to an approval. */
 export interface Decision {
@@ -41,9 +43,27 @@ export interface JournalEntry {
   readonly loaded?: readonly string[]
   /** The state of the plugins that the step changed, by plugin. */
   readonly states?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** What the step rendered, and the call that rendered it. */
+  readonly components?: readonly RenderedComponent[]
+  /** The run stands at this approval. */
+  readonly waits?: { readonly toolCallId: string; readonly toolName: string; readonly args: unknown }
+  /** The run was cut short here: the assistant's last message is what was said until then. */
+  readonly partial?: true
+  /** The call of a sub-agent whose inner step this is. The transcript leaves it out. */
+  readonly within?: string
 }
 
-/** The append-only log of one run's steps. The session's transcript is read from the same rows. */
+export interface RenderedComponent {
+  readonly eventId: string
+  readonly toolCallId: string
+  readonly name: string
+  readonly args: Readonly<Record<string, unknown>>
+}
+
+/**
+ * The append-only log of one run's steps. The session's transcript is read from the same rows; the
+ * user's message stands there already when the run begins.
+ */
 export interface Journal {
   /** The steps so far, those of the run it continues included. Empty unless the run was resumed or taken over. */
   read(): Promise<readonly JournalEntry[]>
@@ -52,6 +72,8 @@ export interface Journal {
    * taken the run over: stop at once, quietly.
    */
   append(entry: JournalEntry): Promise<void>
+  /** The messages of the session's earlier runs, oldest first: the newest that fit into so many characters. */
+  history(characters: number): Promise<readonly Message[]>
 }
 
 /** What is known of a write that may have happened. */
@@ -84,7 +106,14 @@ export interface RunHandle {
   readonly takenOver: boolean
   /** The run continues one that waited for a person. */
   readonly continues?: { readonly runId: string; readonly decision: Decision }
-  /** Fires when a person stops the run, a newer message supersedes it, or the server shuts down. */
+  /** The session's run before this one, whatever came of it. */
+  readonly previous?: string
+  /** What the session's last run that had one returned in `RunEnd.checkpoint`. */
+  readonly checkpoint?: string
+  /**
+   * Fires when a person stops the run or a newer message supersedes it; with a `RunLost` as its reason when
+   * this process gives the run up, and then nothing more is written.
+   */
   readonly signal: AbortSignal
   readonly journal: Journal
   readonly effects: Effects
