@@ -1,0 +1,202 @@
+/**
+ * What the edge costs: server CPU per request of a public plugin route with one query field and a
+ * JSON answer, against the same route on bare Koa and @koa/router with a zod parse. Two server
+ * processes are driven from this one in alternating rounds. Then 200,000 requests more, and what
+ * they left on the heap.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { cpus } from 'node:os'
+import Router from '@koa/router'
+import Koa from 'koa'
+import { z } from 'zod'
+import { createHttp } from '../core/runtime/http.ts'
+import type { ServedRoute } from '../core/runtime/run-route.ts'
+import type { Log, RouteContext } from '../core/plugin.ts'
+
+const rounds = 21
+const perRound = 10_000
+const connections = 8
+const manyRequests = 200_000
+/** Ours carries as many routes as a large app; the bare one has only the one that is measured. */
+const otherRoutes = 149
+
+const input = z.object({ city: z.string().min(1) })
+const reading = (city: string) => ({
+  ok: true,
+  city,
+  temp_c: 21.4,
+  units: 'celsius',
+  conditions: 'clear',
+  latitude: -15.4,
+  longitude: 28.3,
+})
+
+type Kind = 'bare' | 'runtime'
+async function serve(kind: Kind): Promise<void> {
+  const port = await (kind === 'bare' ? listenBare() : listenRuntime())
+  process.on('message', (what) => {
+    if (what === 'gc') globalThis.gc?.()
+    const { user, system } = process.cpuUsage()
+    process.send?.({ cpu: user + system, heap: process.memoryUsage().heapUsed })
+  })
+  process.send?.({ port })
+}
+
+async function listenBare(): Promise<number> {
+  const app = new Koa()
+  const router = new Router()
+  router.get('/weather/now', (ctx) => {
+    const { city } = input.parse(ctx.query)
+    ctx.body = reading(city)
+  })
+  app.use(router.routes())
+  const server = createServer(app.callback()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+async function listenRuntime(): Promise<number> {
+  const silent = () => undefined
+  const log: Log = { debug: silent, info: silent, warn: silent, error: silent }
+  const shared = { env: {}, self: {}, plugins: {}, log, fetch, db: undefined, state: undefined }
+  const context: ServedRoute['context'] = (base) =>
+    Object.assign(base, shared) as unknown as RouteContext
+  const weather: ServedRoute = {
+    key: 'GET /weather/now',
+    owner: 'weather',
+    context,
+    route: { auth: 'public', input, run: (asked) => reading((asked as { city: string }).city) },
+  }
+  const others = Array.from({ length: otherRoutes }, (_, n): ServedRoute => {
+    const key = `GET /part${n % 12}/things${n}/:id`
+    return { key, owner: 'others', context, route: { auth: 'public', run: () => ({}) } }
+  })
+  const http = createHttp({
+    log,
+    routes: [...others, weather],
+    access: {
+      authorize: () => Promise.reject(new Error('locked')),
+      optional: async () => undefined,
+    },
+    limits: { ratePerMinute: 1e9, trustProxy: false },
+    cors: '*',
+    version: '0',
+  })
+  return (await http.listen({ port: 0, host: '127.0.0.1' })).port
+}
+
+interface Usage {
+  readonly cpu: number
+  readonly heap: number
+}
+
+class Target {
+  readonly kind: Kind
+  readonly process: ChildProcess
+  port = 0
+
+  constructor(kind: Kind) {
+    this.kind = kind
+    this.process = fork(import.meta.filename, [kind], {
+      execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
+    })
+  }
+
+  async start(): Promise<void> {
+    const [{ port }] = (await once(this.process, 'message')) as [{ port: number }]
+    this.port = port
+  }
+
+  async usage(what: 'gc' | 'cpu'): Promise<Usage> {
+    this.process.send(what)
+    const [usage] = (await once(this.process, 'message')) as [Usage]
+    return usage
+  }
+
+  /** Server CPU in microseconds per request. */
+  async round(requests: number): Promise<number> {
+    const before = await this.usage('cpu')
+    await Promise.all(
+      Array.from({ length: connections }, () => drive(this.port, requests / connections)),
+    )
+    return ((await this.usage('cpu')).cpu - before.cpu) / requests
+  }
+}
+
+/** One keep-alive connection, one request after the other. */
+function drive(port: number, requests: number): Promise<void> {
+  const request = 'GET /weather/now?city=Lusaka HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n'
+  return new Promise((resolve, reject) => {
+    let left = requests
+    let received = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write(request))
+    socket.setEncoding('latin1').on('error', reject)
+    socket.on('data', (chunk: string) => {
+      received += chunk
+      const end = received.indexOf('\r\n\r\n')
+      const length = Number(/content-length: (\d+)/i.exec(received)?.[1])
+      if (end < 0 || received.length < end + 4 + length) return
+      if (!received.startsWith('HTTP/1.1 200')) return reject(new Error(received))
+      received = ''
+      if (--left > 0) socket.write(request)
+      else socket.end(resolve)
+    })
+  })
+}
+
+async function measure(): Promise<void> {
+  const bare = new Target('bare')
+  const runtime = new Target('runtime')
+  try {
+    await Promise.all([bare.start(), runtime.start()])
+    for (const target of [bare, runtime]) await target.round(perRound * 2)
+    const taken: Record<Kind, number[]> = { bare: [], runtime: [] }
+    for (let round = 0; round < rounds; round++) {
+      const order = round % 2 === 0 ? [bare, runtime] : [runtime, bare]
+      for (const target of order) taken[target.kind].push(await target.round(perRound))
+    }
+    const ratios = taken.runtime.map((ours, round) => ours / (taken.bare[round] ?? NaN))
+    const before = await runtime.usage('gc')
+    await runtime.round(manyRequests)
+    const after = await runtime.usage('gc')
+
+    const [cpu] = cpus()
+    const version = (name: string): string =>
+      JSON.parse(
+        readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url), 'utf8'),
+      ).version
+    print(`${cpu?.model} x ${cpus().length}, Node ${process.version}`)
+    print(
+      ['koa', '@koa/router', 'koa-ratelimit', 'zod']
+        .map((name) => `${name} ${version(name)}`)
+        .join(', '),
+    )
+    print(`${rounds} rounds of ${perRound} requests, ${connections} connections`)
+    print(`bare Koa, one route:         ${median(taken.bare).toFixed(1)} µs CPU per request`)
+    print(
+      `runtime, ${otherRoutes + 1} routes:         ${median(taken.runtime).toFixed(1)} µs CPU per request`,
+    )
+    print(`ratio:                       ${median(ratios).toFixed(2)} (median of rounds)`)
+    print(
+      `heap before and after ${manyRequests} requests: ${mib(before.heap)} and ${mib(after.heap)} MiB`,
+    )
+  } finally {
+    bare.process.kill()
+    runtime.process.kill()
+  }
+}
+
+const print = (line: string) => process.stdout.write(`${line}\n`)
+const mib = (bytes: number) => (bytes / 1024 / 1024).toFixed(1)
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
+}
+
+const kind = process.argv[2]
+if (kind === 'bare' || kind === 'runtime') await serve(kind)
+else await measure()

@@ -1,0 +1,212 @@
+import type { ServerResponse } from 'node:http'
+
+/** The bounds of a stream. */
+export interface SseLimits {
+  /** A comment this often keeps proxies from closing a silent stream. */
+  readonly heartbeatMs: number
+  /** How long the first item may take before the headers go out without it. */
+  readonly openAfterMs: number
+  /** How long a stream may go on yielding after the server began to close. */
+  readonly goodbyeMs: number
+  /** How long a reader may read nothing. */
+  readonly stallMs: number
+  /** How much may wait for a reader; one more byte and it is cut off. */
+  readonly maxBufferedBytes: number
+}
+
+export const sseLimits: SseLimits = {
+  heartbeatMs: 15_000,
+  openAfterMs: 250,
+  goodbyeMs: 250,
+  stallMs: 30_000,
+  maxBufferedBytes: 8 * 1024 * 1024,
+}
+
+interface Reader {
+  readonly res: ServerResponse
+  readonly limits: SseLimits
+  /** Fires the signal that the handler holds. */
+  abort(reason: unknown): void
+  /** A fault in the middle of the stream as the text of an `error` event. */
+  renderError(error: unknown): string
+  /** Told of a source that fails while it cleans up, when nobody else can be told. */
+  lateFailure(error: unknown): void
+}
+
+/**
+ * Writes an async iterable as Server-Sent Events. It is asked for the next item only when the reader
+ * has taken the last ones, so a slow reader costs a bounded buffer and a stalled one its connection.
+ */
+export class SseStream {
+  /** Settles when the stream is over, like `run()`. */
+  readonly done: Promise<void>
+  #reader: Reader
+  #iterator: AsyncIterator<unknown>
+  #settle: PromiseWithResolvers<void>
+  #timers: NodeJS.Timeout[] = []
+  #stall: NodeJS.Timeout | undefined
+  #opened = false
+  #closing = false
+  #over = false
+  #exhausted = false
+
+  constructor(source: AsyncIterable<unknown>, reader: Reader) {
+    this.#reader = reader
+    this.#iterator = source[Symbol.asyncIterator]()
+    this.#settle = Promise.withResolvers()
+    this.done = this.#settle.promise
+  }
+
+  /** Begins, and settles when the stream is over; rejects when it failed before anything was sent. */
+  run(): Promise<void> {
+    const { res, limits } = this.#reader
+    if (res.destroyed) this.#leave()
+    else {
+      res.on('drain', this.#onDrain).once('close', this.#leave)
+      this.#timers.push(setTimeout(this.#open, limits.openAfterMs))
+      this.#timers.push(setInterval(this.#beat, limits.heartbeatMs).unref())
+      this.#pull()
+    }
+    return this.done
+  }
+
+  /** The server closes: the handler's signal fires, and a moment later the stream ends. */
+  goodbye(reason: unknown): void {
+    if (this.#over || this.#closing) return
+    this.#closing = true
+    this.#timers.push(setTimeout(this.#end, this.#reader.limits.goodbyeMs))
+    this.#reader.abort(reason)
+  }
+
+  // Bound once, for they are the listeners and callbacks of every item.
+  #pull = (): void => {
+    if (this.#over) return
+    this.#next().then(this.#onResult, this.#onFailure)
+  }
+
+  // Async, so that a source that throws at once is no different from one that rejects.
+  #next = async () => this.#iterator.next()
+
+  #return = async () => this.#iterator.return?.()
+
+  #onDrain = (): void => {
+    if (this.#stall === undefined) return
+    clearTimeout(this.#stall)
+    this.#stall = undefined
+    this.#pull()
+  }
+
+  #onResult = ({ done, value }: IteratorResult<unknown>): void => {
+    if (done) this.#exhausted = true
+    if (this.#over) return
+    if (done) return this.#end()
+    let frame: string
+    try {
+      frame = toFrame(value)
+    } catch (error) {
+      return this.#fail(error)
+    }
+    this.#open()
+    const { res, limits } = this.#reader
+    const flowing = res.write(frame)
+    if (res.writableLength > limits.maxBufferedBytes) this.#cut()
+    else if (flowing) this.#pull()
+    else this.#stall = setTimeout(this.#cut, limits.stallMs)
+  }
+
+  /** A source that threw is at its end: it needs no telling. */
+  #onFailure = (error: unknown): void => {
+    this.#exhausted = true
+    if (!this.#over) this.#fail(error)
+  }
+
+  #fail(error: unknown): void {
+    if (!this.#opened && !this.#closing) {
+      this.#stop()
+      return this.#settle.reject(error)
+    }
+    // A source that breaks off because the server closes is not at fault.
+    if (!this.#closing)
+      this.#reader.res.write(toFrame({ event: 'error', data: this.#reader.renderError(error) }))
+    this.#end()
+  }
+
+  #open = (): void => {
+    if (this.#opened || this.#over) return
+    this.#opened = true
+    const { res } = this.#reader
+    // A handler that sent headers of its own has chosen.
+    if (!res.headersSent) setSseHeaders(res)
+    res.flushHeaders()
+  }
+
+  #beat = (): void => {
+    this.#open()
+    // A reader who does not even take events needs no sign of life.
+    if (!this.#over && this.#stall === undefined) this.#reader.res.write(': heartbeat\n\n')
+  }
+
+  #end = (): void => {
+    if (this.#over) return
+    this.#open()
+    this.#stop()
+    this.#reader.res.end()
+    this.#settle.resolve()
+  }
+
+  #cut = (): void => {
+    this.#leave()
+    this.#reader.res.destroy()
+  }
+
+  /** The reader is gone. */
+  #leave = (): void => {
+    if (this.#over) return
+    this.#reader.abort(undefined)
+    this.#stop()
+    this.#settle.resolve()
+  }
+
+  /** Lets go of everything; a source that is not at its end is told so, once. */
+  #stop(): void {
+    this.#over = true
+    for (const timer of this.#timers) clearTimeout(timer)
+    clearTimeout(this.#stall)
+    this.#reader.res.off('drain', this.#onDrain).off('close', this.#leave)
+    if (this.#exhausted) return
+    this.#exhausted = true
+    this.#return().catch(this.#reader.lateFailure)
+  }
+}
+
+/** The headers of an event stream; proxies must neither store nor collect it. */
+export function setSseHeaders(res: ServerResponse): void {
+  res.setHeader('Content-Type', 'text/event-stream')
+  res.setHeader('Cache-Control', 'no-cache, no-transform')
+  res.setHeader('X-Accel-Buffering', 'no')
+}
+
+const lineBreak = /\r\n|\r|\n/
+
+/** One item as a frame: `{ id?, event?, data }`, or anything else as bare data. */
+export function toFrame(item: unknown): string {
+  const full = typeof item === 'object' && item !== null && 'data' in item
+  const { id, event, data } = full
+    ? (item as { id?: unknown; event?: unknown; data: unknown })
+    : { data: item }
+  const head =
+    (id === undefined ? '' : `id: ${oneLine(id)}\n`) +
+    (event === undefined ? '' : `event: ${oneLine(event)}\n`)
+  if (typeof data !== 'string') return `${head}data: ${JSON.stringify(data) ?? 'null'}\n\n`
+  return lineBreak.test(data)
+    ? `${head}${data
+        .split(lineBreak)
+        .map((line) => `data: ${line}\n`)
+        .join('')}\n`
+    : `${head}data: ${data}\n\n`
+}
+
+/** A line break in a name would begin a field of its own. */
+function oneLine(value: unknown): string {
+  return String(value).replace(/[\r\n\0]+/g, ' ')
+}

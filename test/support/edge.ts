@@ -1,0 +1,136 @@
+import { connect } from 'node:net'
+import { onTestFinished } from 'vitest'
+import type { AnyRoute, Log, RouteContext, User } from '../../core/plugin.ts'
+import type { Access } from '../../core/runtime/access.ts'
+import { RuntimeError } from '../../core/errors.ts'
+import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http.ts'
+import type { ServedRoute } from '../../core/runtime/run-route.ts'
+
+/** One line of the log: its level, fields and sentence. */
+export interface Logged {
+  readonly level: string
+  readonly fields: Record<string, unknown>
+  readonly message: string
+}
+
+export interface Edge {
+  readonly http: Http
+  readonly url: string
+  readonly port: number
+  readonly logged: Logged[]
+  /** A fetch against the edge, with the body read as text and, where it is JSON, as a value. */
+  call(method: string, path: string, init?: RequestInit): Promise<Called>
+  /** Bytes as they stand, on a socket of their own; what came back until the server closed. */
+  raw(bytes: string | Buffer, waitMs?: number): Promise<string>
+}
+
+export interface Called {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // any: a test states what it expects of the value, and fails when it is something else
+  readonly json: any
+}
+
+type Routes = Record<string, AnyRoute | [owner: string, AnyRoute]>
+
+/** The fake at the door: `Bearer good` is a user, anything else is nobody. */
+export const fakeUser: User = {
+  did: 'did:key:zGood',
+  can: (ability) => ability === 'notes/read',
+  denial: (ability) => [`no delegation grants ${ability}`],
+}
+export const fakeAccess: Access = {
+  async authorize(_, koa) {
+    if (koa.headers.authorization === 'Bearer good') return { caller: fakeUser.did, user: fakeUser }
+    if (koa.headers.authorization === 'Bearer key') return { caller: 'api-key' }
+    throw new RuntimeError('UNAUTHORIZED', 'No valid credential came with the request.', {
+      headers: { 'WWW-Authenticate': 'Bearer realm="oracle", error="invalid_token"' },
+    })
+  },
+  optional: async (koa) => (koa.headers.authorization === 'Bearer good' ? fakeUser : undefined),
+}
+
+/** A real server of the given routes on a free port, closed when the test ends. */
+export async function edge(routes: Routes, options: Partial<HttpOptions> = {}): Promise<Edge> {
+  const logged: Logged[] = []
+  const at = (level: string) => (fields: object | string, message?: string) =>
+    void logged.push(
+      typeof fields === 'string'
+        ? { level, fields: {}, message: fields }
+        : { level, fields: { ...fields }, message: message ?? '' },
+    )
+  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  const http = createHttp({
+    log,
+    routes: Object.entries(routes).map(([key, declared]): ServedRoute => {
+      const [owner, route] = Array.isArray(declared) ? declared : ['tests', declared]
+      // The real context has more on it; these tests are about what the edge puts there.
+      const context: ServedRoute['context'] = (base) =>
+        Object.assign(base, { env: {}, self: {} }) as unknown as RouteContext
+      return { key, owner, route, context }
+    }),
+    access: fakeAccess,
+    limits: { ratePerMinute: 100_000, trustProxy: false },
+    cors: '*',
+    version: '1.2.3',
+    ...options,
+  })
+  const { url, port } = await http.listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(() => http.close(0))
+  return {
+    http,
+    url,
+    port,
+    logged,
+    async call(method, path, init) {
+      const response = await fetch(url + path, { method, ...init })
+      const text = await response.text()
+      return { status: response.status, headers: response.headers, text, json: tryJson(text) }
+    },
+    raw: (bytes, waitMs) => raw(port, bytes, waitMs),
+  }
+}
+
+/** JSON in a request. */
+export function json(body: unknown, headers: Record<string, string> = {}): RequestInit {
+  return {
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    headers: { 'Content-Type': 'application/json', ...headers },
+  }
+}
+
+export function raw(port: number, bytes: string | Buffer, waitMs = 10_000): Promise<string> {
+  return new Promise((resolve) => {
+    let received = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+    const finish = () => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(received)
+    }
+    const timer = setTimeout(finish, waitMs)
+    socket.setEncoding('latin1').on('data', (chunk: string) => (received += chunk))
+    // A reset ends it like any close; what was read before is what counts.
+    socket.on('error', finish).on('close', finish)
+  })
+}
+
+/** The status of the first response in what `raw` received, and its body as JSON. */
+export function firstOf(received: string): { status: number; head: string; json: any } {
+  const end = received.indexOf('\r\n\r\n')
+  const head = received.slice(0, end)
+  return {
+    status: Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1]),
+    head,
+    json: tryJson(received.slice(end + 4)),
+  }
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
