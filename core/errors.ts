@@ -87,6 +87,10 @@ export const catalogue = {
   UNAVAILABLE: { status: 503, means: 'Not able to serve just now. Try again later.' },
   DATABASE_UNREACHABLE: { status: 503, means: 'The database does not answer.' },
   UPSTREAM_TIMEOUT: { status: 504, means: 'A service behind the runtime did not answer in time.' },
+  CLIENT_TIMEOUT: {
+    status: 504,
+    means: 'The client did not answer a call of one of its own tools in time.',
+  },
 
   // A tool call that does not happen, or whose end nobody knows. Models read these.
   WAITING: { status: 202, means: 'The call waits for a person to agree to it.' },

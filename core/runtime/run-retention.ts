@@ -1,0 +1,52 @@
+import { sql } from 'kysely'
+import { slices, type RunStore } from './run-store.ts'
+
+const runsPerPurge = 500
+const hourMs = 3_600_000
+
+/**
+ * Deletes what only the replay of old runs needs: their events, requests, effects and answers. The
+ * transcript stays, and so does the run's own row, by which a late reader learns that it is gone.
+ */
+export async function purgeRuns(store: RunStore, retentionHours: number): Promise<number> {
+  let purged = 0
+  for (;;) {
+    const count = await store.commits.atomic(async (db) => {
+      const runs = await db
+        .selectFrom('kernel_runs')
+        .select(['id', 'session_id', 'root_id'])
+        .where(sql<boolean>`purged = 0`)
+        .where('status', 'not in', ['queued', 'running', 'waiting'])
+        .where('ended_at', '<', sql<number>`${store.now} - ${Math.round(retentionHours * hourMs)}`)
+        // An approval may take longer than any retention, and the whole chain is needed to go on.
+        .where(
+          sql<boolean>`not exists (select 1 from kernel_runs as open
+            where open.session_id = kernel_runs.session_id
+            and open.status in ('queued', 'running', 'waiting')
+            and open.root_id = kernel_runs.root_id)`,
+        )
+        .orderBy('ended_at')
+        .limit(runsPerPurge)
+        .execute()
+      for (const ids of slices(runs.map(({ id }) => id))) {
+        await db.deleteFrom('kernel_run_events').where('run_id', 'in', ids).execute()
+        await db.deleteFrom('kernel_run_requests').where('run_id', 'in', ids).execute()
+        await db.deleteFrom('kernel_client_answers').where('run_id', 'in', ids).execute()
+        await db.updateTable('kernel_runs').set({ purged: 1 }).where('id', 'in', ids).execute()
+      }
+      for (const { session_id, root_id } of runs)
+        await db
+          .deleteFrom('kernel_effects')
+          .where('session_id', '=', session_id)
+          .where('root_id', '=', root_id)
+          .execute()
+      return runs.length
+    })
+    purged += count
+    if (count < runsPerPurge) break
+  }
+  await store.commits.single((db) =>
+    db.deleteFrom('kernel_early_stops').where('until', '<', store.now).execute(),
+  )
+  return purged
+}

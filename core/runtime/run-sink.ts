@@ -1,0 +1,131 @@
+import type { Log } from '../plugin.ts'
+import { isConnectionError } from './database-errors.ts'
+import type { RunFeed } from './run-feed.ts'
+import type { RunStore } from './run-store.ts'
+import { runsPerWrite } from './run-write.ts'
+
+/** How long events wait for company on their way to the database. */
+const batchMs = { usual: 50, busy: 100 }
+/** So many runs with something to write are a busy server. */
+const busyRuns = 50
+const retryMs = 250
+/** About how much text one statement carries. */
+const portionLength = 4 * 1024 * 1024
+
+/**
+ * Collects what the runs of this process emit: once a tick for the readers here, in batches for the database.
+ * One batch is under way at a time; what comes meanwhile is the next one.
+ */
+export class RunSink {
+  /** When the database last took something, by this process's own steady clock. */
+  lastWritten = performance.now()
+  /** Whether other processes read from the database what is happening here. */
+  readonly isShared: boolean
+  readonly #store: RunStore
+  readonly #log: Log
+  readonly #ticking = new Set<RunFeed>()
+  readonly #unwritten = new Set<RunFeed>()
+  #timer: NodeJS.Timeout | undefined
+  #urgent = false
+  #writing = false
+
+  constructor(store: RunStore, log: Log) {
+    this.#store = store
+    this.#log = log
+    this.isShared = store.dialect === 'postgres'
+  }
+
+  /** The feed has events that are not sealed: they go out when this tick is over. */
+  atTick(feed: RunFeed): void {
+    if (this.#ticking.size === 0) setImmediate(this.#tick)
+    this.#ticking.add(feed)
+  }
+
+  /** The feed has something for the database: at once, or with the next batch. */
+  toWrite(feed: RunFeed, urgent: boolean): void {
+    this.#unwritten.add(feed)
+    if (urgent && !this.#urgent) {
+      this.#urgent = true
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+      if (!this.#writing) setImmediate(this.#write)
+    } else if (!this.#urgent && !this.#writing) this.#schedule()
+  }
+
+  forget(feed: RunFeed): void {
+    this.#ticking.delete(feed)
+    this.#unwritten.delete(feed)
+  }
+
+  #tick = (): void => {
+    const timestamp = new Date().toISOString()
+    const feeds = [...this.#ticking]
+    this.#ticking.clear()
+    for (const feed of feeds) feed.seal(timestamp)
+  }
+
+  #schedule(ms = this.#unwritten.size < busyRuns ? batchMs.usual : batchMs.busy): void {
+    this.#timer ??= setTimeout(this.#write, ms)
+  }
+
+  #write = async (): Promise<void> => {
+    this.#timer = undefined
+    if (this.#writing) return
+    this.#writing = true
+    let reached = true
+    do {
+      this.#urgent = false
+      const feeds = [...this.#unwritten]
+      this.#unwritten.clear()
+      for (const some of portions(feeds)) {
+        reached &&= await this.#writeSome(some)
+        if (!reached) for (const feed of some) if (!feed.isOver) this.#unwritten.add(feed)
+      }
+    } while (this.#urgent && reached)
+    this.#writing = false
+    if (!reached) this.#schedule(retryMs)
+    else if (this.#unwritten.size > 0) this.#schedule()
+  }
+
+  /** False when the database cannot be had: nothing was written, and all of it stays to be. */
+  async #writeSome(feeds: readonly RunFeed[]): Promise<boolean> {
+    const started = performance.now()
+    try {
+      const lost = await this.#store.write(feeds.flatMap((feed) => feed.take() ?? []))
+      this.lastWritten = started
+      for (const feed of feeds)
+        if (lost.has(feed.runId)) feed.lose('another process carries it')
+        else feed.written()
+      return true
+    } catch (error) {
+      if (isConnectionError(error)) {
+        this.#log.warn({ err: error, runs: feeds.length }, 'Events wait for the database')
+        return false
+      }
+      if (feeds.length > 1) {
+        for (const feed of feeds) if (!(await this.#writeSome([feed]))) return false
+        return true
+      }
+      for (const feed of feeds) {
+        this.#log.error({ err: error, runId: feed.runId }, 'A run could not be written')
+        feed.lose('the database refused what it wrote')
+      }
+      return true
+    }
+  }
+}
+
+/** Feeds in portions that one statement takes. */
+function* portions(feeds: readonly RunFeed[]): Generator<RunFeed[]> {
+  let some: RunFeed[] = []
+  let length = 0
+  for (const feed of feeds) {
+    some.push(feed)
+    length += feed.unwrittenLength
+    if (some.length < runsPerWrite && length < portionLength) continue
+    yield some
+    some = []
+    length = 0
+  }
+  if (some.length > 0) yield some
+}
