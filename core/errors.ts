@@ -103,7 +103,8 @@ export const catalogue = {
   ABORTED: { status: 499, means: 'The turn was stopped before the call ended.' },
   OUTCOME_UNKNOWN: {
     status: 500,
-    means: 'A write was interrupted by a crash: it may have happened or not, and is never repeated.',
+    means:
+      'A write was interrupted by a crash: it may have happened or not, and is never repeated.',
   },
   CLIENT_TOOL_FAILED: { status: 502, means: 'A tool of the client failed over there.' },
 

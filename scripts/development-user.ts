@@ -28,6 +28,9 @@ export async function oracleDid(address: string): Promise<string> {
   const generated = /^ORACLE_MNEMONIC="(.+)"$/m.exec((await dataDir.read('dev.env')) ?? '')?.[1]
   const mnemonic = env.ORACLE_MNEMONIC || generated
   if (env.ORACLE_DID) return env.ORACLE_DID
-  if (!mnemonic) throw new Error(`No server answers at ${address}, and none has run here yet. Start one: npm start`)
+  if (!mnemonic)
+    throw new Error(
+      `No server answers at ${address}, and none has run here yet. Start one: npm start`,
+    )
   return signerFromMnemonic(mnemonic).did
 }

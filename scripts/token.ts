@@ -6,7 +6,8 @@ import { developmentUser, oracleDid, serverAddress } from './development-user.ts
 try {
   const wallet = await developmentUser()
   const headers = await wallet.headers(await oracleDid(serverAddress()))
-  if (process.argv.includes('--json')) console.log(JSON.stringify({ did: wallet.did, headers }, null, 2))
+  if (process.argv.includes('--json'))
+    console.log(JSON.stringify({ did: wallet.did, headers }, null, 2))
   else {
     console.log(`# ${wallet.did}, for five minutes`)
     for (const [name, value] of Object.entries(headers)) console.log(`header = "${name}: ${value}"`)

@@ -4,7 +4,7 @@ import type { EnvSource } from '../manifest/env.ts'
 import type { Features } from '../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import { secretValues } from '../manifest/select.ts'
-import type { AnyPlugin, AnyRoute, Fetch, Model, RouteContext, Turns } from '../plugin.ts'
+import type { AnyPlugin, AnyRoute, Fetch, Model, RouteContext } from '../plugin.ts'
 import type { Redis } from 'ioredis'
 import { createCallers } from './callers.ts'
 import { openDataDir, type DataDir } from './data-dir.ts'
@@ -14,7 +14,9 @@ import { delegationMigrations } from './delegations.ts'
 import { readEnvironment, withGenerated } from './environment.ts'
 import { createHttp, type Http } from './http.ts'
 import { idempotencyMigration } from './idempotency.ts'
+import { createConversations, type Conversations } from './conversations.ts'
 import { createIdentity, type Addresses, type Identity } from './identity.ts'
+import { chooseModels } from './model/choose.ts'
 import { kernelRoutes } from './kernel-routes.ts'
 import { createLog } from './log.ts'
 import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
@@ -25,7 +27,9 @@ import { createRateLimits } from './rate-limit.ts'
 import { openRedis } from './redis.ts'
 import { checkRoutes } from './routes.ts'
 import type { ServedRoute } from './run-route.ts'
+import { checkpointMigrations } from './checkpoint-tables.ts'
 import { createRoomState, roomOf, roomStateMigration } from './room-state.ts'
+import { runMigrations } from './run-tables.ts'
 import { Setups } from './setup.ts'
 import { openStore, type Store } from './store.ts'
 import { Tools } from './tools.ts'
@@ -130,6 +134,7 @@ export class RunningApp implements App {
   #identity: Identity | undefined
   #setups: Setups | undefined
   #tools: Tools | undefined
+  #conversations: Conversations | undefined
   #http: Http | undefined
   #closing: Promise<void> | undefined
   #warming: NodeJS.Timeout | undefined
@@ -162,7 +167,8 @@ export class RunningApp implements App {
     const active = this.records.filter(isActive)
     if (dataDir && !DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
     const store = (this.#store = await openStore({ databaseUrl: DATABASE_URL, dataDir, log }))
-    await store.migrate('kernel', kernelMigrations)
+    for (const [owner, migrations] of Object.entries(kernelMigrations))
+      await store.migrate(owner, migrations)
     this.#redis = await openRedis(this.config.REDIS_URL, log)
     const fetch = options.fetch ?? globalThis.fetch
     const identity = (this.#identity = createIdentity({
@@ -179,16 +185,34 @@ export class RunningApp implements App {
       log,
       db: store.db,
       fetch,
-      turns: noTurns,
+      turns: {
+        start: (turn) => {
+          if (this.#conversations) return this.#conversations.start(turn)
+          throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
+        },
+      },
       envOf: plan.envOf,
       onLate: (record) => this.#joinLate(record),
     }))
     const setupFaults = await setups.run(active)
+    this.#tools = new Tools(active)
+    const models = chooseModels({ config: this.config, given: options.model, log })
+    const conversations = (this.#conversations = createConversations({
+      config: this.config,
+      oracleDid: identity.oracleDid,
+      records: this.records,
+      tools: this.#tools,
+      store,
+      rooms: this.#rooms(),
+      models,
+      restoreUser: (did) => identity.auth.restore(did),
+      log,
+    }))
     const routes = this.#routes()
     const web = mountsOf(active)
     stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(routes)], log)
 
-    this.#tools = new Tools(active)
+    await conversations.runs.open()
     const rateLimits = createRateLimits({ log, redis: this.#redis })
     this.#http = createHttp({
       log,
@@ -217,6 +241,7 @@ export class RunningApp implements App {
       isUnreachable: isConnectionError,
     })
     for (const record of this.records) log.info(stateLine(record))
+    log.info(`model: ${models.default.label ?? models.default.id}`)
   }
 
   async listen({
@@ -229,8 +254,18 @@ export class RunningApp implements App {
     const ms = Math.round(performance.now() - this.#parts.startedAt)
     this.log.info(`oracle-runtime ${runtimeVersion} listening on ${address.url} after ${ms} ms`)
     void this.#identity!.compareRegistration(this.#addresses())
-    this.#warming = setTimeout(() => void this.#identity!.auth.warm(), warmAfterMs).unref()
+    this.#warming = setTimeout(() => void this.#warm(), warmAfterMs).unref()
     return address
+  }
+
+  /** What the first caller and the first turn need, one after the other so that requests get in between. */
+  async #warm() {
+    try {
+      await this.#identity!.auth.warm()
+      await this.#conversations!.warm()
+    } catch (err) {
+      this.log.error({ err }, 'a part of the runtime could not be loaded')
+    }
   }
 
   async reload(): Promise<void> {
@@ -243,7 +278,8 @@ export class RunningApp implements App {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       clearTimeout(this.#warming)
-      await this.#http?.close()
+      // Runs are handed over while their readers are told, and requests in flight get their answers.
+      await Promise.all([this.#http?.close(), this.#conversations?.runs.close()])
       await this.#setups?.close()
       this.#identity?.close()
       this.#redis?.disconnect()
@@ -278,6 +314,7 @@ export class RunningApp implements App {
   #routes(): ServedRoute[] {
     const kernel: Record<string, AnyRoute> = {
       ...this.#identity!.routes,
+      ...this.#conversations!.routes,
       ...kernelRoutes({
         environment: this.config.NODE_ENV,
         records: this.records,
@@ -308,6 +345,7 @@ export class RunningApp implements App {
     ]
     if (faults.length === 0) {
       this.#tools.join(record)
+      this.#conversations!.join()
       this.#http.reroute(this.#routes())
       return
     }
@@ -324,16 +362,15 @@ export class RunningApp implements App {
 /** What is heavy to import comes after the first probes have been answered. */
 const warmAfterMs = 500
 
+/** The kernel's own tables, by owner: each of these has a history of its own. */
 const kernelMigrations = {
-  '001-idempotency': idempotencyMigration,
-  ...delegationMigrations,
-  '002-room-state': roomStateMigration,
-}
-
-const noTurns: Turns = {
-  start() {
-    throw new RuntimeError('UNAVAILABLE', 'Turns are not served by this build.')
+  kernel: {
+    '001-idempotency': idempotencyMigration,
+    ...delegationMigrations,
+    '002-room-state': roomStateMigration,
   },
+  'kernel-runs': runMigrations,
+  'kernel-checkpoints': checkpointMigrations,
 }
 
 function stopOn(faults: readonly RuntimeError[], log: Logger) {

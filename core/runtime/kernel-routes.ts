@@ -23,6 +23,20 @@ export const kernelRouteKeys: readonly string[] = [
   'POST /delegation',
   'GET /delegation',
   'DELETE /delegation',
+  'GET /models',
+  'GET /capabilities',
+  'POST /sessions',
+  'GET /sessions',
+  'DELETE /sessions/:id',
+  'POST /sessions/:id/capabilities',
+  'GET /sessions/:id/messages',
+  'GET /sessions/:id/run',
+  'GET /messages/:sessionId',
+  'POST /messages/:sessionId',
+  'POST /messages/abort',
+  'GET /runs/:runId',
+  'POST /runs/:runId/resume',
+  'POST /runs/:runId/tool-results',
 ]
 
 const timestamp = () => new Date().toISOString()

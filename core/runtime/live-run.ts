@@ -108,8 +108,7 @@ export class LiveRun implements RunHandle {
     this.journal = {
       read: async () => toEntries(await parts.store.stepsOf(row)),
       history: (characters) => this.#history(characters),
-      append: (entry) =>
-        this.isCutOff ? Promise.reject(this.#cutOff()) : this.appendStep(entry),
+      append: (entry) => (this.isCutOff ? Promise.reject(this.#cutOff()) : this.appendStep(entry)),
     }
     this.effects = {
       begin: (toolCallId, tool) => this.#beginEffect(toolCallId, tool),

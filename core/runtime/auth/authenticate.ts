@@ -70,6 +70,8 @@ export interface VerifiedDelegation {
 export interface Auth {
   /** Proves who calls, or rejects with the one 401. */
   authenticate(request: AuthRequest): Promise<AuthenticatedUser>
+  /** A user without a request, with the stored delegation in force: for work that outlives its request. */
+  restore(did: string): Promise<AuthenticatedUser>
   /** The same user with the stored delegation in force, where no header brought one. Never rejects. */
   withDelegation(user: AuthenticatedUser): Promise<AuthenticatedUser>
   /** Verifies a delegation that `issuer` hands in. Rejects with a 400 that says what is wrong. */
@@ -173,6 +175,17 @@ export function createAuth(options: AuthOptions): Auth {
     }
   }
 
+  async function withDelegation(user: AuthenticatedUser): Promise<AuthenticatedUser> {
+    if (user.delegation || !options.stored) return user
+    try {
+      const raw = await options.stored(user.did)
+      return raw === undefined ? user : (await userWith(user, raw, 'stored')).user
+    } catch (error) {
+      report(log, error)
+      return createUser(user, 'refused', now)
+    }
+  }
+
   return {
     async authenticate(request) {
       if (!signer) throw signingKeyNotLoaded()
@@ -185,16 +198,16 @@ export function createAuth(options: AuthOptions): Auth {
       }
     },
 
-    async withDelegation(user) {
-      if (user.delegation || !options.stored) return user
-      try {
-        const raw = await options.stored(user.did)
-        return raw === undefined ? user : (await userWith(user, raw, 'stored')).user
-      } catch (error) {
-        report(log, error)
-        return createUser(user, 'refused', now)
-      }
-    },
+    restore: (did) =>
+      withDelegation(
+        createUser(
+          { did: did as Did, via: 'invocation', expiresAt: Infinity, carries: () => false }, // it was authenticated when its run began
+          'missing',
+          now,
+        ),
+      ),
+
+    withDelegation,
 
     async verifyDelegation(raw, { issuer }) {
       if (!signer) throw signingKeyNotLoaded()

@@ -17,6 +17,7 @@ export function lazyAuth(options: AuthOptions): LazyAuth {
     withDelegation: async (user) => (made ?? (await load())).withDelegation(user),
     verifyDelegation: async (raw, expected) =>
       (made ?? (await load())).verifyDelegation(raw, expected),
+    restore: async (did) => (made ?? (await load())).restore(did),
     warm: async () => void (await load()),
   }
 }
