@@ -1,6 +1,7 @@
 import type { AppOptions } from '../runtime/app.ts'
 import { boot, type RunningApp } from '../runtime/app.ts'
 import { Thread, type ThreadOptions } from './thread.ts'
+import { say, type Said, type SayOptions } from './turn.ts'
 import type { Wallet } from './wallet.ts'
 
 export interface TestResponse {
@@ -28,6 +29,8 @@ export interface CallInit {
 export interface TestUser extends Calls {
   readonly did: string
   readonly wallet: Wallet
+  /** Sends a message and reads its turn to the end. */
+  say(message: string, options?: SayOptions): Promise<Said>
 }
 
 /** A running app on a free loopback port, with everything in memory. */
@@ -70,7 +73,13 @@ export async function testApp(options: AppOptions): Promise<TestApp> {
     async user(words) {
       const { createWallet } = await import('./wallet.ts') // heavy, and most tests have no user
       const wallet = await createWallet(words)
-      return { ...callsTo(url, () => wallet.headers(oracleDid)), did: wallet.did, wallet }
+      const credentials = () => wallet.headers(oracleDid)
+      return {
+        ...callsTo(url, credentials),
+        did: wallet.did,
+        wallet,
+        say: (message, options) => say(url, credentials, message, options),
+      }
     },
     thread: (options) => new Thread(app, options),
     close: () => app.close(),

@@ -1,0 +1,83 @@
+import { createParser } from 'eventsource-parser'
+
+/** One event of a turn's stream. */
+export interface StreamedEvent {
+  readonly id: number
+  readonly event: string
+  readonly data: any // any: a test asserts on it right away
+}
+
+/** A whole turn, as a client saw it. */
+export interface Said {
+  readonly sessionId: string
+  readonly runId: string
+  readonly events: readonly StreamedEvent[]
+  /** The reply, put together. */
+  readonly text: string
+  /** What `done` said. */
+  readonly status: string
+  /** The data of every event of a name. */
+  of(event: string): any[] // any: as above
+  /** The tools that were called, in order. */
+  readonly tools: readonly string[]
+}
+
+export interface SayOptions {
+  readonly sessionId?: string
+  /** More fields of the message's body: `tools`, `agActions`, `model`, … */
+  readonly body?: Readonly<Record<string, unknown>>
+}
+
+type Credentials = () => Promise<Record<string, string>>
+
+/** Sends a message and reads its stream to the end; in a new session where none is named. */
+export async function say(
+  url: string,
+  credentials: Credentials,
+  message: string,
+  { sessionId, body }: SayOptions = {},
+): Promise<Said> {
+  const post = async (path: string, value: unknown) => {
+    const headers = { ...(await credentials()), 'content-type': 'application/json' }
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(value),
+    })
+    if (!response.ok)
+      throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return response
+  }
+  const session =
+    sessionId ?? ((await (await post('/sessions', {})).json()) as { sessionId: string }).sessionId
+  const response = await post(`/messages/${session}`, { message, ...body })
+  const events = await readEvents(response)
+  const of = (event: string) =>
+    events.filter((each) => each.event === event).map(({ data }) => data)
+  return {
+    sessionId: session,
+    runId: response.headers.get('x-run-id') ?? '',
+    events,
+    text: of('message')
+      .map(({ content }) => content)
+      .join(''),
+    status: of('done').at(-1)?.status ?? 'cut off',
+    of,
+    tools: of('tool_call')
+      .filter(({ status }) => status === 'isRunning')
+      .map(({ toolName }) => toolName),
+  }
+}
+
+/** Every event of a stream, up to its end. */
+export async function readEvents(response: Response): Promise<StreamedEvent[]> {
+  const events: StreamedEvent[] = []
+  const parser = createParser({
+    onEvent: ({ id, event = '', data }) =>
+      void events.push({ id: Number(id), event, data: JSON.parse(data) }),
+  })
+  const decoder = new TextDecoder()
+  for await (const bytes of response.body ?? [])
+    parser.feed(decoder.decode(bytes, { stream: true }))
+  return events
+}
