@@ -3,7 +3,7 @@ import { createParser } from 'eventsource-parser'
 import { RuntimeError } from '../../errors.ts'
 import type { Delta, Model, ModelRequest } from '../../plugin.ts'
 import { chunkReader } from './openai-deltas.ts'
-import { providerFault, type Asked } from './openai-fault.ts'
+import { providerFault, type Asked } from './provider-fault.ts'
 import { requestBody } from './openai-request.ts'
 import { poster, type Exchange } from './post.ts'
 
@@ -40,7 +40,12 @@ export function openAiModel(options: OpenAiOptions): Model {
   const { name, apiKey, attempts = 4, connectMs = 10_000, firstTokenMs = 300_000 } = options
   const { idleMs = 60_000, stallMs = 300_000, maxAnswer = 16 * 1024 * 1024 } = options
   const url = completionsUrl(options.baseUrl)
-  const asked: Asked = { model: name, host: url.host, secret: apiKey }
+  const asked: Asked = {
+    model: name,
+    host: url.host,
+    secret: apiKey,
+    settings: { key: 'OPENAI_API_KEY', address: 'MODEL and OPENAI_BASE_URL' },
+  }
   const post = poster(url, {
     'content-type': 'application/json',
     accept: 'text/event-stream',
