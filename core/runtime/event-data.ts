@@ -62,7 +62,6 @@ export function sealed(item: Unsealed, facts: EventFacts, timestamp: string): st
   const { event, data, text } = item
   if (text === undefined) return toData(event, data, facts, timestamp)
   // By hand: this is done for every token.
-  if (event === 'message')
-    return `{"content":${JSON.stringify(text)},"timestamp":"${timestamp}"}`
+  if (event === 'message') return `{"content":${JSON.stringify(text)},"timestamp":"${timestamp}"}`
   return toData(event, { isComplete: false, ...data, reasoning: text }, facts, timestamp)
 }

@@ -21,7 +21,11 @@ const schemas: Keyword = (value, path) =>
 const schemaMap: Keyword = (value, path) =>
   isObject(value)
     ? firstOf(
-        Object.entries(value).map(([name, schema]) => () => schemaFault(schema, `${path}.${name}`)),
+        Object.entries(value).map(
+          ([name, schema]) =>
+            () =>
+              schemaFault(schema, `${path}.${name}`),
+        ),
       )
     : `${path} is a map of names to schemas`
 const type: Keyword = (value, path) => {
@@ -82,8 +86,10 @@ export function schemaFault(schema: unknown, path: string): string | undefined {
   if (typeof schema === 'boolean') return undefined
   if (!isObject(schema)) return `${path} is neither an object nor true or false`
   return firstOf(
-    Object.entries(schema).map(([name, value]) => () =>
-      Object.hasOwn(keywords, name) ? keywords[name]?.(value, `${path}.${name}`) : undefined,
+    Object.entries(schema).map(
+      ([name, value]) =>
+        () =>
+          Object.hasOwn(keywords, name) ? keywords[name]?.(value, `${path}.${name}`) : undefined,
     ),
   )
 }

@@ -62,11 +62,7 @@ export class RunStore {
   }
 
   find(id: string): Promise<RunRow | undefined> {
-    return this.db
-      .selectFrom('kernel_runs')
-      .selectAll()
-      .where('id', '=', id)
-      .executeTakeFirst()
+    return this.db.selectFrom('kernel_runs').selectAll().where('id', '=', id).executeTakeFirst()
   }
 
   async requestOf(runId: string): Promise<string | undefined> {
@@ -228,7 +224,10 @@ export class RunStore {
   }
 
   /** What came before a run in its session. */
-  async before({ session_id, turn }: Pick<RunRow, 'session_id' | 'turn'>, db = this.db): Promise<Before> {
+  async before(
+    { session_id, turn }: Pick<RunRow, 'session_id' | 'turn'>,
+    db = this.db,
+  ): Promise<Before> {
     const earlier = db
       .selectFrom('kernel_runs')
       .select(['id', 'checkpoint'])
@@ -291,7 +290,11 @@ export class RunStore {
    * Marks a write before it starts. Undefined: this process does not hold the run any more. The lock on
    * the run's row makes a takeover wait, so it either sees the mark or prevents it.
    */
-  async beginEffect(held: Held, toolCallId: string, tool: string): Promise<EffectState | undefined> {
+  async beginEffect(
+    held: Held,
+    toolCallId: string,
+    tool: string,
+  ): Promise<EffectState | undefined> {
     const fresh = await this.commits.single((db) => {
       let run = db
         .selectFrom('kernel_runs')

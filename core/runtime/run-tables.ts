@@ -3,14 +3,7 @@ import type { Database, Migration } from '../plugin.ts'
 
 /** Where a run stands. `continued`: it waited for a person, and another run went on from there. */
 export type RunStatus =
-  | 'queued'
-  | 'running'
-  | 'waiting'
-  | 'continued'
-  | 'finished'
-  | 'aborted'
-  | 'interrupted'
-  | 'failed'
+  'queued' | 'running' | 'waiting' | 'continued' | 'finished' | 'aborted' | 'interrupted' | 'failed'
 
 /** Why somebody wants a run to end early. */
 export type Stop = 'aborted' | 'superseded'

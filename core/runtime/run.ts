@@ -46,7 +46,11 @@ export interface JournalEntry {
   /** What the step rendered, and the call that rendered it. */
   readonly components?: readonly RenderedComponent[]
   /** The run stands at this approval. */
-  readonly waits?: { readonly toolCallId: string; readonly toolName: string; readonly args: unknown }
+  readonly waits?: {
+    readonly toolCallId: string
+    readonly toolName: string
+    readonly args: unknown
+  }
   /** The run was cut short here: the assistant's last message is what was said until then. */
   readonly partial?: true
   /** The call of a sub-agent whose inner step this is. The transcript leaves it out. */

@@ -256,7 +256,9 @@ class RunningRuns implements Runs {
     if (begun.outcome === 'known')
       return { runId: begun.run.id, requestId: begun.run.request_id, live: undefined }
     if (begun.outcome === 'not-waiting')
-      throw notWaiting((beginning.answers && (await store.find(beginning.answers.run.id))) as RunRow)
+      throw notWaiting(
+        (beginning.answers && (await store.find(beginning.answers.run.id))) as RunRow,
+      )
     const { run, superseded, previous, checkpoint } = begun
     at?.('after the run is recorded', run.id)
     if (this.#closing) {

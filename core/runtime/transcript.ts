@@ -66,7 +66,8 @@ export class Transcripts {
       .where('kind', 'in', spoken)
       .orderBy('position', forward ? 'asc' : 'desc')
       .limit(limit + 1)
-    if (cursor !== undefined) query = query.where('position', forward ? '>' : '<', toPosition(cursor))
+    if (cursor !== undefined)
+      query = query.where('position', forward ? '>' : '<', toPosition(cursor))
     const found = (await query.execute()).map(({ position }) => position)
     const isMore = found.length > limit
     const positions = found.slice(0, limit).sort((a, b) => a - b)
@@ -83,7 +84,9 @@ export class Transcripts {
     // Results and components stand after the message they belong to, before the next one.
     const end = forward ? (isMore ? found[limit] : undefined) : before && toPosition(before)
     const hasOlder = forward ? await this.#anyBefore(sessionId, first) : isMore
-    const hasNewer = forward ? isMore : before !== undefined && (await this.#anyAfter(sessionId, last))
+    const hasNewer = forward
+      ? isMore
+      : before !== undefined && (await this.#anyAfter(sessionId, last))
     return {
       messages: toHistory(await this.#rows(sessionId, first, end || Infinity)),
       prevCursor: hasOlder ? String(first) : null,
@@ -140,9 +143,13 @@ export class Transcripts {
 function toPosition(cursor: string): number {
   const position = Number(cursor)
   if (/^\d{1,16}$/.test(cursor) && Number.isSafeInteger(position)) return position
-  throw new RuntimeError('BAD_REQUEST', `"${cursor.slice(0, 40)}" is not a cursor of this history.`, {
-    hint: 'Give prevCursor or nextCursor of an earlier page as it stands.',
-  })
+  throw new RuntimeError(
+    'BAD_REQUEST',
+    `"${cursor.slice(0, 40)}" is not a cursor of this history.`,
+    {
+      hint: 'Give prevCursor or nextCursor of an earlier page as it stands.',
+    },
+  )
 }
 
 /** Folds rows into messages: results into the call they answer, components beside the call that made them. */

@@ -34,7 +34,11 @@ const toolList = <T extends typeof tool>(each: T) =>
       const seen = new Set<string>()
       for (const [i, { name }] of tools.entries()) {
         if (seen.has(name))
-          ctx.addIssue({ code: 'custom', path: [i, 'name'], message: `"${name}" stands there twice` })
+          ctx.addIssue({
+            code: 'custom',
+            path: [i, 'name'],
+            message: `"${name}" stands there twice`,
+          })
         seen.add(name)
       }
     })
@@ -70,7 +74,8 @@ const known = new Set(Object.keys(messageInput.shape))
 export const unknownKeys = (input: MessageInput): string[] =>
   Object.keys(input).filter((key) => !known.has(key))
 
-const count = (most: number, usual: number) => z.coerce.number().int().min(1).max(most).default(usual)
+const count = (most: number, usual: number) =>
+  z.coerce.number().int().min(1).max(most).default(usual)
 
 export const sessionInput = z.object({ sessionId })
 export const idInput = z.object({ id: sessionId })

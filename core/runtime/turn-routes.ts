@@ -57,7 +57,12 @@ function route<S extends Schema>(
 }
 
 /** The routes of sessions, messages and runs. */
-export function turnRoutes({ runs, sessions, transcripts, options }: Parts): Record<string, AnyRoute> {
+export function turnRoutes({
+  runs,
+  sessions,
+  transcripts,
+  options,
+}: Parts): Record<string, AnyRoute> {
   const { log } = options
 
   async function send(input: MessageInput, ctx: Context): Promise<Started> {
@@ -214,7 +219,10 @@ export function turnRoutes({ runs, sessions, transcripts, options }: Parts): Rec
 }
 
 /** A client may know a run by its own id before it has read a single event. */
-function setIds({ koa }: Context, { runId, requestId }: Pick<Started, 'runId' | 'requestId'>): void {
+function setIds(
+  { koa }: Context,
+  { runId, requestId }: Pick<Started, 'runId' | 'requestId'>,
+): void {
   koa.set('X-Request-Id', requestId)
   koa.set('X-Run-Id', runId)
 }
