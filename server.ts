@@ -1,21 +1,29 @@
-import { createApp, RuntimeError } from '#core'
-import { bundled } from './plugins/index.ts'
+import { enableCompileCache } from 'node:module'
+
+enableCompileCache() // before anything is imported, so that the next start reads compiled code
+const { createApp, RuntimeError } = await import('#core')
+const { bundled } = await import('./plugins/index.ts')
 
 // The composition root: which plugins, where to listen, when to stop.
+const app = createApp({ plugins: bundled })
+let stopping = false
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.on(signal, () => {
+    if (stopping) process.exit(1) // a second one means now
+    stopping = true
+    app.close().then(() => process.exit(0), fail)
+  })
+process.on('SIGHUP', () => void app.then((running) => running.reload()).catch(fail))
+
 try {
-  const app = await createApp({ plugins: bundled })
   await app.listen()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    process.once(signal, async () => {
-      await app.close()
-      process.exit(0)
-    })
 } catch (error) {
-  // A boot fault says what is wrong and what to do; a stack trace would only hide that.
-  console.error(
-    error instanceof RuntimeError
-      ? `\n${error.message}\n${error.hint ? `${error.hint}\n` : ''}`
-      : error,
-  )
+  fail(error)
+}
+
+/** A fault of the boot says what is wrong and what to do; a stack trace would only hide that. */
+function fail(error: unknown): never {
+  const known = error instanceof RuntimeError
+  console.error(known ? `\n${error.message}\n${error.hint ? `${error.hint}\n` : ''}` : error)
   process.exit(1)
 }

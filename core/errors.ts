@@ -2,6 +2,8 @@
 export interface CodeEntry {
   readonly status: number
   readonly means: string
+  /** The same request may succeed later, unchanged. */
+  readonly retryable?: true
 }
 
 /**
@@ -90,6 +92,84 @@ export const catalogue = {
     means: 'The client did not answer a call of one of its own tools in time.',
   },
 
+  // A tool call that does not happen, or whose end nobody knows. Models read these.
+  WAITING: { status: 202, means: 'The call waits for a person to agree to it.' },
+  REJECTED: { status: 403, means: 'A person was asked to agree to the call, and said no.' },
+  TOO_MANY_CALLS: { status: 422, means: 'The model asked for too many calls at once.' },
+  REPEATED_CALL: {
+    status: 422,
+    means: 'The same call has failed three times in this turn, so it is not tried again.',
+  },
+  ABORTED: { status: 499, means: 'The turn was stopped before the call ended.' },
+  OUTCOME_UNKNOWN: {
+    status: 500,
+    means:
+      'A write was interrupted by a crash: it may have happened or not, and is never repeated.',
+  },
+  CLIENT_TOOL_FAILED: { status: 502, means: 'A tool of the client failed over there.' },
+
+  // A model that cannot answer. These come in the `error` event of a turn.
+  MODEL_UNKNOWN: {
+    status: 400,
+    means: 'No model of this name is offered. The message lists them.',
+  },
+  MODEL_CONTEXT_TOO_LONG: {
+    status: 422,
+    means: 'The conversation is longer than the model can read.',
+  },
+  MODEL_REFUSED: {
+    status: 422,
+    means: "The model's provider refused to answer this for reasons of content.",
+  },
+  MODEL_UNAUTHORIZED: { status: 502, means: "The model's provider did not accept our key." },
+  MODEL_QUOTA_EXHAUSTED: {
+    status: 502,
+    means: "Our account with the model's provider has no credit left.",
+  },
+  MODEL_NOT_FOUND: {
+    status: 502,
+    means: "The provider has no such model, or its base address is wrong. Look at MODEL's value.",
+  },
+  MODEL_BAD_REQUEST: {
+    status: 502,
+    means: 'The provider did not accept the request as it stands. The log has its reason.',
+  },
+  MODEL_ANSWER_INVALID: {
+    status: 502,
+    means: 'What the provider sent is not an answer of a chat model.',
+  },
+  MODEL_ANSWER_TOO_LONG: { status: 502, means: 'The answer went past the size that is accepted.' },
+  MODEL_UNREACHABLE: {
+    status: 502,
+    means: "The model's provider could not be reached.",
+    retryable: true,
+  },
+  MODEL_STREAM_BROKEN: {
+    status: 502,
+    means: 'The answer broke off before its end.',
+    retryable: true,
+  },
+  MODEL_FAILED: {
+    status: 502,
+    means: 'The provider reported a fault of its own.',
+    retryable: true,
+  },
+  MODEL_RATE_LIMITED: {
+    status: 503,
+    means: "The model's provider asks us to slow down. `Retry-After` says how long, if it said so.",
+    retryable: true,
+  },
+  MODEL_OVERLOADED: {
+    status: 503,
+    means: "The model's provider has too much to do just now.",
+    retryable: true,
+  },
+  MODEL_TIMEOUT: {
+    status: 504,
+    means: "The model's provider fell silent for too long.",
+    retryable: true,
+  },
+
   // A boot that cannot go on. The status is what a library caller sees if one of these escapes.
   BOOT_FAILED: {
     status: 500,
@@ -134,9 +214,18 @@ export const catalogue = {
   DATA_DIR_IN_USE: { status: 500, means: 'Another server runs on this DATA_DIR.' },
   DATA_DIR_UNUSABLE: { status: 500, means: 'DATA_DIR cannot be created or written.' },
   PORT_IN_USE: { status: 500, means: 'Something else listens on this address.' },
+  MODEL_UNUSABLE: {
+    status: 500,
+    means: 'What was given to createApp as a model does not work as one.',
+  },
 } as const satisfies Record<string, CodeEntry>
 
 export type Code = keyof typeof catalogue
+
+/** Whether repeating the request later, unchanged, may help. Unknown codes are not. */
+export function isRetryable(code: string): boolean {
+  return (catalogue as Record<string, CodeEntry>)[code]?.retryable === true
+}
 
 export interface ErrorOptions {
   /** What the reader can do next, in one sentence. */

@@ -1,4 +1,5 @@
+import preferences from './preferences/index.ts'
 import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
-export const bundled = [weather]
+export const bundled = [preferences, weather]

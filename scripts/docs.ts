@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { catalogue } from '../core/errors.ts'
+import { format, resolveConfig } from 'prettier'
 import { markdownTable } from './table.ts'
 import { allVariables } from './variables.ts'
 
@@ -38,18 +39,22 @@ export const generated: Record<string, Record<string, () => string>> = {
   },
 }
 
-/** The page with its generated blocks as they should be now. */
-export function withBlocks(page: string, blocks: Record<string, () => string>): string {
-  return Object.entries(blocks).reduce((text, [name, make]) => {
+/** The page with its generated blocks as they should be now, formatted as the rest. */
+export async function withBlocks(
+  page: string,
+  blocks: Record<string, () => string>,
+): Promise<string> {
+  const text = Object.entries(blocks).reduce((text, [name, make]) => {
     const [start, end] = [`<!-- generated: ${name} -->`, `<!-- end: ${name} -->`]
     const [from, to] = [text.indexOf(start), text.indexOf(end)]
     if (from < 0 || to < from) throw new Error(`the page has no block "${name}"`)
     return `${text.slice(0, from + start.length)}\n\n${make()}\n\n${text.slice(to)}`
   }, page)
+  return await format(text, { ...(await resolveConfig('package.json')), parser: 'markdown' })
 }
 
 if (import.meta.main)
   for (const [path, blocks] of Object.entries(generated)) {
-    await writeFile(path, withBlocks(await readFile(path, 'utf8'), blocks))
+    await writeFile(path, await withBlocks(await readFile(path, 'utf8'), blocks))
     console.log(`${path} is up to date`)
   }

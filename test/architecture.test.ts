@@ -4,12 +4,14 @@ import { violations } from './support/architecture.ts'
 
 const paths = globSync(['{core,plugins,client,examples,scripts}/**/*.{ts,tsx}', 'server.ts'])
 const house = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]))
-const planted = (path: string, source: string) => violations(new Map([...house, [path, source]]))
+const standing = violations(house)
+const planted = (path: string, source: string) =>
+  violations(new Map([...house, [path, source]])).filter((found) => !standing.includes(found))
 
 describe('the walls of the house', () => {
   it('stand: the code as it is breaks none', () => {
     expect(house.size).toBeGreaterThan(30)
-    expect(violations(house)).toEqual([])
+    expect(standing).toEqual([])
   })
 
   it('a kernel file that imports a plugin is found', () => {

@@ -260,7 +260,7 @@ describe('two plugins that want the same name', () => {
       'ROUTE_CONFLICT',
       'TOOL_CONFLICT',
     ])
-    for (const { message } of faults) expect(message).toMatch(/the kernel.*greedy/)
+    for (const { message } of faults) expect(message).toMatch(/the kernel.*greedy/i)
   })
 
   it('at boot time, through sections that are functions, are found too', async () => {
@@ -292,7 +292,7 @@ describe('a manifest with faults', () => {
         'bad tool': { description: '', input: z.string(), run: () => 1 },
         ok: { description: 'Fine.', input: z.object({}), run: () => 1 },
       },
-      subAgents: { helper: { description: 'h', prompt: 'h', tools: ['okay'] } },
+      subAgents: { helper: { description: 'h', prompt: 'h', tools: ['okk'] } },
       routes: { 'FETCH /x': { run: () => 1 } },
     }
     const { faults, message } = await faultsOf({
@@ -309,7 +309,7 @@ describe('a manifest with faults', () => {
       '"bad tool"',
       'has no description',
       'something other than an object',
-      '"okay"',
+      '"okk"',
       'Did you mean "ok"?',
       'FETCH /x',
     ])

@@ -18,8 +18,9 @@ function suite(makeDatabase: () => TestDatabase | Promise<TestDatabase>) {
   let db: Database
   beforeAll(async () => {
     database = await makeDatabase()
-    db = database.open()
-    await idempotencyMigration(db)
+    const store = await database.open()
+    db = store.db
+    await store.migrate('test', { '001-idempotency': idempotencyMigration })
   })
   afterAll(() => database.drop())
 
@@ -111,7 +112,7 @@ function suite(makeDatabase: () => TestDatabase | Promise<TestDatabase>) {
     const notes = counting(async (n) => (await sleep(20), { n }))
     const replicas = [
       await edge({ 'POST /notes': notes.route }, { db }),
-      await edge({ 'POST /notes': notes.route }, { db: database.open() }),
+      await edge({ 'POST /notes': notes.route }, { db: (await database.open()).db }),
     ]
     const key = newKey()
     const calls = Array.from({ length: 20 }, (_, n) =>
@@ -283,13 +284,13 @@ await describeWith('postgres', 'an Idempotency-Key in PostgreSQL', (url) =>
 
 describe('a database that is away', () => {
   test('refuses a keyed request before it runs, and spares the others', async () => {
-    const database = sqliteDatabase()
+    const database = await sqliteDatabase()
     onTestFinished(() => database.drop())
     let runs = 0
     const server = await edge(
       { 'POST /notes': { auth: 'public', input, run: () => ({ runs: ++runs }) } },
       // No migration ran, so every statement fails.
-      { db: database.open(), isUnreachable: () => true },
+      { db: (await database.open()).db, isUnreachable: () => true },
     )
     const keyed = json({ name: 'a' }, { 'Idempotency-Key': 'k' })
     expect((await server.call('POST', '/notes', keyed)).json).toMatchObject({
@@ -300,9 +301,9 @@ describe('a database that is away', () => {
   })
 
   test('does not cost the client an answer that is made', async () => {
-    const database = sqliteDatabase()
+    const database = await sqliteDatabase()
     onTestFinished(() => database.drop())
-    const db = database.open()
+    const { db } = await database.open()
     await idempotencyMigration(db)
     const server = await edge(
       {

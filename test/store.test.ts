@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openDataDir } from '../core/runtime/data-dir.ts'
 import { isConnectionError, isUniqueViolation } from '../core/runtime/database-errors.ts'
 import { prepared } from '../core/runtime/prepared.ts'
-import { PostgresChannels } from '../core/runtime/channels.ts'
+import { PostgresChannels } from '../core/runtime/postgres-channels.ts'
 import { Pool, postgresSettings } from '../core/runtime/postgres.ts'
 import { openSqlite, sqliteDialect } from '../core/runtime/sqlite.ts'
 import { openStore, type Store } from '../core/runtime/store.ts'

@@ -57,30 +57,21 @@ export const kernelEnv = {
     .regex(/^did:[a-z0-9]+:.+/, 'a DID')
     .optional()
     .describe('The oracle’s entity on chain'),
-  ORACLE_MNEMONIC: z
-    .string()
-    .optional()
-    .meta({
-      secret: true,
-      generate: 'mnemonic',
-      description: 'Signing key; without it every authenticated request is 401',
-    }),
-  API_KEY: z
-    .string()
-    .optional()
-    .meta({
-      secret: true,
-      generate: 'hex32',
-      description: 'Key of bearer routes: one value, or name:value,name:value',
-    }),
-  OPERATOR_TOKEN: z
-    .string()
-    .optional()
-    .meta({
-      secret: true,
-      generate: 'hex32',
-      description: 'Key of operator routes, in the same form',
-    }),
+  ORACLE_MNEMONIC: z.string().optional().meta({
+    secret: true,
+    generate: 'mnemonic',
+    description: 'Signing key; without it every authenticated request is 401',
+  }),
+  API_KEY: z.string().optional().meta({
+    secret: true,
+    generate: 'hex32',
+    description: 'Key of bearer routes: one value, or name:value,name:value',
+  }),
+  OPERATOR_TOKEN: z.string().optional().meta({
+    secret: true,
+    generate: 'hex32',
+    description: 'Key of operator routes, in the same form',
+  }),
   FEATURES: z.string().optional().describe('name=off,other=on: never loaded, force-loaded'),
   TRUST_PROXY_ENABLED: z
     .enum(['true', 'false'], 'true or false')

@@ -4,16 +4,32 @@ import type { EnvSource } from '../manifest/env.ts'
 import type { Features } from '../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import { secretValues } from '../manifest/select.ts'
-import type { AnyPlugin, Fetch, Model, RouteContext } from '../plugin.ts'
-import { openDataDir, type DataDir, type Lock } from './data-dir.ts'
+import type { AnyPlugin, AnyRoute, Fetch, Model, RouteContext } from '../plugin.ts'
+import type { Redis } from 'ioredis'
+import { createCallers } from './callers.ts'
+import { openDataDir, type DataDir } from './data-dir.ts'
+import type { Lock } from './data-dir-lock.ts'
+import { isConnectionError } from './database-errors.ts'
+import { delegationMigrations } from './delegations.ts'
 import { readEnvironment, withGenerated } from './environment.ts'
-import { createHttp, type Http, type ServedRoute } from './http.ts'
+import { createHttp, type Http } from './http.ts'
+import { idempotencyMigration } from './idempotency.ts'
+import { createConversations, type Conversations } from './conversations.ts'
+import { createIdentity, type Addresses, type Identity } from './identity.ts'
+import { chooseModels } from './model/choose.ts'
 import { kernelRoutes } from './kernel-routes.ts'
 import { createLog } from './log.ts'
-import { checkToolNames, planBoot, type Plan } from './plan.ts'
+import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
 import { isActive, stateLine, type PluginRecord } from './plugin-record.ts'
 import { reportOf, type BootReport } from './report.ts'
+import { pluginRoutes, type Rooms } from './plugin-routes.ts'
+import { createRateLimits } from './rate-limit.ts'
+import { openRedis } from './redis.ts'
 import { checkRoutes } from './routes.ts'
+import type { ServedRoute } from './run-route.ts'
+import { checkpointMigrations } from './checkpoint-tables.ts'
+import { createRoomState, roomOf, roomStateMigration } from './room-state.ts'
+import { runMigrations } from './run-tables.ts'
 import { Setups } from './setup.ts'
 import { openStore, type Store } from './store.ts'
 import { Tools } from './tools.ts'
@@ -42,6 +58,8 @@ export interface App {
   /** Ends streams, waits for requests in flight, closes plugins in reverse order, then the database. */
   close(): Promise<void>
   readonly report: BootReport
+  /** Reads the keys of a changed environment: API_KEY and OPERATOR_TOKEN rotate without a restart. */
+  reload(): Promise<void>
 }
 
 /** A promise of the app that can be told to listen, or to close, at once. */
@@ -52,7 +70,8 @@ export type StartingApp = Promise<App> & Pick<App, 'listen' | 'close'>
  * and thrown as one `BOOT_FAILED`.
  */
 export function createApp(options: AppOptions): StartingApp {
-  const booting = boot(options)
+  const booting: Promise<App> = boot(options)
+  booting.catch(() => undefined) // whoever awaits it, or listens, gets the fault
   return Object.assign(booting, {
     listen: async (address?: { port?: number; host?: string }) => (await booting).listen(address),
     close: async () => (await booting).close(),
@@ -103,58 +122,255 @@ interface Parts {
   readonly startedAt: number
 }
 
-/** An app in the making, then running: each part it owns is closed in the reverse order of its making. */
+/** An app in the making, then running. What it opened is closed in reverse order. */
 export class RunningApp implements App {
   readonly config: KernelEnv
   readonly records: readonly PluginRecord[]
   readonly log: Logger
   readonly #parts: Parts
-  #lock?: Lock
-  #store?: Store
-  #setups?: Setups
-  #tools?: Tools
-  #http?: Http
-  #closing?: Promise<void>
+  #lock: Lock | undefined
+  #store: Store | undefined
+  #redis: Redis | undefined
+  #identity: Identity | undefined
+  #setups: Setups | undefined
+  #tools: Tools | undefined
+  #conversations: Conversations | undefined
+  #http: Http | undefined
+  #closing: Promise<void> | undefined
+  #warming: NodeJS.Timeout | undefined
+  /** Where the server listens, once it does. */
+  #url: string | undefined
 
   constructor(parts: Parts) {
-    this.#parts = parts
     this.config = parts.plan.config
     this.records = parts.plan.records
     this.log = parts.log
+    this.#parts = parts
   }
 
   get report(): BootReport {
     return reportOf(this.records, this.#parts.source)
   }
 
+  get oracleDid(): string {
+    return this.#identity!.oracleDid
+  }
+
   get tools(): Tools {
     return this.#tools!
   }
 
+  /** Everything up to listening: database, migrations, setups, tools, routes. */
   async start(): Promise<void> {
     const { plan, options, dataDir, log } = this.#parts
+    const { DATABASE_URL } = this.config
     const active = this.records.filter(isActive)
-    if (dataDir && !this.config.DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
-    this.#store = await openStore({ databaseUrl: this.config.DATABASE_URL, dataDir, log })
-    for (const { name, definition } of active)
-      if (definition.migrations) await this.#store.migrate(name, definition.migrations)
-
-    this.#setups = new Setups({
+    if (dataDir && !DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
+    const store = (this.#store = await openStore({ databaseUrl: DATABASE_URL, dataDir, log }))
+    for (const [owner, migrations] of Object.entries(kernelMigrations))
+      await store.migrate(owner, migrations)
+    this.#redis = await openRedis(this.config.REDIS_URL, log)
+    const fetch = options.fetch ?? globalThis.fetch
+    const identity = (this.#identity = createIdentity({
+      config: this.config,
+      store,
+      fetch,
       log,
-      db: this.#store.db,
-      fetch: options.fetch ?? globalThis.fetch,
-      turns: notYet,
+      addresses: () => this.#addresses(),
+    }))
+    for (const { name, definition } of active)
+      if (definition.migrations) await store.migrate(name, definition.migrations)
+
+    const setups = (this.#setups = new Setups({
+      log,
+      db: store.db,
+      fetch,
+      turns: {
+        start: (turn) => {
+          if (this.#conversations) return this.#conversations.start(turn)
+          throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
+        },
+      },
       envOf: plan.envOf,
       onLate: (record) => this.#joinLate(record),
-    })
-    const setupFaults = await this.#setups.run(active)
-    const served = this.#servedRoutes()
-    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(served)], log)
-
+    }))
+    const setupFaults = await setups.run(active)
     this.#tools = new Tools(active)
-    this.#http = createHttp({ log, routes: served, web: this.#webMounts() })
+    const models = chooseModels({ config: this.config, given: options.model, log })
+    const conversations = (this.#conversations = createConversations({
+      config: this.config,
+      oracleDid: identity.oracleDid,
+      records: this.records,
+      tools: this.#tools,
+      store,
+      rooms: this.#rooms(),
+      models,
+      restoreUser: (did) => identity.auth.restore(did),
+      log,
+    }))
+    const routes = this.#routes()
+    const web = mountsOf(active)
+    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(routes)], log)
+
+    await conversations.runs.open()
+    const rateLimits = createRateLimits({ log, redis: this.#redis })
+    this.#http = createHttp({
+      log,
+      routes,
+      web,
+      access: createCallers({
+        ...identity,
+        rateLimits,
+        authFailuresPerMinute: this.config.AUTH_FAILURES_PER_MINUTE,
+        callsPerMinute: this.config.CALLS_PER_MINUTE,
+        openToLoopback: this.config.NODE_ENV !== 'production',
+        isOwnOrigin: (origin) =>
+          origin === new URL(this.#addresses().apiUrl).origin || origin === this.#url,
+        log,
+      }),
+      limits: {
+        ratePerMinute: this.config.RATE_LIMIT_PER_MINUTE,
+        trustProxy: this.config.TRUST_PROXY_ENABLED,
+      },
+      cors: this.config.CORS_ORIGIN,
+      db: store.db,
+      rateLimits,
+      publicUrl: this.config.PUBLIC_URL,
+      name: this.config.ORACLE_NAME,
+      version: runtimeVersion,
+      isUnreachable: isConnectionError,
+    })
     for (const record of this.records) log.info(stateLine(record))
+    log.info(`model: ${models.default.label ?? models.default.id}`)
   }
+
+  async listen({
+    port = this.config.PORT,
+    host = this.#host(),
+  }: { port?: number; host?: string } = {}) {
+    const address = await this.#http!.listen({ port, host })
+    this.#url = address.url
+    this.#lock?.describe({ address: address.url })
+    const ms = Math.round(performance.now() - this.#parts.startedAt)
+    this.log.info(`oracle-runtime ${runtimeVersion} listening on ${address.url} after ${ms} ms`)
+    void this.#identity!.compareRegistration(this.#addresses())
+    this.#warming = setTimeout(() => void this.#warm(), warmAfterMs).unref()
+    return address
+  }
+
+  /** What the first caller and the first turn need, one after the other so that requests get in between. */
+  async #warm() {
+    try {
+      await this.#identity!.auth.warm()
+      await this.#conversations!.warm()
+    } catch (err) {
+      this.log.error({ err }, 'a part of the runtime could not be loaded')
+    }
+  }
+
+  async reload(): Promise<void> {
+    const given = this.#parts.options.env ?? (await readEnvironment())
+    const { dataDir } = this.#parts
+    const production = this.config.NODE_ENV === 'production'
+    this.#identity!.reload(production ? given : await withGenerated(given, [kernelEnv], dataDir))
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      clearTimeout(this.#warming)
+      // Runs are handed over while their readers are told, and requests in flight get their answers.
+      await Promise.all([this.#http?.close(), this.#conversations?.runs.close()])
+      await this.#setups?.close()
+      this.#identity?.close()
+      this.#redis?.disconnect()
+      await this.#store?.close()
+      await this.#lock?.release()
+    })()
+    return this.#closing
+  }
+
+  /** What clients are told. Never taken from a Host header, which the client writes itself. */
+  #addresses(): Addresses {
+    const apiUrl = (
+      this.config.PUBLIC_URL ??
+      this.#url ??
+      `http://${this.#host()}:${this.config.PORT}`
+    ).replace(/\/$/, '')
+    return { apiUrl, wsUrl: apiUrl.replace(/^http/, 'ws') }
+  }
+
+  #rooms(): Rooms {
+    const { oracleDid } = this.#identity!
+    return {
+      ...createRoomState({ db: this.#store!.db, log: this.log }),
+      of: (did) => roomOf(did, oracleDid),
+    }
+  }
+
+  #host(): string {
+    return this.config.HOST ?? (this.config.NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1')
+  }
+
+  #routes(): ServedRoute[] {
+    const kernel: Record<string, AnyRoute> = {
+      ...this.#identity!.routes,
+      ...this.#conversations!.routes,
+      ...kernelRoutes({
+        environment: this.config.NODE_ENV,
+        records: this.records,
+        signingKeyLoaded: () => this.#identity!.signer !== undefined,
+        databaseConnected: () => this.#store!.ping(),
+        checkHealth: () => this.#setups!.checkHealth(),
+        openapi: () => this.#http!.openapi(),
+      }),
+    }
+    const kernelContext = { log: this.log, db: this.#store!.db, env: this.config }
+    return [
+      ...Object.entries(kernel).map(([key, route]): ServedRoute => ({
+        key,
+        owner: 'the kernel',
+        route,
+        context: (base) => Object.assign(base, kernelContext) as unknown as RouteContext,
+      })),
+      ...this.records.filter(isActive).flatMap((record) => pluginRoutes(record, this.#rooms())),
+    ]
+  }
+
+  /** A plugin whose setup took longer than boot waited: its tools and late-made routes are served from now on. */
+  #joinLate(record: PluginRecord) {
+    if (!this.#tools || !this.#http) return // boot is still on its way and takes it along
+    const faults = [
+      ...checkToolNames(this.records.filter(isActive)),
+      ...checkRoutes(this.#routes()),
+    ]
+    if (faults.length === 0) {
+      this.#tools.join(record)
+      this.#conversations!.join()
+      this.#http.reroute(this.#routes())
+      return
+    }
+    for (const { message } of faults) this.log.error(message)
+    Object.assign(record, {
+      state: 'failed',
+      reason: faults[0]!.message,
+      base: undefined,
+      since: new Date(),
+    })
+  }
+}
+
+/** What is heavy to import comes after the first probes have been answered. */
+const warmAfterMs = 500
+
+/** The kernel's own tables, by owner: each of these has a history of its own. */
+const kernelMigrations = {
+  kernel: {
+    '001-idempotency': idempotencyMigration,
+    ...delegationMigrations,
+    '002-room-state': roomStateMigration,
+  },
+  'kernel-runs': runMigrations,
+  'kernel-checkpoints': checkpointMigrations,
 }
 
 function stopOn(faults: readonly RuntimeError[], log: Logger) {
@@ -162,7 +378,7 @@ function stopOn(faults: readonly RuntimeError[], log: Logger) {
   const lines = faults.map(
     ({ code, message, hint }) => `${message}${hint ? ` ${hint}` : ''} (${code})`,
   )
-  for (const [i, line] of lines.entries()) log.error({ fault: faults[i]!.code }, line)
+  for (const line of lines) log.error(line)
   const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`
   throw new RuntimeError(
     'BOOT_FAILED',

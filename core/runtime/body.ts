@@ -12,8 +12,21 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   )
 }
 
+const early = new WeakMap<IncomingMessage, Promise<Buffer>>()
+
+/** Reads a body before its route does, up to the usual size; the route then gets the same bytes. */
+export function readEarly(req: IncomingMessage): Promise<Buffer> {
+  const known = early.get(req)
+  if (known) return known
+  const body = hasBody(req) ? readBody(req, 1024 * 1024) : Promise.resolve(Buffer.alloc(0))
+  early.set(req, body)
+  return body
+}
+
 /** Reads a body whole, up to `maxBytes`. What comes after a refusal is left to who answers. */
 export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const known = early.get(req)
+  if (known) return known
   if (Number(req.headers['content-length'] ?? 0) > maxBytes)
     return Promise.reject(tooLarge(maxBytes))
   return new Promise((resolve, reject) => {

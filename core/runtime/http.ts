@@ -11,7 +11,7 @@ import { createIdempotency } from './idempotency.ts'
 import type { ServedMount } from './mounts.ts'
 import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './openapi.ts'
-import { createRateLimits } from './rate-limit.ts'
+import { createRateLimits, type RateLimits } from './rate-limit.ts'
 import { answerRaw, parserError } from './raw-answer.ts'
 import type { ServedRoute } from './run-route.ts'
 import { createServe } from './serve.ts'
@@ -52,6 +52,8 @@ export interface HttpOptions {
   readonly db?: Database
   /** Where replicas share their rate limits. */
   readonly redis?: Redis
+  /** Limits made elsewhere; they are closed with the server all the same. */
+  readonly rateLimits?: RateLimits
   readonly publicUrl?: string
   readonly name?: string
   readonly version: string
@@ -77,18 +79,20 @@ export interface Http {
   listen(at: { port: number; host: string }): Promise<Listening>
   /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
   close(graceMs?: number): Promise<void>
+  /** Serves these routes from the next request on, in place of those before. */
+  reroute(routes: readonly ServedRoute[]): void
   /** The OpenAPI document of every route. */
   openapi(): OpenApi
 }
 
 /** The HTTP edge: one server, every route and web module behind the same limits and the same errors. */
 export function createHttp(options: HttpOptions): Http {
-  const { log, limits, db, redis, publicUrl } = options
+  const { log, limits, db, publicUrl } = options
   const times = { ...edgeTimes, ...options.times }
-  const rateLimits = createRateLimits({ log, redis })
+  const rateLimits = options.rateLimits ?? createRateLimits({ log, redis: options.redis })
   const idempotency = db && createIdempotency({ db, log })
   const failure = createFailure(log, options.isUnreachable ?? (() => false))
-  const { serve, admit, goodbye } = createServe({
+  const { serve, admit, reroute, goodbye } = createServe({
     ...limits,
     ...failure,
     log,
@@ -166,6 +170,7 @@ export function createHttp(options: HttpOptions): Http {
 
   const shutdown = new AbortController()
   let closing: Promise<void> | undefined
+  let { routes } = options
   let document: OpenApi | undefined
 
   return {
@@ -194,8 +199,13 @@ export function createHttp(options: HttpOptions): Http {
       })()
       return closing
     },
+    reroute(next) {
+      reroute(next)
+      routes = next
+      document = undefined
+    },
     openapi() {
-      document ??= describeApi(options)
+      document ??= describeApi({ ...options, routes })
       return document
     },
   }

@@ -13,6 +13,32 @@ export interface KernelFacts {
   readonly openapi: () => unknown
 }
 
+/** Every route that is the kernel's own; a plugin that claims one is told so with the other boot faults. */
+export const kernelRouteKeys: readonly string[] = [
+  'GET /',
+  'GET /health',
+  'GET /openapi.json',
+  'GET /.well-known/oracle.json',
+  'GET /.well-known/did.json',
+  'POST /delegation',
+  'GET /delegation',
+  'DELETE /delegation',
+  'GET /models',
+  'GET /capabilities',
+  'POST /sessions',
+  'GET /sessions',
+  'DELETE /sessions/:id',
+  'POST /sessions/:id/capabilities',
+  'GET /sessions/:id/messages',
+  'GET /sessions/:id/run',
+  'GET /messages/:sessionId',
+  'POST /messages/:sessionId',
+  'POST /messages/abort',
+  'GET /runs/:runId',
+  'POST /runs/:runId/resume',
+  'POST /runs/:runId/tool-results',
+]
+
 const timestamp = () => new Date().toISOString()
 
 /** The routes every app has, whatever its plugins. */
@@ -38,6 +64,7 @@ export function kernelRoutes(facts: KernelFacts): Readonly<Record<string, AnyRou
     'GET /health': {
       auth: 'public',
       summary: 'Says how the server, its database and its plugins are.',
+      limit: { max: 6000, perMs: 60_000 }, // a bucket of its own: probes are not starved by other traffic
       output: healthSchema,
       async run(_, { koa }) {
         const [connected] = await Promise.all([facts.databaseConnected(), facts.checkHealth()])

@@ -7,7 +7,9 @@ import { checkManifest, checkNames } from '../manifest/manifest.ts'
 import { select } from '../manifest/select.ts'
 import { meant } from '../manifest/did-you-mean.ts'
 import type { AnyPlugin } from '../plugin.ts'
+import { kernelRouteKeys } from './kernel-routes.ts'
 import { isActive, type PluginRecord } from './plugin-record.ts'
+import { checkMounts, checkRoutes } from './routes.ts'
 
 /** What boot will do, decided before anything of a plugin runs. */
 export interface Plan {
@@ -66,6 +68,8 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
       ...envFaults,
       ...checkToolNames(records),
       ...checkStateKeys(records),
+      ...checkRoutes([...kernelKeys, ...declaredRoutes(records)]),
+      ...checkMounts(mountsOf(records)),
     ],
     suspects: misspelt(source, [
       ...Object.keys(kernelEnv),
@@ -73,6 +77,30 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
     ]),
   }
 }
+
+const kernelKeys = kernelRouteKeys.map((key) => ({
+  key,
+  owner: 'the kernel',
+  route: { run: () => undefined },
+}))
+
+/** The routes of active plugins, as far as they are known. */
+export const declaredRoutes = (records: readonly PluginRecord[]) =>
+  records
+    .filter(isActive)
+    .flatMap(({ name, routes }) =>
+      Object.entries(routes).map(([key, route]) => ({ key, owner: name, route })),
+    )
+
+/** The web modules of active plugins. */
+export const mountsOf = (records: readonly PluginRecord[]) =>
+  records.filter(isActive).flatMap(({ name, definition }) =>
+    Object.entries(definition.web ?? {}).map(([mount, handler]) => ({
+      mount,
+      owner: name,
+      handler,
+    })),
+  )
 
 const kernelTools = ['list_capabilities', 'load_capability']
 

@@ -9,9 +9,16 @@ import { clientNetwork } from './client-address.ts'
 export type Limit = (koa: Context) => Promise<void>
 
 export interface RateLimits {
-  /** A limit of its own: `max` requests per `perMs` from one address. */
-  limit(name: string, max: number, perMs: number): Limit
+  /** A limit of its own: `max` requests per `perMs` from one address, or from what `by` says. */
+  limit(name: string, max: number, perMs: number, by?: Counting): Limit
   close(): void
+}
+
+/** What a limit counts by, where it is not the address. */
+export interface Counting {
+  of(koa: Context): string
+  /** Names it in the answer: `calls of this DID`. */
+  readonly what: string
 }
 
 /**
@@ -23,22 +30,22 @@ export function createRateLimits(options: { log: Log; redis?: Redis }): RateLimi
   const memory = new SweptMap()
   const shared = options.redis && new SharedCounter(options.redis, options.log)
   return {
-    limit(name, max, perMs) {
+    limit(name, max, perMs, by) {
       const namespace = `limit:${name}`
       // No X-RateLimit headers: what a client acts on is the Retry-After of a 429.
-      const common = { max, duration: perMs, namespace, id, disableHeader: true }
+      const common = { max, duration: perMs, namespace, id: by?.of ?? id, disableHeader: true }
       const local = ratelimit({ ...common, driver: 'memory', db: memory })
       if (shared === undefined)
         return async (koa) => {
           await local(koa, pass)
-          refuse(koa)
+          refuse(koa, by?.what)
         }
       // The driver defines one command on its client and calls it, nothing else.
       const db = shared as unknown as Redis
       const remote = ratelimit({ ...common, driver: 'redis', db })
       return async (koa) => {
         if (!(await shared.try(() => remote(koa, pass)))) await local(koa, pass)
-        refuse(koa)
+        refuse(koa, by?.what)
       }
     },
     close: () => memory.close(),
@@ -50,12 +57,12 @@ const passed = Promise.resolve()
 const pass = () => passed
 
 /** koa-ratelimit leaves its verdict in the state; the answer is ours, in the one shape. */
-function refuse({ state }: Context): void {
+function refuse({ state }: Context, what = 'requests from this address'): void {
   if (state.rateLimit === undefined) return
   const { after } = state.rateLimit as { after: number }
   // It rounds down; a client that waits as told must get in.
   const seconds = Math.max(after + 1, 1)
-  throw new RuntimeError('RATE_LIMITED', 'Too many requests from this address.', {
+  throw new RuntimeError('RATE_LIMITED', `Too many ${what}.`, {
     hint: `Try again in ${seconds} seconds.`,
     headers: { 'Retry-After': String(seconds) },
   })

@@ -20,13 +20,15 @@ export interface ClientTool {
   readonly schema: Readonly<Record<string, unknown>>
 }
 
-/** How a run ended; `waiting`: a person is asked, and it stands until `resume` continues it in a new run. */
+/** How a run ended, or why it stands still. */
 export type RunEnd = (
-  | { readonly status: 'finished' | 'aborted' | 'interrupted' | 'waiting' }
-  /** The `error` event was emitted already; this is for who does not read events. */
+  | { readonly status: 'finished' | 'aborted' | 'interrupted' }
+  /** The `error` event was told; the error itself is for a caller that waits for one answer. */
   | { readonly status: 'failed'; readonly error: RuntimeError }
+  /** A person is asked: the run stands until `resume` continues it in a new run. */
+  | { readonly status: 'waiting' }
 ) & {
-  /** Where the engine's own state of the session stands now. Without it the session keeps the last one. */
+  /** Where the session's next run goes on. Without one, the old place still holds. */
   readonly checkpoint?: string
 }
 
@@ -36,48 +38,52 @@ export interface Decision {
   readonly args?: unknown
 }
 
+/** A component that a tool rendered. Transcripts show it as a tool call named after it. */
+export interface RenderedComponent {
+  readonly eventId: string
+  /** The call that rendered it, in the message before. */
+  readonly toolCallId?: string
+  readonly name: string
+  readonly args: Readonly<Record<string, unknown>>
+}
+
+/** A call that waits for a person. */
+export interface WaitingCall {
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly args: unknown
+}
+
 /** One step of a run as it was written down: enough to go on from after a crash. */
 export interface JournalEntry {
   readonly messages: readonly Message[]
   /** The thread's loaded plugins, when the step changed them. */
   readonly loaded?: readonly string[]
-  /** The state of the plugins that the step changed, by plugin. */
+  /** The thread's state that the step changed, by plugin and key. */
   readonly states?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** What the step rendered, and the call that rendered it. */
   readonly components?: readonly RenderedComponent[]
-  /** The run stands at this approval. */
-  readonly waits?: {
-    readonly toolCallId: string
-    readonly toolName: string
-    readonly args: unknown
-  }
-  /** The run was cut short here: the assistant's last message is what was said until then. */
+  /** The run was cut short here: the last answer so far is not complete. */
   readonly partial?: true
-  /** The call of a sub-agent whose inner step this is. The transcript leaves it out. */
+  /** The run stands at this call. */
+  readonly waits?: WaitingCall
+  /** The call of the sub-agent whose inner step this is. No transcript shows it. */
   readonly within?: string
 }
 
-export interface RenderedComponent {
-  readonly eventId: string
-  readonly toolCallId: string
-  readonly name: string
-  readonly args: Readonly<Record<string, unknown>>
-}
-
-/**
- * The append-only log of one run's steps. The session's transcript is read from the same rows; the
- * user's message stands there already when the run begins.
- */
+/** The append-only log of one run's steps. The session's transcript is read from the same rows. */
 export interface Journal {
-  /** The steps so far, those of the run it continues included. Empty unless the run was resumed or taken over. */
+  /** The steps so far, those of the runs it continues included. Empty unless the run was resumed or taken over. */
   read(): Promise<readonly JournalEntry[]>
+  /**
+   * The messages of the session's earlier runs, oldest first: as many of the newest as fit into about so
+   * many characters. The words that began each run are among them.
+   */
+  history(characters: number): Promise<readonly Message[]>
   /**
    * Writes one step, after the events emitted before it. Rejects with `RunLost` when another process has
    * taken the run over: stop at once, quietly.
    */
   append(entry: JournalEntry): Promise<void>
-  /** The messages of the session's earlier runs, oldest first: the newest that fit into so many characters. */
-  history(characters: number): Promise<readonly Message[]>
 }
 
 /** What is known of a write that may have happened. */
@@ -105,18 +111,19 @@ export interface RunHandle {
   readonly sessionId: string
   readonly user: User
   readonly room: string
+  /** A run that continues another has the request of the run it continues. */
   readonly request: TurnRequest
+  /** The session's run before this one. */
+  readonly previous?: string
+  /** Where the session's last run left off. */
+  readonly checkpoint?: string
   /** The run was taken over from a process that died: replay the journal first. */
   readonly takenOver: boolean
   /** The run continues one that waited for a person. */
   readonly continues?: { readonly runId: string; readonly decision: Decision }
-  /** The session's run before this one, whatever came of it. */
-  readonly previous?: string
-  /** What the session's last run that had one returned in `RunEnd.checkpoint`. */
-  readonly checkpoint?: string
   /**
-   * Fires when a person stops the run or a newer message supersedes it; with a `RunLost` as its reason when
-   * this process gives the run up, and then nothing more is written.
+   * Fires when a person stops the run or a newer message supersedes it; with a `RunLost` as its reason
+   * when the run goes on in another process.
    */
   readonly signal: AbortSignal
   readonly journal: Journal
@@ -130,5 +137,8 @@ export interface RunHandle {
   ): Promise<{ readonly result?: unknown; readonly error?: string }>
 }
 
-/** The engine: carries a run from its first step, or from where its journal ends, to an end. */
+/**
+ * The engine: carries a run from its first step, or from where its journal ends, to an end. It rejects
+ * with `RunLost`, or when the database fails it: then the run is dropped, and its lease runs out.
+ */
 export type Engine = (run: RunHandle) => Promise<RunEnd>

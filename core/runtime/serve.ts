@@ -34,6 +34,8 @@ export interface ServeOptions extends Omit<RunOptions, 'opened'> {
 export interface Serve {
   /** Answers one request, whatever it is. Never rejects. */
   serve(koa: Context): Promise<void>
+  /** Serves these routes from the next request on. */
+  reroute(routes: readonly ServedRoute[]): void
   /** Checks and counts what asks for no route, such as an upgrade; throws when it may not go on. */
   admit(koa: Context): Promise<void>
   /** Tells every open stream that the server closes. */
@@ -66,20 +68,22 @@ export function createServe(options: ServeOptions): Serve {
       if (farewell !== undefined) stream.goodbye(farewell.reason)
     },
   }
-  const table = createRouteTable(
-    options.routes.map((served) => {
-      const key = readRouteKey(served.key)
-      if (typeof key === 'string')
-        throw new RuntimeError('ROUTE_INVALID', `The route "${served.key}" is malformed: ${key}.`)
-      const { limit } = served.route
-      const entry: Entry = {
-        cors: corsOf(served.route, serverCors),
-        limit: limit ? rateLimits.limit(served.key, limit.max, limit.perMs) : kernelLimit,
-        run: prepareRoute(served, key, runOptions),
-      }
-      return { key, entry }
-    }),
-  )
+  const compile = (routes: readonly ServedRoute[]) =>
+    createRouteTable(
+      routes.map((served) => {
+        const key = readRouteKey(served.key)
+        if (typeof key === 'string')
+          throw new RuntimeError('ROUTE_INVALID', `The route "${served.key}" is malformed: ${key}.`)
+        const { limit } = served.route
+        const entry: Entry = {
+          cors: corsOf(served.route, serverCors),
+          limit: limit ? rateLimits.limit(served.key, limit.max, limit.perMs) : kernelLimit,
+          run: prepareRoute(served, key, runOptions),
+        }
+        return { key, entry }
+      }),
+    )
+  let table = compile(options.routes)
 
   async function dispatch(koa: Context, target: Target): Promise<void> {
     const { req, res, method } = koa
@@ -141,6 +145,9 @@ export function createServe(options: ServeOptions): Serve {
       koa.request.ip = clientAddress(koa.req, trustProxy)
       readHead(koa.req)
       await kernelLimit(koa)
+    },
+    reroute(routes) {
+      table = compile(routes)
     },
     goodbye(reason) {
       farewell = { reason }

@@ -25,6 +25,8 @@ export class Setups {
   readonly #checks: { readonly record: PluginRecord; readonly check: () => unknown }[] = []
   readonly #watches = new Set<NodeJS.Timeout>()
   readonly #finished = new Map<string, Promise<void>>()
+  /** Plugins whose setup the server did not wait for. */
+  readonly #late = new Set<PluginRecord>()
   #closed = false
 
   constructor(options: SetupOptions) {
@@ -77,21 +79,20 @@ export class Setups {
       typeof definition.tools === 'function' ? checkTools(definition, record.tools) : []
     if (faults[0]) throw faults[0]
     record.base = { ...shared, self }
-    if (pendings.length === 0) enter(record, settledState(record))
-    else void Promise.all(pendings).then(() => this.#settle(record))
+    if (this.#late.has(record) && !this.#closed) this.#options.onLate(record)
+    if (pendings.length > 0) void Promise.all(pendings).then(() => this.#settle(record))
+    else if (this.#late.has(record)) this.#settle(record)
+    else enter(record, settledState(record))
   }
 
   /** The setup itself did not finish in time: the server answers meanwhile, and says what it waits for. */
   #goOnBehind(record: PluginRecord, work: Promise<void>) {
+    this.#late.add(record)
     const variables = Object.keys(record.definition.env ?? {})
     const check = variables.length
       ? `check what it connects to (${variables.join(', ')})`
       : 'check what it waits for'
-    void this.#watch(record, work, `its setup has not finished; ${check}`, true).then(() => {
-      if (!record.base || this.#closed) return
-      this.#options.onLate(record)
-      this.#settle(record)
-    })
+    void this.#watch(record, work, `its setup has not finished; ${check}`, true)
   }
 
   #settle(record: PluginRecord) {

@@ -3,11 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql } from 'kysely'
 import { RuntimeError } from '../errors.ts'
 import type { Database, Log, Migration } from '../plugin.ts'
-import { type Channels, localChannels, PostgresChannels } from './channels.ts'
+import { type Channels, localChannels } from './channels.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
-import { Pool, PortableDialect, postgresSettings } from './postgres.ts'
 import { openSqlite, sqliteDialect } from './sqlite.ts'
 
 /** How long a closing store waits for the queries that still run. */
@@ -74,6 +73,8 @@ async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
 }
 
 async function openPostgres(url: string, log: Log, patienceMs: number): Promise<Store> {
+  const { Pool, PortableDialect, postgresSettings } = await import('./postgres.ts') // most servers need no pg
+  const { PostgresChannels } = await import('./postgres-channels.ts')
   const { target, ...settings } = postgresSettings(url)
   const pool = new Pool(settings, log)
   // Of its own, so that a busy pool does not look like a dead database.

@@ -1,11 +1,18 @@
 import { z } from 'zod'
-import { RuntimeError, type Fault } from '../errors.ts'
+import { RuntimeError } from '../errors.ts'
 import { didYouMean } from '../manifest/did-you-mean.ts'
 import type { AnyTool, PendingCall, Schema, ToolCall, ToolSpec } from '../plugin.ts'
 import { capabilityTools, isLoaded, type KernelTool } from './capabilities.ts'
 import { onion, type Layer } from './onion.ts'
 import type { PluginRecord } from './plugin-record.ts'
+import type { WaitingCall } from './run.ts'
+import { subAgentTool } from './sub-agents.ts'
+import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
+import { contentOf, explained } from './tool-content.ts'
 import { turnContext, type Turn } from './turn.ts'
+import { untilAborted } from './until-aborted.ts'
+
+export { faultsOf, faultText } from './tool-call.ts'
 
 /** How a call ended, as the model and the listeners get it. */
 export interface ToolOutcome {
@@ -14,23 +21,25 @@ export interface ToolOutcome {
   readonly value?: unknown
   /** Set when the call failed: the same error, for the transcript and the log. */
   readonly error?: RuntimeError
+  /** Set when nothing happened yet: a person is to be asked about this call first. */
+  readonly waits?: WaitingCall
 }
 
-/** A tool the model may call, prepared at boot. */
+/** A tool the model may call, prepared at boot, or for one turn where it is a client's. */
 export interface ToolEntry {
   readonly name: string
-  /** Undefined for the kernel's own. */
-  readonly record: PluginRecord | undefined
-  readonly tool: AnyTool | KernelTool
+  /** Undefined for the kernel's own and for those of a client. */
+  readonly record?: PluginRecord
+  /** What a plugin declared. */
+  readonly tool?: AnyTool
+  /** Who carries it out, where that is not us. */
+  readonly client?: 'browser' | 'action'
   readonly spec: ToolSpec
   readonly effect: 'read' | 'write'
-}
-
-/** One call on its way through the onion. */
-interface Calling {
-  readonly call: PendingCall
-  readonly entry: ToolEntry
-  readonly turn: Turn
+  readonly input: Schema
+  run(args: unknown, calling: Calling): unknown
+  /** Takes up a write that began in a process that died, where that can be done without doing it twice. */
+  rejoin?(calling: Calling): Promise<unknown>
 }
 
 /** Every tool of an app, and the one way to call them. */
@@ -42,21 +51,26 @@ export class Tools {
   constructor(records: readonly PluginRecord[]) {
     this.#records = records
     for (const [name, tool] of Object.entries(capabilityTools(records)))
-      this.#add(name, tool, undefined)
-    for (const record of records)
-      for (const [name, tool] of Object.entries(record.tools)) this.#add(name, tool, record)
+      this.#add(kernelEntry(name, tool))
+    for (const record of records) this.#addAll(record)
     this.#run = this.#compose()
   }
 
   /** A plugin whose setup finished after the server was up joins late. */
   join(record: PluginRecord) {
-    for (const [name, tool] of Object.entries(record.tools)) this.#add(name, tool, record)
+    this.#addAll(record)
     this.#run = this.#compose()
   }
 
-  #add(name: string, tool: AnyTool | KernelTool, record: PluginRecord | undefined) {
-    const spec = { name, description: tool.description, parameters: parameters(tool.input) }
-    this.#entries.set(name, { name, tool, record, spec, effect: tool.effect ?? 'write' })
+  #addAll(record: PluginRecord) {
+    for (const [name, tool] of Object.entries(record.tools))
+      this.#add(pluginEntry(name, tool, record))
+    for (const [name, subAgent] of Object.entries(record.definition.subAgents ?? {}))
+      this.#add(subAgentTool(name, subAgent, record))
+  }
+
+  #add(entry: ToolEntry) {
+    this.#entries.set(entry.name, entry)
   }
 
   entry(name: string): ToolEntry | undefined {
@@ -68,61 +82,74 @@ export class Tools {
     const specs: ToolSpec[] = []
     for (const { record, tool, spec } of this.#entries.values()) {
       if (record && !(record.base && isLoaded(record, turn.loaded))) continue
-      if (record && (tool as AnyTool).enabled?.(turnContext(record, turn)) === false) continue
+      if (record && tool?.enabled?.(turnContext(record, turn)) === false) continue
       specs.push(spec)
     }
     return specs
   }
 
-  /** Runs one call through gate, validation, middleware and the tool. It never rejects. */
-  async call(call: ToolCall, turn: Turn): Promise<ToolOutcome> {
+  /**
+   * Runs one call through gate, validation, middleware and the tool. What goes wrong is an outcome that the
+   * model reads; it rejects only when the run itself cannot go on.
+   */
+  async call(call: ToolCall, turn: Turn, site: CallSite = {}): Promise<ToolOutcome> {
+    let calling: Calling | undefined
     try {
-      const entry = this.#gate(call, turn)
-      const args = await validate(call, entry.tool.input)
+      const entry = this.#gate(call, turn, site)
+      const args = await validate(call, entry.input)
+      site.guard?.check(call.name, call.args)
       const pending: PendingCall = {
         id: call.id,
         name: call.name,
-        plugin: entry.record?.name ?? 'kernel',
+        plugin: entry.record?.name ?? (this.#entries.has(call.name) ? 'kernel' : 'client'),
         effect: entry.effect,
         args,
       }
-      const value = await this.#run({ call: pending, entry, turn })
-      return { content: rendered(value), value }
+      calling = { call: pending, entry, turn, site }
+      const value = await untilAborted(turn.signal, this.#run(calling))
+      if (!calling.waits && !calling.fault)
+        return { content: (calling.edited ?? '') + contentOf(value), value }
     } catch (thrown) {
-      const error = asToolError(call.name, thrown)
-      return { content: explained(error), error }
+      if (!calling?.waits && !calling?.fault) {
+        const error = asToolError(call.name, thrown, calling?.entry.record, turn)
+        return { content: explained(error), error }
+      }
     }
+    // A layer may have swallowed what the core threw; what it left on the call still holds.
+    if (calling.fault) throw calling.fault.error
+    return { content: '', waits: calling.waits }
   }
 
   /** Refuses what is not loaded, whatever the model believes, and says what to do instead. */
-  #gate({ name }: ToolCall, turn: Turn): ToolEntry {
-    const entry = this.#entries.get(name)
-    if (!entry) {
-      const close = didYouMean(name, this.#entries.keys())
+  #gate({ name }: ToolCall, turn: Turn, site: CallSite): ToolEntry {
+    const entry = this.#entries.get(name) ?? site.clientTools?.get(name)
+    if (!entry || (site.only && !site.only.has(name))) {
+      const close = didYouMean(name, site.only ?? this.#entries.keys())
       throw new RuntimeError('NOT_FOUND', `There is no tool called "${name}".`, {
-        hint: close ? `Did you mean "${close}"?` : 'Call list_capabilities to see what there is.',
+        hint: close
+          ? `Did you mean "${close}"?`
+          : site.only
+            ? `Your tools are ${[...site.only].join(', ')}.`
+            : 'Call list_capabilities to see what there is.',
       })
     }
-    const { record } = entry
-    if (record && record.visibility === 'silent')
+    const { record, tool } = entry
+    if (!record) return entry
+    if (record.visibility === 'silent')
       throw new RuntimeError('FORBIDDEN', `The tool "${name}" is not for agents.`)
-    if (record && !record.base)
+    if (!record.base)
       throw new RuntimeError(
         'UNAVAILABLE',
         `The tool "${name}" belongs to ${record.name}, which is ${record.state}.`,
-        {
-          hint: record.reason,
-        },
+        { hint: record.reason },
       )
-    if (record && !isLoaded(record, turn.loaded))
+    if (!isLoaded(record, turn.loaded))
       throw new RuntimeError(
         'FORBIDDEN',
         `The tool "${name}" belongs to the capability "${record.name}", which is not loaded.`,
-        {
-          hint: `Call load_capability with names: ["${record.name}"] first.`,
-        },
+        { hint: `Call load_capability with names: ["${record.name}"] first.` },
       )
-    if (record && (entry.tool as AnyTool).enabled?.(turnContext(record, turn)) === false)
+    if (tool?.enabled?.(turnContext(record, turn)) === false)
       throw new RuntimeError('FORBIDDEN', `The tool "${name}" is switched off in this turn.`)
     return entry
   }
@@ -138,82 +165,37 @@ export class Tools {
   }
 }
 
-/** The core of the onion: the capability check, then the tool itself. */
-async function execute({ call, entry, turn }: Calling): Promise<unknown> {
-  const { record, tool } = entry
-  if (!record) return await (tool as KernelTool<unknown>).run(call.args, turn)
-  const plugin = tool as AnyTool
-  const ctx = turnContext(record, turn, call.id)
-  if (plugin.can) {
-    const { can, with: resourceOf } = plugin.can
-    const resource = resourceOf?.(call.args, ctx) ?? turn.user.did
-    if (!turn.user.can(can, resource))
-      throw new RuntimeError(
-        'FORBIDDEN',
-        `The user's delegation does not grant "${can}" on ${resource}.`,
-        {
-          hint: 'Ask the user to authorise it, then try again.',
-          details: { causes: turn.user.denial(can, resource) },
-        },
-      )
+function kernelEntry(name: string, tool: KernelTool): ToolEntry {
+  return {
+    name,
+    spec: specOf(name, tool),
+    effect: tool.effect ?? 'write',
+    input: tool.input,
+    // The schema above has parsed the arguments; the type of each tool is its own knowledge.
+    run: (args, { turn }) => (tool as KernelTool<unknown>).run(args, turn),
   }
-  const value = await plugin.run(call.args, ctx)
-  return plugin.output ? await z.parseAsync(plugin.output, value) : value
 }
 
-async function validate(call: ToolCall, schema: Schema): Promise<unknown> {
-  const parsed = await z.safeParseAsync(schema, call.args ?? {})
-  if (parsed.success) return parsed.data
-  const faults = faultsOf(parsed.error)
-  throw new RuntimeError(
-    'INVALID_INPUT',
-    `The arguments of "${call.name}" do not fit: ${faultText(faults)}`,
-    {
-      hint: 'Correct the arguments and call it again.',
-      details: faults,
-    },
-  )
+function pluginEntry(name: string, tool: AnyTool, record: PluginRecord): ToolEntry {
+  return {
+    name,
+    record,
+    tool,
+    spec: specOf(name, tool),
+    effect: tool.effect ?? 'write',
+    input: tool.input,
+    run: (args, { turn, call }) => tool.run(args, turnContext(record, turn, call.id)),
+  }
 }
 
-/** Zod's issues as the faults that callers and models read. */
-export function faultsOf(error: z.core.$ZodError): Fault[] {
-  return error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
-}
-
-/** The faults as one sentence. */
-export const faultText = (faults: readonly Fault[]): string =>
-  faults.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
-
-/** A tool's input schema as a model reads it, without the key that some providers refuse. */
-function parameters(schema: Schema): Record<string, unknown> {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
-  return json
-}
-
-function rendered(value: unknown): string {
-  if (value === undefined || value === null) return 'Done.'
-  return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-function asToolError(tool: string, thrown: unknown): RuntimeError {
-  if (thrown instanceof RuntimeError) return thrown
-  if (thrown instanceof Error && thrown.name === 'AbortError')
-    return new RuntimeError('ABORTED', `The tool "${tool}" was stopped.`, {
-      status: 499,
-      cause: thrown,
-    })
-  return new RuntimeError('INTERNAL', `The tool "${tool}" failed.`, {
-    hint: 'Tell the user that it did not work; the log has the cause.',
-    cause: thrown,
+/** A tool as a model reads it: its input's JSON Schema without the key that some providers refuse. */
+export function specOf(
+  name: string,
+  { description, input }: { readonly description: string; readonly input: Schema },
+): ToolSpec {
+  const { $schema: _, ...parameters } = z.toJSONSchema(input, {
+    io: 'input',
+    unrepresentable: 'any',
   })
-}
-
-/** An error as the model reads it: what happened and what to do, without anything internal. */
-function explained(error: RuntimeError): string {
-  return JSON.stringify({
-    error: error.message,
-    code: error.code,
-    hint: error.hint,
-    details: error.details,
-  })
+  return { name, description, parameters }
 }

@@ -1,6 +1,7 @@
 import type { AppOptions } from '../runtime/app.ts'
 import { boot, type RunningApp } from '../runtime/app.ts'
 import { Thread, type ThreadOptions } from './thread.ts'
+import type { Wallet } from './wallet.ts'
 
 export interface TestResponse {
   readonly status: number
@@ -9,22 +10,35 @@ export interface TestResponse {
   readonly body: any // any: a test asserts on it right away
 }
 
-type Send = (
-  path: string,
-  init?: { readonly body?: unknown; readonly headers?: Record<string, string> },
-) => Promise<TestResponse>
-
-/** A running app on a free loopback port, with everything in memory. */
-export interface TestApp extends AsyncDisposable {
-  readonly url: string
-  readonly report: RunningApp['report']
-  /** What the app logged, a line each. */
-  readonly log: readonly string[]
-  readonly get: Send
-  readonly delete: Send
+/** Ways to call the app; JSON bodies are objects, anything else is sent as the text it is. */
+export interface Calls {
+  get(path: string, init?: CallInit): Promise<TestResponse>
+  delete(path: string, init?: CallInit): Promise<TestResponse>
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
   put(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
   patch(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
+}
+
+export interface CallInit {
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+/** A user with a wallet of their own: every call carries a fresh invocation and a delegation. */
+export interface TestUser extends Calls {
+  readonly did: string
+  readonly wallet: Wallet
+}
+
+/** A running app on a free loopback port, with everything in memory. */
+export interface TestApp extends Calls, AsyncDisposable {
+  readonly url: string
+  readonly oracleDid: string
+  readonly report: RunningApp['report']
+  /** What the app logged, a line each. */
+  readonly log: readonly string[]
+  /** A user who calls the locked routes. The same words give the same user; without any it is a new one. */
+  user(words?: string): Promise<TestUser>
   /** A conversation without a model, to call tools in. */
   thread(options?: ThreadOptions): Thread
   close(): Promise<void>
@@ -39,21 +53,53 @@ export async function testApp(options: AppOptions): Promise<TestApp> {
   const app = await boot({
     fetch: () => Promise.reject(new TypeError('No network in tests: give testApp a fakeFetch.')),
     ...options,
-    env: { DATA_DIR: ':memory:', RATE_LIMIT_PER_MINUTE: '1000000', ...options.env },
+    env: { DATA_DIR: ':memory:', ...generousLimits, ...options.env },
     log: (line) => (log.push(line), options.log?.(line)),
   })
   const { url } = await app.listen({ port: 0, host: '127.0.0.1' })
+  const { oracleDid } = app
 
-  const send = async (
+  return {
+    ...callsTo(url, async () => ({})),
+    url,
+    oracleDid,
+    log,
+    get report() {
+      return app.report
+    },
+    async user(words) {
+      const { createWallet } = await import('./wallet.ts') // heavy, and most tests have no user
+      const wallet = await createWallet(words)
+      return { ...callsTo(url, () => wallet.headers(oracleDid)), did: wallet.did, wallet }
+    },
+    thread: (options) => new Thread(app, options),
+    close: () => app.close(),
+    [Symbol.asyncDispose]: () => app.close(),
+  }
+}
+
+/** A test may call as often as it likes, unless it is about limits. */
+const generousLimits = {
+  RATE_LIMIT_PER_MINUTE: '1000000',
+  CALLS_PER_MINUTE: '1000000',
+  AUTH_FAILURES_PER_MINUTE: '1000000',
+}
+
+function callsTo(url: string, credentials: () => Promise<Record<string, string>>): Calls {
+  async function send(
     method: string,
     path: string,
-    body?: unknown,
+    body: unknown,
     headers: Record<string, string> = {},
-  ) => {
+  ) {
     const json = body !== undefined && typeof body !== 'string'
     const response = await fetch(url + path, {
       method,
-      headers: { ...(json && { 'content-type': 'application/json' }), ...headers },
+      headers: {
+        ...(json && { 'content-type': 'application/json' }),
+        ...(await credentials()),
+        ...headers,
+      },
       body: json ? JSON.stringify(body) : (body as string | undefined),
     })
     const text = await response.text()
@@ -64,20 +110,11 @@ export async function testApp(options: AppOptions): Promise<TestApp> {
       body: isJson ? JSON.parse(text) : text,
     }
   }
-
   return {
-    url,
-    log,
-    get report() {
-      return app.report
-    },
     get: (path, init) => send('GET', path, undefined, init?.headers),
     delete: (path, init) => send('DELETE', path, init?.body, init?.headers),
     post: (path, body, headers) => send('POST', path, body, headers),
     put: (path, body, headers) => send('PUT', path, body, headers),
     patch: (path, body, headers) => send('PATCH', path, body, headers),
-    thread: (options) => new Thread(app, options),
-    close: () => app.close(),
-    [Symbol.asyncDispose]: () => app.close(),
   }
 }

@@ -1,6 +1,7 @@
 import type { Emit, Model, User } from '../plugin.ts'
 import type { RunningApp } from '../runtime/app.ts'
 import { loadCapabilities } from '../runtime/capabilities.ts'
+import { startingState } from '../runtime/room-state.ts'
 import type { Turn } from '../runtime/turn.ts'
 
 export interface ThreadOptions {
@@ -39,7 +40,7 @@ export class Thread {
       signal: signal ?? new AbortController().signal,
       model: noModel,
       loaded: new Set(),
-      states: new Map(),
+      states: new Map(app.records.map((record) => [record.name, startingState(record)])),
       emit: () => recordInto(this.emitted),
     }
   }

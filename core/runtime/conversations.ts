@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import type { KernelEnv } from '../manifest/kernel-env.ts'
+import type { AnyRoute, Log, Turns, User } from '../plugin.ts'
+import { Agent } from './agent.ts'
+import { clientToolsFault } from './client-tools.ts'
+import type { Models } from './model/choose.ts'
+import type { PluginRecord } from './plugin-record.ts'
+import type { Rooms } from './plugin-routes.ts'
+import { createRuns, type Runs } from './runs.ts'
+import type { Store } from './store.ts'
+import type { Tools } from './tools.ts'
+
+export interface ConversationOptions {
+  readonly config: KernelEnv
+  readonly oracleDid: string
+  readonly records: readonly PluginRecord[]
+  readonly tools: Tools
+  readonly store: Store
+  readonly rooms: Rooms
+  readonly models: Models
+  /** A user again, without a request: for a run that another process began. */
+  readonly restoreUser: (did: string) => Promise<User>
+  readonly log: Log
+}
+
+/** The agent and its runs: what makes the runtime talk. */
+export interface Conversations extends Turns {
+  readonly runs: Runs
+  readonly routes: Readonly<Record<string, AnyRoute>>
+  /** A plugin whose setup finished after the server was up. */
+  join(): void
+  /** Loads what is heavy to import, once the server listens. */
+  warm(): Promise<void>
+}
+
+export function createConversations(options: ConversationOptions): Conversations {
+  const { config, oracleDid, records, tools, store, rooms, models, restoreUser, log } = options
+  const agent = new Agent({
+    records,
+    tools,
+    db: store.db,
+    rooms,
+    log,
+    name: config.ORACLE_NAME,
+    model: (name) => models.get(name),
+    clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
+  })
+  const runs = createRuns({
+    store,
+    log,
+    engine: agent.run,
+    oracle: { name: config.ORACLE_NAME, did: oracleDid, entityDid: config.ORACLE_ENTITY_DID },
+    leaseMs: config.RUN_LEASE_MS,
+    retentionHours: config.RUN_RETENTION_HOURS,
+    roomOf: (did) => rooms.of(did),
+    restoreUser,
+    checkRequest(request) {
+      if (request.model !== undefined) models.get(request.model)
+      const fault = clientToolsFault(request, tools)
+      if (fault) throw fault
+    },
+    async loadCapabilities({ sessionId, names }) {
+      const { result, checkpoint } = await agent.load(
+        { id: sessionId, checkpoint: await runs.headOf(sessionId) },
+        names,
+      )
+      if (checkpoint) await runs.moveHead(sessionId, checkpoint)
+      return result
+    },
+    onSessionDeleted: (sessionId) => agent.forget(sessionId),
+  })
+
+  return {
+    runs,
+    routes: { ...runs.routes, ...catalogueRoutes(options, agent, runs) },
+    start: (turn) => runs.start(turn),
+    join: () => agent.join(),
+    warm: () => agent.warm(),
+  }
+}
+
+const capabilitiesInput = z.object({
+  sessionId: z.string().min(1).max(100).optional().describe('Says what is loaded in this session'),
+})
+
+function catalogueRoutes(
+  { rooms, models }: ConversationOptions,
+  agent: Agent,
+  runs: Runs,
+): Record<string, AnyRoute> {
+  return {
+    'GET /capabilities': {
+      summary: 'Every plugin with its state, its tools and its share of the prompt.',
+      input: capabilitiesInput,
+      async run(input, { user, requestId }) {
+        const { sessionId } = input as z.output<typeof capabilitiesInput>
+        const caller = { user: user!, room: rooms.of(user!.did), requestId } // a ucan route has a user
+        if (sessionId === undefined) return agent.capabilities(caller)
+        await runs.sessions.demand(caller.user.did, sessionId)
+        return agent.capabilities(caller, {
+          id: sessionId,
+          checkpoint: await runs.headOf(sessionId),
+        })
+      },
+    },
+    'GET /models': {
+      auth: 'public',
+      summary: 'The models that a turn may ask for.',
+      run: () => ({ models: models.list(), default: models.default.id }),
+    },
+  }
+}

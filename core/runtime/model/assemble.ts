@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import type { Delta, ModelReply, ToolCall } from '../../plugin.ts'
+
+/** What a model call came to, and what the provider counted. */
+export interface AssembledReply extends ModelReply {
+  readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
+}
+
+export interface Assembly {
+  add(delta: Delta): void
+  /** The characters of text so far: what a client that comes back already has. */
+  readonly length: number
+  /** The reply so far. Complete once the stream has ended; after an abort, what was said until then. */
+  reply(): AssembledReply
+}
+
+/**
+ * Gathers deltas into a reply. Calls get ids of our own, because a provider's may repeat within a
+ * session. Arguments that are no JSON stay text, for the validation to tell the model so.
+ */
+export function assembly(newId: () => string = callId): Assembly {
+  const content = gather()
+  const reasoning = gather()
+  const calls = new Map<number, { id: string; name: string; args: Gathered }>()
+  let usage: AssembledReply['usage']
+
+  return {
+    add(delta) {
+      switch (delta.type) {
+        case 'text':
+          return content.add(delta.text)
+        case 'reasoning':
+          return reasoning.add(delta.text)
+        case 'usage':
+          usage = { inputTokens: delta.inputTokens, outputTokens: delta.outputTokens }
+          return
+        case 'tool-call': {
+          let call = calls.get(delta.index)
+          if (!call) calls.set(delta.index, (call = { id: newId(), name: '', args: gather() }))
+          if (delta.name) call.name = delta.name
+          if (delta.args) call.args.add(delta.args)
+        }
+      }
+    },
+    get length() {
+      return content.length
+    },
+    reply() {
+      const inOrder = [...calls].sort(([a], [b]) => a - b)
+      return {
+        content: content.text(),
+        ...(reasoning.length > 0 && { reasoning: reasoning.text() }),
+        toolCalls: inOrder.map(([, { id, name, args }]): ToolCall => {
+          return { id, name, args: parsedArgs(args.text()) }
+        }),
+        ...(usage && { usage }),
+      }
+    },
+  }
+}
+
+/** The whole reply of a stream. `onDelta` sees each delta as it arrives. */
+export async function assemble(
+  deltas: AsyncIterable<Delta>,
+  onDelta?: (delta: Delta) => void,
+): Promise<AssembledReply> {
+  const gathered = assembly()
+  for await (const delta of deltas) {
+    gathered.add(delta)
+    onDelta?.(delta)
+  }
+  return gathered.reply()
+}
+
+function parsedArgs(text: string): unknown {
+  if (!text.trim()) return {} // a tool without parameters is often called with nothing at all
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+interface Gathered {
+  add(text: string): void
+  text(): string
+  readonly length: number
+}
+
+/** Pieces joined now and then: 5 MB in words of four letters would be 60 MB as one rope of pieces. */
+function gather(): Gathered {
+  let done = ''
+  let pieces: string[] = []
+  let length = 0
+  function join() {
+    done += pieces.join('')
+    pieces = []
+    return done
+  }
+  return {
+    add(text) {
+      length += text.length
+      if (pieces.push(text) >= 1024) join()
+    },
+    text: join,
+    get length() {
+      return length
+    },
+  }
+}
+
+const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+
+/** Nine letters and digits, which is the strictest form that a provider asks for (Mistral). */
+export function callId(): string {
+  let id = ''
+  while (id.length < 9) {
+    for (const byte of randomBytes(16)) {
+      // 248 is the largest multiple of 62 in a byte: no letter is likelier than another.
+      if (byte < 248 && id.length < 9) id += letters[byte % 62]
+    }
+  }
+  return id
+}

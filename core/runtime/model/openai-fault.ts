@@ -1,0 +1,146 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { RuntimeError, isRetryable, type Code } from '../../errors.ts'
+
+/** Who was asked, for the sentence. */
+export interface Asked {
+  readonly model: string
+  readonly host: string
+  /** Taken out of everything that is kept. */
+  readonly secret: string | undefined
+}
+
+/** What a provider says went wrong: an HTTP status, and a body or an error in the stream. */
+export interface Complaint {
+  readonly status?: number
+  readonly headers?: IncomingHttpHeaders
+  readonly text: string
+}
+
+/** Turns a provider's complaint into one of our codes. Its own words stay in the cause, for the log. */
+export function providerFault(complaint: Complaint, asked: Asked): RuntimeError {
+  const code = codeOf(complaint)
+  const seconds = retryAfter(complaint.headers)
+  const [sentence, hint] = words(code, asked)
+  return new RuntimeError(code, sentence, {
+    hint,
+    details: {
+      retryable: isRetryable(code),
+      upstreamStatus: complaint.status,
+      retryAfterSeconds: seconds,
+    },
+    headers: seconds === undefined ? undefined : { 'Retry-After': String(Math.ceil(seconds)) },
+    // A refusal of the key often quotes it.
+    cause: code === 'MODEL_UNAUTHORIZED' ? undefined : heard(complaint, asked.secret),
+  })
+}
+
+function codeOf({ status = 0, text }: Complaint): Code {
+  const error = errorOf(text)
+  const says = `${error.code} ${error.type} ${error.message}`.toLowerCase()
+  const number = status >= 300 ? status : Number(error.code) || Number(error.status) || 0
+
+  if (/insufficient_quota|billing|credit balance|exceeded your current quota/.test(says))
+    return 'MODEL_QUOTA_EXHAUSTED'
+  if (tooLong.test(says) && number !== 429) return 'MODEL_CONTEXT_TOO_LONG'
+  if (/content_filter|content_policy|responsibleai|safety system/.test(says)) return 'MODEL_REFUSED'
+  if (/model_not_found|model .*(does not exist|not found)/.test(says)) return 'MODEL_NOT_FOUND'
+  if (/invalid_api_key|authentication_error/.test(says)) return 'MODEL_UNAUTHORIZED'
+  if (/rate_limit/.test(says)) return 'MODEL_RATE_LIMITED'
+  if (/overloaded|server_is_busy/.test(says)) return 'MODEL_OVERLOADED'
+
+  if (number >= 300 && number < 400) return 'MODEL_NOT_FOUND'
+  switch (number) {
+    case 401:
+    case 403:
+      return 'MODEL_UNAUTHORIZED'
+    case 402:
+      return 'MODEL_QUOTA_EXHAUSTED'
+    case 404:
+    case 405:
+    case 410:
+      return 'MODEL_NOT_FOUND'
+    case 413:
+      return 'MODEL_CONTEXT_TOO_LONG'
+    case 408:
+    case 504:
+    case 524:
+      return 'MODEL_TIMEOUT'
+    case 409:
+    case 425:
+      return 'MODEL_FAILED'
+    case 429:
+      return 'MODEL_RATE_LIMITED'
+  }
+  if (number >= 400 && number < 500) return 'MODEL_BAD_REQUEST'
+  if (number === 500) return 'MODEL_FAILED'
+  if (number > 500) return 'MODEL_OVERLOADED'
+  return 'MODEL_FAILED'
+}
+
+const tooLong =
+  /context_length_exceeded|context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|exceeds? .*(token|context)/
+
+/** `{ error: { code, type, message } }`, `{ error: 'words' }`, `{ message }`, or no JSON at all. */
+function errorOf(text: string): { code: string; type: string; status: string; message: string } {
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return { code: '', type: '', status: '', message: '' } // an HTML page says nothing by its words
+  }
+  const outer = Array.isArray(body) ? body[0] : body
+  const inner = outer?.error ?? outer?.detail ?? outer
+  const field = (name: string) =>
+    ['string', 'number'].includes(typeof inner?.[name]) ? String(inner[name]) : ''
+  return {
+    code: field('code'),
+    type: field('type'),
+    status: field('status'),
+    message: typeof inner === 'string' ? inner : field('message'),
+  }
+}
+
+function words(code: Code, { model, host }: Asked): [sentence: string, hint?: string] {
+  switch (code) {
+    case 'MODEL_UNAUTHORIZED':
+      return [`${host} did not accept our key.`, 'Check OPENAI_API_KEY.']
+    case 'MODEL_QUOTA_EXHAUSTED':
+      return [`Our account at ${host} has no credit left.`, 'Look at the billing page there.']
+    case 'MODEL_NOT_FOUND':
+      return [
+        `${host} has no model "${model}" at this address.`,
+        'Check MODEL and OPENAI_BASE_URL.',
+      ]
+    case 'MODEL_CONTEXT_TOO_LONG':
+      return [`The conversation is longer than "${model}" can read.`, 'Start a new session.']
+    case 'MODEL_REFUSED':
+      return [`${host} refused to answer this for reasons of content.`]
+    case 'MODEL_RATE_LIMITED':
+      return [`${host} asks us to slow down.`, 'Try again in a moment.']
+    case 'MODEL_OVERLOADED':
+      return [`${host} has too much to do just now.`, 'Try again in a moment.']
+    case 'MODEL_TIMEOUT':
+      return [`${host} took too long to answer.`, 'Try again in a moment.']
+    case 'MODEL_BAD_REQUEST':
+      return [`${host} did not accept the request for "${model}".`, 'Its reason is in the log.']
+    default:
+      return [`${host} failed to answer.`, 'Try again in a moment.']
+  }
+}
+
+function heard({ status, text }: Complaint, secret: string | undefined): Error {
+  const safe = secret ? text.replaceAll(secret, '[key]') : text
+  return new Error(`The provider said${status ? ` (HTTP ${status})` : ''}: ${safe.slice(0, 2000)}`)
+}
+
+/** Seconds to wait, from `retry-after-ms`, or `Retry-After` as seconds or as a date. */
+function retryAfter(headers: IncomingHttpHeaders | undefined): number | undefined {
+  const ms = Number(headers?.['retry-after-ms'] ?? NaN)
+  if (ms >= 0) return ms / 1000
+  const value = headers?.['retry-after']
+  if (!value) return undefined
+  const seconds = Number(value)
+  if (seconds >= 0) return seconds
+  const until = (Date.parse(value) - Date.now()) / 1000
+  return Number.isNaN(until) ? undefined : Math.max(0, until)
+}

@@ -1,0 +1,94 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { delegate } from '@ucanto/core'
+import type * as API from '@ucanto/interface'
+import { ed25519 } from '@ucanto/principal'
+
+/** A capability, as a token carries it. */
+export interface Grant {
+  readonly can: string
+  readonly with: string
+}
+
+/** What both kinds of token take. */
+export interface TokenOptions {
+  /** The DID of the oracle, or of the session key that is granted something. */
+  readonly audience: string
+  /** Seconds from now. */
+  readonly lifetime?: number
+  /** Delegations that the capabilities rest on, as tokens of this or another wallet made them. */
+  readonly proofs?: readonly Minted[]
+  readonly facts?: readonly Record<string, unknown>[]
+  readonly nonce?: string
+}
+
+/** A token in both its forms: the text for a header, and ucanto's view to prove others with. */
+export interface Minted {
+  readonly text: string
+  readonly delegation: API.Delegation
+}
+
+/** A user with an Ed25519 key, for tests and for development. */
+export interface Wallet {
+  readonly did: string
+  readonly signer: API.Signer
+  /** Grants capabilities; without any, everything that is the user's own, and calling. */
+  delegate(options: TokenOptions & { capabilities?: readonly Grant[] }): Promise<Minted>
+  /** Calls; without a capability, as the published client does. */
+  invoke(options: TokenOptions & { capability?: Grant }): Promise<Minted>
+  /** The headers of a request to an oracle, an invocation and a delegation beside it. */
+  headers(oracleDid: string): Promise<Record<string, string>>
+}
+
+const IDENTITY: Grant = { can: '*', with: 'ixo:oracle' }
+
+/**
+ * Makes a wallet. The same seed words make the same user; without any it is a new one. The words
+ * become a key as an oracle's mnemonic does.
+ */
+export async function createWallet(words?: string): Promise<Wallet> {
+  const seed =
+    words === undefined ? randomBytes(32) : createHash('sha256').update(words.trim()).digest()
+  const signer = await ed25519.derive(new Uint8Array(seed))
+  const did = signer.did()
+
+  async function mint(
+    { audience, lifetime = 300, proofs = [], facts = [], nonce }: TokenOptions,
+    capabilities: readonly Grant[],
+  ): Promise<Minted> {
+    const delegation = await delegate({
+      issuer: signer,
+      audience: { did: () => audience as API.DID }, // callers pass DIDs as they read them
+      capabilities: [...capabilities] as API.Capabilities, // never empty: see the callers
+      expiration: Math.floor(Date.now() / 1000) + lifetime,
+      proofs: proofs.map((proof) => proof.delegation),
+      facts: facts as API.Fact[], // JSON; ucanto's type lists what CBOR can hold
+      ...(nonce === undefined ? {} : { nonce }),
+    })
+    return { text: await textOf(delegation), delegation }
+  }
+
+  const wallet: Wallet = {
+    did,
+    signer,
+    delegate: ({ capabilities = [IDENTITY, { can: '*', with: did }], ...options }) =>
+      mint({ lifetime: 86_400, ...options }, capabilities),
+    invoke: ({ capability = IDENTITY, ...options }) => mint(options, [capability]),
+    async headers(oracleDid) {
+      const invocation = await wallet.invoke({ audience: oracleDid })
+      const delegation = await wallet.delegate({ audience: oracleDid })
+      return {
+        authorization: `Bearer ${invocation.text}`,
+        'x-auth-type': 'ucan',
+        'x-ucan-delegation': delegation.text,
+      }
+    },
+  }
+  return wallet
+}
+
+/** The text of a token: its archive in padded base64. */
+export async function textOf(delegation: API.Delegation): Promise<string> {
+  const archive = await delegation.archive()
+  if (archive.error) throw archive.error
+  return Buffer.from(archive.ok).toString('base64')
+}

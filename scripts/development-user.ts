@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto'
+import { openDataDir } from '../core/runtime/data-dir.ts'
+import { signerFromMnemonic } from '../core/runtime/auth/signer.ts'
+import { createWallet, type Wallet } from '../core/testing/wallet.ts'
+import { loadEnvFileIfAny } from './env-file.ts'
+
+/** A user for trying things out, the same at every call: its key lies beside the server's generated ones. */
+export async function developmentUser(): Promise<Wallet> {
+  const env = loadEnvFileIfAny()
+  if (env.NODE_ENV === 'production') throw new Error('There is no development user in production.')
+  const dataDir = await openDataDir(env.DATA_DIR || '.data')
+  const words = await dataDir.writeOnce('dev-user', randomBytes(32).toString('hex'))
+  return createWallet(words)
+}
+
+/** Where the server answers, as its environment says. */
+export function serverAddress(): string {
+  const env = loadEnvFileIfAny()
+  return (env.PUBLIC_URL || `http://127.0.0.1:${env.PORT || 3000}`).replace(/\/$/, '')
+}
+
+/** The oracle's DID: what the running server says, or else what its mnemonic gives. */
+export async function oracleDid(address: string): Promise<string> {
+  const running = await fetch(`${address}/.well-known/oracle.json`).catch(() => undefined)
+  if (running?.ok) return ((await running.json()) as { did: string }).did
+  const env = loadEnvFileIfAny()
+  const dataDir = await openDataDir(env.DATA_DIR || '.data')
+  const generated = /^ORACLE_MNEMONIC="(.+)"$/m.exec((await dataDir.read('dev.env')) ?? '')?.[1]
+  const mnemonic = env.ORACLE_MNEMONIC || generated
+  if (env.ORACLE_DID) return env.ORACLE_DID
+  if (!mnemonic)
+    throw new Error(
+      `No server answers at ${address}, and none has run here yet. Start one: npm start`,
+    )
+  return signerFromMnemonic(mnemonic).did
+}

@@ -1,0 +1,65 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { resolve } from 'node:path'
+
+export const root = resolve(import.meta.dirname, '../..')
+
+/** A server in a process of its own, for what only a real process can show. */
+export interface ServerProcess {
+  readonly child: ChildProcess
+  readonly pid: number
+  /** Everything printed so far. */
+  output(): string
+  /** Where it listens; rejects with the output if it exits first. */
+  readonly url: Promise<string>
+  /** Ends it with a signal and resolves to its exit code, or the signal's name. */
+  end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>
+  readonly exited: Promise<number | NodeJS.Signals>
+}
+
+/** Starts a script of the project on a free port. The environment is only what is given, beside PATH. */
+export function startServer(
+  script: string,
+  env: Record<string, string> = {},
+  cwd = root,
+): ServerProcess {
+  const child = spawn(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      '--conditions=oracle-runtime-source',
+      resolve(root, script),
+    ],
+    {
+      cwd,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  let printed = ''
+  const exited = once(child, 'exit').then(
+    ([code, signal]) => (code ?? signal) as number | NodeJS.Signals,
+  )
+  const url = new Promise<string>((resolve, reject) => {
+    const take = (chunk: Buffer) => {
+      printed += chunk
+      const at = /listening on (http:\/\/\S+)/.exec(printed)?.[1]
+      if (at) resolve(at.replace(/["\\].*$/, ''))
+    }
+    child.stdout.on('data', take)
+    child.stderr.on('data', take)
+    void exited.then(() => reject(new Error(`the server exited:\n${printed}`)))
+  })
+  url.catch(() => undefined) // a test that only waits for the exit never looks at it
+  return {
+    child,
+    pid: child.pid!,
+    output: () => printed,
+    url,
+    exited,
+    end(signal = 'SIGTERM') {
+      child.kill(signal)
+      return exited
+    },
+  }
+}
