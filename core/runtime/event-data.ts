@@ -53,6 +53,8 @@ export function unsealed(event: string, data: Data): Unsealed {
 export function join(before: Unsealed | undefined, next: Unsealed): boolean {
   if (before?.text === undefined || next.text === undefined) return false
   if (before.event !== next.event || before.text.length > joinedLength) return false
+  // Two sub-agents may think at once.
+  if (before.data.parentEventId !== next.data.parentEventId) return false
   before.text += next.text
   return true
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Message, User } from '../plugin.ts'
 import type { ClientAnswers } from './client-answers.ts'
 import {
@@ -106,8 +107,8 @@ export class LiveRun implements RunHandle {
       this.#controller.abort(lost)
     })
     this.journal = {
-      read: async () => toEntries(await parts.store.stepsOf(row)),
-      history: (characters) => this.#history(characters),
+      read: async () => toEntries(await this.#orLost(() => parts.store.stepsOf(row))),
+      history: (characters) => this.#orLost(() => this.#history(characters)),
       append: (entry) => (this.isCutOff ? Promise.reject(this.#cutOff()) : this.appendStep(entry)),
     }
     this.effects = {
@@ -167,7 +168,7 @@ export class LiveRun implements RunHandle {
     const { store, at } = this.#parts
     at('before an effect is marked', this.runId)
     if (this.isCutOff || this.feed.isOver) throw this.#cutOff()
-    const state = await store.beginEffect(this.row, toolCallId, tool)
+    const state = await this.#orLost(() => store.beginEffect(this.row, toolCallId, tool))
     if (!state) {
       this.feed.lose('another process carries it')
       throw this.#cutOff()
@@ -179,7 +180,9 @@ export class LiveRun implements RunHandle {
   async #finishEffect(toolCallId: string, content: string, failed: boolean): Promise<void> {
     const { store, at } = this.#parts
     at('before the result of an effect is kept', this.runId)
-    await store.finishEffect(this.row, toolCallId, content, failed)
+    await this.#orLost(() =>
+      patiently(() => store.finishEffect(this.row, toolCallId, content, failed)),
+    )
     at('after the result of an effect is kept', this.runId)
   }
 
@@ -202,7 +205,29 @@ export class LiveRun implements RunHandle {
     return messages.reverse()
   }
 
+  /** A database that fails is no reason for a run to fail: whoever reaches it goes on. */
+  async #orLost<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask()
+    } catch (error) {
+      this.feed.lose('the database failed', error)
+      throw new RunLost(`Run ${this.runId} is lost: the database failed.`, { cause: error })
+    }
+  }
+
   #cutOff(): RunLost {
     return new RunLost(`Run ${this.runId} is not carried here any more.`)
+  }
+}
+
+/** What was done must be kept if it can be: a few tries more than usual. */
+async function patiently<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 4; ; tries--) {
+    try {
+      return await write()
+    } catch (error) {
+      if (tries === 0) throw error
+      await sleep(250)
+    }
   }
 }

@@ -66,10 +66,10 @@ export class Carrier {
     if (siblings) siblings.add(run)
     else this.#bySession.set(run.sessionId, new Set([run]))
     const { row } = run
-    run.feed.emit('run', {
-      ...(run.takenOver && { resumed: true, partialLength: row.kept_length }),
-      ...(row.continues !== null && { continues: row.continues }),
-    })
+    const resumed = run.takenOver && { resumed: true, partialLength: row.kept_length }
+    const continues = row.continues !== null && { continues: row.continues }
+    // One that is only brought to its end does not go on from anywhere.
+    if (!isOverdue(run) || row.version === 0) run.feed.emit('run', { ...resumed, ...continues })
     if (row.stop) run.stop(row.stop)
     const carrying = this.#toItsEnd(run).finally(() => {
       this.#carrying.delete(carrying)
@@ -85,25 +85,24 @@ export class Carrier {
     try {
       await this.#end(run, await this.#outcome(run))
     } catch (error) {
-      if (!(error instanceof RunLost)) {
-        if (!isConnectionError(error)) {
-          this.#log.error({ err: error, runId: run.runId }, 'A run could not be brought to its end')
-        }
-        // Never failed for that: its lease runs out, and whoever reaches the database goes on.
-        run.feed.lose('the database cannot be had')
-      }
+      const { runId } = run
+      if (!(error instanceof RunLost) || error.cause !== undefined)
+        this.#log.warn(
+          { err: error, runId },
+          'A run was dropped; it goes on when its lease is over',
+        )
+      // Never failed for that: whoever reaches the database goes on.
+      run.feed.lose('the database failed')
     }
   }
 
   async #outcome(run: LiveRun): Promise<RunEnd> {
     const { row } = run
     if (row.status === 'queued') await this.#untilFirst(run)
-    if (run.takenOver && (run.stopped || row.attempts > takeovers)) {
-      if (!run.stopped) {
+    if (isOverdue(run)) {
+      if (!run.stopped)
         this.#log.warn({ runId: row.id }, `A run was given up after ${takeovers} takeovers`)
-        run.feed.emit('message', { content: givenUpNotice })
-      }
-      await closeJournal(this.#parts.store, run)
+      await closeJournal(this.#parts.store, run, run.stopped ? undefined : givenUpNotice)
       return { status: 'interrupted' }
     }
     if (run.stopped) return { status: 'aborted' }
@@ -183,6 +182,11 @@ export class Carrier {
     siblings?.delete(run)
     if (siblings?.size === 0) this.#bySession.delete(run.sessionId)
   }
+}
+
+/** It was taken over to be brought to its end: it was stopped meanwhile, or never gets on. */
+function isOverdue({ takenOver, row }: LiveRun): boolean {
+  return takenOver && (row.stop !== null || row.attempts > takeovers)
 }
 
 /** An engine may have its own words for having been told to let go. */

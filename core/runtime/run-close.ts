@@ -13,11 +13,16 @@ const lostResult = 'Interrupted: it is not known whether this was done.'
 
 /**
  * Brings the journal of a run into order when no engine is left to do it: what was said since the last
- * step is kept as it stands, and every request to a tool gets an answer.
+ * step is kept as it stands, with a notice if there is one, and every request to a tool gets an answer.
  */
-export async function closeJournal(store: RunStore, run: LiveRun): Promise<void> {
+export async function closeJournal(store: RunStore, run: LiveRun, notice?: string): Promise<void> {
   await run.feed.flush()
-  const said = await saidSince(store, run.runId)
+  let said = await saidSince(store, run.runId)
+  if (notice !== undefined) {
+    const content = said === '' ? notice : `\n\n${notice}`
+    run.feed.emit('message', { content })
+    said += content
+  }
   const open = unanswered(await store.stepsOf(run.row))
   const messages: Message[] = open.map(({ id, name }) => ({
     role: 'tool',

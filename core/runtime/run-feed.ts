@@ -185,13 +185,13 @@ export class RunFeed {
   }
 
   /** This process does not carry the run any more. Another one may, and readers follow it there. */
-  lose(why: string): void {
+  lose(why: string, cause?: unknown): void {
     if (this.#over) return
     this.#over = true
     this.#closed = true
     this.#tick = []
     this.#sink.forget(this)
-    const lost = new RunLost(`Run ${this.runId} is lost: ${why}.`)
+    const lost = new RunLost(`Run ${this.runId} is lost: ${why}.`, { cause })
     for (const settle of [...(this.#underWay?.pending.settles ?? []), ...this.#pending.settles])
       settle.reject(lost)
     this.#pending = nothing()

@@ -1,5 +1,6 @@
+import { RuntimeError } from '../errors.ts'
 import type { Log } from '../plugin.ts'
-import { isConnectionError } from './database-errors.ts'
+import { isConnectionError, isFileBusy } from './database-errors.ts'
 import type { RunFeed } from './run-feed.ts'
 import type { RunStore } from './run-store.ts'
 import { runsPerWrite } from './run-write.ts'
@@ -98,7 +99,7 @@ export class RunSink {
         else feed.written()
       return true
     } catch (error) {
-      if (isConnectionError(error)) {
+      if (passes(error)) {
         this.#log.warn({ err: error, runs: feeds.length }, 'Events wait for the database')
         return false
       }
@@ -114,6 +115,12 @@ export class RunSink {
     }
   }
 }
+
+/** Whether the database may take the same thing a little later. */
+const passes = (error: unknown): boolean =>
+  isConnectionError(error) ||
+  isFileBusy(error) ||
+  (error instanceof RuntimeError && error.code === 'UNAVAILABLE')
 
 /** Feeds in portions that one statement takes. */
 function* portions(feeds: readonly RunFeed[]): Generator<RunFeed[]> {

@@ -223,24 +223,35 @@ export class RunStore {
       )
   }
 
-  /** What came before a run in its session. */
+  /** What came before a run in its session, or before the next one. */
   async before(
     { session_id, turn }: Pick<RunRow, 'session_id' | 'turn'>,
     db = this.db,
   ): Promise<Before> {
-    const earlier = db
+    let runs = db
       .selectFrom('kernel_runs')
-      .select(['id', 'checkpoint'])
+      .select(['id', 'turn', 'checkpoint'])
       .where('session_id', '=', session_id)
-      .where('turn', '<', turn)
       .orderBy('turn', 'desc')
       .limit(1)
-    const last = await earlier.executeTakeFirst()
-    if (!last) return {}
-    const { checkpoint } = last.checkpoint
+    let heads = db
+      .selectFrom('kernel_heads')
+      .select(['turn', 'checkpoint'])
+      .where('session_id', '=', session_id)
+      .orderBy('turn', 'desc')
+      .limit(1)
+    if (turn !== Infinity) {
+      runs = runs.where('turn', '<', turn)
+      heads = heads.where('turn', '<', turn)
+    }
+    const last = await runs.executeTakeFirst()
+    const ended = last?.checkpoint
       ? last
-      : ((await earlier.where('checkpoint', 'is not', null).executeTakeFirst()) ?? last)
-    return { previous: last.id, checkpoint: checkpoint ?? undefined }
+      : last && (await runs.where('checkpoint', 'is not', null).executeTakeFirst())
+    const moved = await heads.executeTakeFirst()
+    // Moved after the run of that very turn had ended.
+    const head = moved && moved.turn >= (ended?.turn ?? 0) ? moved : ended
+    return { previous: last?.id, checkpoint: head?.checkpoint ?? undefined }
   }
 
   /** The session's newest run that is not at its end, and whether somebody carries it. */

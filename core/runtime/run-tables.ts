@@ -100,6 +100,13 @@ export interface ClientAnswersTable {
   answer: string | null
 }
 
+/** What the engine left behind in a session after a turn, where it was moved when the turn's run had ended. */
+export interface HeadsTable {
+  session_id: string
+  turn: number
+  checkpoint: string
+}
+
 /** Runs that were stopped before they arrived. */
 export interface EarlyStopsTable {
   session_id: string
@@ -116,6 +123,7 @@ export type RunTables = {
   kernel_steps: StepsTable
   kernel_effects: EffectsTable
   kernel_client_answers: ClientAnswersTable
+  kernel_heads: HeadsTable
   kernel_early_stops: EarlyStopsTable
 }
 
@@ -232,6 +240,13 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .addColumn('tool_call_id', 'text', (c) => c.notNull())
       .addColumn('answer', 'text')
       .addPrimaryKeyConstraint('kernel_client_answers_pk', ['run_id', 'tool_call_id'])
+      .execute()
+    await db.schema
+      .createTable('kernel_heads')
+      .addColumn('session_id', 'text', (c) => c.notNull())
+      .addColumn('turn', 'integer', (c) => c.notNull())
+      .addColumn('checkpoint', 'text', (c) => c.notNull())
+      .addPrimaryKeyConstraint('kernel_heads_pk', ['session_id', 'turn'])
       .execute()
     await db.schema
       .createTable('kernel_early_stops')

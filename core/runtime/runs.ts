@@ -9,6 +9,7 @@ import { Followers } from './followers.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { LiveRun, RunMoment } from './live-run.ts'
 import { type Beginning, beginRun } from './run-begin.ts'
+import { moveHead } from './run-head.ts'
 import { Carrier } from './run-carrier.ts'
 import { RunSink } from './run-sink.ts'
 import { stopRuns } from './run-stop.ts'
@@ -36,8 +37,8 @@ export interface RunsOptions {
   roomIdOf?(did: string, sessionId: string): string | undefined
   /** A user again, without a request: for a run that is taken over. By default one without capabilities. */
   restoreUser?(did: string): User | Promise<User>
-  /** Throws for a model that a turn cannot have. */
-  checkModel?(model: string): void
+  /** Throws for a message that cannot become a turn, before anything of it is recorded. */
+  checkRequest?(request: TurnRequest): void
   /** Loads capabilities into a session by hand; what it returns is answered. */
   loadCapabilities?(about: {
     readonly user: User
@@ -80,6 +81,10 @@ export interface Runs extends Turns {
   clientResult(answer: IncomingAnswer): Promise<boolean>
   /** Ends the session's open runs, or the one of this request even before it arrives. */
   abort(did: string, sessionId: string, requestId?: string): Promise<boolean>
+  /** What the engine left behind in the session, as its next run will be handed it. */
+  headOf(sessionId: string): Promise<string | undefined>
+  /** Moves that between two runs. While one is under way, whose end will move it, this is a CONFLICT. */
+  moveHead(sessionId: string, checkpoint: string): Promise<void>
   /** Hands every run over to whoever comes next, and tells the readers to go on there. */
   close(graceMs?: number): Promise<void>
 }
@@ -231,6 +236,19 @@ class RunningRuns implements Runs {
     for (const runId of runIds) this.#followers.leave(runId)
     this.#tell(`deleted ${sessionId}`)
     await this.#options.onSessionDeleted?.(sessionId)
+  }
+
+  async headOf(sessionId: string): Promise<string | undefined> {
+    return (await this.#store.before({ session_id: sessionId, turn: Infinity })).checkpoint
+  }
+
+  async moveHead(sessionId: string, checkpoint: string): Promise<void> {
+    const outcome = await moveHead(this.#store, sessionId, checkpoint)
+    if (outcome === 'no-session') throw this.sessions.unknown(sessionId)
+    if (outcome === 'busy')
+      throw new RuntimeError('CONFLICT', 'A turn is under way in this session.', {
+        hint: 'Do it again when the turn has ended.',
+      })
   }
 
   start({ user, session, message, signal }: Parameters<Turns['start']>[0]) {

@@ -166,7 +166,7 @@ export function toHistory(rows: readonly Row[]): HistoryMessage[] {
       if (partial && current) current.isComplete = false
       for (const { eventId, toolCallId, name, args } of components ?? []) {
         const call: HistoryCall = { id: eventId, name, args, status: 'done' }
-        const beside = askedIn.get(toolCallId) ?? current
+        const beside = (toolCallId !== undefined && askedIn.get(toolCallId)) || current
         if (beside) (beside.toolCalls ??= []).push(call)
         else early.push(call)
       }

@@ -38,7 +38,7 @@ interface Parts {
   readonly runs: RunDoor
   readonly sessions: Sessions
   readonly transcripts: Transcripts
-  readonly options: Pick<RunsOptions, 'checkModel' | 'loadCapabilities' | 'log'>
+  readonly options: Pick<RunsOptions, 'checkRequest' | 'loadCapabilities' | 'log'>
 }
 
 /** A fault that shows itself this soon, before anything was said, is the answer's status rather than an event. */
@@ -69,9 +69,9 @@ export function turnRoutes({
     const { sessionId, requestId, message, model, timezone, metadata, attachments } = input
     const ignored = unknownKeys(input)
     if (ignored.length > 0) log.debug({ keys: ignored }, 'Keys of a message were ignored')
-    if (model !== undefined) options.checkModel?.(model)
     const { tools, agActions } = input
     const request = { message, model, timezone, metadata, attachments, tools, agActions }
+    options.checkRequest?.(request)
     return runs.send({ user: ctx.user, sessionId, requestId, request })
   }
 

@@ -1,0 +1,87 @@
+/** An event as a client sees it. */
+export interface Seen {
+  readonly id: number | undefined
+  readonly event: string
+  // any: a test states what it expects of the value, and fails when it is something else
+  readonly data: any
+}
+
+/** A stream of events that a test reads one by one. */
+export interface EventStream {
+  readonly status: number
+  readonly headers: Headers
+  /** The whole body of an answer that is no stream, as JSON. */
+  json(): Promise<any>
+  /** The next event; undefined at the end. */
+  next(): Promise<Seen | undefined>
+  /** Reads on to the first such event; what was read comes along. */
+  until(isIt: (event: Seen) => boolean): Promise<Seen[]>
+  /** Everything that is still to come. */
+  rest(): Promise<Seen[]>
+  /** Leaves, as a client does whose network is gone. */
+  cut(): void
+}
+
+export async function openStream(
+  url: string,
+  headers: Record<string, string>,
+  body?: unknown,
+): Promise<EventStream> {
+  const leaving = new AbortController()
+  const response = await fetch(url, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { ...headers, ...(body !== undefined && { 'Content-Type': 'application/json' }) },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: leaving.signal,
+  })
+  const events = response.body ? read(response.body) : undefined
+  const next = async () => {
+    const result = await events?.next()
+    return result?.done ? undefined : result?.value
+  }
+  return {
+    status: response.status,
+    headers: response.headers,
+    json: () => response.json(),
+    next,
+    async until(isIt) {
+      const seen: Seen[] = []
+      for (;;) {
+        const event = await next()
+        if (!event) throw new Error(`The stream ended after ${JSON.stringify(seen)}`)
+        seen.push(event)
+        if (isIt(event)) return seen
+      }
+    },
+    async rest() {
+      const seen: Seen[] = []
+      for (let event = await next(); event; event = await next()) seen.push(event)
+      return seen
+    },
+    cut: () => leaving.abort(),
+  }
+}
+
+async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<Seen> {
+  let text = ''
+  for await (const bytes of body.pipeThrough(new TextDecoderStream())) {
+    text += bytes
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      const frame = text.slice(0, end)
+      text = text.slice(end + 2)
+      const field = (name: string) =>
+        frame
+          .split('\n')
+          .find((line) => line.startsWith(`${name}: `))
+          ?.slice(name.length + 2)
+      const data = field('data')
+      if (data === undefined) continue
+      const id = field('id')
+      yield {
+        id: id === undefined ? undefined : Number(id),
+        event: field('event') ?? 'message',
+        data: JSON.parse(data),
+      }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { appendFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openDataDir } from '../../core/runtime/data-dir.ts'
+import type { RunMoment } from '../../core/runtime/live-run.ts'
+import type { Engine } from '../../core/runtime/run.ts'
+import { dieAt } from '../../core/testing/die-at.ts'
+import { stopped } from './fake-engines.ts'
+import { startServer } from './server.ts'
+
+/** What a server is told on its command line. */
+export interface ServerSettings {
+  readonly databaseUrl?: string
+  readonly dataDir?: string
+  readonly leaseMs?: number
+  /** Where every payment is noted, one a line: the world outside. */
+  readonly payments: string
+  /** Where the process ends itself: at a moment of the run, or at one of the engine. */
+  readonly dies?: {
+    readonly at: RunMoment | 'in the effect' | 'in the answer'
+    readonly nth?: number
+  }
+  /** How long the words of the answer take. */
+  readonly pauseMs?: number
+}
+
+const {
+  databaseUrl,
+  dataDir,
+  leaseMs = 10_000,
+  payments,
+  dies,
+  pauseMs = 5,
+} = JSON.parse(process.argv[2] ?? '{}') as ServerSettings
+
+const dieIn = (place: string) => {
+  if (dies?.at === place) process.kill(process.pid, 'SIGKILL')
+}
+
+/** Announces a payment, makes it, and says that it was made: in three steps. A fake of the engine. */
+const payingEngine: Engine = async (run) => {
+  const toolCallId = `pay-${run.runId}`
+  const steps = run.takenOver ? await run.journal.read() : []
+  if (steps.length < 1) {
+    run.emit('message', { content: 'Paying. ' })
+    const toolCalls = [{ id: toolCallId, name: 'pay', args: { amount: 5 } }]
+    await run.journal.append({
+      messages: [{ role: 'assistant', id: randomUUID(), content: 'Paying. ', toolCalls }],
+    })
+  }
+  if (steps.length < 2) {
+    const effect = await run.effects.begin(toolCallId, 'pay')
+    let content = effect.state === 'done' ? effect.content : 'interrupted, outcome unknown'
+    if (effect.state === 'new') {
+      appendFileSync(payments, `${toolCallId}\n`)
+      dieIn('in the effect')
+      content = 'paid 5'
+      await run.effects.finish(toolCallId, content, false)
+    }
+    await run.journal.append({
+      messages: [{ role: 'tool', id: randomUUID(), toolCallId, name: 'pay', content }],
+    })
+  }
+  if (steps.length < 3) {
+    let said = ''
+    for (const word of ['It ', 'is ', 'all ', 'done ', 'now.']) {
+      await sleep(pauseMs)
+      if (run.signal.aborted) return stopped(run, said)
+      run.emit('message', { content: word })
+      said += word
+      if (said === 'It is all ') {
+        await sleep(pauseMs)
+        dieIn('in the answer')
+      }
+    }
+    await run.journal.append({
+      messages: [{ role: 'assistant', id: randomUUID(), content: said }],
+    })
+  }
+  return { status: 'finished' }
+}
+
+const isMoment = dies && dies.at !== 'in the effect' && dies.at !== 'in the answer'
+const { url, close } = await startServer({
+  engine: payingEngine,
+  databaseUrl,
+  dataDir: dataDir ? await openDataDir(dataDir) : undefined,
+  leaseMs,
+  at: isMoment ? dieAt(dies.at as RunMoment, dies.nth) : undefined,
+})
+console.log(url)
+process.once('SIGTERM', () => void close().then(() => process.exit(0)))

@@ -1,0 +1,128 @@
+import { RuntimeError } from '../../core/errors.ts'
+import type { Log, RouteContext, User } from '../../core/plugin.ts'
+import type { Access } from '../../core/runtime/access.ts'
+import type { DataDir } from '../../core/runtime/data-dir.ts'
+import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http.ts'
+import type { ServedRoute } from '../../core/runtime/run-route.ts'
+import { runMigrations } from '../../core/runtime/run-tables.ts'
+import { createRuns, type Runs, type RunsOptions } from '../../core/runtime/runs.ts'
+import { openStore, type Store } from '../../core/runtime/store.ts'
+import { type EventStream, openStream } from './event-stream.ts'
+
+export interface ReplicaOptions extends Partial<Omit<RunsOptions, 'store' | 'engine'>> {
+  readonly engine: RunsOptions['engine']
+  readonly databaseUrl?: string
+  readonly dataDir?: DataDir
+  readonly sse?: HttpOptions['sse']
+  /** False: it never hears what other replicas tell it. */
+  readonly listening?: boolean
+}
+
+/** One line that the runtime logged. */
+export interface Logged {
+  readonly level: string
+  readonly fields: Record<string, unknown>
+  readonly message: string
+}
+
+export interface Called {
+  readonly status: number
+  readonly headers: Headers
+  // any: a test states what it expects of the value, and fails when it is something else
+  readonly body: any
+}
+
+/** A server with sessions and runs and nothing else, for an engine that a test makes up. */
+export interface Replica {
+  readonly url: string
+  readonly runs: Runs
+  readonly store: Store
+  readonly http: Http
+  readonly logged: Logged[]
+  call(method: string, path: string, body?: unknown, did?: string): Promise<Called>
+  /** A stream of a GET, or of a POST when there is a body. */
+  stream(path: string, body?: unknown, headers?: Record<string, string>): Promise<EventStream>
+  /** A new session of the usual user. */
+  session(did?: string): Promise<string>
+  close(): Promise<void>
+}
+
+/** The usual user of these tests, and the fake at the door: a token is the DID of whoever has it. */
+export const someone = 'did:key:zSomeone'
+const fakeAccess: Access = {
+  async authorize(_, koa) {
+    const did = /^Bearer (did:\S+)$/.exec(koa.headers.authorization ?? '')?.[1]
+    if (!did) throw new RuntimeError('UNAUTHORIZED', 'No valid credential came with the request.')
+    return { caller: did, user: fakeUser(did) }
+  },
+  optional: async () => undefined,
+}
+
+export const fakeUser = (did: string): User => ({ did, can: () => true, denial: () => [] })
+
+export async function startServer(options: ReplicaOptions): Promise<Replica> {
+  const { engine, databaseUrl, dataDir, sse, listening = true, ...rest } = options
+  const logged: Logged[] = []
+  const at = (level: string) => (fields: object | string, message?: string) =>
+    void logged.push(
+      typeof fields === 'string'
+        ? { level, fields: {}, message: fields }
+        : { level, fields: { ...fields }, message: message ?? '' },
+    )
+  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  const store = await openStore({ databaseUrl, dataDir, log })
+  await store.migrate('kernel-runs', runMigrations)
+  const runs = createRuns({
+    store: listening ? store : { ...store, listen: async () => async () => {} },
+    engine,
+    log,
+    leaseMs: 10_000,
+    retentionHours: 72,
+    oracle: { name: 'Test oracle', did: 'did:key:zOracle' },
+    ...rest,
+  })
+  await runs.open()
+  const http = createHttp({
+    log,
+    routes: Object.entries(runs.routes).map(([key, route]): ServedRoute => {
+      // The real context has more on it; these routes use what the edge puts there.
+      const context: ServedRoute['context'] = (base) =>
+        Object.assign(base, { env: {}, self: {} }) as unknown as RouteContext
+      return { key, owner: 'the kernel', route, context }
+    }),
+    access: fakeAccess,
+    limits: { ratePerMinute: 1_000_000, trustProxy: false },
+    cors: '*',
+    version: '0.0.0',
+    sse,
+  })
+  const { url } = await http.listen({ port: 0, host: '127.0.0.1' })
+  let closed: Promise<void> | undefined
+  const close = () =>
+    (closed ??= Promise.all([runs.close(), http.close(500)]).then(() => store.close()))
+
+  const call = async (method: string, path: string, body?: unknown, did = someone) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        Authorization: `Bearer ${did}`,
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: JSON.parse(text) }
+  }
+  return {
+    url,
+    runs,
+    store,
+    http,
+    logged,
+    call,
+    stream: (path, body, headers) =>
+      openStream(url + path, { Authorization: `Bearer ${someone}`, ...headers }, body),
+    session: async (did) => (await call('POST', '/sessions', undefined, did)).body.sessionId,
+    close,
+  }
+}
