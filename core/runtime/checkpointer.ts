@@ -27,19 +27,20 @@ import {
   type Rows,
 } from './checkpoint-tables.ts'
 import { fromText, toText } from './checkpoint-text.ts'
-import { groupCommit } from './group-commit.ts'
+import { groupCommit, type GroupCommit, type Write } from './group-commit.ts'
 
 type Item = Rows | { readonly deleteThread: string }
 
 /** LangGraph's checkpoints in the runtime's own database, SQLite or PostgreSQL. */
 export class Checkpointer extends BaseCheckpointSaver {
   readonly #db: Kysely<any> // any: the tables are this file's own knowledge
-  readonly #write: (item: Item) => Promise<void>
+  readonly #write: Write<Item>
 
-  constructor(db: Database) {
+  /** With `commits`, checkpoints share the transactions of whoever else writes through it. */
+  constructor(db: Database, commits: GroupCommit = groupCommit(db)) {
     super()
     this.#db = db
-    this.#write = groupCommit<Item>(db, writeAll)
+    this.#write = commits.writer(writeAll)
   }
 
   /**

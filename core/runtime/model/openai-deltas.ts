@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Delta } from '../../plugin.ts'
-import { providerFault, type Asked } from './openai-fault.ts'
+import { callSlots } from './call-slots.ts'
+import { providerFault, type Asked } from './provider-fault.ts'
 
 /** Reads the chunks of one completion, in order, into deltas. */
 export interface ChunkReader {
@@ -73,8 +74,9 @@ export function chunkReader(asked: Asked, limit: number): ChunkReader {
       }
     }
     if (!Array.isArray(piece.tool_calls)) return
-    for (const call of piece.tool_calls as readonly CallPiece[]) {
-      const delta = calls(call)
+    for (const call of piece.tool_calls as readonly (CallPiece | null)[]) {
+      const { id, index, function: named } = call ?? {}
+      const delta = calls({ index, id, name: named?.name, args: named?.arguments })
       if (!delta) continue
       count(delta.args ?? '')
       onto.push(delta)
@@ -123,65 +125,4 @@ export function chunkReader(asked: Asked, limit: number): ChunkReader {
       return usage
     },
   }
-}
-
-interface Slot {
-  readonly index: number
-  readonly id: string | undefined
-  readonly name: string
-  args: string
-}
-
-/**
- * Gives every call an index that can be relied on. Providers leave gaps in theirs, leave them out, or
- * number all parallel calls 0; ids are missing, repeated or made anew for each piece.
- */
-function callSlots() {
-  const byIndex = new Map<unknown, Slot>()
-  let last: Slot | undefined
-  let made = 0
-
-  return (piece: CallPiece | null): Extract<Delta, { type: 'tool-call' }> | undefined => {
-    const id = text(piece?.id)
-    const name = text(piece?.function?.name)
-    const given = piece?.function?.arguments
-    // Some servers send the arguments as an object, whole.
-    const args = typeof given === 'object' && given ? JSON.stringify(given) : text(given)
-    const key = piece?.index ?? id
-
-    let slot = key === undefined ? last : byIndex.get(key)
-    const anew = !slot || beginsAnother(slot, id, name, args)
-    if (!slot || anew) {
-      if (!name && !args && !id) return undefined
-      slot = { index: made++, id, name: name ?? '', args: '' }
-    }
-    byIndex.set(key, slot)
-    last = slot
-    slot.args += args ?? ''
-    if (anew) return { type: 'tool-call', index: slot.index, id, name, args }
-    return args ? { type: 'tool-call', index: slot.index, args } : undefined
-  }
-}
-
-/** Whether a piece that came under a slot's index is in truth the start of another call. */
-function beginsAnother(slot: Slot, id?: string, name?: string, args?: string): boolean {
-  if (!name) return false
-  const repeated = name === slot.name && (id === undefined || id === slot.id)
-  if (repeated && !args) return false
-  if (slot.args) return isWhole(slot.args)
-  return id !== undefined && slot.id !== undefined && id !== slot.id
-}
-
-function isWhole(args: string): boolean {
-  if (!args.trimEnd().endsWith('}')) return false
-  try {
-    JSON.parse(args)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' && value ? value : undefined
 }

@@ -1,32 +1,29 @@
 import type { Message, ModelRequest, ToolSpec } from '../../plugin.ts'
 
-/**
- * The body of a `/chat/completions` request. Messages and tools are plain data that does not change,
- * so each is turned into JSON once: the second call of a turn repeats all that the first one sent.
- */
+/** The body of a `/chat/completions` request. */
 export function requestBody(
   model: string,
   { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
   withUsage: boolean,
-): Buffer {
-  let body = `{"model":${JSON.stringify(model)},"stream":true`
-  if (withUsage) body += ',"stream_options":{"include_usage":true}'
-  body += `,"messages":[${messages.map(messageJson).join(',')}]`
+): string {
+  const body = JSON.stringify({
+    model,
+    stream: true,
+    stream_options: withUsage ? { include_usage: true } : undefined,
+    messages: messages.map(wireMessage),
+  })
   // An empty list is an error to some providers.
-  if (tools.length > 0) body += `,"tools":[${tools.map(toolJson).join(',')}]`
-  return Buffer.from(body + '}')
+  if (tools.length === 0) return body
+  return `${body.slice(0, -1)},"tools":[${tools.map(toolJson).join()}]}`
 }
 
-const messageJson = once((message: Message) => JSON.stringify(wireMessage(message)))
-const toolJson = once((tool: ToolSpec) => JSON.stringify(wireTool(tool)))
+// Tools are the same from turn to turn. For messages a table like this one costs as much as it saves.
+const known = new WeakMap<ToolSpec, string>()
 
-function once<T extends object>(json: (value: T) => string): (value: T) => string {
-  const known = new WeakMap<T, string>()
-  return (value) => {
-    let text = known.get(value)
-    if (text === undefined) known.set(value, (text = json(value)))
-    return text
-  }
+function toolJson(tool: ToolSpec): string {
+  let json = known.get(tool)
+  if (json === undefined) known.set(tool, (json = JSON.stringify(wireTool(tool))))
+  return json
 }
 
 function wireMessage(message: Message) {

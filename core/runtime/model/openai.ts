@@ -3,9 +3,9 @@ import { createParser } from 'eventsource-parser'
 import { RuntimeError } from '../../errors.ts'
 import type { Delta, Model, ModelRequest } from '../../plugin.ts'
 import { chunkReader } from './openai-deltas.ts'
-import { providerFault, type Asked } from './openai-fault.ts'
+import { providerFault, type Asked } from './provider-fault.ts'
 import { requestBody } from './openai-request.ts'
-import { post, type Exchange } from './post.ts'
+import { poster, type Exchange } from './post.ts'
 
 export interface OpenAiOptions {
   /** The model's name at the provider. */
@@ -40,12 +40,17 @@ export function openAiModel(options: OpenAiOptions): Model {
   const { name, apiKey, attempts = 4, connectMs = 10_000, firstTokenMs = 300_000 } = options
   const { idleMs = 60_000, stallMs = 300_000, maxAnswer = 16 * 1024 * 1024 } = options
   const url = completionsUrl(options.baseUrl)
-  const asked: Asked = { model: name, host: url.host, secret: apiKey }
-  const headers: Record<string, string> = {
+  const asked: Asked = {
+    model: name,
+    host: url.host,
+    secret: apiKey,
+    settings: { key: 'OPENAI_API_KEY', address: 'MODEL and OPENAI_BASE_URL' },
+  }
+  const post = poster(url, {
     'content-type': 'application/json',
     accept: 'text/event-stream',
     ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}),
-  }
+  })
   let asksForUsage = true
 
   /** Posts, and resolves once the first words are there: until then the call can be repeated. */
@@ -53,7 +58,7 @@ export function openAiModel(options: OpenAiOptions): Model {
     const withUsage = asksForUsage
     const body = requestBody(name, request, withUsage)
     const patience = { connectMs, headMs: firstTokenMs }
-    const exchange = await post(url, headers, body, request.signal, patience)
+    const exchange = await post(body, request.signal, patience)
     try {
       if (exchange.status !== 200) throw await refusal(exchange, withUsage)
       const answer = read(exchange)

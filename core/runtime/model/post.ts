@@ -1,5 +1,6 @@
 import http from 'node:http'
 import https from 'node:https'
+import { urlToHttpOptions } from 'node:url'
 import { RuntimeError } from '../../errors.ts'
 
 /** How long a request may keep us waiting, in milliseconds. */
@@ -25,6 +26,9 @@ export interface Exchange {
   destroy(): void
 }
 
+/** Posts a body on a kept connection and resolves with the head of the answer, whatever its status. */
+export type Post = (body: string, signal: AbortSignal, patience: Patience) => Promise<Exchange>
+
 // One pool for all models of the process. Idle sockets are unreferenced by Node: none keeps it alive.
 const pool = { keepAlive: true, keepAliveMsecs: 30_000, maxFreeSockets: 256 }
 const agents = { 'http:': new http.Agent(pool), 'https:': new https.Agent(pool) }
@@ -34,78 +38,71 @@ const readAhead = 256 * 1024
 /** A finished body gets this long to end by itself. */
 const endingMs = 500
 
-/**
- * Posts on a kept connection and resolves with the head of the answer, whatever its status.
- * node:http, because the global fetch costs 2 ms of CPU in a turn.
- */
-export async function post(
-  url: URL,
-  headers: Record<string, string>,
-  body: Buffer,
-  signal: AbortSignal,
-  patience: Patience,
-): Promise<Exchange> {
-  try {
-    return await postOnce(url, headers, body, signal, patience)
-  } catch (error) {
-    // A kept socket that the server closed while we wrote: nobody read the request, so send it anew.
-    if (!(error instanceof StaleSocket)) throw error
-    return await postOnce(url, headers, body, signal, patience)
+/** Requests to one address. node:http, because the global fetch costs 2 ms of CPU in a turn. */
+export function poster(url: URL, headers: Readonly<Record<string, string>>): Post {
+  const secure = url.protocol === 'https:'
+  const options: http.RequestOptions = {
+    ...urlToHttpOptions(url),
+    method: 'POST',
+    agent: agents[secure ? 'https:' : 'http:'],
+  }
+  const open = (body: string) =>
+    (secure ? https : http).request({
+      ...options,
+      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+    })
+  return async (body, signal, patience) => {
+    try {
+      return await begin(url.host, open(body), body, signal, patience)
+    } catch (error) {
+      // A kept socket that the server closed while we wrote: nobody read the request, so send it anew.
+      if (!(error instanceof StaleSocket)) throw error
+      return await begin(url.host, open(body), body, signal, patience)
+    }
   }
 }
 
 class StaleSocket extends Error {}
 
-function postOnce(
-  url: URL,
-  headers: Record<string, string>,
-  body: Buffer,
+function begin(
+  host: string,
+  request: http.ClientRequest,
+  body: string,
   signal: AbortSignal,
-  patience: Patience,
+  { connectMs, headMs }: Patience,
 ): Promise<Exchange> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const secure = url.protocol === 'https:'
-    const request = (secure ? https : http).request(url, {
-      method: 'POST',
-      agent: agents[secure ? 'https:' : 'http:'],
-      headers: { ...headers, 'content-length': body.length },
-    })
-
-    const settle = () => {
-      clearTimeout(headTimer)
-      clearTimeout(connectTimer)
-      signal.removeEventListener('abort', onAbort)
-    }
-    const fail = (error: unknown) => {
+    let fail = (error: unknown) => {
       settle()
       request.destroy()
       reject(error)
     }
-    const onAbort = () => fail(signal.reason)
+    const settle = () => {
+      clearTimeout(headTimer)
+      clearTimeout(connectTimer)
+    }
     const tooSlow = (what: string, ms: number) => () =>
-      fail(new RuntimeError('MODEL_TIMEOUT', `${url.host} ${what} within ${ms / 1000} s.`))
-
-    signal.addEventListener('abort', onAbort)
-    const headTimer = setTimeout(
-      tooSlow('did not begin to answer', patience.headMs),
-      patience.headMs,
-    )
+      fail(new RuntimeError('MODEL_TIMEOUT', `${host} ${what} within ${ms / 1000} s.`))
+    const headTimer = setTimeout(tooSlow('did not begin to answer', headMs), headMs)
     let connectTimer: NodeJS.Timeout | undefined
+
+    const onAbort = () => fail(signal.reason)
+    signal.addEventListener('abort', onAbort)
+    request.once('close', () => signal.removeEventListener('abort', onAbort))
+    if (signal.aborted) onAbort()
+
     request.once('socket', (socket) => {
       if (!socket.connecting) return
-      connectTimer = setTimeout(
-        tooSlow('could not be connected', patience.connectMs),
-        patience.connectMs,
-      )
-      socket.once(secure ? 'secureConnect' : 'connect', () => clearTimeout(connectTimer))
+      connectTimer = setTimeout(tooSlow('could not be connected', connectMs), connectMs)
+      const connected = request.protocol === 'https:' ? 'secureConnect' : 'connect'
+      socket.once(connected, () => clearTimeout(connectTimer))
     })
     // Stays for the life of the request: a destroyed socket reports late, and to nobody is a crash.
     request.on('error', (cause: NodeJS.ErrnoException) => {
       const dropped = cause.code === 'ECONNRESET' || cause.code === 'EPIPE'
       if (dropped && request.reusedSocket) return fail(new StaleSocket())
       fail(
-        new RuntimeError('MODEL_UNREACHABLE', `${url.host} cannot be reached (${cause.code}).`, {
+        new RuntimeError('MODEL_UNREACHABLE', `${host} cannot be reached (${cause.code}).`, {
           hint: 'Check OPENAI_BASE_URL and the network.',
           details: { reason: cause.code },
           cause,
@@ -114,40 +111,35 @@ function postOnce(
     })
     request.once('response', (response) => {
       settle()
-      resolve(exchange(url, request, response, signal))
+      const { exchange, failed } = reading(host, request, response)
+      fail = failed
+      resolve(exchange)
     })
-    request.end(body)
+    if (!signal.aborted) request.end(body)
   })
 }
 
-function exchange(
-  url: URL,
-  request: http.ClientRequest,
-  response: http.IncomingMessage,
-  signal: AbortSignal,
-): Exchange {
+/** The body of an answer, and what makes it fail from outside. */
+function reading(host: string, request: http.ClientRequest, response: http.IncomingMessage) {
   let text = ''
   let ended = false
   let failure: { readonly error: unknown } | undefined
   let wake: (() => void) | undefined
 
-  const stop = () => signal.removeEventListener('abort', onAbort)
-  const fail = (error: unknown) => {
+  const failed = (error: unknown) => {
     if (ended || failure) return
     failure = { error }
-    stop()
+    // What came before a break is handed over first, as the break may follow the last word. Not so
+    // when somebody stopped it: nobody wants to hear the rest.
+    if (!isBreak(error)) text = ''
     request.destroy()
     wake?.()
   }
-  const onAbort = () => {
-    text = ''
-    fail(signal.reason)
+  const broken = (cause?: unknown) => {
+    if (ended || failure) return
+    failed(new RuntimeError('MODEL_STREAM_BROKEN', `${host} broke off in its answer.`, { cause }))
   }
-  const broken = (cause?: unknown) =>
-    fail(new RuntimeError('MODEL_STREAM_BROKEN', `${url.host} broke off in its answer.`, { cause }))
 
-  signal.addEventListener('abort', onAbort)
-  if (signal.aborted) onAbort()
   response.setEncoding('utf8')
   response.on('data', (piece: string) => {
     text += piece
@@ -156,24 +148,25 @@ function exchange(
   })
   response.on('end', () => {
     ended = true
-    stop()
     wake?.()
   })
   response.on('error', broken)
   response.on('close', () => broken())
 
-  return {
+  const exchange: Exchange = {
     status: response.statusCode ?? 0,
     headers: response.headers,
     async read(ms) {
       if (!text && !ended && !failure) {
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, ms)
-          wake = () => (clearTimeout(timer), resolve())
+          wake = () => {
+            clearTimeout(timer)
+            resolve()
+          }
         })
         wake = undefined
       }
-      // What came before a break is handed over first: the break may follow the last word.
       if (text) {
         const piece = text
         text = ''
@@ -190,8 +183,12 @@ function exchange(
       response.once('close', () => clearTimeout(timer))
     },
     destroy() {
-      stop()
       if (!ended) request.destroy()
     },
   }
+  return { exchange, failed }
+}
+
+function isBreak(error: unknown): boolean {
+  return error instanceof RuntimeError && error.code === 'MODEL_STREAM_BROKEN'
 }

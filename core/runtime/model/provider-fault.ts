@@ -6,7 +6,9 @@ export interface Asked {
   readonly model: string
   readonly host: string
   /** Taken out of everything that is kept. */
-  readonly secret: string | undefined
+  readonly secret?: string
+  /** Where the key and the address are set, for the hint. */
+  readonly settings: { readonly key: string; readonly address: string }
 }
 
 /** What a provider says went wrong: an HTTP status, and a body or an error in the stream. */
@@ -44,7 +46,7 @@ function codeOf({ status = 0, text }: Complaint): Code {
   if (tooLong.test(says) && number !== 429) return 'MODEL_CONTEXT_TOO_LONG'
   if (/content_filter|content_policy|responsibleai|safety system/.test(says)) return 'MODEL_REFUSED'
   if (/model_not_found|model .*(does not exist|not found)/.test(says)) return 'MODEL_NOT_FOUND'
-  if (/invalid_api_key|authentication_error/.test(says)) return 'MODEL_UNAUTHORIZED'
+  if (/invalid_api_key|authentication/.test(says)) return 'MODEL_UNAUTHORIZED'
   if (/rate_limit/.test(says)) return 'MODEL_RATE_LIMITED'
   if (/overloaded|server_is_busy/.test(says)) return 'MODEL_OVERLOADED'
 
@@ -78,7 +80,7 @@ function codeOf({ status = 0, text }: Complaint): Code {
 }
 
 const tooLong =
-  /context_length_exceeded|context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|exceeds? .*(token|context)/
+  /context_length_exceeded|contextoverflow|context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|exceeds? .*(token|context)/
 
 /** `{ error: { code, type, message } }`, `{ error: 'words' }`, `{ message }`, or no JSON at all. */
 function errorOf(text: string): { code: string; type: string; status: string; message: string } {
@@ -100,17 +102,14 @@ function errorOf(text: string): { code: string; type: string; status: string; me
   }
 }
 
-function words(code: Code, { model, host }: Asked): [sentence: string, hint?: string] {
+function words(code: Code, { model, host, settings }: Asked): [sentence: string, hint?: string] {
   switch (code) {
     case 'MODEL_UNAUTHORIZED':
-      return [`${host} did not accept our key.`, 'Check OPENAI_API_KEY.']
+      return [`${host} did not accept our key.`, `Check ${settings.key}.`]
     case 'MODEL_QUOTA_EXHAUSTED':
       return [`Our account at ${host} has no credit left.`, 'Look at the billing page there.']
     case 'MODEL_NOT_FOUND':
-      return [
-        `${host} has no model "${model}" at this address.`,
-        'Check MODEL and OPENAI_BASE_URL.',
-      ]
+      return [`${host} has no model "${model}" at this address.`, `Check ${settings.address}.`]
     case 'MODEL_CONTEXT_TOO_LONG':
       return [`The conversation is longer than "${model}" can read.`, 'Start a new session.']
     case 'MODEL_REFUSED':

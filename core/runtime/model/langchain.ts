@@ -1,0 +1,222 @@
+import { RuntimeError } from '../../errors.ts'
+import type { Delta, Message, Model, ToolSpec } from '../../plugin.ts'
+import { callSlots, type CallPiece } from './call-slots.ts'
+import { wireTool } from './openai-request.ts'
+import { providerFault, type Asked } from './provider-fault.ts'
+
+/**
+ * What we need of a LangChain chat model. Known by its shape, because an app may have another copy
+ * of @langchain/core than we do.
+ */
+export interface LangChainChatModel {
+  invoke(...args: never[]): unknown
+  stream(messages: never, options?: never): Promise<AsyncIterable<unknown>>
+  bindTools?(tools: never[]): unknown
+  _llmType?(): string
+  readonly model?: unknown
+  readonly modelName?: unknown
+  readonly profile?: unknown
+}
+
+export interface LangChainOptions {
+  /** Without a piece, before the first and between two. */
+  readonly idleMs?: number
+  /** Characters of one answer. */
+  readonly maxAnswer?: number
+}
+
+/** The shape of a chunk, as far as we look. It comes from a foreign library: all of it is checked. */
+interface Chunk {
+  readonly content?: unknown
+  readonly tool_call_chunks?: readonly CallPiece[]
+  readonly tool_calls?: readonly CallPiece[]
+  readonly usage_metadata?: { readonly input_tokens?: number; readonly output_tokens?: number }
+  readonly additional_kwargs?: { readonly reasoning_content?: unknown }
+}
+
+/** Whether this is a chat model of LangChain, and not one of our own. */
+export function isLangChainModel(value: unknown): value is LangChainChatModel {
+  const { invoke, stream } = (value ?? {}) as Record<string, unknown>
+  return typeof invoke === 'function' && typeof stream === 'function'
+}
+
+/** Any chat model of LangChain as a model of ours. Its own retries and time limits stay as they are. */
+export function langChainModel(
+  chat: LangChainChatModel,
+  { idleMs = 300_000, maxAnswer = 16 * 1024 * 1024 }: LangChainOptions = {},
+): Model {
+  const name = nameOf(chat)
+  if (typeof chat.bindTools !== 'function')
+    throw new RuntimeError('MODEL_UNUSABLE', `The chat model "${name}" cannot call tools.`, {
+      hint: 'It has no bindTools(). The agent works through tools, so take a model that has it.',
+    })
+  const asked: Asked = {
+    model: name,
+    host: `The provider of "${name}"`,
+    settings: { key: 'the key that the chat model was given', address: 'its name and address' },
+  }
+
+  async function open(
+    messages: readonly Message[],
+    tools: readonly ToolSpec[],
+    signal: AbortSignal,
+  ) {
+    // The parameters are `never` above so that every version's model fits; these are what all take.
+    const bound = (tools.length > 0 ? chat.bindTools?.(tools.map(wireTool) as never[]) : chat) as {
+      stream(messages: unknown, options: object): Promise<AsyncIterable<Chunk>>
+    }
+    return await bound.stream(await foreignMessages(messages), { signal })
+  }
+
+  async function* stream({ messages, tools, signal }: Parameters<Model['stream']>[0]) {
+    signal.throwIfAborted()
+    const calls = callSlots()
+    const waiting = patience(signal, idleMs, name)
+    let chunks: AsyncIterator<Chunk> | undefined
+    let inputTokens = 0
+    let outputTokens = 0
+    let size = 0
+    let whole = false
+    try {
+      chunks = (await waiting.for(open(messages, tools, signal)))[Symbol.asyncIterator]()
+      for (;;) {
+        const { done, value } = await waiting.for(chunks.next())
+        if (done) break
+        inputTokens += value.usage_metadata?.input_tokens ?? 0
+        outputTokens += value.usage_metadata?.output_tokens ?? 0
+        for (const delta of deltas(value, calls)) {
+          size += 'text' in delta ? delta.text.length : (delta.args?.length ?? 0)
+          yield delta
+        }
+        if (size > maxAnswer)
+          throw new RuntimeError(
+            'MODEL_ANSWER_TOO_LONG',
+            `The answer of "${name}" went past ${maxAnswer} characters.`,
+          )
+      }
+      whole = true
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error instanceof RuntimeError ? error : faultOf(error, asked)
+    } finally {
+      waiting.end()
+      // A model that does not look at its signal would keep us here.
+      if (!whole) void Promise.resolve(chunks?.return?.()).catch(() => {})
+    }
+    if (inputTokens || outputTokens)
+      yield { type: 'usage', inputTokens, outputTokens } satisfies Delta
+  }
+
+  const window = (chat.profile as { maxInputTokens?: unknown } | undefined)?.maxInputTokens
+  return {
+    id: `langchain/${name}`,
+    label: name,
+    contextWindow: typeof window === 'number' ? window : undefined,
+    stream,
+  }
+}
+
+type Speech = Exclude<Delta, { type: 'usage' }>
+
+function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<Speech> {
+  const thought = chunk.additional_kwargs?.reasoning_content
+  if (typeof thought === 'string' && thought) yield { type: 'reasoning', text: thought }
+  const blocks = typeof chunk.content === 'string' ? [{ text: chunk.content }] : chunk.content
+  if (Array.isArray(blocks)) {
+    for (const block of blocks) {
+      const reasoning = block?.thinking ?? block?.reasoning
+      if (typeof reasoning === 'string' && reasoning) yield { type: 'reasoning', text: reasoning }
+      if (typeof block?.text === 'string' && block.text) yield { type: 'text', text: block.text }
+    }
+  }
+  // A model that does not stream gives its calls whole.
+  const pieces = chunk.tool_call_chunks?.length ? chunk.tool_call_chunks : (chunk.tool_calls ?? [])
+  for (const piece of pieces) {
+    const delta = calls(piece)
+    if (delta) yield delta
+  }
+}
+
+/** Imported at the first turn: loading LangChain takes longer than the whole start. */
+async function foreignMessages(messages: readonly Message[]): Promise<unknown[]> {
+  const { AIMessage, HumanMessage, SystemMessage, ToolMessage } =
+    await import('@langchain/core/messages')
+  return messages.map((message) => {
+    const { content } = message
+    switch (message.role) {
+      case 'system':
+        return new SystemMessage(content)
+      case 'user':
+        return new HumanMessage(content)
+      case 'tool':
+        return new ToolMessage({
+          content,
+          tool_call_id: message.toolCallId,
+          name: message.name,
+          status: message.failed ? 'error' : 'success',
+        })
+      case 'assistant':
+        return new AIMessage({
+          content,
+          tool_calls: message.toolCalls?.map(({ id, name, args }) => ({
+            id,
+            name,
+            type: 'tool_call' as const,
+            args: (typeof args === 'object' && args !== null ? args : {}) as Record<
+              string,
+              unknown
+            >,
+          })),
+        })
+    }
+  })
+}
+
+/** Waits for promises of a model that may hear neither the signal nor the clock. */
+function patience(signal: AbortSignal, idleMs: number, name: string) {
+  let fail: (error: unknown) => void = () => {}
+  const onAbort = () => fail(signal.reason)
+  signal.addEventListener('abort', onAbort)
+  return {
+    for<T>(promise: Promise<T>): Promise<T> {
+      return new Promise<T>((resolve, reject) => {
+        fail = reject
+        if (signal.aborted) onAbort()
+        const timer = setTimeout(() => {
+          const silent = `"${name}" sent nothing for ${idleMs / 1000} s.`
+          reject(new RuntimeError('MODEL_TIMEOUT', silent))
+        }, idleMs)
+        promise.then(resolve, reject).finally(() => clearTimeout(timer))
+      })
+    },
+    end() {
+      signal.removeEventListener('abort', onAbort)
+    },
+  }
+}
+
+function faultOf(error: unknown, asked: Asked): RuntimeError {
+  const { name, message, status, code, type, lc_error_code, response, headers } = (error ??
+    {}) as Record<string, any> // any: an error of whatever client the chat model uses
+  const kind = `${name} ${code}`
+  // Not the error itself: some clients hang the whole request on it, with the key in its headers.
+  const cause = new Error(`${name}: ${message}`)
+  if (/Timeout/i.test(kind))
+    return new RuntimeError('MODEL_TIMEOUT', `${asked.host} took too long to answer.`, { cause })
+  if (/APIConnection|ECONN|ENOTFOUND|EAI_AGAIN/.test(kind) || message === 'fetch failed')
+    return new RuntimeError('MODEL_UNREACHABLE', `${asked.host} cannot be reached.`, { cause })
+  return providerFault(
+    {
+      status: Number(status ?? response?.status) || undefined,
+      headers: headers && typeof headers.get !== 'function' ? headers : undefined,
+      text: JSON.stringify({ error: { code, type: `${type} ${lc_error_code} ${name}`, message } }),
+    },
+    asked,
+  )
+}
+
+function nameOf(chat: LangChainChatModel): string {
+  for (const name of [chat.model, chat.modelName, chat._llmType?.()])
+    if (typeof name === 'string' && name) return name
+  return 'chat model'
+}

@@ -1,0 +1,133 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Delta, Message, Model, ModelRequest } from '../plugin.ts'
+
+/** A tool that the scripted model calls. */
+export interface ScriptedCall {
+  readonly call: string
+  /** Arguments; text is sent as it is, to try arguments that are no JSON. */
+  readonly args?: unknown
+}
+
+/** An answer in full. What is left out does not happen. */
+export interface ScriptedAnswer {
+  /** Sent word by word, or piece by piece when it is an array. */
+  readonly text?: string | readonly string[]
+  readonly reasoning?: string
+  readonly calls?: readonly ScriptedCall[]
+  readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
+  /** Before the first piece, and between two of them, in milliseconds. */
+  readonly delayMs?: number
+  readonly paceMs?: number
+  /** Thrown after all of it was sent. */
+  readonly error?: Error
+}
+
+/**
+ * What the model does when it is asked once: words, one tool call or several at once, an error, an
+ * answer in full, or a function of the request that gives one of these.
+ */
+export type ScriptedStep =
+  | string
+  | ScriptedCall
+  | readonly ScriptedCall[]
+  | Error
+  | ScriptedAnswer
+  | ((request: ModelRequest, nth: number) => ScriptedStep | Promise<ScriptedStep>)
+
+export interface ScriptedModel extends Model {
+  /** Every request so far, as it was when it came. */
+  readonly requests: readonly ModelRequest[]
+  /** Steps that were not asked for yet; a test that ends with some has tested less than it says. */
+  readonly remaining: number
+}
+
+/**
+ * A model for tests that does what it is told, one step per call:
+ *
+ *     const model = scriptedModel([
+ *       call('get_current_weather', { city: 'Lusaka' }),
+ *       (request) => `It said ${resultOf(request, 'get_current_weather')}`,
+ *     ])
+ */
+export function scriptedModel(
+  steps: readonly ScriptedStep[],
+  { id = 'scripted', contextWindow }: { id?: string; contextWindow?: number } = {},
+): ScriptedModel {
+  const requests: ModelRequest[] = []
+
+  async function* stream(request: ModelRequest): AsyncGenerator<Delta> {
+    const { messages, tools, signal } = request
+    signal.throwIfAborted()
+    // A copy: whoever asks may go on writing into the same list.
+    const nth =
+      requests.push({ messages: structuredClone(messages), tools: [...tools], signal }) - 1
+    let step = steps[nth]
+    if (step === undefined) throw new Error(tooFew(steps.length, nth, messages))
+    while (typeof step === 'function') step = await step(request, nth)
+    const answer = inFull(step)
+    const wait = async (ms: number) => {
+      if (ms > 0) await pause(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
+      signal.throwIfAborted()
+    }
+    await wait(answer.delayMs ?? 0)
+    for (const delta of deltas(answer)) {
+      yield delta
+      await wait(answer.paceMs ?? 0)
+    }
+    if (answer.error) throw answer.error
+  }
+
+  return {
+    id,
+    contextWindow,
+    stream,
+    requests,
+    get remaining() {
+      return Math.max(0, steps.length - requests.length)
+    },
+  }
+}
+
+/** A step of a script: the model calls this tool. */
+export function call(name: string, args?: unknown): ScriptedCall {
+  return { call: name, args }
+}
+
+/** The latest result of a tool in a request, parsed when it is JSON. Fails when there is none. */
+export function resultOf(request: Pick<ModelRequest, 'messages'>, tool: string): unknown {
+  const message = request.messages.findLast((one) => one.role === 'tool' && one.name === tool)
+  if (!message) throw new Error(`The request has no result of "${tool}".`)
+  try {
+    return JSON.parse(message.content)
+  } catch {
+    return message.content
+  }
+}
+
+function inFull(step: Exclude<ScriptedStep, Function>): ScriptedAnswer {
+  if (typeof step === 'string') return { text: step }
+  if (step instanceof Error) return { error: step }
+  if (isCalls(step)) return { calls: step }
+  return 'call' in step ? { calls: [step] } : step
+}
+
+function isCalls(step: object): step is readonly ScriptedCall[] {
+  return Array.isArray(step)
+}
+
+function* deltas({ text = '', reasoning, calls = [], usage }: ScriptedAnswer): Generator<Delta> {
+  if (reasoning) yield { type: 'reasoning', text: reasoning }
+  for (const piece of typeof text === 'string' ? (text.match(/\s*\S+|\s+$/g) ?? []) : text)
+    yield { type: 'text', text: piece }
+  for (const [index, { call: name, args = {} }] of calls.entries()) {
+    const json = typeof args === 'string' ? args : JSON.stringify(args)
+    yield { type: 'tool-call', index, id: `call_${index}`, name, args: json }
+  }
+  if (usage) yield { type: 'usage', ...usage }
+}
+
+function tooFew(count: number, nth: number, messages: readonly Message[]): string {
+  const last = messages.at(-1)
+  const said = last ? `${last.role}: ${last.content.slice(0, 200)}` : 'nothing'
+  return `scriptedModel has ${count} steps, and this is call ${nth + 1}. The last message was ${said}`
+}
