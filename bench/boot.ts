@@ -16,7 +16,11 @@ const bareKoa = `
 
 async function startToFirst200(args: string[], env: Record<string, string>): Promise<number> {
   const from = performance.now()
-  const child = spawn(process.execPath, args, { cwd: root, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   try {
     const url = await new Promise<string>((resolve, reject) => {
       let output = ''
@@ -37,7 +41,11 @@ async function startToFirst200(args: string[], env: Record<string, string>): Pro
 }
 
 const data = mkdtempSync(join(tmpdir(), 'oracle-bench-'))
-const ours = () => startToFirst200(['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source', 'server.ts'], { PORT: '0', DATA_DIR: data })
+const ours = () =>
+  startToFirst200(
+    ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source', 'server.ts'],
+    { PORT: '0', DATA_DIR: data },
+  )
 const koa = () => startToFirst200(['--input-type=module', '-e', bareKoa], {})
 await ours() // creates the folder, its keys and tables
 await koa()
@@ -48,6 +56,9 @@ for (let i = 0; i < rounds; i++) {
 }
 rmSync(data, { recursive: true, force: true })
 
-const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+const median = (values: number[]) =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const ratios = times.ours.map((time, i) => time / times.koa[i]!)
-console.log(`start to first 200, every plugin: ${median(times.ours).toFixed(0)} ms; bare Koa: ${median(times.koa).toFixed(0)} ms; ratio ${median(ratios).toFixed(2)} (goal: at most 4)`)
+console.log(
+  `start to first 200, every plugin: ${median(times.ours).toFixed(0)} ms; bare Koa: ${median(times.koa).toFixed(0)} ms; ratio ${median(ratios).toFixed(2)} (goal: at most 4)`,
+)

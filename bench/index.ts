@@ -15,10 +15,16 @@ if (unknown.length) {
 }
 
 const cpu = cpus()[0]?.model ?? 'unknown processor'
-console.log(`${cpu} x ${cpus().length}, ${Math.round(totalmem() / 2 ** 30)} GiB, node ${process.versions.node}, ${process.platform}\n`)
+console.log(
+  `${cpu} x ${cpus().length}, ${Math.round(totalmem() / 2 ** 30)} GiB, node ${process.versions.node}, ${process.platform}\n`,
+)
 for (const part of chosen.length ? chosen : parts) {
   console.log(`-- ${part}`)
-  const { status } = spawnSync(process.execPath, [...process.execArgv, join(import.meta.dirname, `${part}.ts`)], { stdio: 'inherit' })
+  const { status } = spawnSync(
+    process.execPath,
+    [...process.execArgv, join(import.meta.dirname, `${part}.ts`)],
+    { stdio: 'inherit' },
+  )
   if (status) process.exitCode = status
   console.log()
 }

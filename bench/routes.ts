@@ -4,11 +4,10 @@
  * processes are driven from this one in alternating rounds. Then 200,000 requests more, and what
  * they left on the heap.
  */
-import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { cpus } from 'node:os'
 import Router from '@koa/router'
 import Koa from 'koa'
@@ -16,10 +15,10 @@ import { z } from 'zod'
 import { createHttp } from '../core/runtime/http.ts'
 import type { ServedRoute } from '../core/runtime/run-route.ts'
 import type { Log, RouteContext } from '../core/plugin.ts'
+import { beTarget, median, Target } from './support/target.ts'
 
 const rounds = 21
 const perRound = 10_000
-const connections = 8
 const manyRequests = 200_000
 /** Ours carries as many routes as a large app; the bare one has only the one that is measured. */
 const otherRoutes = 149
@@ -37,13 +36,7 @@ const reading = (city: string) => ({
 
 type Kind = 'bare' | 'runtime'
 async function serve(kind: Kind): Promise<void> {
-  const port = await (kind === 'bare' ? listenBare() : listenRuntime())
-  process.on('message', (what) => {
-    if (what === 'gc') globalThis.gc?.()
-    const { user, system } = process.cpuUsage()
-    process.send?.({ cpu: user + system, heap: process.memoryUsage().heapUsed })
-  })
-  process.send?.({ port })
+  beTarget(await (kind === 'bare' ? listenBare() : listenRuntime()))
 }
 
 async function listenBare(): Promise<number> {
@@ -89,79 +82,23 @@ async function listenRuntime(): Promise<number> {
   return (await http.listen({ port: 0, host: '127.0.0.1' })).port
 }
 
-interface Usage {
-  readonly cpu: number
-  readonly heap: number
-}
-
-class Target {
-  readonly kind: Kind
-  readonly process: ChildProcess
-  port = 0
-
-  constructor(kind: Kind) {
-    this.kind = kind
-    this.process = fork(import.meta.filename, [kind], {
-      execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
-    })
-  }
-
-  async start(): Promise<void> {
-    const [{ port }] = (await once(this.process, 'message')) as [{ port: number }]
-    this.port = port
-  }
-
-  async usage(what: 'gc' | 'cpu'): Promise<Usage> {
-    this.process.send(what)
-    const [usage] = (await once(this.process, 'message')) as [Usage]
-    return usage
-  }
-
-  /** Server CPU in microseconds per request. */
-  async round(requests: number): Promise<number> {
-    const before = await this.usage('cpu')
-    await Promise.all(
-      Array.from({ length: connections }, () => drive(this.port, requests / connections)),
-    )
-    return ((await this.usage('cpu')).cpu - before.cpu) / requests
-  }
-}
-
-/** One keep-alive connection, one request after the other. */
-function drive(port: number, requests: number): Promise<void> {
-  const request = 'GET /weather/now?city=Lusaka HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n'
-  return new Promise((resolve, reject) => {
-    let left = requests
-    let received = ''
-    const socket = connect(port, '127.0.0.1', () => socket.write(request))
-    socket.setEncoding('latin1').on('error', reject)
-    socket.on('data', (chunk: string) => {
-      received += chunk
-      const end = received.indexOf('\r\n\r\n')
-      const length = Number(/content-length: (\d+)/i.exec(received)?.[1])
-      if (end < 0 || received.length < end + 4 + length) return
-      if (!received.startsWith('HTTP/1.1 200')) return reject(new Error(received))
-      received = ''
-      if (--left > 0) socket.write(request)
-      else socket.end(resolve)
-    })
-  })
-}
+const request = 'GET /weather/now?city=Lusaka HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n'
 
 async function measure(): Promise<void> {
-  const bare = new Target('bare')
-  const runtime = new Target('runtime')
+  const bare = new Target(import.meta.filename, 'bare')
+  const runtime = new Target(import.meta.filename, 'runtime')
+  const targets = { bare, runtime }
   try {
     await Promise.all([bare.start(), runtime.start()])
-    for (const target of [bare, runtime]) await target.round(perRound * 2)
+    for (const target of [bare, runtime]) await target.round(request, perRound * 2)
     const taken: Record<Kind, number[]> = { bare: [], runtime: [] }
     for (let round = 0; round < rounds; round++) {
-      const order = round % 2 === 0 ? [bare, runtime] : [runtime, bare]
-      for (const target of order) taken[target.kind].push(await target.round(perRound))
+      const order: Kind[] = round % 2 === 0 ? ['bare', 'runtime'] : ['runtime', 'bare']
+      for (const kind of order) taken[kind].push(await targets[kind].round(request, perRound))
     }
     const ratios = taken.runtime.map((ours, round) => ours / (taken.bare[round] ?? NaN))
     const before = await runtime.usage('gc')
-    await runtime.round(manyRequests)
+    await runtime.round(request, manyRequests)
     const after = await runtime.usage('gc')
 
     const [cpu] = cpus()
@@ -175,7 +112,7 @@ async function measure(): Promise<void> {
         .map((name) => `${name} ${version(name)}`)
         .join(', '),
     )
-    print(`${rounds} rounds of ${perRound} requests, ${connections} connections`)
+    print(`${rounds} rounds of ${perRound} requests`)
     print(`bare Koa, one route:         ${median(taken.bare).toFixed(1)} µs CPU per request`)
     print(
       `runtime, ${otherRoutes + 1} routes:         ${median(taken.runtime).toFixed(1)} µs CPU per request`,
@@ -192,10 +129,6 @@ async function measure(): Promise<void> {
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
 const mib = (bytes: number) => (bytes / 1024 / 1024).toFixed(1)
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
-}
 
 const kind = process.argv[2]
 if (kind === 'bare' || kind === 'runtime') await serve(kind)

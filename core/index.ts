@@ -1,5 +1,6 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { RuntimeError, type Fault } from './errors.ts'
+export { matchesEtag } from './runtime/etag.ts'
 export { created, text } from './runtime/reply.ts'
 export {
   definePlugin,

@@ -31,7 +31,8 @@ test('closing refuses new connections and drops idle ones at once', async () => 
   await until(() => idle.received.includes('open'))
   const { onShutdown } = server.http
   expect(onShutdown.aborted).toBe(false)
-  const closing = server.http.close()
+  // The grace is longer than this test may take: nothing here may use it.
+  const closing = server.http.close(60_000)
   expect(onShutdown.aborted).toBe(true)
   await closing
   await until(() => idle.closed && silent.closed)
@@ -89,7 +90,7 @@ test('streams are told why, say goodbye, and end whole', async () => {
   })
   const streams = Array.from({ length: 5 }, () => dial(server, get('/s')))
   await until(() => streams.every(({ received }) => received.includes('hello')))
-  await server.http.close()
+  await server.http.close(60_000)
   for (const { received } of streams) {
     expect(received).toContain('event: run\ndata: {"handover":true,"why":"UNAVAILABLE"}\n\n')
     expect(received.endsWith('0\r\n\r\n')).toBe(true)
@@ -123,7 +124,7 @@ test('streams that know no goodbye are ended all the same, and cleaned up once',
   })
   const streams = ['/s', '/deaf', '/throws', '/s'].map((path) => dial(server, get(path)))
   await until(() => streams.every(({ received }) => received.includes('text/event-stream')))
-  await server.http.close()
+  await server.http.close(60_000)
   await until(() => cleaned === 3)
   expect(streams.every(({ received }) => received.endsWith('0\r\n\r\n'))).toBe(true)
   expect(streams.some(({ received }) => received.includes('event: error'))).toBe(false)

@@ -102,7 +102,7 @@ export default definePlugin({
 })
 
 it('the bundled plugins lack nothing', () => {
-  for (const plugin of ['weather']) {
+  for (const plugin of ['preferences', 'weather']) {
     const { stdout } = spawnSync(
       process.execPath,
       ['scripts/check-plugin.ts', `plugins/${plugin}`],

@@ -3,7 +3,6 @@ import { RuntimeError } from '../errors.ts'
 import type { Log, RouteAuth } from '../plugin.ts'
 import type { Access } from './access.ts'
 import type { LazyAuth } from './auth/lazy.ts'
-import { readHeaders } from './auth/credentials.ts'
 import type { Keyring } from './auth/keys.ts'
 import { unauthorized } from './auth/refusal.ts'
 import type { AuthenticatedUser } from './auth/user.ts'
@@ -38,20 +37,23 @@ export function createCallers(options: CallersOptions): Access {
 
   async function byUcan(koa: Context): Promise<AuthenticatedUser> {
     const { req } = koa
+    const { authorization, 'x-auth-type': authType, 'x-ucan-delegation': delegation } = req.headers
     const user = await auth.authenticate({
-      ...headersOf(koa),
+      authorization,
+      authType: authType as string | undefined, // the edge refuses headers that come twice
+      delegation: delegation as string | undefined,
       method: koa.method,
       path: pathOf(koa),
       body: () => readEarly(req),
     })
     koa.state.caller = user.did
     await calls(koa)
-    return await auth.withDelegation(user)
+    return user.delegation ? user : auth.withDelegation(user)
   }
 
   async function byKey(koa: Context, keys: Keyring, owner: string) {
-    const { authType } = headersOf(koa)
-    const name = authType === undefined ? keys.match(koa.headers.authorization) : undefined
+    const { authorization, 'x-auth-type': authType } = koa.headers
+    const name = authType === undefined ? keys.match(authorization) : undefined
     if (name === undefined) return undefined
     log.debug({ key: name, owner }, 'a key was used')
     return { caller: `key:${name}` }
@@ -104,15 +106,6 @@ export function createCallers(options: CallersOptions): Access {
         throw error
       }
     },
-  }
-}
-
-/** The credential headers; one that stands twice is refused before anything is believed. */
-function headersOf(koa: Context) {
-  try {
-    return readHeaders(koa.req.rawHeaders)
-  } catch {
-    throw unauthorized()
   }
 }
 

@@ -50,6 +50,7 @@ export function kernelRoutes(facts: KernelFacts): Readonly<Record<string, AnyRou
     'GET /health': {
       auth: 'public',
       summary: 'Says how the server, its database and its plugins are.',
+      limit: { max: 6000, perMs: 60_000 }, // a bucket of its own: probes are not starved by other traffic
       output: healthSchema,
       async run(_, { koa }) {
         const [connected] = await Promise.all([facts.databaseConnected(), facts.checkHealth()])

@@ -11,5 +11,14 @@ export async function openRedis(url: string | undefined, log: Log): Promise<Redi
     connectTimeout: 2000,
   })
   redis.on('error', (error: Error) => log.debug({ err: error }, 'Redis'))
+  await ready(redis, 1000) // so that the first requests are counted with the other replicas'
   return redis
+}
+
+/** Waits until Redis answers, but not long: without it limits are counted in memory. */
+function ready(redis: Redis, patienceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, patienceMs)
+    redis.once('ready', () => (clearTimeout(timer), resolve()))
+  })
 }

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import { checkBinding, type BoundRequest } from './binding.ts'
+import { createCache } from './cache.ts'
 import { readCredentials, readHeaders, type CredentialHeaders } from './credentials.ts'
 import type { Did } from './did.ts'
 import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './refusal.ts'
@@ -86,6 +87,16 @@ const LAPSED: Partial<Record<Reason, DelegationState>> = {
   revoked: 'revoked',
 }
 
+/** A caller who proved itself with these headers. */
+interface Familiar {
+  readonly delegation: string | undefined
+  readonly user: AuthenticatedUser
+  readonly cids: readonly string[]
+  readonly until: number
+}
+/** Clients send the same pair of headers for minutes: whoever comes again is recognised by the text alone. */
+const MAX_FAMILIAR = 1_000
+
 /**
  * The order of checks: signing key, header form, size, decoding, audience, time, life, capability,
  * resolver, signatures, revocation, binding. Whatever fails, the caller sees the same 401.
@@ -95,18 +106,48 @@ export function createAuth(options: AuthOptions): Auth {
   const { replays = memoryReplays({ now }) } = options
   const audiences = new Set([options.oracleDid, ...(options.aliases ?? [])])
   const verdicts = createVerdicts({ ...options, audiences, now })
+  const familiar = createCache<Familiar>(MAX_FAMILIAR)
   let refused = 0
+  let familiars = 0
+
+  /** The user of the same two headers a moment ago, if nothing has ended since. */
+  function recognised(invocation: string, delegation: string | undefined) {
+    const known = familiar.get(invocation)
+    if (known === undefined || known.delegation !== delegation || now() >= known.until)
+      return undefined
+    const revoked = options.revocations.isRevoked(known.cids)
+    if (typeof revoked !== 'boolean')
+      return revoked.then((ended) => (ended ? undefined : known.user))
+    if (revoked) return undefined
+    familiars++
+    return known.user
+  }
 
   async function authenticate(request: AuthRequest): Promise<AuthenticatedUser> {
     const headers = request.rawHeaders ? readHeaders(request.rawHeaders) : request
     const { invocation, delegation } = readCredentials(headers)
     const carries = (raw: string) => raw === delegation
     if (invocation !== undefined) {
-      const { did, expiresAt, bound } = await verdicts.invocation(invocation)
+      const recognising = recognised(invocation, delegation)
+      const known = recognising instanceof Promise ? await recognising : recognising
+      if (known) return known
+      const { did, expiresAt, bound, cids, until } = await verdicts.invocation(invocation)
       if (bound) await checkBinding(bound, request, replays)
       const caller: Caller = { did, expiresAt, via: 'invocation', carries }
-      if (delegation === undefined) return createUser(caller, 'missing', now)
-      return userWith(caller, delegation, 'header')
+      if (delegation === undefined) {
+        const user = createUser(caller, 'missing', now)
+        if (!bound) familiar.set(invocation, { delegation, user, cids, until })
+        return user
+      }
+      const { user, verdict } = await userWith(caller, delegation, 'header')
+      if (!bound && verdict)
+        familiar.set(invocation, {
+          delegation,
+          user,
+          cids: [...cids, ...verdict.cids],
+          until: Math.min(until, verdict.until),
+        })
+      return user
     }
     if (delegation === undefined) refuse('no credential')
     if (!delegationOnly) refuse('delegations alone do not authenticate here')
@@ -120,14 +161,15 @@ export function createAuth(options: AuthOptions): Auth {
     caller: Caller,
     raw: string,
     source: DelegationSource,
-  ): Promise<AuthenticatedUser> {
+  ): Promise<{ user: AuthenticatedUser; verdict?: DelegationVerdict }> {
     try {
-      const { token, expiresAt } = await verdicts.delegation(raw, { issuer: caller.did })
-      return createUser(caller, { root: token.root, source, expiresAt }, now)
+      const verdict = await verdicts.delegation(raw, { issuer: caller.did })
+      const { token, expiresAt } = verdict
+      return { user: createUser(caller, { root: token.root, source, expiresAt }, now), verdict }
     } catch (error) {
       const lapsed = error instanceof Refusal ? LAPSED[error.reason] : undefined
       if (lapsed === undefined) throw error
-      return createUser(caller, lapsed, now)
+      return { user: createUser(caller, lapsed, now) }
     }
   }
 
@@ -147,7 +189,7 @@ export function createAuth(options: AuthOptions): Auth {
       if (user.delegation || !options.stored) return user
       try {
         const raw = await options.stored(user.did)
-        return raw === undefined ? user : await userWith(user, raw, 'stored')
+        return raw === undefined ? user : (await userWith(user, raw, 'stored')).user
       } catch (error) {
         report(log, error)
         return createUser(user, 'refused', now)
@@ -167,7 +209,10 @@ export function createAuth(options: AuthOptions): Auth {
       }
     },
 
-    stats: () => ({ ...verdicts.stats, refused }),
+    stats: () => {
+      const { cached, ...stats } = verdicts.stats
+      return { ...stats, cached: cached + familiars, refused }
+    },
   }
 }
 

@@ -12,7 +12,8 @@ export function lazyAuth(options: AuthOptions): LazyAuth {
   const load = () =>
     (making ??= import('./authenticate.ts').then(({ createAuth }) => (made = createAuth(options))))
   return {
-    authenticate: async (request) => (made ?? (await load())).authenticate(request),
+    authenticate: (request) =>
+      made ? made.authenticate(request) : load().then((auth) => auth.authenticate(request)),
     withDelegation: async (user) => (made ?? (await load())).withDelegation(user),
     verifyDelegation: async (raw, expected) =>
       (made ?? (await load())).verifyDelegation(raw, expected),
