@@ -10,6 +10,7 @@ import {
 import type {
   Checkpoint,
   CheckpointMetadata,
+  CheckpointTuple,
   ChannelVersions,
   PendingWrite,
 } from '@langchain/langgraph-checkpoint'
@@ -37,20 +38,22 @@ export interface Passage {
   readonly thread: string
   /** Where to go on; the thread's newest place when nobody knows better. */
   readonly checkpoint?: string
+  /** The thread begins here: nothing is kept of it, so nothing is looked for. */
+  readonly begins?: boolean
   /** The answer to what the thread waits for. */
   readonly resume?: Decision
   /**
-   * The work itself: what it returns is kept. It does not throw; `undefined` says that it belongs to another
-   * process now, and then nothing is written.
+   * The work itself: what it returns is kept, and when it returns nothing, nothing is written: all is as it
+   * was, or the work is another process's now. It does not throw.
    */
-  body(
-    kept: Kept,
-    decided: Decided | undefined,
-  ): Promise<(Kept & { readonly waits?: WaitingCall }) | undefined>
+  body(kept: Kept, decided: Decided | undefined): Promise<Update | undefined>
 }
 
+/** What a passage changed. A list of loaded plugins is added to those that were. */
+export type Update = Kept & { readonly waits?: WaitingCall }
+
 export interface Graph {
-  /** Resolves to the checkpoint that was left behind. */
+  /** Resolves to the checkpoint that was left behind, if one was. */
   pass(passage: Passage): Promise<string | undefined>
   read(thread: string, checkpoint: string | undefined): Promise<Kept>
   /** Removes all that is kept of a thread. */
@@ -86,16 +89,16 @@ export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
 
   return {
     async pass(passage) {
-      const underway: Underway = { passage, dropped: false }
+      const underway: Underway = { passage, nothingNew: false }
       const input = passage.resume ? new Command({ resume: passage.resume }) : { [start]: {} }
-      await pregel.invoke(input, {
+      const steps = pregel._streamIterator(input, {
         durability: 'exit',
-        configurable: {
-          thread_id: passage.thread,
-          ...(passage.checkpoint && { checkpoint_id: passage.checkpoint }),
-          [underwayKey]: underway,
-        },
+        streamMode: [],
+        outputKeys: [],
+        configurable: { thread_id: passage.thread, [underwayKey]: underway },
       })
+      // `invoke` would lead the same steps through two web streams, though nobody reads them.
+      for await (const _ of steps);
       return underway.checkpoint
     },
     async read(thread, checkpoint) {
@@ -118,7 +121,7 @@ const underwayKey = 'oracle_passage'
 
 interface Underway {
   readonly passage: Passage
-  dropped: boolean
+  nothingNew: boolean
   checkpoint?: string
 }
 
@@ -130,7 +133,7 @@ async function work(input: Values, config: RunnableConfig): Promise<Writes> {
   const { decided } = input[start] as { decided?: Decided }
   const result = await underway.passage.body(keptOf(input), decided)
   if (!result) {
-    underway.dropped = true
+    underway.nothingNew = true
     return []
   }
   return [
@@ -175,8 +178,21 @@ function keptOf({ [loadedPlugins]: loaded, [start]: _, [waiting]: __, ...states 
 const underwayOf = (config: RunnableConfig): Underway | undefined =>
   config.configurable?.[underwayKey]
 
-/** Tells a passage what was saved of it, and saves nothing of one that was dropped. */
+/**
+ * A checkpointer that knows of passages. It begins where the passage says, because LangGraph itself takes the
+ * checkpoint with the latest time in its id, and the clock of another server may be ahead.
+ */
 class PassageSaver extends Checkpointer {
+  override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { passage } = underwayOf(config) ?? {}
+    if (!passage) return await super.getTuple(config)
+    if (passage.begins) return undefined
+    const { thread: thread_id, checkpoint: checkpoint_id } = passage
+    return await super.getTuple({
+      configurable: { thread_id, ...(checkpoint_id !== undefined && { checkpoint_id }) },
+    })
+  }
+
   override async put(
     config: RunnableConfig,
     checkpoint: Checkpoint,
@@ -184,7 +200,7 @@ class PassageSaver extends Checkpointer {
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
     const underway = underwayOf(config)
-    if (underway?.dropped) return config
+    if (underway?.nothingNew) return config
     const saved = await super.put(config, checkpoint, metadata, newVersions)
     if (underway) underway.checkpoint = checkpoint.id
     return saved
@@ -195,6 +211,6 @@ class PassageSaver extends Checkpointer {
     writes: PendingWrite[],
     taskId: string,
   ): Promise<void> {
-    if (!underwayOf(config)?.dropped) await super.putWrites(config, writes, taskId)
+    if (!underwayOf(config)?.nothingNew) await super.putWrites(config, writes, taskId)
   }
 }

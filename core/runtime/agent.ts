@@ -7,7 +7,7 @@ import { composeModel, type CallModel } from './model-call.ts'
 import type { PluginRecord } from './plugin-record.ts'
 import { promptBytes } from './prompt.ts'
 import type { RoomState } from './room-state.ts'
-import type { Engine, RunEnd, RunHandle } from './run.ts'
+import type { Engine, RunHandle } from './run.ts'
 import { SessionMemory } from './session-memory.ts'
 import { loadRoom, stateKeys, TurnState, type StateKey } from './state.ts'
 import type { Tools } from './tools.ts'
@@ -91,14 +91,17 @@ export class Agent {
     const checkpoint = await graph.pass({
       thread: handle.sessionId,
       checkpoint: handle.checkpoint,
+      begins: anew && handle.previous === undefined && handle.checkpoint === undefined,
       resume: handle.continues?.decision,
       body: (kept, decided) => turnRun.carryOut(kept, decided),
     })
     const end = turnRun.end()
-    if (end.status === 'failed' && end.error.cause)
-      log.error({ err: end.error.cause, requestId: handle.requestId }, end.error.message)
     this.#memory.keep(handle.sessionId, handle.runId, turnRun.conversation)
-    return { ...end, ...(checkpoint && { checkpoint }) } satisfies RunEnd
+    const head = checkpoint === undefined ? {} : { checkpoint }
+    if (end.status !== 'failed') return { status: end.status, ...head }
+    const { error } = end
+    if (error.cause) log.error({ err: error.cause, requestId: handle.requestId }, error.message)
+    return { status: 'failed', error, ...head }
   }
 
   async #history(handle: RunHandle): Promise<readonly Message[]> {
@@ -129,7 +132,8 @@ export class Agent {
       async body({ loadedPlugins }) {
         const loaded = new Set(loadedPlugins)
         result = loadCapabilities(records, names, loaded)
-        return { loadedPlugins: [...loaded], states: {} }
+        const grown = loaded.size > (loadedPlugins?.length ?? 0)
+        return grown ? { loadedPlugins: [...loaded], states: {} } : undefined
       },
     })
     return { result: result!, checkpoint } // the body has run, or `pass` has thrown

@@ -68,26 +68,45 @@ function promptOf(record: PluginRecord, turn: Turn): string | undefined {
   }
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>()
-
 /** The day and not the minute: providers cache a conversation as long as what stands before it is the same. */
 export function today(timezone = 'UTC', now = new Date()): string {
   const zone = isZone(timezone) ? timezone : 'UTC'
-  return `Today is ${formatOf(zone).format(now)} (${zone}).`
+  return `Today is ${dayIn(zone, now)} (${zone}).`
 }
 
-function formatOf(zone: string): Intl.DateTimeFormat {
-  let format = formats.get(zone)
-  if (!format) {
-    format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: zone })
-    formats.set(zone, format)
+interface Zone {
+  readonly format: Intl.DateTimeFormat
+  quarter?: number
+  day?: string
+}
+const zones = new Map<string, Zone>()
+
+/** Asked before every call of a model and slow to format, so it is kept while it cannot change. */
+function dayIn(name: string, now: Date): string {
+  const zone = zoneOf(name)
+  const quarter = Math.floor(now.getTime() / quarterMs)
+  if (zone.day === undefined || zone.quarter !== quarter) {
+    zone.quarter = quarter
+    zone.day = zone.format.format(now)
   }
-  return format
+  return zone.day
+}
+
+/** Days begin on a quarter of an hour, in every zone there is. */
+const quarterMs = 15 * 60 * 1000
+
+function zoneOf(name: string): Zone {
+  let zone = zones.get(name)
+  if (!zone) {
+    zone = { format: new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: name }) }
+    zones.set(name, zone)
+  }
+  return zone
 }
 
 function isZone(name: string): boolean {
   try {
-    return Boolean(formatOf(name))
+    return Boolean(zoneOf(name))
   } catch {
     return false // RangeError: there is no such zone
   }

@@ -1,6 +1,6 @@
 import { RuntimeError } from '../errors.ts'
 import type { Log, Message, Model } from '../plugin.ts'
-import type { Decided, Kept } from './agent-graph.ts'
+import type { Decided, Kept, Update } from './agent-graph.ts'
 import { clientTools, clientToolsFault } from './client-tools.ts'
 import { RepetitionGuard } from './guards.ts'
 import { mended } from './history.ts'
@@ -11,7 +11,7 @@ import type { PluginRecord } from './plugin-record.ts'
 import { systemPrompt, today } from './prompt.ts'
 import type { RoomState } from './room-state.ts'
 import { RunEvents, type EventSource } from './run-events.ts'
-import { RunLost, type JournalEntry, type RunHandle, type WaitingCall } from './run.ts'
+import { RunLost, type JournalEntry, type RunHandle } from './run.ts'
 import { loadRoom, saveRoom, TurnState, type StateChange, type StateKey } from './state.ts'
 import { StepLog, type TakeChanges } from './step-log.ts'
 import { ofTheRun, waitFor, type Calling, type CallSite, type Delegation } from './tool-call.ts'
@@ -81,11 +81,8 @@ export class TurnRun {
     return this.#end ?? this.#fail(nothingWaits())
   }
 
-  /** Carries it out and returns what is to be kept; nothing when the run is no longer ours. */
-  async carryOut(
-    kept: Kept,
-    decided: Decided | undefined,
-  ): Promise<(Kept & { readonly waits?: WaitingCall }) | undefined> {
+  /** Carries it out and returns what is to be kept: nothing when nothing changed, or the run is no longer ours. */
+  async carryOut(kept: Kept, decided: Decided | undefined): Promise<Update | undefined> {
     const { live } = this.#parts
     try {
       // It died after it had asked and before it stood still: nothing is to be done again.
@@ -162,11 +159,12 @@ export class TurnRun {
       await takeChanges()
     }
     this.#conversation = [...before, ...mended(stepLog.messages)]
-    return {
-      ...(loaded.size > (kept.loadedPlugins?.length ?? 0) && { loadedPlugins: [...loaded] }),
-      states: changedSince(kept.states, state.channels()),
-      ...(this.#end?.status === 'waiting' && { waits: this.#end.waits }),
-    }
+    const states = changedSince(kept.states, state.channels())
+    const grown = loaded.size > (kept.loadedPlugins?.length ?? 0)
+    const waits = this.#end?.status === 'waiting' ? this.#end.waits : undefined
+    // A checkpoint like the one before says nothing. One that waited does: it waits no more.
+    if (!grown && !waits && !decided && Object.keys(states).length === 0) return undefined
+    return { ...(grown && { loadedPlugins: [...loaded] }), states, ...(waits && { waits }) }
   }
 
   /** What all handlers of the turn share; undefined when the request cannot be carried out at all. */

@@ -6,7 +6,11 @@ export type Answer =
   | {
       readonly text?: string
       readonly reasoning?: string
-      readonly calls?: readonly { readonly name: string; readonly args?: unknown; readonly id?: string }[]
+      readonly calls?: readonly {
+        readonly name: string
+        readonly args?: unknown
+        readonly id?: string
+      }[]
       /** After the words above: a fault, or silence until the request is given up. */
       readonly then?: Error | 'hangs' | 'hangs whatever happens'
     }
@@ -35,7 +39,8 @@ export function modelScript(
     requests,
     async *stream(request) {
       const answer = answerTo(request)
-      const { text, reasoning, calls, then } = typeof answer === 'string' ? { text: answer } as Exclude<Answer, string> : answer
+      const { text, reasoning, calls, then } =
+        typeof answer === 'string' ? ({ text: answer } as Exclude<Answer, string>) : answer
       for (const word of words(reasoning)) yield { type: 'reasoning', text: word }
       for (const word of words(text)) yield { type: 'text', text: word }
       for (const [index, { name, args = {}, id }] of (calls ?? []).entries())
@@ -50,7 +55,12 @@ export function modelScript(
   }
 }
 
-function* pieces(index: number, name: string, args: string, id = `provider-${index}`): Generator<Delta> {
+function* pieces(
+  index: number,
+  name: string,
+  args: string,
+  id = `provider-${index}`,
+): Generator<Delta> {
   yield { type: 'tool-call', index, id, name }
   for (let from = 0; from < args.length; from += 7)
     yield { type: 'tool-call', index, args: args.slice(from, from + 7) }
