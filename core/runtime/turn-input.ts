@@ -101,7 +101,7 @@ export const resumeInput = z
   .object({
     runId,
     decision: z.enum(['approve', 'reject', 'edit']),
-    args: z.unknown(),
+    args: z.unknown().optional(),
   })
   .superRefine(({ decision, args }, ctx) => {
     const isObject = typeof args === 'object' && args !== null && !Array.isArray(args)
@@ -111,7 +111,7 @@ export const resumeInput = z
 export const toolResultInput = z.object({
   runId,
   toolCallId: z.string().min(1).max(200),
-  result: z.unknown(),
+  result: z.unknown().optional(),
   error: z.string().max(10_000).optional(),
 })
 export const abortInput = z.object({ sessionId, requestId: uuid.optional() })
