@@ -105,9 +105,12 @@ export class EventReader implements AsyncIterableIterator<SentEvent>, WindowRead
     if (this.#place === undefined || window.isGone(this.#place))
       this.#place = window.placeAfter(this.#cursor)
     if (this.#place === undefined) return undefined
-    const event = window.at(this.#place)
-    if (event) this.#place++
-    return event
+    // The database may have told of events before they came into the window.
+    for (let event; (event = window.at(this.#place));) {
+      this.#place++
+      if (event.id > this.#cursor) return event
+    }
+    return undefined
   }
 
   #isBehind(): boolean {

@@ -16,7 +16,7 @@ const tool = z.object({
   description: z.string().max(4096).default(''),
   schema: z
     .unknown()
-    .transform((schema) => schema ?? {})
+    .default({})
     .superRefine((schema, ctx) => {
       const fault = argumentsFault(schema)
       if (fault !== undefined)
