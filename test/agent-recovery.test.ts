@@ -77,7 +77,7 @@ describe('a run whose process dies is taken over and goes on exactly where it wa
           if (count !== point) return
           died = true
           if (when === 'before') run.lose()
-          else queueMicrotask(() => run.lose())
+          else setImmediate(() => run.lose())
         }
         const outcome = await engine.carryOut(run).then(
           (end) => end.status,

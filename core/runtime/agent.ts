@@ -22,6 +22,8 @@ export interface AgentOptions {
   readonly log: Log
   /** What the agent is called. */
   readonly name: string
+  /** Who a delegation has to be made out to. */
+  readonly oracleDid?: string
   /** The model of a name, or the default one; throws when there is none of that name. */
   readonly model: (name?: string) => Model
   /** How long a client may take over a call of its own tools. */
@@ -85,7 +87,7 @@ export class Agent {
       keys: this.#keys,
       turnOnion: this.#turnOnion,
       callModel: this.#callModel,
-      history: () => this.#history(handle),
+      history: (model) => this.#history(handle, model),
       live: this.#live,
     })
     const checkpoint = await graph.pass({
@@ -96,7 +98,9 @@ export class Agent {
       body: (kept, decided) => turnRun.carryOut(kept, decided),
     })
     const end = turnRun.end()
-    this.#memory.keep(handle.sessionId, handle.runId, turnRun.conversation)
+    const { conversation } = turnRun
+    if (conversation) this.#memory.keep(handle.sessionId, handle.runId, conversation)
+    else this.#memory.forget(handle.sessionId)
     const head = checkpoint === undefined ? {} : { checkpoint }
     if (end.status !== 'failed') return { status: end.status, ...head }
     const { error } = end
@@ -104,13 +108,12 @@ export class Agent {
     return { status: 'failed', error, ...head }
   }
 
-  async #history(handle: RunHandle): Promise<readonly Message[]> {
+  async #history(handle: RunHandle, model: Model): Promise<readonly Message[]> {
     const known = handle.continues
       ? undefined
       : this.#memory.recall(handle.sessionId, handle.previous)
     if (known) return known
-    const { contextWindow } = this.#options.model(handle.request.model)
-    return mended(await handle.journal.history(bytesThatFit(contextWindow)))
+    return mended(await handle.journal.history(bytesThatFit(model.contextWindow)))
   }
 
   /**

@@ -98,6 +98,10 @@ export class RunEvents {
     this.#tell('interrupt', { runId, kind: 'approval', toolName, args: asObject(args), toolCallId })
   }
 
+  delegationRequired(oracleDid: string | undefined, reason: string): void {
+    this.#tell('delegation_required', { oracleDid, reason })
+  }
+
   error({ message, code, status, details }: RuntimeError): void {
     const { claims } = Object(details) as { claims?: unknown }
     this.#tell('error', {

@@ -20,6 +20,8 @@ export interface CallSite {
   readonly clientTools?: ReadonlyMap<string, ToolEntry>
   /** The only tools within reach: those of a sub-agent. */
   readonly only?: ReadonlySet<string>
+  /** Hears that the user's delegation did not suffice. */
+  readonly onDenied?: () => void
   /** Runs the engine for a sub-agent. */
   readonly delegate?: (delegation: Delegation, calling: Calling) => Promise<unknown>
 }
@@ -59,11 +61,12 @@ export async function execute(calling: Calling): Promise<unknown> {
   return await atMostOnce(calling, run)
 }
 
-function checkCan({ entry: { tool, record }, call, turn }: Calling): void {
+function checkCan({ entry: { tool, record }, call, turn, site }: Calling): void {
   if (!tool?.can || !record) return
   const { can, with: resourceOf } = tool.can
   const resource = resourceOf?.(call.args, turnContext(record, turn, call.id)) ?? turn.user.did
   if (turn.user.can(can, resource)) return
+  site.onDenied?.()
   throw new RuntimeError(
     'FORBIDDEN',
     `The user's delegation does not grant "${can}" on ${resource}.`,

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../errors.ts'
 import type { Log, Message, Model } from '../plugin.ts'
 import type { Decided, Kept, Update } from './agent-graph.ts'
+import type { AuthenticatedUser } from './auth/user.ts'
 import { clientTools, clientToolsFault } from './client-tools.ts'
 import { RepetitionGuard } from './guards.ts'
 import { mended } from './history.ts'
@@ -27,11 +28,12 @@ export interface TurnParts {
   readonly name: string
   readonly model: (name?: string) => Model
   readonly clientToolTimeoutMs: number
+  readonly oracleDid?: string
   readonly keys: readonly StateKey[]
   readonly rooms: RoomState
   readonly turnOnion: TurnOnion
   readonly callModel: CallModel
-  readonly history: () => Promise<readonly Message[]>
+  readonly history: (model: Model) => Promise<readonly Message[]>
   readonly live: Map<string, Turn>
 }
 
@@ -61,7 +63,9 @@ export class TurnRun {
   readonly #events: RunEvents
   #end?: LoopEnd
   #fault?: { readonly error: unknown }
-  #conversation: readonly Message[] = []
+  #conversation?: readonly Message[]
+  #live?: Turn
+  #askedForDelegation = false
 
   constructor(run: RunHandle, past: readonly JournalEntry[], parts: TurnParts) {
     this.#run = run
@@ -70,8 +74,8 @@ export class TurnRun {
     this.#events = new RunEvents(run)
   }
 
-  /** The session's messages up to here, for its next run. */
-  get conversation(): readonly Message[] {
+  /** The session's messages up to here, for its next run; undefined when they were never looked at. */
+  get conversation(): readonly Message[] | undefined {
     return this.#conversation
   }
 
@@ -84,6 +88,7 @@ export class TurnRun {
   /** Carries it out and returns what is to be kept: nothing when nothing changed, or the run is no longer ours. */
   async carryOut(kept: Kept, decided: Decided | undefined): Promise<Update | undefined> {
     const { live } = this.#parts
+    const { sessionId } = this.#run
     try {
       // It died after it had asked and before it stood still: nothing is to be done again.
       const asked = this.#past.at(-1)?.waits
@@ -97,14 +102,17 @@ export class TurnRun {
       return undefined
     } finally {
       this.#events.close()
-      live.delete(this.#run.sessionId)
+      // A newer run of the session may stand there by now.
+      if (live.get(sessionId) === this.#live) live.delete(sessionId)
     }
   }
 
   async #carryOut(kept: Kept, decided: Decided | undefined) {
     const { records, tools, log, keys, rooms, history, live } = this.#parts
     const { request, room, sessionId } = this.#run
-    const [earlier, ofRoom] = await Promise.all([history(), loadRoom(rooms, room, keys)])
+    const model = this.#usableModel()
+    if (!model) return undefined
+    const [earlier, ofRoom] = await Promise.all([history(model), loadRoom(rooms, room, keys)])
     const state = new TurnState(keys, kept.states, ofRoom, log)
     const loaded = new Set(kept.loadedPlugins)
     for (const entry of this.#past) {
@@ -125,39 +133,37 @@ export class TurnRun {
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
     const words: Message = { role: 'user', id: `user-${this.#run.runId}`, content: request.message }
     const before = [...earlier, words]
-    const turn = this.#turn(loaded, state, stepLog)
-    if (turn) {
-      live.set(sessionId, turn)
-      const site: CallSite = {
-        effects: this.#run.effects,
-        decisionOn: (id) => (decided?.waits.toolCallId === id ? decided.decision : undefined),
-        guard: new RepetitionGuard(stepLog.messages),
-        clientTools: this.#clientTools(),
-        delegate: (delegation, calling) =>
-          this.#delegate(delegation, calling, { takeChanges, site }),
-      }
-      const clientSpecs = [...site.clientTools!.values()].map(({ spec }) => spec)
-      const { name } = this.#parts
-      const { timezone } = request
-      await this.#throughTheOnion({
-        turn,
-        model: turn.model,
-        system: () => systemPrompt({ records, name, turn, timezone }),
-        specs: () => [...tools.specs(turn), ...clientSpecs],
-        before,
-        log: stepLog,
-        tools,
-        callModel: this.#parts.callModel,
-        site,
-        events: this.#events,
-        hear: {
-          text: (text) => this.#events.message(text),
-          reasoning: (text) => this.#events.reasoning(text),
-        },
-      })
-      // A layer may change its state on the way out.
-      await takeChanges()
+    const turn = this.#turn(model, loaded, state, stepLog)
+    live.set(sessionId, (this.#live = turn))
+    const site: CallSite = {
+      effects: this.#run.effects,
+      decisionOn: (id) => (decided?.waits.toolCallId === id ? decided.decision : undefined),
+      guard: new RepetitionGuard(stepLog.messages),
+      clientTools: this.#clientTools(),
+      onDenied: () => this.#askForDelegation(),
+      delegate: (delegation, calling) => this.#delegate(delegation, calling, { takeChanges, site }),
     }
+    const clientSpecs = [...site.clientTools!.values()].map(({ spec }) => spec)
+    const { name } = this.#parts
+    const { timezone } = request
+    await this.#throughTheOnion({
+      turn,
+      model: turn.model,
+      system: () => systemPrompt({ records, name, turn, timezone }),
+      specs: () => [...tools.specs(turn), ...clientSpecs],
+      before,
+      log: stepLog,
+      tools,
+      callModel: this.#parts.callModel,
+      site,
+      events: this.#events,
+      hear: {
+        text: (text) => this.#events.message(text),
+        reasoning: (text) => this.#events.reasoning(text),
+      },
+    })
+    // A layer may change its state on the way out.
+    await takeChanges()
     this.#conversation = [...before, ...mended(stepLog.messages)]
     const states = changedSince(kept.states, state.channels())
     const grown = loaded.size > (kept.loadedPlugins?.length ?? 0)
@@ -167,29 +173,43 @@ export class TurnRun {
     return { ...(grown && { loadedPlugins: [...loaded] }), states, ...(waits && { waits }) }
   }
 
-  /** What all handlers of the turn share; undefined when the request cannot be carried out at all. */
-  #turn(loaded: Set<string>, state: TurnState, stepLog: StepLog): Turn | undefined {
+  /** The model that was asked for; undefined when the request cannot be carried out at all. */
+  #usableModel(): Model | undefined {
     const { tools, model } = this.#parts
-    const { user, sessionId, room, requestId, signal, request } = this.#run
-    const source: EventSource = { onComponent: (component) => stepLog.rendered(component) }
+    const { request } = this.#run
     try {
       const fault = clientToolsFault(request, tools)
       if (fault) throw fault
-      return {
-        user,
-        session: { id: sessionId },
-        room,
-        requestId,
-        signal,
-        model: model(request.model),
-        loaded,
-        states: state.byPlugin,
-        emit: (toolCallId) => this.#events.emitOf(source, toolCallId),
-      }
+      return model(request.model)
     } catch (thrown) {
       this.#fail(asTurnError(thrown))
       return undefined
     }
+  }
+
+  /** What all handlers of the turn share. */
+  #turn(model: Model, loaded: Set<string>, state: TurnState, stepLog: StepLog): Turn {
+    const { user, sessionId, room, requestId, signal } = this.#run
+    const source: EventSource = { onComponent: (component) => stepLog.rendered(component) }
+    return {
+      user,
+      session: { id: sessionId },
+      room,
+      requestId,
+      signal,
+      model,
+      loaded,
+      states: state.byPlugin,
+      emit: (toolCallId) => this.#events.emitOf(source, toolCallId),
+    }
+  }
+
+  /** Once a turn, when there is no delegation in force: the client gets a new one, and the user asks again. */
+  #askForDelegation(): void {
+    const { delegationState } = this.#run.user as Partial<AuthenticatedUser> // a plugin's own user has none
+    if (!delegationState || this.#askedForDelegation) return
+    this.#askedForDelegation = true
+    this.#events.delegationRequired(this.#parts.oracleDid, delegationState)
   }
 
   #clientTools(): ReadonlyMap<string, ToolEntry> {
@@ -252,8 +272,10 @@ export class TurnRun {
     const only = new Set(names)
     const system = `${prompt}\n\n${today(request.timezone)}`
     const guard = new RepetitionGuard(log.messages)
-    const end = await ofTheRun(calling, () =>
-      carryOut({
+    const end = await ofTheRun(calling, async () => {
+      // Its own steps are found again by the id of this call, so that has to be written down first.
+      await calling.site.recorded?.()
+      return await carryOut({
         turn,
         model: turn.model,
         system: () => system,
@@ -266,8 +288,8 @@ export class TurnRun {
         events: this.#events,
         hear: { text: () => undefined, reasoning: () => undefined },
         parentEventId: id,
-      }),
-    )
+      })
+    })
     switch (end.status) {
       case 'finished':
         return end.content || 'It ended without a word.'

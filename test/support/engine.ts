@@ -46,6 +46,7 @@ export async function testEngine(options: EngineOptions): Promise<TestEngine> {
     rooms: createRoomState({ db: store.db, log: app.log }),
     log: app.log,
     name: 'Oracle',
+    oracleDid: 'did:key:oracle',
     model: typeof model === 'function' ? model : () => model,
     clientToolTimeoutMs,
   })
