@@ -111,7 +111,7 @@ export const catalogue = {
   // A model that cannot answer. These come in the `error` event of a turn.
   MODEL_UNKNOWN: {
     status: 400,
-    means: 'No model of this name is offered. The message lists them.',
+    means: 'No model of this name is offered. The hint lists them.',
   },
   MODEL_CONTEXT_TOO_LONG: {
     status: 422,

@@ -12,68 +12,72 @@ import {
   type BaseCheckpointSaver,
 } from '@langchain/langgraph'
 import { emptyCheckpoint, uuid6 } from '@langchain/langgraph-checkpoint'
-import { sql, type Kysely } from 'kysely'
+import { sql } from 'kysely'
 import * as vitest from 'vitest'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { checkpointMigrations } from '../core/runtime/checkpoint-tables.ts'
 import { Checkpointer, requireThread } from '../core/runtime/checkpointer.ts'
-import { postgresDb, sqliteDb, withTables } from './support/checkpoint-db.ts'
+import { openDataDir } from '../core/runtime/data-dir.ts'
+import { openStore, type Store } from '../core/runtime/store.ts'
+import { freshDatabase } from './support/database.ts'
 import { describeWith } from './support/services.ts'
+import { silent } from './support/silent-log.ts'
 
 // The validation suite is written for a vitest whose functions are globals.
 Object.assign(globalThis, vitest)
 const { validate, deltaChannelHistoryTests } =
   await import('@langchain/langgraph-checkpoint-validation')
 
-interface Opened {
-  readonly db: Kysely<{}>
-  close(): Promise<void>
-}
+const tables = ['checkpoints', 'checkpoint_values', 'checkpoint_writes']
 
 describe('on SQLite', () => {
-  behaviour(async () => {
-    const db = await withTables(sqliteDb())
-    return { db, close: () => db.destroy() }
-  })
+  behaviour(() => openStore({ log: silent }))
 
   it('what waits for a person goes on after a restart', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'checkpoints-'))
-    const file = join(folder, 'state.sqlite')
-    const before = await withTables(sqliteDb(file))
     const config = { configurable: { thread_id: 't' }, durability: 'exit' as const }
-    await asking(new Checkpointer(before)).invoke({ said: ['book it'] }, config)
-    await before.destroy()
+    const boot = async () => {
+      const dataDir = await openDataDir(folder)
+      const store = await openStore({ dataDir, log: silent })
+      await store.migrate('checkpoints', checkpointMigrations)
+      return { graph: asking(new Checkpointer(store.db)), shutDown: () => store.close() }
+    }
+    const before = await boot()
+    await before.graph.invoke({ said: ['book it'] }, config)
+    await before.shutDown()
 
-    const after = sqliteDb(file)
-    const graph = asking(new Checkpointer(after))
-    const waiting = await graph.getState(config)
+    const after = await boot()
+    const waiting = await after.graph.getState(config)
     expect(waiting.tasks[0]?.interrupts[0]?.value).toEqual({ ask: 'Really?' })
-    const { said } = await graph.invoke(new Command({ resume: 'yes' }), config)
+    const { said } = await after.graph.invoke(new Command({ resume: 'yes' }), config)
     expect(said).toEqual(['book it', 'the person said yes'])
-    await after.destroy()
+    await after.shutDown()
     await rm(folder, { recursive: true })
   })
 })
 
 await describeWith('postgres', 'on PostgreSQL', (url) => {
-  behaviour(() => postgresDb(url, 'checkpointer_test'), withTables)
+  let database: Awaited<ReturnType<typeof freshDatabase>>
+  beforeAll(async () => {
+    database = await freshDatabase(url)
+  })
+  afterAll(() => database.drop())
+  behaviour(() => openStore({ databaseUrl: database.url, log: silent }))
 })
 
-function behaviour(
-  open: () => Promise<Opened>,
-  prepare: (db: Kysely<{}>) => Promise<unknown> = async () => {},
-) {
-  const opened = new Map<BaseCheckpointSaver, Opened>()
+function behaviour(open: () => Promise<Store>) {
+  let store: Store
+  beforeAll(async () => {
+    store = await open()
+    await store.migrate('checkpoints', checkpointMigrations)
+  })
+  afterAll(() => store.close())
+
   const suite = {
     checkpointerName: 'Checkpointer',
     async createCheckpointer() {
-      const database = await open()
-      await prepare(database.db)
-      const saver = new Checkpointer(database.db)
-      opened.set(saver, database)
-      return saver
-    },
-    async destroyCheckpointer(saver: Checkpointer) {
-      await opened.get(saver)?.close()
+      for (const table of tables) await sql`delete from ${sql.table(table)}`.execute(store.db)
+      return new Checkpointer(store.db)
     },
   }
   describe("passes every case of LangGraph's validation", () => {
@@ -82,16 +86,13 @@ function behaviour(
   })
 
   describe('beyond the validation', () => {
-    let database: Opened
     let saver: Checkpointer
     beforeEach(async () => {
       saver = await suite.createCheckpointer()
-      database = opened.get(saver)!
     })
-    afterEach(() => database.close())
 
     const rows = async (table: string) =>
-      (await sql<{ value: string }>`select * from ${sql.table(table)}`.execute(database.db)).rows
+      (await sql<{ value: string }>`select * from ${sql.table(table)}`.execute(store.db)).rows
     const at = (thread_id: string, checkpoint_ns = '') => ({
       configurable: { thread_id, checkpoint_ns },
     })
@@ -257,7 +258,7 @@ function behaviour(
         }
       }
       await saver.deleteThread('gone')
-      for (const table of ['checkpoints', 'checkpoint_values', 'checkpoint_writes']) {
+      for (const table of tables) {
         const threads = (await rows(table)).map((row) => Reflect.get(row, 'thread_id'))
         expect(new Set(threads)).toEqual(new Set(['stays']))
       }

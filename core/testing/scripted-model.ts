@@ -45,8 +45,8 @@ export interface ScriptedModel extends Model {
  * A model for tests that does what it is told, one step per call:
  *
  *     const model = scriptedModel([
- *       call('get_current_weather', { city: 'Lusaka' }),
- *       (request) => `It said ${resultOf(request, 'get_current_weather')}`,
+ *       call('find_book', { title: 'Things Fall Apart' }),
+ *       (request) => `It said ${resultOf(request, 'find_book')}`,
  *     ])
  */
 export function scriptedModel(

@@ -1,0 +1,84 @@
+import { RuntimeError } from '../../errors.ts'
+import type { Model } from '../../plugin.ts'
+import { demoModel } from './demo.ts'
+import { isLangChainModel, langChainModel, type LangChainChatModel } from './langchain.ts'
+import { openAiModel } from './openai.ts'
+
+/** What createApp takes as a model: one of ours, or any chat model of LangChain. */
+export type GivenModel = Model | LangChainChatModel
+
+export interface ModelEnv {
+  /** `demo`, `openai/<name>`, or several with commas between them, the default first. */
+  readonly MODEL?: string
+  readonly OPENAI_API_KEY?: string
+  readonly OPENAI_BASE_URL?: string
+}
+
+/** The models that a turn can choose from. */
+export interface Models {
+  readonly default: Model
+  readonly all: readonly Model[]
+  /** By id, or by the part after the slash; the default without one. Throws MODEL_UNKNOWN with the list. */
+  get(id?: string): Model
+}
+
+/** The models of an app: those it was given, else those that the environment names. */
+export function chooseModels(
+  given: GivenModel | readonly GivenModel[] | undefined,
+  env: ModelEnv,
+): Models {
+  const list = given === undefined ? [] : isList(given) ? given : [given]
+  const all =
+    list.length > 0 ? list.map(asModel) : namesIn(env.MODEL).map((name) => named(name, env))
+  const [first] = all
+  if (!first) throw unusable('MODEL is empty.')
+  return {
+    default: first,
+    all,
+    get(id) {
+      if (!id) return first
+      const found =
+        all.find((model) => model.id === id) ?? all.find((model) => model.id.endsWith(`/${id}`))
+      if (found) return found
+      const ids = all.map((model) => model.id).join(', ')
+      throw new RuntimeError('MODEL_UNKNOWN', `There is no model "${id.slice(0, 100)}".`, {
+        hint: `There is: ${ids}.`,
+        details: { models: all.map((model) => model.id) },
+      })
+    },
+  }
+}
+
+function namesIn(value = 'demo'): string[] {
+  const names = value.split(',').map((name) => name.trim())
+  return [...new Set(names.filter(Boolean))]
+}
+
+function named(name: string, { OPENAI_API_KEY, OPENAI_BASE_URL }: ModelEnv): Model {
+  if (name === 'demo') return demoModel()
+  const [, model] = /^openai\/(\S+)$/.exec(name) ?? []
+  if (!model) throw unusable(`MODEL is "${name}", which is no model.`)
+  if (!OPENAI_API_KEY && !OPENAI_BASE_URL)
+    throw new RuntimeError('ENV_INVALID', `MODEL is "${name}", but OPENAI_API_KEY is not set.`, {
+      hint: 'Set it, or set OPENAI_BASE_URL to a compatible endpoint that needs no key, or MODEL=demo.',
+    })
+  return openAiModel({ name: model, apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL })
+}
+
+function asModel(given: GivenModel): Model {
+  if (isLangChainModel(given)) return langChainModel(given)
+  if (typeof given?.id === 'string' && typeof given.stream === 'function') return given
+  throw new RuntimeError('MODEL_UNUSABLE', 'What was given as a model has no id and stream().', {
+    hint: 'Give a model of this runtime, a chat model of LangChain, or set MODEL.',
+  })
+}
+
+function isList(given: GivenModel | readonly GivenModel[]): given is readonly GivenModel[] {
+  return Array.isArray(given)
+}
+
+function unusable(message: string): RuntimeError {
+  return new RuntimeError('ENV_INVALID', message, {
+    hint: 'It reads demo, or openai/<name> for a model behind any compatible endpoint.',
+  })
+}

@@ -1,0 +1,69 @@
+import {
+  asNumber,
+  fillArguments,
+  isNumeric,
+  matchesText,
+  type Filled,
+  type Sentence,
+} from './arguments.ts'
+import { findings, type Finding } from './findings.ts'
+import { explicitValue, splitList } from './phrases.ts'
+import type { Field, Schema } from './schema.ts'
+
+/** Adds what the user answered to the question for what was missing. */
+export function withAnswer(schema: Schema, filled: Filled, answer: Sentence): Filled {
+  const found = findings(answer.text, answer.now)
+  const read = fillArguments(schema, answer, found)
+  const args = { ...filled.args }
+  const several = filled.missing.length > 1
+  for (const { name, type } of filled.missing) {
+    // Of several texts, only one that is named can be told from the others.
+    const isGuess =
+      several && type === 'string' && !found.some(({ value }) => value === read.args[name])
+    if (
+      Object.hasOwn(read.args, name) &&
+      !(isGuess && explicitValue(name, answer.text) === undefined)
+    )
+      args[name] = read.args[name]
+  }
+  const open = filled.missing.filter(({ name }) => !Object.hasOwn(args, name))
+  const parts =
+    open.length > 1 || open.length < filled.missing.length
+      ? partsOf(answer.text, found)
+      : [plain(answer.text)]
+  for (const field of [...open]) {
+    const at = parts.findIndex((part) => valueFrom(field, part, answer.now) !== undefined)
+    if (at < 0) continue
+    args[field.name] = valueFrom(field, parts[at] ?? '', answer.now)
+    parts.splice(at, 1)
+    open.splice(open.indexOf(field), 1)
+  }
+  return { args, missing: open }
+}
+
+/** The pieces of an answer to several questions, without those whose values are already placed. */
+function partsOf(answer: string, found: readonly Finding[]): string[] {
+  const taken = found.filter(({ used }) => used).map(({ start, end }) => answer.slice(start, end))
+  return plain(answer)
+    .split(/\s*[,;]\s*|\s+and\s+/)
+    .filter((part) => part && !/=/.test(part) && !taken.some((text) => part.includes(text)))
+}
+
+function plain(answer: string): string {
+  return answer
+    .trim()
+    .replace(/^(?:it'?s|it is|the|use|take|make it|please|in|for)\s+/i, '')
+    .replace(/[,\s]*\b(?:please|thanks|thank you)\b[.!]*$/i, '')
+    .replace(/[.!?]+$/, '')
+}
+
+/** What an answer without any word of its field can mean for it: "Lusaka", "5", "yes". */
+function valueFrom(field: Field, answer: string, now: Date): unknown {
+  const [value] = findings(answer, now)
+  if (isNumeric(field)) return value?.kind === 'number' ? asNumber(field, value) : undefined
+  if (field.type === 'boolean') return /^(y|yes|true|on|sure|ok)/i.test(answer)
+  if (field.type === 'array') return splitList(answer)
+  if (field.type !== 'string') return undefined
+  const text = value?.kind === 'quoted' ? String(value.value) : answer
+  return matchesText(field.schema, text) ? text : undefined
+}

@@ -1,0 +1,355 @@
+import {
+  findings,
+  surroundings,
+  withoutFindings,
+  wordFindings,
+  type Finding,
+  type Kind,
+} from './findings.ts'
+import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
+import { fieldsOf, type Field, type Schema } from './schema.ts'
+import { likeness, meaning, stem, words } from './words.ts'
+
+export interface Filled {
+  readonly args: Record<string, unknown>
+  /** What is required and could not be read. */
+  readonly missing: readonly Field[]
+}
+
+export interface Sentence {
+  readonly text: string
+  /** The tool's own words, which are not values. */
+  readonly tool: string
+  readonly now: Date
+}
+
+/** Reads the arguments of a tool from a sentence, by what its schema says of each. */
+export function fillArguments(
+  schema: Schema,
+  sentence: Sentence,
+  found: Finding[] = findings(sentence.text, sentence.now),
+): Filled {
+  return fillObject(schema, schema, sentence, found)
+}
+
+function fillObject(schema: Schema, root: Schema, sentence: Sentence, found: Finding[], depth = 0) {
+  const fields = fieldsOf(schema, root)
+  const args: Record<string, unknown> = {}
+  const set = (field: Field, value: unknown) => {
+    if (value !== undefined && args[field.name] === undefined) args[field.name] = value
+  }
+
+  // From the surest to the vaguest, so that a vague field does not take a sure one's value.
+  for (const field of fields) set(field, spokenOut(field, sentence.text))
+  const listed = fields.filter((field) => field.schema.enum && field.schema.const === undefined)
+  const chosen = wordFindings(
+    sentence.text,
+    listed.flatMap((field) => field.schema.enum ?? []),
+  )
+  found.push(...chosen)
+  assign('word', listed)
+  for (const field of listed) {
+    const word = chosen.find((one) => !one.used && fits(field, one))
+    if (word) take(field, word)
+  }
+  for (const kind of ['did', 'url', 'email', 'uuid', 'phone', 'date'] as const)
+    assign(
+      kind,
+      fields.filter((field) => !Object.hasOwn(args, field.name) && takes(field, kind)),
+    )
+  for (const field of fields)
+    if (field.type === 'array') set(field, listOf(field, root, sentence, found))
+  for (const field of fields)
+    if (field.type === 'object') set(field, objectOf(field, root, sentence, found, depth))
+  assign(
+    'number',
+    fields.filter((field) => !Object.hasOwn(args, field.name) && isNumeric(field)),
+  )
+  const texts = fields.filter((field) => !Object.hasOwn(args, field.name) && isText(field))
+  for (const field of texts) {
+    const value = explicitly(field, sentence.text)
+    set(field, value)
+    for (const one of found) if (one.kind === 'quoted' && one.value === value) one.used = true
+  }
+  assign(
+    'quoted',
+    texts.filter((field) => !Object.hasOwn(args, field.name)),
+  )
+  const rest = texts.filter((field) => !Object.hasOwn(args, field.name))
+  const names = namesIn(withoutFindings(sentence.text, found), sentence.tool)
+  const texting = fields.filter((field) => field.required && isText(field))
+  for (const field of rest) {
+    // Two texts cannot be told apart in one sentence without their names.
+    if (field.required && texting.length === 1) set(field, wholeFor(field, sentence))
+    set(field, nameFor(field, names, texting.length === 1))
+  }
+
+  const missing = fields.filter(
+    (field) =>
+      field.required && !Object.hasOwn(args, field.name) && field.schema.default === undefined,
+  )
+  return { args, missing }
+
+  /** Gives the values of one form to the fields whose words stand nearest to them. */
+  function assign(kind: Kind, open: Field[]) {
+    const values = found.filter((value) => value.kind === kind && !value.used)
+    const pairs = open
+      .flatMap((field) =>
+        values.map((value) => ({ field, value, score: cue(field, value, sentence.text) })),
+      )
+      .filter(({ score, field, value }) => score > 0 && fits(field, value))
+      .sort((a, b) => b.score - a.score)
+    for (const { field, value } of pairs) take(field, value)
+    // Without a word to go by: what is left over goes to what is required, in order.
+    const unclear = open.filter((field) => !Object.hasOwn(args, field.name))
+    const wanting = unclear.filter((field) => field.required)
+    const only = wanting.length === 0 && fields.length === 1 ? unclear : wanting
+    for (const field of only) {
+      const value = values.find((one) => !one.used && fits(field, one))
+      if (value) take(field, value)
+    }
+  }
+  function take(field: Field, value: Finding) {
+    if (Object.hasOwn(args, field.name) || value.used) return
+    value.used = true
+    args[field.name] = isNumeric(field) ? asNumber(field, value) : value.value
+  }
+}
+
+/** How well the words around a value name a field; nearer words count more. */
+function cue(field: Field, value: Finding, text: string): number {
+  const names = words(field.name).map(stem)
+  const about = meaning(field.schema.description ?? '')
+  const { before, after } = surroundings(text, value)
+  let score = 0
+  for (const [side, list] of [
+    [1, before],
+    [0.9, after],
+  ] as const) {
+    for (const [distance, word] of list.entries()) {
+      const like = (of: readonly string[]) =>
+        Math.max(0, ...of.map((one) => likeness(one, stem(word))))
+      score += (side * Math.max(3 * like(names), like(about))) / (distance + 1)
+    }
+  }
+  return score
+}
+
+function takes({ name, type, schema }: Field, kind: Kind): boolean {
+  if (type !== 'string') return false
+  const says = words(`${name} ${schema.format ?? ''}`)
+  const told = `${schema.description ?? ''} ${schema.pattern ?? ''}`
+  switch (kind) {
+    case 'did':
+      return /\bdids?\b|did:|\^did/i.test(told) || says.some((word) => /^dids?$/.test(word))
+    case 'url':
+      return says.some((word) => ['url', 'uri', 'link', 'endpoint', 'href'].includes(word))
+    case 'email':
+      return says.some((word) => ['email', 'mail'].includes(word))
+    case 'uuid':
+      return says.some((word) => ['uuid', 'guid', 'id'].includes(word))
+    case 'phone':
+      return says.some((word) => ['phone', 'msisdn', 'mobile', 'telephone'].includes(word))
+    case 'date':
+      return says.some((word) =>
+        ['date', 'day', 'time', 'from', 'until', 'since', 'start', 'end', 'at', 'on'].includes(
+          word,
+        ),
+      )
+    default:
+      return false
+  }
+}
+
+export function isNumeric({ type }: Field): boolean {
+  return type === 'number' || type === 'integer'
+}
+
+function isText({ type, schema }: Field): boolean {
+  return type === 'string' && !schema.format
+}
+
+function fits(field: Field, value: Finding): boolean {
+  if (field.schema.enum) return field.schema.enum.includes(value.value)
+  if (!isNumeric(field)) return matchesText(field.schema, String(value.value))
+  const number = asNumber(field, value)
+  const { minimum = -Infinity, maximum = Infinity } = field.schema
+  if (field.type === 'integer' && !Number.isInteger(number)) return false
+  return number >= minimum && number <= maximum
+}
+
+export function asNumber({ schema, name }: Field, { value, percent }: Finding): number {
+  const number = Number(value)
+  const most = schema.maximum ?? schema.exclusiveMaximum
+  const says = `${name} ${schema.description ?? ''}`
+  const isFraction =
+    most === undefined ? /fraction|rate|ratio|share|probab|\b0\.\d/i.test(says) : most <= 1
+  // 95 % of a fraction is 0.95. Rounded, because 0.07 is not what 7 / 100 is in binary.
+  if (percent && isFraction) return Number((number / 100).toPrecision(12))
+  return number
+}
+
+export function matchesText(
+  { pattern, minLength = 0, maxLength = Infinity }: Schema,
+  text: string,
+): boolean {
+  if (text.length < minLength || text.length > maxLength) return false
+  // A pattern may come from a browser: one that repeats what repeats could keep us busy for hours.
+  if (pattern === undefined || /\)[*+{?]|\\\d/.test(pattern)) return true
+  try {
+    return new RegExp(pattern, 'u').test(text)
+  } catch {
+    return true // a pattern that we cannot read is for the validation to judge
+  }
+}
+
+/** A fixed value, or a yes or no. */
+function spokenOut({ name, type, schema }: Field, text: string): unknown {
+  if (schema.const !== undefined) return schema.const
+  return type === 'boolean' ? yesOrNo(name, text) : undefined
+}
+
+function yesOrNo(name: string, text: string): boolean | undefined {
+  const own = words(name).filter(
+    (word) => !['is', 'has', 'should', 'enabled', 'enable', 'include', 'with'].includes(word),
+  )
+  const said = words(text)
+  const at = said.findIndex((word) => own.some((one) => likeness(stem(one), stem(word)) > 0))
+  if (at < 0) return undefined
+  const before = said.slice(Math.max(0, at - 3), at)
+  const next = said[at + 1]
+  const isNo = before.some((word) =>
+    /^(no|not|without|non|never|dont|disable|disabled|off|skip)$/.test(word),
+  )
+  return !isNo && !/^(off|false|no|disabled)$/.test(next ?? '')
+}
+
+function explicitly(field: Field, text: string): string | undefined {
+  // "collection 42" speaks of a collectionId.
+  const names = [field.name, field.name.replace(/[_-]?id$/i, '')].filter(Boolean)
+  const value = names.map((name) => explicitValue(name, text)).find((one) => one !== undefined)
+  return value !== undefined && matchesText(field.schema, value) ? value : undefined
+}
+
+/** A name from the sentence. A field that may be left out needs to ask for just this sort of name. */
+function nameFor(field: Field, names: readonly Name[], alone: boolean): string | undefined {
+  const sort = sortOf(field)
+  const open = names.filter(({ text, used }) => !used && matchesText(field.schema, text))
+  const name =
+    open.find((one) => one.sort === sort && sort !== undefined) ??
+    (field.required && (sort === 'place' || alone)
+      ? open.find((one) => one.sort !== 'user' && one.sort !== 'agent')
+      : undefined)
+  if (!name) return undefined
+  name.used = true
+  return name.text
+}
+
+/** What sort of name a field holds. */
+export function sortOf({ name, schema }: Field): Name['sort'] {
+  const own = words(name)
+  const says = words(`${name} ${schema.description ?? ''}`)
+  const isName = own.some((word) => ['name', 'nickname', 'username'].includes(word))
+  if (isName && own.some((word) => ['user', 'my', 'caller', 'person', 'username'].includes(word)))
+    return 'user'
+  if (isName && own.some((word) => ['agent', 'assistant', 'bot', 'oracle'].includes(word)))
+    return 'agent'
+  if (says.some((word) => places.has(word))) return 'place'
+  return isName ? 'thing' : undefined
+}
+
+const places = new Set(
+  'city place location town country region area address village where'.split(' '),
+)
+const tasks = new Set('task question prompt request input instructions instruction'.split(' '))
+const searches = new Set('query search term terms keywords'.split(' '))
+const reports = new Set(
+  'text message content body note description comment summary title subject topic reason'.split(
+    ' ',
+  ),
+)
+
+/** The whole of what was said, for a field that is there to hold just that. */
+function wholeFor(field: Field, { text, tool }: Sentence): string | undefined {
+  const own = words(field.name)
+  const value = own.some((word) => tasks.has(word))
+    ? text
+    : own.some((word) => searches.has(word))
+      ? afterOrder(text, tool)
+      : own.some((word) => reports.has(word))
+        ? (reported(text) ?? afterOrder(text, tool))
+        : undefined
+  return value && matchesText(field.schema, value) ? value : undefined
+}
+
+function listOf(field: Field, root: Schema, sentence: Sentence, found: Finding[]): unknown {
+  const literal = found.find((one) => one.kind === 'json' && !one.used && Array.isArray(one.value))
+  if (literal) {
+    literal.used = true
+    return literal.value
+  }
+  const [item] = fieldsOf({ properties: { [field.name]: field.schema.items ?? {} } }, root)
+  if (!item) return undefined
+  if (item.schema.enum) {
+    const chosen = wordFindings(sentence.text, item.schema.enum).map(({ value }) => value)
+    return chosen.length > 0 ? chosen : undefined
+  }
+  const kind = isNumeric(item)
+    ? 'number'
+    : takes(item, 'did') || /did/i.test(field.schema.description ?? '')
+      ? 'did'
+      : 'quoted'
+  const values = found.filter((one) => one.kind === kind && !one.used)
+  if (item.type === 'object' || (kind !== 'quoted' && values.length === 0)) return undefined
+  // A list that may be left out takes identifiers, and otherwise only what is named as its own.
+  if (values.length > 0 && (field.required || kind === 'did')) {
+    for (const value of values) value.used = true
+    return values.map((value) => (isNumeric(item) ? asNumber(item, value) : value.value))
+  }
+  const spoken = explicitValue(field.name, sentence.text, true)
+  if (spoken !== undefined) return splitList(spoken)
+  if (!field.required) return undefined
+  const names = namesIn(withoutFindings(sentence.text, found), sentence.tool)
+  return names.length > 0 ? names.map(({ text }) => text) : undefined
+}
+
+function objectOf(
+  field: Field,
+  root: Schema,
+  sentence: Sentence,
+  found: Finding[],
+  depth: number,
+): unknown {
+  const literal = found.find(
+    (one) =>
+      one.kind === 'json' &&
+      !one.used &&
+      typeof one.value === 'object' &&
+      !Array.isArray(one.value),
+  )
+  if (literal) {
+    literal.used = true
+    return literal.value
+  }
+  if (!field.schema.properties) return pairsIn(sentence.text)
+  // A schema may hold itself.
+  if (depth > 3) return undefined
+  const spoken = words(field.name).some((word) =>
+    words(sentence.text).map(stem).includes(stem(word)),
+  )
+  if (!field.required && !spoken) return undefined
+  const { args, missing } = fillObject(field.schema, root, sentence, found, depth + 1)
+  return missing.length === 0 && Object.keys(args).length > 0 ? args : undefined
+}
+
+/** `colour=red size=5`, for objects without named properties. */
+function pairsIn(text: string): Record<string, unknown> | undefined {
+  const pairs = [...text.matchAll(/\b([\p{L}_]\w*)\s*=\s*("[^"]*"|[^\s,;]+)/gu)]
+  if (pairs.length === 0) return undefined
+  return Object.fromEntries(
+    pairs.map(([, key = '', value = '']) => {
+      const plain = value.replace(/^"|"$/g, '')
+      return [key, plain !== '' && !Number.isNaN(Number(plain)) ? Number(plain) : plain]
+    }),
+  )
+}

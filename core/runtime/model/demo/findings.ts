@@ -1,0 +1,128 @@
+import { words } from './words.ts'
+
+export type Kind =
+  'quoted' | 'did' | 'url' | 'email' | 'uuid' | 'phone' | 'date' | 'number' | 'json' | 'word'
+
+/** A value that can be told by its form, and where in the sentence it stands. */
+export interface Finding {
+  readonly kind: Kind
+  readonly value: unknown
+  readonly start: number
+  readonly end: number
+  readonly percent?: boolean
+  used: boolean
+}
+
+const forms: readonly [Kind, RegExp][] = [
+  ['json', /\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|\[[^[\]]*\]/g],
+  ['quoted', /"([^"]+)"|“([^”]+)”|(?<!\p{L})'([^']+)'(?!\p{L})|«([^»]+)»/gu],
+  ['did', /\bdid:[a-z0-9]+:[\w.:%-]*[\w%-]/gi],
+  ['url', /\b(?:https?|wss?):\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/gi],
+  ['email', /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b/g],
+  ['uuid', /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/gi],
+  ['date', /\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b/g],
+  ['phone', /\+\d[\d ()-]{6,18}\d/g],
+  ['date', /\b(?:today|tomorrow|yesterday)\b/gi],
+  ['number', /(?<![\w.-])-?\d+(?:[,\u00a0\u202f]\d{3})*(?:\.\d+)?(?:k\b|\s?%| percent\b)?/gi],
+  [
+    'number',
+    /\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|fifty|hundred)\b/gi,
+  ],
+]
+
+const spelled = new Map(
+  'one two three four five six seven eight nine ten eleven twelve'
+    .split(' ')
+    .map((word, nth): [string, number] => [word, nth + 1]),
+)
+  .set('twenty', 20)
+  .set('fifty', 50)
+  .set('hundred', 100)
+
+/** What a sentence holds that can be told by its form, in order. What one form took no other takes. */
+export function findings(sentence: string, now: Date): Finding[] {
+  const found: Finding[] = []
+  for (const [kind, form] of forms) {
+    for (const match of sentence.matchAll(form)) {
+      const [start, end] = [match.index, match.index + match[0].length]
+      if (found.some((other) => start < other.end && other.start < end)) continue
+      const value = valueOf(kind, match, now)
+      if (value === undefined) continue
+      const percent = kind === 'number' && /%|percent/i.test(match[0])
+      found.push({ kind, value, start, end, percent, used: false })
+    }
+  }
+  return found.sort((a, b) => a.start - b.start)
+}
+
+function valueOf(kind: Kind, [text, ...groups]: RegExpExecArray, now: Date): unknown {
+  switch (kind) {
+    case 'quoted':
+      return groups.find((group) => group !== undefined)
+    case 'json':
+      return parsed(text)
+    case 'phone':
+      return text.replace(/[^\d+]/g, '')
+    case 'date':
+      return dateOf(text.toLowerCase(), now)
+    case 'number':
+      return numberOf(text.toLowerCase())
+    default:
+      return text
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function dateOf(text: string, now: Date): string {
+  const days = { yesterday: -1, today: 0, tomorrow: 1 }[text]
+  if (days === undefined) return text
+  return new Date(now.getTime() + days * 86_400_000).toISOString().slice(0, 10)
+}
+
+function numberOf(text: string): number | undefined {
+  const digits = Number(text.replace(/[^\d.-]/g, ''))
+  if (!/\d/.test(text)) return spelled.get(text)
+  if (Number.isNaN(digits)) return undefined
+  return text.endsWith('k') ? digits * 1000 : digits
+}
+
+/** The places where a sentence speaks one of these words, singular or plural, one word or several. */
+export function wordFindings(sentence: string, values: readonly unknown[]): Finding[] {
+  return [...new Set(values)].flatMap((value) => {
+    const parts = words(String(value)).map(
+      (word) => `${word.replace(/(?<=..)(s|ly)$/, '')}\\w{0,2}`,
+    )
+    if (parts.length === 0) return []
+    const form = new RegExp(`(?<![\\p{L}\\p{N}])${parts.join('[\\s_-]+')}(?![\\p{L}\\p{N}])`, 'giu')
+    return [...sentence.matchAll(form)].map(({ index, 0: text }): Finding => ({
+      kind: 'word',
+      value,
+      start: index,
+      end: index + text.length,
+      used: false,
+    }))
+  })
+}
+
+/** The sentence with its findings blanked out, so that names are looked for in what remains. */
+export function withoutFindings(sentence: string, found: readonly Finding[]): string {
+  return found.reduce(
+    (rest, { start, end }) => rest.slice(0, start) + ' '.repeat(end - start) + rest.slice(end),
+    sentence,
+  )
+}
+
+/** The words around a finding, nearest first: what stands before it explains it better. */
+export function surroundings(sentence: string, { start, end }: Finding) {
+  const clause = /[.;!?](?=\s)/
+  const before = words(sentence.slice(0, start).split(clause).at(-1) ?? '').reverse()
+  const after = words(sentence.slice(end).split(clause)[0] ?? '')
+  return { before: before.slice(0, 5), after: after.slice(0, 3) }
+}

@@ -1,0 +1,78 @@
+/** What the model says of itself in its first answer of a session. */
+export const introduction =
+  'I am the demonstration model: fixed rules that need no key and no network, and tools that are really called. (Set MODEL to talk to a real one.)'
+
+/** What small talk is answered with, or nothing when the message is more than that. */
+export function smallTalk(message: string): string | undefined {
+  const said = message
+    .toLowerCase()
+    .replace(/[^\p{L}\s']/gu, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+  if (/\b(who|what) (are|r) you\b|\byour name\b.*\bwhat\b|\bwhat('?s| is) your name\b/.test(said))
+    return 'I am the demonstration model of this oracle. I match your words against what its plugins can do and call their tools for you.'
+  if (said.split(' ').length > 6) return undefined
+  if (/^(thanks|thank you|thx|cheers|great|nice|cool|perfect|well done)\b/.test(said))
+    return 'You are welcome.'
+  if (/^(bye|goodbye|good night|see you)\b/.test(said))
+    return 'Goodbye. The session stays here for you.'
+  if (/^(hi|hello|hey|good (morning|afternoon|evening|day)|greetings)\b/.test(said))
+    return 'Hello. Ask me for something that the plugins here can do, or ask what I can do.'
+  if (/\bhow are you\b/.test(said)) return 'All my rules are in their place, thank you.'
+  if (/^(ok|okay|yes|no|never ?mind|forget it|stop|cancel)$/.test(said)) return 'All right.'
+  return undefined
+}
+
+/** Whether the message asks what there is, and not for something in particular. */
+export function asksWhatThereIs(message: string): boolean {
+  return /\bwhat (can|could) (you|this|it) do\b|\bwhat (are|can be) your (capabilit|skill|abilit)|\b(list|show|which|what)\b.{0,20}\b(capabilities|plugins|tools|skills)\b|^\s*(help|capabilities|plugins|tools)\s*[?!.]*\s*$/i.test(
+    message,
+  )
+}
+
+/** Whether the message takes back the question that was asked before it. */
+export function givesUp(message: string): boolean {
+  return /^\s*(never ?mind|forget (it|that)|cancel|stop|no,? thanks?|skip( it)?|leave it)\b/i.test(
+    message,
+  )
+}
+
+/** Whether the message asks for something long, which tries out Stop, reload and resume. */
+export function asksForLength(message: string): boolean {
+  return /\b(story|tale|essay|poem|novel|long (answer|text|reply|message)|at length|in (great )?detail about yourself|\d{3,} words)\b|\bcount\b.{0,12}\b(to|from|until|up)\b/i.test(
+    message,
+  )
+}
+
+/** Four hundred words about itself. */
+export const longAnswer = `
+You asked for something long, so here are four hundred words about the only subject I know well, which
+is myself. I am a demonstration model. Nobody trained me, nobody pays for my tokens, and nothing you
+write to me leaves this machine. Where a language model has billions of numbers, I have a few pages of
+rules, and you can read all of them.
+
+This is how I work. I take your message apart into words and forget the ones that mean little. What
+remains I compare with the names, tags and descriptions of everything that the plugins of this oracle
+offer. When the right tool is already at hand, I call it. When it is not, I ask for the list of
+capabilities, load the plugin that fits best, and find its tools waiting for me in the same turn. Then
+I read the schema of the tool and look for its arguments in your sentence: a city behind a preposition,
+a number next to the word that explains it, a percentage, an identifier, a word from a list. What I
+cannot find, I ask you for, and your next message may answer me.
+
+All of that is real. The tool runs, the approval waits for a person, and the result is stored in your
+session like any other. Only the talking is pretended. I put the result into a plain sentence, I never
+invent a fact, and when something fails I say so in words that a person understands.
+
+I speak at about twenty-five words a second, one word after the other, because that is how a real
+model feels. It gives you time to try what is hard to try with short answers. Press Stop in the middle
+of this sentence and see it end at once, and that what was said stays in the transcript. Reload
+the page, and the rest of the answer arrives where you left it. Open a second window and watch both of
+them read the same words. Stop the server altogether and start it: the run goes on, or it is closed
+with a plain notice.
+
+When you want a real conversation, set MODEL to the name of a model behind any compatible endpoint,
+give the key, and start again. Everything else stays as it is. Until then I am
+here, without a key, without a network, and always sober.
+`
+  .trim()
+  .replace(/(?<!\n)\n(?!\n)/g, ' ')
