@@ -72,7 +72,7 @@ async function askModel(course: Course): Promise<LoopEnd | undefined> {
   const system = course.system()
   const tools = course.specs()
   const { contextWindow } = model
-  const conversation = fitted([...course.before, ...log.messages], { contextWindow, system, tools })
+  const conversation = fitted(course.before, log.messages, { contextWindow, system, tools })
   const request = {
     messages: [systemMessage(system), ...conversation],
     tools,
