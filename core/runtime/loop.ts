@@ -124,7 +124,9 @@ async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
     if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
   if (turn.signal.aborted) return undefined
   if (waiting && !parentEventId) events.interrupt(waiting)
-  await log.write(waiting && !parentEventId ? { waits: waiting } : {})
+  const written = log.write(waiting && !parentEventId ? { waits: waiting } : {})
+  // The model need not wait for the disk: what must not happen unrecorded asks the log before it begins.
+  if (waiting) await written
   return waiting
 }
 
