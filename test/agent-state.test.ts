@@ -177,4 +177,29 @@ describe('a plugin’s state', () => {
     expect(first.end).toHaveProperty('checkpoint')
     expect(second.end).not.toHaveProperty('checkpoint')
   })
+
+  it('is written down with the step that changed it, however slow the disk is', async () => {
+    const counter = definePlugin({
+      name: 'counter',
+      summary: 'c',
+      visibility: 'always',
+      state: { count: z.number().default(0) },
+      tools: {
+        up: {
+          description: 'Counts.',
+          effect: 'read',
+          input: z.object({}),
+          run: (_, { state }) => ++state.count,
+        },
+      },
+    })
+    const up = { calls: [{ name: 'up' }] }
+    const model = modelScript([up, up, up, 'Well.'])
+    await using engine = await testEngine({ plugins: [counter], model })
+    const run = engine.runs.begin('Go')
+    run.beforeAppend = () => new Promise((resolve) => setTimeout(resolve, 10))
+    await engine.carryOut(run)
+    const counts = engine.runs.entries().map(({ states }) => states?.counter?.count)
+    expect(counts).toEqual([1, 2, 3, undefined])
+  })
 })

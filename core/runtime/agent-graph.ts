@@ -17,6 +17,7 @@ import type {
 import { Channel, Pregel } from '@langchain/langgraph/pregel'
 import type { Database } from '../plugin.ts'
 import { Checkpointer } from './checkpointer.ts'
+import type { GroupCommit } from './group-commit.ts'
 import type { Decision, WaitingCall } from './run.ts'
 import type { StateKey, StateValues } from './state.ts'
 
@@ -62,11 +63,11 @@ export interface Graph {
 
 /**
  * The graph of every turn: the agent, which loops by itself, and the approval, where a person is asked. This
- * is all the runtime has of LangGraph beside its checkpointer, and the only place that knows a name of it
- * that its documentation does not give (`__pregel_send`).
+ * is all the runtime has of LangGraph beside its checkpointer, and the only place that knows names of it
+ * that its documentation does not give (`__pregel_send`, `_streamIterator`).
  */
-export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
-  const saver = new PassageSaver(db)
+export function createGraph(db: Database, keys: readonly StateKey[], commits?: GroupCommit): Graph {
+  const saver = new PassageSaver(db, commits)
   const channels = keys.filter(({ scope }) => scope === 'thread').map(({ channel }) => channel)
   const pregel = new Pregel({
     nodes: {

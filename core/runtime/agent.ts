@@ -2,6 +2,7 @@ import type { Database, Log, Message, Model, Session, User } from '../plugin.ts'
 import type { Graph, Kept } from './agent-graph.ts'
 import { listCapabilities, type ListedCapability } from './capability-list.ts'
 import { loadCapabilities, type LoadResult } from './capabilities.ts'
+import type { GroupCommit } from './group-commit.ts'
 import { bytesThatFit, mended } from './history.ts'
 import { composeModel, type CallModel } from './model-call.ts'
 import type { PluginRecord } from './plugin-record.ts'
@@ -18,6 +19,8 @@ export interface AgentOptions {
   readonly records: readonly PluginRecord[]
   readonly tools: Tools
   readonly db: Database
+  /** Whose transactions the checkpoints share. */
+  readonly commits?: GroupCommit
   readonly rooms: RoomState
   readonly log: Log
   /** What the agent is called. */
@@ -62,7 +65,7 @@ export class Agent {
 
   #loadGraph(): Promise<Graph> {
     this.#graph ??= import('./agent-graph.ts').then(({ createGraph }) =>
-      createGraph(this.#options.db, this.#keys),
+      createGraph(this.#options.db, this.#keys, this.#options.commits),
     )
     return this.#graph
   }

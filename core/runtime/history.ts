@@ -18,13 +18,18 @@ export interface Window {
 }
 
 /**
- * The conversation as far as it fits, newest first to be kept. A call stays with its results, and the words
+ * The conversation before the turn and since it began as far as it fits, newest first to be kept. A call stays with its results, and the words
  * that began the present turn stay whatever happens: without them nothing that follows makes sense.
  */
-export function fitted(messages: readonly Message[], window: Window): readonly Message[] {
+export function fitted(
+  before: readonly Message[],
+  since: readonly Message[],
+  window: Window,
+): readonly Message[] {
   const beside = Buffer.byteLength(window.system) + sum(window.tools, sizeOfTool)
   const room = bytesThatFit(window.contextWindow) - beside
-  if (sum(messages, sizeOf) <= room) return messages
+  const messages = [...before, ...since]
+  if (sizeOfAll(before) + sum(since, sizeOf) <= room) return messages
 
   const groups = grouped(messages)
   const asking = groups.findLastIndex(([first]) => first?.role === 'user')
@@ -93,6 +98,13 @@ function sizeOf(message: Message): number {
       size += Buffer.byteLength(JSON.stringify(message.toolCalls))
     sizes.set(message, size)
   }
+  return size
+}
+
+/** What stood before a turn is the same in each of its model calls. */
+function sizeOfAll(messages: readonly Message[]): number {
+  let size = sizes.get(messages)
+  if (size === undefined) sizes.set(messages, (size = sum(messages, sizeOf)))
   return size
 }
 

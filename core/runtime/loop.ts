@@ -72,7 +72,7 @@ async function askModel(course: Course): Promise<LoopEnd | undefined> {
   const system = course.system()
   const tools = course.specs()
   const { contextWindow } = model
-  const conversation = fitted([...course.before, ...log.messages], { contextWindow, system, tools })
+  const conversation = fitted(course.before, log.messages, { contextWindow, system, tools })
   const request = {
     messages: [systemMessage(system), ...conversation],
     tools,
@@ -124,7 +124,9 @@ async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
     if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
   if (turn.signal.aborted) return undefined
   if (waiting && !parentEventId) events.interrupt(waiting)
-  await log.write(waiting && !parentEventId ? { waits: waiting } : {})
+  const written = log.write(waiting && !parentEventId ? { waits: waiting } : {})
+  // The model need not wait for the disk: what must not happen unrecorded asks the log before it begins.
+  if (waiting) await written
   return waiting
 }
 

@@ -69,10 +69,13 @@ export class StepLog {
     const components = this.#components
     this.#unwritten = []
     this.#components = []
+    // Taken now: what the next step changes belongs to its own entry, however long the disk takes.
+    const changes = this.#takeChanges()
+    changes.catch(() => undefined)
     this.#written = this.#written.then(async () => {
       const entry = {
         messages,
-        ...(await this.#takeChanges()),
+        ...(await changes),
         ...(components.length > 0 && { components }),
         ...(this.#within !== undefined && { within: this.#within }),
         ...more,

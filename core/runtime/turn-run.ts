@@ -123,11 +123,12 @@ export class TurnRun {
     let known = loaded.size
     const takeChanges = async () => {
       const changes = state.changes()
-      await saveRoom(rooms, room, changes)
+      const states = byPlugin(changes)
       const grown = loaded.size > known // a set that only grows
       known = loaded.size
-      const states = byPlugin(changes)
-      return { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
+      const taken = { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
+      await saveRoom(rooms, room, changes)
+      return taken
     }
 
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
