@@ -32,7 +32,7 @@ export function toData(event: string, data: Data, facts: EventFacts, timestamp: 
 
 /** Pieces of a text, which may be joined while nobody has seen them. */
 const pieces: Readonly<Record<string, string>> = { message: 'content', reasoning: 'reasoning' }
-/** Joined pieces stay small enough to travel well. */
+/** Joined pieces stay small enough for one frame. */
 const joinedLength = 16 * 1024
 
 /** An event that was emitted in this tick and has no number yet. */

@@ -5,8 +5,11 @@ import type { RunFeed } from './run-feed.ts'
 import type { RunStore } from './run-store.ts'
 import { runsPerWrite } from './run-write.ts'
 
-/** How long events wait for company on their way to the database. */
-const batchMs = { usual: 50, busy: 100 }
+/**
+ * How long events wait for company on their way to the database. On a busy server whose readers are all here
+ * they wait longer: readers have them already, and what a crash takes is said again.
+ */
+const batchMs = { usual: 50, busy: 100, busyAndAlone: 250 }
 /** So many runs with something to write are a busy server. */
 const busyRuns = 50
 const retryMs = 250
@@ -27,6 +30,8 @@ export class RunSink {
   readonly #ticking = new Set<RunFeed>()
   readonly #unwritten = new Set<RunFeed>()
   #timer: NodeJS.Timeout | undefined
+  /** How many runs the last batch was for: the next one begins with a single run. */
+  #lastCount = 0
   #urgent = false
   #writing = false
 
@@ -65,8 +70,13 @@ export class RunSink {
     for (const feed of feeds) feed.seal(timestamp)
   }
 
-  #schedule(ms = this.#unwritten.size < busyRuns ? batchMs.usual : batchMs.busy): void {
+  #schedule(ms = this.#wait): void {
     this.#timer ??= setTimeout(this.#write, ms)
+  }
+
+  get #wait(): number {
+    if (this.#lastCount < busyRuns && this.#unwritten.size < busyRuns) return batchMs.usual
+    return this.isShared ? batchMs.busy : batchMs.busyAndAlone
   }
 
   #write = async (): Promise<void> => {
@@ -77,6 +87,7 @@ export class RunSink {
     do {
       this.#urgent = false
       const feeds = [...this.#unwritten]
+      this.#lastCount = feeds.length
       this.#unwritten.clear()
       for (const some of portions(feeds)) {
         reached &&= await this.#writeSome(some)

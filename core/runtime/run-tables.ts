@@ -28,7 +28,7 @@ export interface RunsTable {
   root_turn: number
   continues: string | null
   decision: string | null
-  /** What the client calls the run; a repeated message finds it by this. */
+  /** The name that the client gave the run; a repeated message finds it by this. */
   request_id: string
   status: RunStatus
   stop: Stop | null

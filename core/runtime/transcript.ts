@@ -174,8 +174,8 @@ export function toHistory(rows: readonly Row[]): HistoryMessage[] {
     }
     const message = messageOf(row)
     if (message.role === 'tool') {
-      const calls = askedIn.get(message.toolCallId)?.toolCalls
-      const call = calls?.find(({ id }) => id === message.toolCallId)
+      const asked = askedIn.get(message.toolCallId)?.toolCalls
+      const call = asked?.find(({ id }) => id === message.toolCallId)
       if (!call) continue
       call.status = message.failed ? 'error' : 'done'
       call.output = message.content
