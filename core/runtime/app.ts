@@ -4,7 +4,7 @@ import type { EnvSource } from '../manifest/env.ts'
 import type { Features } from '../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import { secretValues } from '../manifest/select.ts'
-import type { AnyPlugin, AnyRoute, Fetch, Model, RouteContext } from '../plugin.ts'
+import type { AnyPlugin, AnyRoute, Fetch, RouteContext } from '../plugin.ts'
 import type { Redis } from 'ioredis'
 import { createCallers } from './callers.ts'
 import { openDataDir, type DataDir } from './data-dir.ts'
@@ -16,7 +16,7 @@ import { createHttp, type Http } from './http.ts'
 import { idempotencyMigration } from './idempotency.ts'
 import { createConversations, type Conversations } from './conversations.ts'
 import { createIdentity, type Addresses, type Identity } from './identity.ts'
-import { chooseModels } from './model/choose.ts'
+import { chooseModels, type GivenModel } from './model/choose.ts'
 import { kernelRoutes } from './kernel-routes.ts'
 import { createLog } from './log.ts'
 import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
@@ -39,8 +39,8 @@ export interface AppOptions {
   readonly plugins: readonly AnyPlugin[]
   /** By plugin name: false never loads it, true loads it or stops the boot. FEATURES overrides this. */
   readonly features?: Features
-  /** A model of your own; otherwise the variable MODEL chooses. */
-  readonly model?: Model
+  /** Models of your own, LangChain's or ours, the default first; otherwise the variable MODEL chooses. */
+  readonly model?: GivenModel | readonly GivenModel[]
   /** The whole environment; by default the process's, over a `.env` file. */
   readonly env?: EnvSource
   /** What plugins reach the network through. */
@@ -196,7 +196,7 @@ export class RunningApp implements App {
     }))
     const setupFaults = await setups.run(active)
     this.#tools = new Tools(active)
-    const models = chooseModels({ config: this.config, given: options.model, log })
+    const models = chooseModels(options.model, this.config)
     const conversations = (this.#conversations = createConversations({
       config: this.config,
       oracleDid: identity.oracleDid,

@@ -42,6 +42,7 @@ export function createConversations(options: ConversationOptions): Conversations
     rooms,
     log,
     name: config.ORACLE_NAME,
+    oracleDid,
     model: (name) => models.get(name),
     clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
   })
@@ -106,7 +107,15 @@ function catalogueRoutes(
     'GET /models': {
       auth: 'public',
       summary: 'The models that a turn may ask for.',
-      run: () => ({ models: models.list(), default: models.default.id }),
+      run: () => ({
+        models: models.all.map(({ id, label = id, contextWindow }) => ({
+          id,
+          label,
+          contextWindow,
+          isDefault: id === models.default.id,
+        })),
+        default: models.default.id,
+      }),
     },
   }
 }

@@ -111,7 +111,12 @@ export class Sessions {
           'kernel_client_answers',
         ] as const)
           await trx.deleteFrom(table).where('run_id', 'in', some).execute()
-      for (const table of ['kernel_steps', 'kernel_effects', 'kernel_heads', 'kernel_early_stops'] as const)
+      for (const table of [
+        'kernel_steps',
+        'kernel_effects',
+        'kernel_heads',
+        'kernel_early_stops',
+      ] as const)
         await trx.deleteFrom(table).where('session_id', '=', sessionId).execute()
       return ids
     })
