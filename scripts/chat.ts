@@ -13,18 +13,6 @@ const dim = process.stdout.isTTY
   ? (text: string) => `\x1b[2m${text}\x1b[0m`
   : (text: string) => text
 
-try {
-  const { address, close } = await findServer()
-  const chat = await openChat(address)
-  if (question) await chat.say(question)
-  else await converse(chat)
-  await close()
-  process.exit(process.exitCode ?? 0)
-} catch (error) {
-  console.error(error instanceof RuntimeError || error instanceof Error ? error.message : error)
-  process.exit(1)
-}
-
 /** The server of this folder's environment, or one in this process that nobody else sees. */
 async function findServer() {
   const address = serverAddress()
@@ -110,7 +98,8 @@ async function converse(chat: Chat): Promise<void> {
 async function ask(prompt: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   try {
-    return await terminal.question(prompt)
+    const ended = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))
+    return await Promise.race([terminal.question(prompt), ended])
   } finally {
     terminal.close()
   }
@@ -157,4 +146,16 @@ function toolLine({ status, toolName, args, error }: Record<string, any>): strin
   if (status === 'error')
     return `  ✗ ${toolName}: ${typeof error === 'string' ? error : (error?.message ?? 'failed')}`
   return `  ✓ ${toolName}`
+}
+
+try {
+  const { address, close } = await findServer()
+  const chat = await openChat(address)
+  if (question) await chat.say(question)
+  else await converse(chat)
+  await close()
+  process.exit(process.exitCode ?? 0)
+} catch (error) {
+  console.error(error instanceof RuntimeError || error instanceof Error ? error.message : error)
+  process.exit(1)
 }

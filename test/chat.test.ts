@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { root, startServer } from './support/process.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'oracle-chat-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Runs one of the scripts to its end; `stopAt` sends Ctrl-C once that text has been printed. */
+async function run(script: string, args: string[], env: Record<string, string>, stopAt?: string) {
+  const child = spawn(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      '--conditions=oracle-runtime-source',
+      script,
+      ...args,
+    ],
+    { cwd: root, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  let output = ''
+  let stopped = false
+  const take = (chunk: Buffer) => {
+    output += chunk
+    if (stopAt && !stopped && output.includes(stopAt)) stopped = child.kill('SIGINT')
+  }
+  child.stdout.on('data', take)
+  child.stderr.on('data', take)
+  const [code] = await once(child, 'close')
+  return { code, output }
+}
+
+describe('npm run chat', () => {
+  const env = { DATA_DIR: join(folder, 'data'), PORT: '1' }
+
+  it('runs a turn in its own process when no server answers, and explains a lost network in words', async () => {
+    const upstream = { WEATHER_GEOCODING_URL: 'http://127.0.0.1:1/v1/search' }
+    const { code, output } = await run('scripts/chat.ts', ['What is the weather in Lusaka?'], {
+      ...env,
+      ...upstream,
+    })
+    expect(output).toMatch(
+      /→ list_capabilities[^]*→ load_capability[^]*→ get_current_weather {"city":"Lusaka"}[^]*✗ get_current_weather/,
+    )
+    expect(output).toContain('The weather service cannot be reached')
+    expect(output).toContain('demonstration model')
+    expect(code).toBe(0)
+  }, 60_000)
+
+  it('uses the running server, and Ctrl-C stops the answer', async () => {
+    const server = startServer('server.ts', { DATA_DIR: env.DATA_DIR })
+    try {
+      const { port } = new URL(await server.url)
+      const at = { ...env, PORT: port }
+      const { code, output } = await run(
+        'scripts/chat.ts',
+        ['Tell me a very long story'],
+        at,
+        'demonstration model',
+      )
+      expect(output).not.toContain('No server answers')
+      expect(output).toContain('(stopping)')
+      expect(output).toContain('(aborted)')
+      expect(code).toBe(0)
+
+      // The same development user, for curl: a config that curl reads.
+      const token = await run('scripts/token.ts', [], at)
+      const headers = Object.fromEntries(
+        [...token.output.matchAll(/^header = "([\w-]+): (.*)"$/gm)].map(([, name, value]) => [
+          name,
+          value,
+        ]),
+      )
+      const sessions = await fetch(`http://127.0.0.1:${port}/sessions`, { headers })
+      expect(await sessions.json()).toMatchObject({
+        total: 2,
+        sessions: [{ title: 'Tell me a very long story' }, {}],
+      })
+    } finally {
+      await server.end('SIGKILL')
+    }
+  }, 60_000)
+})
