@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { AnyPlugin, Turns } from '#core'
+import type { AnyPlugin, TurnContext, Turns } from '#core'
 import { testApp, type TestApp } from '#core/testing'
 import { freshDatabase } from '../../test/support/database.ts'
 import { describeWith } from '../../test/support/services.ts'
@@ -147,6 +147,20 @@ await describeWith('postgres', 'the oracle over USSD, on PostgreSQL', (url) =>
     return { DATABASE_URL: database.url }
   }),
 )
+
+it('a tool that changes something is refused to who has not logged in', async () => {
+  const tool = ussd.definition.middleware!.tool!
+  const attempt = async (session: string, effect: 'read' | 'write') => {
+    const call = { id: 'c', name: 'write_note', plugin: 'notes', effect, args: {} }
+    // What the middleware reads of a turn is its session.
+    const ctx = { session: { id: session } } as unknown as TurnContext
+    return tool(call, ctx, async () => 'ran')
+  }
+  await expect(attempt('ussd-guest-did:key:z', 'write')).rejects.toThrow(/logged in/)
+  expect(await attempt('ussd-guest-did:key:z', 'read')).toBe('ran')
+  expect(await attempt('ussd-did:key:z', 'write')).toBe('ran')
+  expect(await attempt('another session', 'write')).toBe('ran')
+})
 
 it('a runtime that serves no turns leaves the rest of the menu alone', async () => {
   await using app = await testApp({ plugins: [ussd] })

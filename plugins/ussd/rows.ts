@@ -1,11 +1,17 @@
 import type { Kysely } from 'kysely'
 import { prepared } from '#core'
-import { isLanguage, type Language, languages } from './catalogue.ts'
+import type { Language } from './catalogue.ts'
 import type { SessionRow, Tables } from './tables.ts'
 
 type Db = Kysely<Tables>
 
 const largestBatch = 32
+
+/** A row that was kept, and the language that its phone has chosen. */
+export interface Kept {
+  readonly session_id: string
+  readonly language: string | null
+}
 
 /**
  * The sessions of every replica. Writes of one moment go out as one statement, and so as one commit;
@@ -15,14 +21,11 @@ export class SessionRows {
   readonly #db: Db
   readonly #waiting: {
     row: SessionRow
-    settle: (kept: boolean) => void
+    settle: (kept: Kept | undefined) => void
     fail: (error: unknown) => void
   }[] = []
-  readonly #upserts: ((
-    parameters: Record<string, unknown>,
-  ) => Promise<{ rows: { session_id: string }[] }>)[] = []
+  readonly #upserts: ((parameters: Record<string, unknown>) => Promise<{ rows: Kept[] }>)[] = []
   readonly #byId
-  readonly #language
   #writing = false
 
   constructor(db: Db) {
@@ -30,17 +33,14 @@ export class SessionRows {
     this.#byId = prepared(db, (p: { id: string }) =>
       db.selectFrom('ussd_sessions').selectAll().where('session_id', '=', p.id),
     )
-    this.#language = prepared(db, (p: { phone: string }) =>
-      db.selectFrom('ussd_phones').select('language').where('phone', '=', p.phone),
-    )
   }
 
   async load(id: string): Promise<SessionRow | undefined> {
     return (await this.#byId({ id })).rows[0]
   }
 
-  /** Keeps a session whose version follows the one that is there. False: somebody else was first. */
-  save(row: SessionRow): Promise<boolean> {
+  /** Keeps a session whose version follows the one that is there. Undefined: somebody else was first. */
+  save(row: SessionRow): Promise<Kept | undefined> {
     return new Promise((settle, fail) => {
       this.#waiting.push({ row, settle, fail })
       if (this.#writing) return
@@ -54,8 +54,8 @@ export class SessionRows {
       const batch = this.#waiting.splice(0, largestBatch)
       try {
         const { rows } = await this.#upsert(batch.length)(asParameters(batch.map(({ row }) => row)))
-        const kept = new Set(rows.map(({ session_id: id }) => id))
-        for (const { row, settle } of batch) settle(kept.has(row.session_id))
+        const kept = new Map(rows.map((row) => [row.session_id, row]))
+        for (const { row, settle } of batch) settle(kept.get(row.session_id))
       } catch (error) {
         for (const { fail } of batch) fail(error)
       }
@@ -94,14 +94,16 @@ export class SessionRows {
               ]),
             ),
         )
-        .returning('session_id'),
+        // On the way, for nearly every call begins in the first language: a read less for each.
+        .returning((eb) => [
+          'session_id',
+          eb
+            .selectFrom('ussd_phones')
+            .select('language')
+            .whereRef('ussd_phones.phone', '=', 'ussd_sessions.phone')
+            .as('language'),
+        ]),
     ))
-  }
-
-  /** The language that a phone chose, else the first. */
-  async language(phone: string): Promise<Language> {
-    const language = (await this.#language({ phone })).rows[0]?.language ?? ''
-    return isLanguage(language) ? language : languages[0]
   }
 
   async rememberLanguage(phone: string, language: Language): Promise<void> {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '#core'
-import type { Language } from './catalogue.ts'
+import { isLanguage, type Language, languages } from './catalogue.ts'
 import { type Caller, type Engine, type Outcome, screenName, type State } from './engine.ts'
 import type { Menus } from './entries.ts'
 import type { Metrics } from './metrics.ts'
@@ -121,21 +121,30 @@ export class Sessions {
   /** Begins a session. Undefined: another replica has begun it. */
   async #open({ sessionId, phoneNumber, text }: UssdRequest): Promise<string | undefined> {
     const { rows, engine, metrics } = this.#options
-    const language = await rows.language(phoneNumber)
-    let at = this.#fresh.get(language)
-    if (at === undefined) this.#fresh.set(language, (at = engine.begin(language)))
-    if (text !== '')
-      at = await engine.walk(
-        at,
-        text.split('*').map(sanitised),
-        this.#caller(sessionId, phoneNumber),
-      )
-    const session = this.#after({ id: sessionId, phone: phoneNumber, version: 0 }, text, at)
-    if (!(await rows.save(toRow(session)))) return undefined
+    const from = { id: sessionId, phone: phoneNumber, version: 0 }
+    const inputs = text === '' ? [] : text.split('*').map(sanitised)
+    const opening = (language: Language) =>
+      engine.walk(this.#begin(language), inputs, this.#caller(sessionId, phoneNumber))
+    let session = this.#after(from, text, await opening(languages[0]))
+    const kept = await rows.save(toRow(session))
+    if (kept === undefined) return undefined
+    const chosen = kept.language ?? languages[0]
+    if (chosen !== languages[0] && isLanguage(chosen)) {
+      session = this.#after(session, text, await opening(chosen))
+      if (!(await rows.save(toRow(session)))) return undefined
+    }
     this.#hold(session)
     metrics.started()
     if (session.ended) metrics.finished()
     return answerOf(session)
+  }
+
+  #begin(language: Language): Outcome {
+    const known = this.#fresh.get(language)
+    if (known !== undefined) return known
+    const fresh = this.#options.engine.begin(language)
+    this.#fresh.set(language, fresh)
+    return fresh
   }
 
   /** Takes a session one input further. Undefined: another replica was first. */

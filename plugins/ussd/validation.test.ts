@@ -219,7 +219,10 @@ it('operators alone see sessions and metrics', async () => {
     },
     activeSessions: ['s'],
   })
-  expect((await app.get('/api/ussd/metrics', { headers })).body.sessions.started).toBe(1)
+  const metrics = (await app.get('/api/ussd/metrics', { headers })).body
+  expect(metrics.sessions).toEqual({ started: 1, finished: 0, expired: 0 })
+  const counts: { count: number }[] = metrics.replies
+  expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(1)
   expect(await app.get('/api/ussd/debug/unknown', { headers })).toMatchObject({
     status: 404,
     body: { statusCode: 404, code: 'NOT_FOUND' },
