@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testApp, type TestApp } from '#core/testing'
@@ -253,6 +253,52 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     here.text = there.text
     expect(await here.type('again')).toMatch(/^CON Done/)
     expect(effects()).toBe(2)
+  })
+
+  it('hands the result of a slow screen to the replica that is asked next', async () => {
+    const shared = { DATABASE_URL: await fresh(), USSD_REPLY_BUDGET_MS: '300' }
+    const one = await starting(shared)
+    const two = await starting(shared)
+    await one.phone.dial()
+    await one.phone.type('4')
+    one.seen.delayMs = 700
+    expect(await one.phone.type('slow')).toMatch(/^CON Still working/)
+    two.phone.sessionId = one.phone.sessionId
+    two.phone.text = one.phone.text
+    expect(await two.phone.again()).toMatch(/^CON Still working/)
+    await expect.poll(() => two.phone.type('1'), { timeout: 10_000 }).toMatch(/^CON Done 1\./)
+    expect(one.seen.effects + two.seen.effects).toBe(1)
+  })
+
+  it('says so when the server that was at work is gone, and does not repeat the work', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
+    onTestFinished(() => void vi.useRealTimers())
+    const shared = { DATABASE_URL: await fresh(), USSD_REPLY_BUDGET_MS: '100' }
+    const one = await starting(shared)
+    const two = await starting(shared)
+    await one.phone.dial()
+    await one.phone.type('4')
+    one.seen.delayMs = 1500
+    expect(await one.phone.type('slow')).toMatch(/^CON Still working/)
+    two.phone.sessionId = one.phone.sessionId
+    two.phone.text = one.phone.text
+    vi.setSystemTime(Date.now() + 66_000)
+    expect(await two.phone.type('1')).toBe(
+      'CON That was interrupted. Please check before you try again.\nSay something:\n0. Back',
+    )
+    expect(two.seen.effects).toBe(0)
+    expect(await two.phone.type('once more')).toMatch(/^CON Done/)
+    expect(two.seen.values).toEqual(['once more'])
+  })
+
+  it('says the exact words when the database falls silent', async () => {
+    const wire = await flakyWire(await fresh())
+    onTestFinished(wire.close)
+    const { phone } = await starting({ DATABASE_URL: wire.url, USSD_REPLY_BUDGET_MS: '100' })
+    await phone.dial()
+    wire.silence()
+    expect(await phone.type('2')).toBe(unavailable)
+    await wire.cut()
   })
 
   it('goes on after a restart in the middle', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Log } from '#core'
+import { type Log, RuntimeError } from '#core'
 import { isLanguage, type Language, languages } from './catalogue.ts'
 import { type Caller, type Engine, type Outcome, screenName, type State } from './engine.ts'
 import type { Menus } from './entries.ts'
@@ -28,6 +28,8 @@ const abandonedMs = 65_000
 const handlerMs = 60_000
 const forgetEveryMs = 30_000
 const pollMs = 100
+/** What is added to two reply budgets, the wait for a copy and one's own, before giving up. */
+const graceMs = 2000
 /** How long a closing server waits for handlers; what takes longer is told to be interrupted. */
 const closeMs = 2000
 
@@ -55,7 +57,14 @@ export class Sessions {
   async answer(request: UssdRequest): Promise<string> {
     const started = performance.now()
     try {
-      return await this.#inTurn(request.sessionId, () => this.#answer(request))
+      const answer = this.#inTurn(request.sessionId, () => this.#answer(request))
+      // A network cut without a word would keep the phone waiting until the driver gives up.
+      const inTime = await withinOrUndefined(2 * this.#options.replyBudgetMs + graceMs, answer)
+      if (inTime !== undefined) return inTime
+      answer.catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'an answer came to nothing, too late to be told'),
+      )
+      throw new RuntimeError('UNAVAILABLE', 'The session has no answer in time.')
     } finally {
       this.#options.metrics.replied(performance.now() - started)
     }
