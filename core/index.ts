@@ -1,6 +1,7 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { RuntimeError, type Fault } from './errors.ts'
 export { matchesEtag } from './runtime/etag.ts'
+export { prepared } from './runtime/prepared.ts'
 export { created, text } from './runtime/reply.ts'
 export {
   definePlugin,
@@ -13,9 +14,11 @@ export {
   type ModelRequest,
   type Plugin,
   type RouteContext,
+  type Schema,
   type SelfOf,
   type StateOf,
   type ToolsOf,
   type TurnContext,
+  type Turns,
   type User,
 } from './plugin.ts'

@@ -1,7 +1,7 @@
 import type { Context as KoaContext, Middleware as KoaMiddleware } from 'koa'
 import type { Kysely } from 'kysely'
 import type { z } from 'zod'
-import type { Fault } from './errors.ts'
+import type { Fault, RuntimeError } from './errors.ts'
 
 /** Any zod schema. Bounded by the core type, which costs the compiler half of what `ZodType` does. */
 export type Schema = z.core.$ZodType
@@ -239,11 +239,22 @@ type CheckRouteKey<K> = K extends `${Method} /${string}`
   ? unknown
   : `A route key reads "METHOD /path" with GET, POST, PUT, PATCH or DELETE, for example "GET /notes/:id"`
 
+/** How many requests of one counting a route takes in a time. */
+export interface RouteLimit {
+  readonly max: number
+  readonly perMs: number
+  /**
+   * Counts by what this returns; undefined counts by the address. `body` reads the request's body, as
+   * yet unchecked, and rejects when it cannot be read: the route then meets the same and answers it.
+   */
+  by?(koa: KoaContext, body: () => Promise<unknown>): MaybePromise<string | undefined>
+}
+
 interface RouteIn<Key extends string, I, Context> {
   /** Path parameters merged with the query (GET, DELETE) or the body (the others). */
   readonly input?: I
   /** Requests per `perMs` from one address; replaces the kernel's own limit on this route. */
-  readonly limit?: { readonly max: number; readonly perMs: number }
+  readonly limit?: RouteLimit
   /** Origins that browsers may call from; false closes the route to other origins. */
   readonly cors?: false | readonly string[]
   /** `'ndjson'` hands the body over line by line as `ctx.lines`. */
@@ -253,6 +264,8 @@ interface RouteIn<Key extends string, I, Context> {
   readonly can?: Demand<RouteInput<Key, I>, Context>
   /** Renders a failed `input` where a protocol wants its own words. */
   onInvalid?(faults: readonly Fault[], ctx: Context): unknown
+  /** Renders a fault on our side (a status of 500 and above) likewise. The log has it all the same. */
+  onFault?(error: RuntimeError, ctx: Context): unknown
   run(input: RouteInput<Key, I>, ctx: Context): unknown
 }
 interface RouteOut<O> {
@@ -460,13 +473,14 @@ export interface AnyRoute {
   readonly auth?: RouteAuth
   readonly input?: Schema
   readonly output?: Schema
-  readonly limit?: { readonly max: number; readonly perMs: number }
+  readonly limit?: RouteLimit
   readonly cors?: false | readonly string[]
   readonly body?:
     'json' | 'ndjson' | { readonly kind?: 'json' | 'ndjson'; readonly maxBytes: number }
   readonly summary?: string
   readonly can?: Demand<unknown, RouteContext>
   onInvalid?(faults: readonly Fault[], ctx: RouteContext): unknown
+  onFault?(error: RuntimeError, ctx: RouteContext): unknown
   run(input: unknown, ctx: RouteContext): unknown
 }
 

@@ -58,10 +58,29 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
   const keys = key.method === 'GET' || lineBytes !== undefined ? undefined : idempotency
 
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
-    const { req, res } = koa
+    const { res } = koa
     const who = auth === 'public' ? undefined : await access.authorize(auth, koa, owner)
     const exchange = new Exchange(koa, who?.caller ?? koa.ip, who?.user, lineBytes)
     res.statusCode = 200
+    if (route.onFault === undefined) return handle(koa, exchange, captures, target)
+    try {
+      return await handle(koa, exchange, captures, target)
+    } catch (thrown) {
+      if (res.headersSent || res.destroyed || statusOf(options.toError(thrown)) < 500) throw thrown
+      const error = options.explain(koa, thrown)
+      res.statusCode = 200
+      const ctx = await served.context(exchange)
+      return answer(koa, exchange, await route.onFault(error, ctx))
+    }
+  }
+
+  async function handle(
+    koa: Context,
+    exchange: Exchange,
+    captures: readonly string[],
+    target: Target,
+  ): Promise<void> {
+    const { req, res } = koa
     let incoming
     try {
       if (lineBytes !== undefined) refuseLines(req, lineBytes)

@@ -15,6 +15,7 @@ import { readHead, requestIdOf } from './head.ts'
 import { createMounts, type ServedMount } from './mounts.ts'
 import type { Limit, RateLimits } from './rate-limit.ts'
 import { createRouteTable, readRouteKey } from './routes.ts'
+import { createRouteLimit } from './route-limit.ts'
 import { prepareRoute, type RunOptions, type RunRoute, type ServedRoute } from './run-route.ts'
 import type { SseStream } from './sse.ts'
 import { isTwisted, type Target } from './target.ts'
@@ -77,7 +78,7 @@ export function createServe(options: ServeOptions): Serve {
         const { limit } = served.route
         const entry: Entry = {
           cors: corsOf(served.route, serverCors),
-          limit: limit ? rateLimits.limit(served.key, limit.max, limit.perMs) : kernelLimit,
+          limit: limit ? createRouteLimit(rateLimits, served.key, limit) : kernelLimit,
           run: prepareRoute(served, key, runOptions),
         }
         return { key, entry }

@@ -1,0 +1,274 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { z } from 'zod'
+import { type AnyPlugin, definePlugin } from '#core'
+import { testApp, type TestApp } from '#core/testing'
+import { freshDatabase } from '../../test/support/database.ts'
+import { describeWith } from '../../test/support/services.ts'
+import { newCustomerId } from './accounts.ts'
+import ussd, { defineMenu } from './index.ts'
+import { Phone } from './phone.ts'
+import { Pins, readKey } from './pins.ts'
+
+const key = 'ab'.repeat(32)
+const env = { USSD_RATE_LIMIT_PER_MINUTE: '1000000', PIN_ENCRYPTION_KEY: key, LOG_LEVEL: 'debug' }
+const phoneOf = (app: TestApp, number = '+254711000111') =>
+  new Phone(number, async (request) => (await app.post('/api/ussd', request)).body)
+
+async function starting(extra: Record<string, string>, more: AnyPlugin[] = []) {
+  const app = await testApp({ plugins: [ussd, ...more], env: { ...env, ...extra } })
+  onTestFinished(() => app.close())
+  return app
+}
+
+const words = { title: 'Tell', ask: 'A secret:' }
+/** A menu whose handler fails and quotes the secret it was given. */
+const telltale = definePlugin({
+  name: 'telltale',
+  summary: 'Tells secrets.',
+  visibility: 'silent',
+  requires: [ussd],
+  setup: ({ plugins }) =>
+    plugins.ussd.addMenu(
+      defineMenu({
+        name: 'tell',
+        title: 'title',
+        start: 'secret',
+        texts: { en: words, sw: words, fr: words },
+        screens: {
+          secret: {
+            ask: 'ask',
+            input: z.string(),
+            secret: true,
+            next: (pin) => Promise.reject(new Error(`the upstream said ${pin}`)),
+          },
+        },
+      }),
+    ),
+})
+
+async function create(phone: Phone, pin: string): Promise<string> {
+  await phone.dial()
+  const answer = await phone.type('2', '1', 'Amina Wanjiru', 'amina@example.org', pin, pin)
+  return /customer number is (\d{9})/.exec(answer)?.[1] ?? answer
+}
+
+async function logIn(phone: Phone, customerId: string, pin: string): Promise<string> {
+  await phone.dial()
+  return phone.type('2', '2', customerId, pin)
+}
+
+afterEach(() => vi.useRealTimers())
+
+const suite = (database: () => Promise<Record<string, string>>) => {
+  it('is created, logged in to, and shows its balance', async () => {
+    const app = await starting(await database())
+    const phone = phoneOf(app)
+    await phone.dial()
+    expect(await phone.type('2', '4')).toMatch(/^CON Please log in first/)
+    const customerId = await create(phone, '48213')
+    expect((await app.get(`/api/ussd/debug/${phone.sessionId}`)).body.debugInfo).toMatchObject({
+      state: 'account.created',
+      context: { isAuthenticated: true },
+    })
+    expect(await logIn(phone, customerId, '48213')).toMatch(/^CON Welcome back, Amina Wanjiru\./)
+    expect(await phone.type('1')).toContain(`Customer ${customerId}: 1,250.00`)
+  })
+
+  it('takes no weak PIN, no e-mail that is none, and no two PINs that differ', async () => {
+    const phone = phoneOf(await starting(await database()))
+    await phone.dial()
+    expect(await phone.type('2', '1', 'A')).toMatch(/^CON A name has/)
+    expect(await phone.type('Amina', 'nobody')).toMatch(/^CON That is no e-mail/)
+    expect(await phone.type('1')).toMatch(/^CON Choose a PIN/)
+    const refused: [string, RegExp][] = [
+      ['11111', /all digits are the same/],
+      ['23456', /in a row/],
+      ['98765', /in a row/],
+      ['00111', /your number ends/],
+      ['1234', /is 5 digits/],
+      ['４８２１３', /is 5 digits/],
+      ['48a13', /is 5 digits/],
+    ]
+    for (const [pin, reason] of refused) expect(await phone.type(pin)).toMatch(reason)
+    expect(await phone.type('48213', '48214')).toMatch(/^CON The two PINs differ/)
+    expect(await phone.type('48213')).toMatch(/^CON Your account is ready/)
+  })
+
+  it('locks a phone after five wrong PINs, and a stranger does not lock the customer out', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
+    const app = await starting(await database())
+    const owner = phoneOf(app)
+    const customerId = await create(owner, '48213')
+    const stranger = phoneOf(app, '+254799999999')
+    for (let tries = 0; tries < 5; tries++)
+      expect(await logIn(stranger, customerId, '55667')).toMatch(
+        /^CON The customer number or the PIN/,
+      )
+    expect(await logIn(stranger, customerId, '48213')).toMatch(/^CON Too many wrong PINs/)
+    // Nor does another phone help to go on guessing.
+    expect(await logIn(phoneOf(app, '+254788888888'), customerId, '48213')).toMatch(/^CON Too many/)
+    expect(await logIn(owner, customerId, '48213')).toMatch(/^CON Welcome back/)
+
+    for (let tries = 0; tries < 5; tries++) await logIn(owner, customerId, '55667')
+    expect(await logIn(owner, customerId, '48213')).toMatch(/^CON Too many/)
+    vi.setSystemTime(Date.now() + 15 * 60_000 + 1)
+    expect(await logIn(owner, customerId, '48213')).toMatch(/^CON Welcome back/)
+    expect(await logIn(stranger, customerId, '48213')).toMatch(/^CON Welcome back/)
+  })
+
+  it('counts guesses that come at the same moment one by one', async () => {
+    const app = await starting(await database())
+    const customerId = await create(phoneOf(app), '48213')
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => logIn(phoneOf(app, '+254799999999'), customerId, '55667')),
+    )
+    expect(answers.filter((answer) => answer.includes('PIN is wrong'))).toHaveLength(5)
+    expect(answers.filter((answer) => answer.includes('Too many'))).toHaveLength(7)
+  })
+
+  it('answers an unknown customer like a wrong PIN', async () => {
+    const phone = phoneOf(await starting(await database()))
+    expect(await logIn(phone, '123456789', '48213')).toMatch(/^CON The customer number or the PIN/)
+  })
+
+  it('speaks the language that was chosen, in later calls too', async () => {
+    const app = await starting(await database())
+    const phone = phoneOf(app)
+    await phone.dial()
+    expect(await phone.type('2', '3', '2')).toMatch(/^CON Kuanzia sasa/)
+    expect(await phone.dial()).toMatch(/^CON Karibu/)
+    expect(await phone.type('2', '3', '3', '0', '0')).toMatch(/^CON Votre compte/)
+    expect(await phone.dial()).toMatch(/^CON Bienvenue/)
+    expect(await phoneOf(app, '+254700000001').dial()).toMatch(/^CON Welcome/)
+  })
+}
+
+describe('an account on SQLite', () => suite(async () => ({})))
+await describeWith('postgres', 'an account on PostgreSQL', (url) =>
+  suite(async () => {
+    const database = await freshDatabase(url)
+    onTestFinished(database.drop)
+    return { DATABASE_URL: database.url }
+  }),
+)
+
+describe('a PIN', () => {
+  it('never looks like another, opens only for its owner, and moves to a new key when it is used', async () => {
+    const [former, present] = [randomBytes(32), randomBytes(32)]
+    const before = new Pins(former)
+    const [one, two] = [await before.seal('48213', '1'), await before.seal('48213', '1')]
+    expect(one).not.toBe(two)
+    expect(await before.verify('48213', one, '1')).toEqual({ right: true })
+    expect(await before.verify('48214', one, '1')).toEqual({ right: false })
+    await expect(before.verify('48213', one, '2')).rejects.toThrow()
+    await expect(new Pins(present).verify('48213', one, '1')).rejects.toThrow(/key .* not loaded/)
+
+    const after = new Pins(present, former)
+    const { right, resealed = '' } = await after.verify('48213', one, '1')
+    expect(right).toBe(true)
+    expect(await new Pins(present).verify('48213', resealed, '1')).toEqual({ right: true })
+    const broken = `${resealed.slice(0, -2)}${resealed.endsWith('AA') ? 'BB' : 'AA'}`
+    await expect(new Pins(present).verify('48213', broken, '1')).rejects.toThrow()
+  })
+
+  it('takes keys as hex, as base64 and as a passphrase', () => {
+    const bytes = randomBytes(32)
+    expect(readKey(bytes.toString('hex'))).toEqual(bytes)
+    expect(readKey(bytes.toString('base64'))).toEqual(bytes)
+    expect(readKey('a passphrase of more than 32 characters')).toHaveLength(32)
+  })
+
+  it('goes over to a new key by a restart, while the former is still given', async () => {
+    const DATA_DIR = mkdtempSync(join(tmpdir(), 'oracle-ussd-'))
+    onTestFinished(() => rmSync(DATA_DIR, { recursive: true, force: true }))
+    const before = await starting({ DATA_DIR })
+    const customerId = await create(phoneOf(before), '48213')
+    await before.close()
+    const next = 'cd'.repeat(32)
+    const between = await starting({
+      DATA_DIR,
+      PIN_ENCRYPTION_KEY: next,
+      PIN_ENCRYPTION_KEY_PREVIOUS: key,
+    })
+    expect(await logIn(phoneOf(between), customerId, '48213')).toMatch(/^CON Welcome back/)
+    await between.close()
+    const after = await starting({ DATA_DIR, PIN_ENCRYPTION_KEY: next })
+    expect(await logIn(phoneOf(after), customerId, '48213')).toMatch(/^CON Welcome back/)
+  })
+
+  it('stands nowhere: not in the log, a debug record, an error or the database', async () => {
+    const DATA_DIR = mkdtempSync(join(tmpdir(), 'oracle-ussd-'))
+    onTestFinished(() => rmSync(DATA_DIR, { recursive: true, force: true }))
+    const app = await starting({ DATA_DIR, LOG_LEVEL: 'trace' }, [telltale])
+    // Digits that no time, phone or id of this run holds by chance alone, one for each way to go.
+    const pins = ['48213', '70926', '59381', '64027']
+    const phone = phoneOf(app)
+    const seen: string[] = []
+    const look = async () =>
+      seen.push(JSON.stringify((await app.get(`/api/ussd/debug/${phone.sessionId}`)).body))
+    await phone.dial('pin-session')
+    seen.push(await phone.type('2', '1', 'Amina', '1', pins[0]!))
+    await look()
+    seen.push(await phone.type(pins[1]!))
+    await look()
+    seen.push(await phone.type(pins[0]!))
+    await look()
+    const customerId = /is (\d{9})/.exec(seen.at(-2)!)![1]!
+    seen.push(await logIn(phone, customerId, pins[2]!))
+    await look()
+    seen.push(await phone.type(pins[0]!))
+    await look()
+    await phone.dial()
+    seen.push(await phone.type('4', pins[3]!))
+    expect(seen.at(-1)).toMatch(/^END Service temporarily unavailable/)
+    await look()
+    const files = readdirSync(DATA_DIR).filter((file) => file.startsWith('oracle.sqlite'))
+    const stored = files.map((file) => readFileSync(join(DATA_DIR, file), 'latin1')).join('\n')
+    expect(stored).toContain('pin-session')
+    const logged = app.log.join('\n')
+    expect(logged).toContain('secret screen failed')
+    // A customer number and times are digits too: what is looked for stands by itself.
+    for (const pin of pins)
+      for (const text of [...seen, logged, stored])
+        expect(new RegExp(`(?<![0-9])${pin}(?![0-9])`).test(text), pin).toBe(false)
+  })
+})
+
+it('a customer number is nine digits that a phone can type', () => {
+  for (let tries = 0; tries < 100; tries++) expect(newCustomerId()).toMatch(/^[1-9]\d{8}$/)
+})
+
+it('npm run ussd is a phone in the terminal', async () => {
+  const app = await starting({})
+  const child = spawn(process.execPath, [
+    '--conditions=oracle-runtime-source',
+    '--disable-warning=ExperimentalWarning',
+    join(import.meta.dirname, 'cli.ts'),
+    '--url',
+    app.url,
+  ])
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const shows = (text: string) => expect.poll(() => output, { timeout: 15_000 }).toContain(text)
+  await shows('Welcome to the oracle')
+  for (const [input, answer] of [
+    ['2', 'Your account'],
+    ['1', 'Your name:'],
+    ['Amina', 'Your e-mail'],
+    ['1', 'Choose a PIN'],
+    ['48213', 'Type the PIN once more'],
+    ['48213', 'Your account is ready'],
+    ['0', '*. Exit'],
+    ['*', 'The call is over'],
+  ]) {
+    child.stdin.write(`${input}\n`)
+    await shows(answer!)
+  }
+  child.stdin.end()
+  expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(0)
+})

@@ -1,0 +1,63 @@
+/** The languages that a phone can be answered in, the first of them by default. */
+export const languages = ['en', 'sw', 'fr'] as const
+export type Language = (typeof languages)[number]
+
+/** Sentences by their keys. `{name}` is a place for a value. */
+export type Catalogue = Readonly<Record<string, string>>
+export type Catalogues = Readonly<Record<Language, Catalogue>>
+export type Values = Readonly<Record<string, string>>
+
+export function isLanguage(value: string): value is Language {
+  return languages.some((language) => language === value)
+}
+
+/** Puts values in the places of a sentence. A place without a value stays, so that it is seen. */
+export function fill(sentence: string, values: Values = {}): string {
+  return sentence.replace(/\{(\w+)\}/g, (place, name: string) => values[name] ?? place)
+}
+
+/** What the gateway says itself, on the screens of every menu. */
+export const common: Catalogues = {
+  en: {
+    welcome: 'Welcome to {name}',
+    exit: 'Exit',
+    back: 'Back',
+    more: 'More',
+    goodbye: 'Thank you. Goodbye.',
+    wrongOption: 'Not an option.',
+    wrongInput: 'Not valid.',
+    working: 'Still working.',
+    continue: 'Continue',
+    interrupted: 'That was interrupted. Please check before you try again.',
+    resume: 'You left this unfinished.',
+    startAgain: 'Start again',
+  },
+  sw: {
+    welcome: 'Karibu {name}',
+    exit: 'Ondoka',
+    back: 'Rudi',
+    more: 'Zaidi',
+    goodbye: 'Asante. Kwaheri.',
+    wrongOption: 'Chaguo hilo halipo.',
+    wrongInput: 'Si sahihi.',
+    working: 'Bado inaendelea.',
+    continue: 'Endelea',
+    interrupted: 'Imekatizwa. Tafadhali hakikisha kabla ya kujaribu tena.',
+    resume: 'Hukumaliza sehemu hii.',
+    startAgain: 'Anza upya',
+  },
+  fr: {
+    welcome: 'Bienvenue chez {name}',
+    exit: 'Quitter',
+    back: 'Retour',
+    more: 'Suite',
+    goodbye: 'Merci. Au revoir.',
+    wrongOption: 'Choix inconnu.',
+    wrongInput: 'Non valable.',
+    working: 'Toujours en cours.',
+    continue: 'Continuer',
+    interrupted: 'Interrompu. Veuillez verifier avant de recommencer.',
+    resume: "Vous n'aviez pas fini.",
+    startAgain: 'Recommencer',
+  },
+}

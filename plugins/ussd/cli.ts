@@ -1,0 +1,58 @@
+import { createInterface } from 'node:readline/promises'
+import { parseArgs } from 'node:util'
+import { Phone } from './phone.ts'
+import { phonePattern } from './request.ts'
+
+// npm run ussd: a phone in the terminal. It talks to the server that npm start has started.
+const { values } = parseArgs({
+  options: {
+    url: { type: 'string', default: `http://127.0.0.1:${process.env.PORT || 3000}` },
+    number: { type: 'string', default: '+254711000111' },
+    code: { type: 'string', default: '*384#' },
+    help: { type: 'boolean', default: false },
+  },
+})
+const say = (line: string) => void process.stdout.write(`${line}\n`)
+
+if (values.help || !phonePattern.test(values.number)) {
+  say('npm run ussd -- [--url http://127.0.0.1:3000] [--number +254711000111] [--code *384#]')
+  process.exit(values.help ? 0 : 2)
+}
+
+const phone = new Phone(
+  values.number,
+  async (request) => {
+    const response = await fetch(new URL('/api/ussd', values.url), {
+      method: 'POST',
+      // As telecom gateways send it.
+      body: new URLSearchParams({ ...request }),
+    })
+    if (response.ok) return response.text()
+    return `END The gateway answered ${response.status}.`
+  },
+  values.code,
+)
+const terminal = createInterface({ input: process.stdin, output: process.stdout })
+let isOpen = true
+terminal.once('close', () => (isOpen = false))
+
+say(`${values.number} dials ${values.code}. Type an answer and Enter; Ctrl-D hangs up.`)
+try {
+  let answer = await phone.dial()
+  const lines = terminal[Symbol.asyncIterator]()
+  for (;;) {
+    const isOver = !answer.startsWith('CON ')
+    say(`\n${answer.slice(4)}\n`)
+    if (isOver) say('The call is over. Enter dials again, Ctrl-D puts the phone away.')
+    process.stdout.write('> ')
+    const line = isOpen || process.stdin.readable ? await lines.next() : undefined
+    if (line === undefined || line.done) break
+    answer = isOver ? await phone.dial() : await phone.type(line.value)
+  }
+} catch (error) {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : error
+  say(`No answer from ${values.url}: ${String(cause)}. Is the server running (npm start)?`)
+  process.exitCode = 1
+} finally {
+  terminal.close()
+}

@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import { definePlugin, RuntimeError, text } from '#core'
+import { foreignEntries, gatewayList } from './gateways.ts'
+import { setUp } from './gateway.ts'
+import { isGuestSession } from './oracle.ts'
+import { readKey } from './pins.ts'
+import { invalidInput, requestSchema, unavailable, type UssdRequest } from './request.ts'
+import { screenName } from './engine.ts'
+import { migrations } from './tables.ts'
+
+export { defineMenu, end, type Menu, Refusal, type ScreenContext } from './menu.ts'
+export type { Catalogue, Catalogues, Language, Values } from './catalogue.ts'
+
+const seconds = (most: number) => z.coerce.number().int().min(0).max(most)
+const key = () => z.string().min(32).meta({ secret: true })
+
+export default definePlugin({
+  name: 'ussd',
+  version: '1.0.0',
+  summary: 'A session gateway for feature phones: menus over USSD.',
+  tags: ['ussd', 'phone', 'menu'],
+  visibility: 'silent',
+  stability: 'beta',
+  category: 'communication',
+
+  env: {
+    PIN_ENCRYPTION_KEY: z
+      .string()
+      .min(32)
+      .meta({ secret: true, generate: 'hex32' })
+      .transform(readKey)
+      .describe('Seals PINs: 64 hex digits, base64 of 32 bytes, or 32 and more characters'),
+    PIN_ENCRYPTION_KEY_PREVIOUS: key()
+      .transform(readKey)
+      .optional()
+      .describe('The former key, while it is being replaced'),
+    USSD_SESSION_TTL_SECONDS: seconds(3600)
+      .min(1)
+      .default(180)
+      .describe('How long a session may be inactive'),
+    USSD_RESUME_SECONDS: seconds(86_400)
+      .default(0)
+      .describe('How long a redial may go on where the last call stopped; 0: never'),
+    USSD_REPLY_BUDGET_MS: z.coerce
+      .number()
+      .int()
+      .min(50)
+      .max(30_000)
+      .default(3000)
+      .describe('How long a screen may take before the phone is told to wait'),
+    USSD_RATE_LIMIT_PER_MINUTE: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(100)
+      .describe('Requests a minute from one address'),
+    USSD_TRUSTED_GATEWAYS: z
+      .string()
+      .default('')
+      .refine((list) => foreignEntries(list).length === 0, {
+        error: ({ input }) =>
+          `neither an address nor a network: ${foreignEntries(String(input)).join(', ')}`,
+      })
+      .describe('Addresses or networks, with commas between, that are limited per phone number'),
+    USSD_SERVICE_NAME: z
+      .string()
+      .min(1)
+      .max(30)
+      .default('the oracle')
+      .describe('What callers are welcomed to'),
+  },
+  migrations,
+
+  setup: (boot) => setUp(boot),
+
+  middleware: {
+    async tool(call, ctx, next) {
+      if (call.effect === 'write' && isGuestSession(ctx.session.id))
+        throw new RuntimeError('FORBIDDEN', 'Over USSD this is only done for who has logged in.', {
+          hint: 'Ask the caller to log in under "Account" first.',
+        })
+      return next()
+    },
+  },
+
+  routes: ({ env, self }) => {
+    const isTrusted = gatewayList(env.USSD_TRUSTED_GATEWAYS)
+    return {
+      'POST /api/ussd': {
+        auth: 'public',
+        summary: 'One input of a phone, as a telecom gateway hands it over.',
+        limit: {
+          max: env.USSD_RATE_LIMIT_PER_MINUTE,
+          perMs: 60_000,
+          async by({ ip }, body) {
+            if (!isTrusted(ip)) return undefined
+            // What cannot be read is counted by the address and answered by the route.
+            const read = requestSchema.safeParse(await body().catch(() => undefined))
+            return read.success ? read.data.phoneNumber : undefined
+          },
+        },
+        input: requestSchema,
+        onInvalid: () => text(invalidInput),
+        onFault: () => text(unavailable),
+        run: async (request: UssdRequest) => text(await self.answer(request)),
+      },
+
+      'GET /api/ussd/debug/:sessionId': {
+        auth: 'operator',
+        summary: 'Where a session stands.',
+        async run({ sessionId }: { sessionId: string }) {
+          const session = await self.find(sessionId)
+          if (session === undefined)
+            throw new RuntimeError('NOT_FOUND', 'This session has expired, or never began.', {
+              hint: 'The user must dial again.',
+            })
+          return {
+            sessionId,
+            debugInfo: {
+              state: screenName(session.state),
+              context: {
+                sessionId,
+                phoneNumber: session.phone,
+                message: session.body,
+                isAuthenticated: session.state.account !== undefined,
+              },
+              status: session.ended ? 'done' : 'active',
+            },
+            activeSessions: await self.active(),
+          }
+        },
+      },
+
+      'GET /api/ussd/sessions': {
+        auth: 'operator',
+        summary: 'The sessions that are active.',
+        async run() {
+          const activeSessions = await self.active()
+          return { activeSessions, count: activeSessions.length }
+        },
+      },
+
+      'GET /api/ussd/metrics': {
+        auth: 'operator',
+        summary:
+          'Sessions, reply times, and the screens where people give up, since this server started.',
+        run: () => self.metrics(),
+      },
+    }
+  },
+})

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import type { Accounts } from '../accounts.ts'
+import { defineMenu, type Menu, type ScreenContext } from '../menu.ts'
+import type { Answer, Oracle, Owner } from '../oracle.ts'
+
+const screenOf: Record<Answer['status'], string> = {
+  none: 'question',
+  working: 'waiting',
+  answered: 'answer',
+  lost: 'lost',
+}
+
+/** Asks the agent. An answer that takes longer than the call waits behind the same entry. */
+export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
+  const ownerOf = async ({ account, phoneNumber, language }: ScreenContext): Promise<Owner> =>
+    account
+      ? { did: account.did, isGuest: false }
+      : { did: await accounts.guestDid(phoneNumber, language), isGuest: true }
+
+  return defineMenu({
+    name: 'ask',
+    title: 'title',
+    texts: {
+      en: {
+        title: 'Ask the oracle',
+        question: 'Your question:',
+        tooShort: 'Please type a question.',
+        waiting:
+          'The oracle is still thinking. You can also hang up and dial again later.\n1. Continue',
+        answer: '{answer}',
+        again: 'Ask again',
+        lost: 'There is no answer this time. Please ask again.',
+      },
+      sw: {
+        title: 'Uliza oracle',
+        question: 'Swali lako:',
+        tooShort: 'Tafadhali andika swali.',
+        waiting: 'Oracle bado inafikiri. Unaweza kukata simu na kupiga tena baadaye.\n1. Endelea',
+        answer: '{answer}',
+        again: 'Uliza tena',
+        lost: 'Hakuna jibu safari hii. Tafadhali uliza tena.',
+      },
+      fr: {
+        title: "Demander à l'oracle",
+        question: 'Votre question :',
+        tooShort: 'Veuillez écrire une question.',
+        waiting:
+          "L'oracle cherche encore. Vous pouvez raccrocher et rappeler plus tard.\n1. Continuer",
+        answer: '{answer}',
+        again: 'Autre question',
+        lost: 'Pas de réponse cette fois. Veuillez redemander.',
+      },
+    },
+    start: async (ctx) => screenOf[(await oracle.answer((await ownerOf(ctx)).did)).status],
+    screens: {
+      question: {
+        title: 'again',
+        ask: 'question',
+        input: z.string().min(2, 'tooShort'),
+        async next(question, ctx) {
+          const owner = await ownerOf(ctx)
+          await oracle.ask(owner, question)
+          return screenOf[(await oracle.settled(owner.did)).status]
+        },
+      },
+      waiting: {
+        ask: 'waiting',
+        input: z.string(),
+        effect: 'read',
+        next: async (_, ctx) => screenOf[(await oracle.settled((await ownerOf(ctx)).did)).status],
+      },
+      answer: {
+        text: 'answer',
+        long: true,
+        async values(ctx) {
+          const answer = await oracle.answer((await ownerOf(ctx)).did)
+          return { answer: answer.status === 'answered' ? answer.text : ctx.t('lost') }
+        },
+        sample: { answer: 'word '.repeat(100) },
+        options: { '1': 'question' },
+      },
+      lost: { text: 'lost', options: { '1': 'question' } },
+    },
+  })
+}

@@ -1,0 +1,26 @@
+import { z } from 'zod'
+
+/** What a gateway is answered when its request cannot be one. The words are part of the protocol. */
+export const invalidInput = 'END Invalid input. Please try again.'
+/** What a gateway is answered when we or the database fail. The words are part of the protocol. */
+export const unavailable = 'END Service temporarily unavailable. Please try again later.'
+
+/** E.164: a plus, no leading zero, 7 to 15 digits, and nothing after them. */
+export const phonePattern = /^\+[1-9][0-9]{6,14}$/
+
+const wellFormed = (value: string) => value.isWellFormed()
+
+/** One input of a phone, as a gateway hands it over. `text` is everything that was typed so far. */
+export const requestSchema = z.object({
+  sessionId: z
+    .string()
+    .regex(/^\P{Cc}{1,100}$/u)
+    .refine(wellFormed),
+  serviceCode: z.string().regex(/^\*[0-9]+(?:\*[0-9]+)*#$/),
+  phoneNumber: z.string().regex(phonePattern),
+  text: z
+    .string()
+    .regex(/^.{0,182}$/su)
+    .refine(wellFormed),
+})
+export type UssdRequest = z.output<typeof requestSchema>

@@ -1,0 +1,97 @@
+import type { Kysely } from 'kysely'
+
+/** A session as it is kept. No typed text is in it: `mark` tells texts apart without telling them. */
+export type SessionRow = {
+  session_id: string
+  phone: string
+  version: number
+  length: number
+  mark: string
+  body: string
+  status: string
+  state: string
+  working_since: number
+  undelivered: number
+  touched_at: number
+  expires_at: number
+}
+
+export type Tables = {
+  ussd_sessions: SessionRow
+  ussd_accounts: {
+    customer_id: string
+    did: string
+    name: string
+    email: string | null
+    phone: string
+    pin: string
+    created_at: number
+  }
+  ussd_phones: { phone: string; language: string; did: string | null }
+  ussd_attempts: { subject: string; failures: number; failed_at: number; locked_until: number }
+  ussd_questions: {
+    owner: string
+    answer: string
+    asked_at: number
+    answered_at: number
+  }
+}
+
+type Any = Kysely<any> // any: a migration sees tables that no type knows yet
+
+export const migrations = {
+  '001-ussd': async (db: Any) => {
+    await db.schema
+      .createTable('ussd_sessions')
+      // A letter may be four bytes, and a hundred of them are allowed.
+      .addColumn('session_id', 'varchar(100)', (column) => column.primaryKey())
+      .addColumn('phone', 'varchar(16)', (column) => column.notNull())
+      .addColumn('version', 'integer', (column) => column.notNull())
+      .addColumn('length', 'integer', (column) => column.notNull())
+      .addColumn('mark', 'varchar(32)', (column) => column.notNull())
+      .addColumn('body', 'text', (column) => column.notNull())
+      .addColumn('status', 'varchar(8)', (column) => column.notNull())
+      .addColumn('state', 'text', (column) => column.notNull())
+      .addColumn('working_since', 'bigint', (column) => column.notNull())
+      .addColumn('undelivered', 'integer', (column) => column.notNull())
+      .addColumn('touched_at', 'bigint', (column) => column.notNull())
+      .addColumn('expires_at', 'bigint', (column) => column.notNull())
+      .execute()
+    await db.schema
+      .createIndex('ussd_sessions_expiry')
+      .on('ussd_sessions')
+      .column('expires_at')
+      .execute()
+    await db.schema.createIndex('ussd_sessions_phone').on('ussd_sessions').column('phone').execute()
+    await db.schema
+      .createTable('ussd_accounts')
+      .addColumn('customer_id', 'varchar(16)', (column) => column.primaryKey())
+      .addColumn('did', 'varchar(80)', (column) => column.notNull().unique())
+      .addColumn('name', 'text', (column) => column.notNull())
+      .addColumn('email', 'text')
+      .addColumn('phone', 'varchar(16)', (column) => column.notNull())
+      .addColumn('pin', 'text', (column) => column.notNull())
+      .addColumn('created_at', 'bigint', (column) => column.notNull())
+      .execute()
+    await db.schema
+      .createTable('ussd_phones')
+      .addColumn('phone', 'varchar(16)', (column) => column.primaryKey())
+      .addColumn('language', 'varchar(8)', (column) => column.notNull())
+      .addColumn('did', 'varchar(80)')
+      .execute()
+    await db.schema
+      .createTable('ussd_attempts')
+      .addColumn('subject', 'varchar(40)', (column) => column.primaryKey())
+      .addColumn('failures', 'integer', (column) => column.notNull())
+      .addColumn('failed_at', 'bigint', (column) => column.notNull())
+      .addColumn('locked_until', 'bigint', (column) => column.notNull())
+      .execute()
+    await db.schema
+      .createTable('ussd_questions')
+      .addColumn('owner', 'varchar(80)', (column) => column.primaryKey())
+      .addColumn('answer', 'text', (column) => column.notNull())
+      .addColumn('asked_at', 'bigint', (column) => column.notNull())
+      .addColumn('answered_at', 'bigint', (column) => column.notNull())
+      .execute()
+  },
+}

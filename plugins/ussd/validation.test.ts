@@ -1,0 +1,242 @@
+import { describe, expect, it } from 'vitest'
+import { testApp, type TestApp } from '#core/testing'
+import ussd from './index.ts'
+
+const invalid = 'END Invalid input. Please try again.'
+const fields = { sessionId: 's', serviceCode: '*384#', phoneNumber: '+254711000111', text: '' }
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+const json = { 'content-type': 'application/json' }
+const unlimited = { USSD_RATE_LIMIT_PER_MINUTE: '1000000' }
+const start = (env: Record<string, string> = {}) =>
+  testApp({ plugins: [ussd], env: { ...unlimited, ...env } })
+
+let sessions = 0
+async function both(app: TestApp, changes: Record<string, string>) {
+  const body = { ...fields, sessionId: `both-${++sessions}`, ...changes }
+  const asForm = await app.post('/api/ussd', new URLSearchParams(body).toString(), form)
+  const asJson = await app.post('/api/ussd', { ...body, ignored: { by: 'us' } })
+  for (const { status, headers } of [asForm, asJson]) {
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toMatch(/^text\/plain/)
+  }
+  expect(asForm.body).toBe(asJson.body)
+  return asJson.body as string
+}
+
+describe('a request', () => {
+  it('is taken at the edges of what is allowed, as JSON and as a form', async () => {
+    await using app = await start()
+    const right: Record<string, string>[] = [
+      {},
+      { sessionId: 'x'.repeat(100) },
+      { sessionId: '💧'.repeat(100) },
+      { text: '1'.repeat(182) },
+      { serviceCode: '*1#' },
+      { serviceCode: '*384*1*22#' },
+      { phoneNumber: '+1234567' },
+      { phoneNumber: '+123456789012345' },
+    ]
+    for (const changes of right) expect(await both(app, changes)).toMatch(/^CON /)
+  })
+
+  it('is refused just beyond them, with the exact words and HTTP 200', async () => {
+    await using app = await start()
+    const wrong: Record<string, string>[] = [
+      { sessionId: '' },
+      { sessionId: 'x'.repeat(101) },
+      { sessionId: 'a\nb' },
+      { sessionId: 'a\u007f' },
+      { text: '1'.repeat(183) },
+      ...[
+        '',
+        '384#',
+        '*384',
+        '*#',
+        '*384*#',
+        '**384#',
+        '*38a#',
+        '*384#\n',
+        '*３８４#',
+        ' *384#',
+      ].map((serviceCode) => ({ serviceCode })),
+      ...[
+        '',
+        '254711000111',
+        '+0254711000',
+        '+123456',
+        '+1234567890123456',
+        '+254711000111\n',
+        '+254 711000111',
+        '+２５４７１１０００１１１',
+        'tel:+254711000111',
+      ].map((phoneNumber) => ({ phoneNumber })),
+    ]
+    for (const changes of wrong)
+      expect(await both(app, changes), JSON.stringify(changes)).toBe(invalid)
+  })
+
+  it('is refused with the same words when it is no such request at all', async () => {
+    await using app = await start()
+    const bodies: [string, Record<string, string>][] = [
+      ['{"sessionId":', json],
+      ['not json', json],
+      ['[]', json],
+      ['null', json],
+      ['"text"', json],
+      ['', json],
+      ['{}', {}],
+      ['<xml/>', { 'content-type': 'text/xml' }],
+      [JSON.stringify({ ...fields, text: 7 }), json],
+      [JSON.stringify({ ...fields, text: null }), json],
+      [JSON.stringify({ ...fields, phoneNumber: ['+254711000111'] }), json],
+      [JSON.stringify({ ...fields, text: undefined }), json],
+      [JSON.stringify({ ...fields, sessionId: { $ne: '' } }), json],
+      ['{"__proto__":{}}', json],
+      [JSON.stringify({ ...fields, text: '\u0000' }), json],
+      [JSON.stringify({ ...fields, sessionId: 'a' }).replace('"a"', '"\\ud800"'), json],
+      [JSON.stringify({ ...fields, text: 'x'.repeat(2_000_000) }), json],
+      ['sessionId=a&sessionId=b&serviceCode=*1%23&phoneNumber=%2B254711000111&text=', form],
+      ['sessionId=a&serviceCode=*1%23&phoneNumber=+254711000111&text=', form],
+      ['sessionId=a&serviceCode=*1%23&phoneNumber=%2B254711000111', form],
+    ]
+    for (const [body, headers] of bodies) {
+      const answer = await app.post('/api/ussd', body, headers)
+      expect([answer.status, answer.body], body.slice(0, 80)).toEqual([200, invalid])
+    }
+    expect((await app.get('/api/ussd/sessions')).body.count).toBe(0)
+  })
+
+  it('is welcomed by a plain menu with numbers and an exit', async () => {
+    await using app = await start()
+    const { body, headers } = await app.post('/api/ussd', fields)
+    expect(body).toBe(
+      'CON Welcome to the oracle\n1. Know more\n2. Account\n3. Ask the oracle\n*. Exit',
+    )
+    expect(headers.get('content-type')).toBe('text/plain; charset=utf-8')
+  })
+})
+
+describe('the limit', () => {
+  const behindProxy = (address: string) => ({ 'x-forwarded-for': address })
+  const statuses = async (
+    app: TestApp,
+    count: number,
+    headers: Record<string, string>,
+    body = fields,
+  ) =>
+    (
+      await Promise.all(Array.from({ length: count }, () => app.post('/api/ussd', body, headers)))
+    ).reduce<Record<number, number>>(
+      (seen, { status }) => ({ ...seen, [status]: (seen[status] ?? 0) + 1 }),
+      {},
+    )
+
+  it('is a hundred requests a minute from one address, then 429 with Retry-After', async () => {
+    await using app = await testApp({ plugins: [ussd] })
+    expect(await statuses(app, 105, behindProxy('192.0.2.1'))).toEqual({ 200: 100, 429: 5 })
+    // Without the switch the header is what any client could write.
+    const refused = await app.post('/api/ussd', fields, behindProxy('192.0.2.2'))
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await app.get('/api/ussd/sessions')).status).toBe(200)
+  })
+
+  it('counts by the rightmost hop behind a trusted proxy', async () => {
+    const env = { TRUST_PROXY_ENABLED: 'true' }
+    await using app = await testApp({ plugins: [ussd], env })
+    expect(await statuses(app, 103, behindProxy('203.0.113.9, 192.0.2.1'))).toEqual({
+      200: 100,
+      429: 3,
+    })
+    expect(await statuses(app, 2, behindProxy('192.0.2.1, 192.0.2.2'))).toEqual({ 200: 2 })
+  })
+
+  it('is one per phone number for a trusted gateway', async () => {
+    const env = { TRUST_PROXY_ENABLED: 'true', USSD_TRUSTED_GATEWAYS: '192.0.2.0/24, 2001:db8::1' }
+    await using app = await testApp({
+      plugins: [ussd],
+      env: { ...env, USSD_RATE_LIMIT_PER_MINUTE: '5' },
+    })
+    const of = (phoneNumber: string) => ({ ...fields, sessionId: phoneNumber, phoneNumber })
+    for (const phone of ['+254711000111', '+254711000222', '+254711000333'])
+      expect(await statuses(app, 6, behindProxy('192.0.2.1'), of(phone))).toEqual({
+        200: 5,
+        429: 1,
+      })
+    // Anybody else by address, whatever the number.
+    expect(await statuses(app, 3, behindProxy('198.51.100.1'), of('+254711000444'))).toEqual({
+      200: 3,
+    })
+    expect(await statuses(app, 3, behindProxy('198.51.100.1'), of('+254711000555'))).toEqual({
+      200: 2,
+      429: 1,
+    })
+  })
+
+  it('stops the boot for a gateway that is no address', async () => {
+    await expect(start({ USSD_TRUSTED_GATEWAYS: '192.0.2.300' })).rejects.toThrow('192.0.2.300')
+  })
+})
+
+it('has its routes under their documented names', async () => {
+  await using app = await start()
+  const routes = app.report.plugins.find(({ name }) => name === 'ussd')?.routes
+  expect(routes?.map(({ key, auth }) => `${key} ${auth}`).sort()).toEqual([
+    'GET /api/ussd/debug/:sessionId operator',
+    'GET /api/ussd/metrics operator',
+    'GET /api/ussd/sessions operator',
+    'POST /api/ussd public',
+  ])
+})
+
+it('operators alone see sessions and metrics', async () => {
+  await using app = await start({
+    OPERATOR_TOKEN: 'operators-only-know-this',
+    NODE_ENV: 'production',
+    ORACLE_MNEMONIC: 'words of a test',
+    API_KEY: 'a-key',
+    PIN_ENCRYPTION_KEY: 'ab'.repeat(32),
+  })
+  const headers = { authorization: 'Bearer operators-only-know-this' }
+  for (const path of ['/api/ussd/debug/s', '/api/ussd/sessions', '/api/ussd/metrics'])
+    expect((await app.get(path)).status).toBe(401)
+  await app.post('/api/ussd', fields)
+  expect((await app.get('/api/ussd/sessions', { headers })).body).toEqual({
+    activeSessions: ['s'],
+    count: 1,
+  })
+  expect((await app.get('/api/ussd/debug/s', { headers })).body).toEqual({
+    sessionId: 's',
+    debugInfo: {
+      state: 'preMenu',
+      context: {
+        sessionId: 's',
+        phoneNumber: fields.phoneNumber,
+        message: expect.stringMatching(/^Welcome/),
+        isAuthenticated: false,
+      },
+      status: 'active',
+    },
+    activeSessions: ['s'],
+  })
+  const metrics = (await app.get('/api/ussd/metrics', { headers })).body
+  expect(metrics.sessions).toEqual({ started: 1, finished: 0, expired: 0 })
+  const counts: { count: number }[] = metrics.replies
+  expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(1)
+  expect(await app.get('/api/ussd/debug/unknown', { headers })).toMatchObject({
+    status: 404,
+    body: { statusCode: 404, code: 'NOT_FOUND' },
+  })
+})
+
+it('production without a key for PINs leaves the plugin out and names the variable', async () => {
+  const env = {
+    NODE_ENV: 'production',
+    ORACLE_MNEMONIC: 'words of a test',
+    OPERATOR_TOKEN: 'x'.repeat(20),
+    API_KEY: 'k',
+  }
+  await using app = await start(env)
+  expect(app.log.join('\n')).toContain('Plugin ussd env validation failed for PIN_ENCRYPTION_KEY')
+  expect((await app.post('/api/ussd', fields)).status).toBe(404)
+})
