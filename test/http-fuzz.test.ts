@@ -204,7 +204,9 @@ test(`${requests} hostile requests never find a fault of ours (seed ${seed})`, a
     ])
   await sleep(50)
   expect(server.logged.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
-  expect((await server.call('GET', '/notes/1?q=still')).json).toEqual({
-    given: { id: '1', q: 'still' },
-  })
+  // The clocks of this edge are short: on a busy machine a good request may be late, as 408 says.
+  let last = await server.call('GET', '/notes/1?q=still')
+  for (let tries = 1; last.status === 408 && tries < 20; tries++)
+    last = await server.call('GET', '/notes/1?q=still')
+  expect(last.json).toEqual({ given: { id: '1', q: 'still' } })
 })

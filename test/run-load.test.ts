@@ -31,7 +31,7 @@ const longWinded =
     return { status: 'finished' }
   }
 
-await onEachDatabase('a thousand sessions at once, with a fake engine', (where) => {
+await onEachDatabase('a thousand sessions, hundreds at once, with a fake engine', (where) => {
   test('each hear what is said in theirs and nothing else', async () => {
     const here = await replica({ engine: echo, ...where })
     const sessions = 1_000
@@ -48,7 +48,10 @@ await onEachDatabase('a thousand sessions at once, with a fake engine', (where) 
       if (text !== `${message};`.repeat(5) || last !== 'finished')
         wrong.push(`${i}: ${text} ${last}`)
     }
-    await Promise.all(Array.from({ length: sessions }, (_, i) => talk(i)))
+    // So many at a time as ten connections begin in time, also on a machine that has other work.
+    const atOnce = 250
+    for (let from = 0; from < sessions; from += atOnce)
+      await Promise.all(Array.from({ length: atOnce }, (_, i) => talk(from + i)))
     expect(wrong).toEqual([])
   }, 60_000)
 })
