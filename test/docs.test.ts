@@ -91,8 +91,7 @@ describe('the documentation', () => {
       writeFileSync(path, code)
     }
     const plugins = globSync('plugins/*/index.ts', { cwd: root }).map((path) => dirname(path))
-    for (const plugin of plugins)
-      symlinkSync(join(root, plugin), join(folder, plugin))
+    for (const plugin of plugins) symlinkSync(join(root, plugin), join(folder, plugin))
     programs.forEach(({ code }, i) => writeFileSync(join(folder, `program-${i}.ts`), code))
     // Tests beside a plugin may reach for test/support, which is not here; they are checked where they are.
     const exclude = plugins.map((plugin) => `${plugin}/*.test.ts`)

@@ -1,0 +1,202 @@
+import { z } from 'zod'
+import { created, definePlugin } from '#core'
+import * as arithmetic from './arithmetic.ts'
+import { curves, curveSchema, curvesSchema } from './curve.ts'
+import { designs } from './designs.ts'
+import { explain } from './explain.ts'
+import { frameBytes, readFrame } from './frame-lines.ts'
+import { invalid } from './refusal.ts'
+import {
+  beaconSchema,
+  frameSchema,
+  recalculationSchema,
+  requestSchema,
+  revealSchema,
+  verificationSchema,
+} from './request.ts'
+import { selections } from './selections.ts'
+import { migrations, withSamplingTables } from './tables.ts'
+
+const designId = z.string().max(100).describe('The designId of a sample design')
+const named = z.object({ designId })
+const revision = z.coerce.number().int().min(1).optional()
+
+export default definePlugin({
+  name: 'sampling',
+  version: '0.1.0',
+  summary:
+    'Sample sizes for household-energy surveys: designs, strata, recalculation after a period, verifiable random selection.',
+  whenToUse: [
+    'The user asks how many households to survey or monitor, for a project, a programme or strata of it.',
+    'The user has new monitoring data and asks whether the sample is still large enough.',
+    'The user wants a random selection that an auditor can check.',
+  ],
+  whenNotToUse: ['The question is about statistics in general and no sample is being planned.'],
+  examples: [
+    'How many of our 5,000 households must we survey?',
+    'The dropout was 20 %, is the sample still enough?',
+    'Explain how you came to 112.',
+  ],
+  tags: ['sampling', 'survey', 'statistics', 'monitoring', 'households'],
+  visibility: 'on-demand',
+  stability: 'beta',
+  category: 'data',
+
+  migrations,
+
+  setup({ db }) {
+    const tables = withSamplingTables(db)
+    const drawing = selections(tables)
+    return { ...arithmetic, designs: designs(tables, drawing.extend), selections: drawing }
+  },
+
+  prompt: () =>
+    'Sample sizes: confidence 0.95 and precision 0.05 are fixed. Ask for the population, the expected mean, its standard deviation and the dropout rate with their sources; never invent them. Report calculatedSize (completed answers) and adjustedSize (households to draw), pass on every warning, and use explain_sample to show the arithmetic.',
+
+  tools: {
+    design_sample: {
+      description:
+        'Works out how many households to sample, for a project or stratum by stratum, and keeps the design. Needs the project’s DID, the population, the expected mean and standard deviation, and the dropout rate.',
+      input: requestSchema,
+      run: (request, { self }) => self.designs.create(request),
+    },
+    get_sample_design: {
+      description: 'Reads a sample design, or one of its earlier revisions.',
+      effect: 'read',
+      input: named.extend({ revision: z.number().int().min(1).optional() }),
+      run: ({ designId, revision }, { self }) => self.designs.read(designId, revision),
+    },
+    recalculate_sample: {
+      description:
+        'Works a design out anew from the actual mean, standard deviation and dropout of a monitoring period; with the number of completed answers it also tells how reliable the period was.',
+      input: recalculationSchema.extend({ designId }),
+      run: ({ designId, ...actual }, { self }) => self.designs.recalculate(designId, actual),
+    },
+    select_sample: {
+      description:
+        'Random selection that anyone can check, in two calls: first with the frame (ids by stratum, "all" without strata) and a beacon’s future round, later with beaconHex, the value of that round.',
+      input: named.extend({
+        frame: frameSchema.optional(),
+        beacon: beaconSchema.optional(),
+        beaconHex: revealSchema.shape.beaconHex,
+        reserves: revealSchema.shape.reserves,
+      }),
+      async run({ designId, frame, beacon, ...reveal }, { self, signal, emit }) {
+        const design = await self.designs.read(designId)
+        if (frame && reveal.beaconHex !== undefined)
+          throw invalid('beaconHex', 'commit the frame first; the value comes after its round')
+        if (!frame)
+          return self.selections.reveal(design, reveal, {
+            signal,
+            progress: (done, total) => emit.progress(done, total, 'ids looked at'),
+          })
+        if (!beacon) throw invalid('beacon', 'missing; name a round that is still to come')
+        return self.selections.commit(design, new Map(Object.entries(frame)), beacon)
+      },
+    },
+    explain_sample: {
+      description: 'The arithmetic of a sample design, step by step, with every number in it.',
+      effect: 'read',
+      input: named.extend({ revision: z.number().int().min(1).optional() }),
+      run: async ({ designId, revision }, { self }) => ({
+        steps: explain(await self.designs.read(designId, revision)),
+      }),
+    },
+  },
+
+  routes: {
+    'POST /v1/sampling': {
+      auth: 'bearer',
+      summary: 'Works out a sample design and keeps it.',
+      input: requestSchema,
+      async run(request, { self }) {
+        const design = await self.designs.create(request)
+        return created(`/v1/sampling/${design.designId}`, design)
+      },
+    },
+    'GET /v1/sampling': {
+      auth: 'bearer',
+      summary: 'The designs of a project, newest first.',
+      input: z.object({
+        projectId: z.string().min(1).max(500),
+        limit: z.coerce.number().int().min(1).max(100).default(20),
+        cursor: z.string().max(200).optional(),
+      }),
+      run: ({ projectId, limit, cursor }, { self }) => self.designs.list(projectId, limit, cursor),
+    },
+    'GET /v1/sampling/curve': {
+      auth: 'bearer',
+      summary: 'Sizes against precision, standard deviation and dropout, for a plot.',
+      input: curveSchema,
+      output: curvesSchema,
+      run: (asked) => curves(asked),
+    },
+    'GET /v1/sampling/:designId': {
+      auth: 'bearer',
+      summary: 'A sample design, or an earlier revision of it.',
+      input: named.extend({ revision }),
+      run: ({ designId, revision }, { self }) => self.designs.read(designId, revision),
+    },
+    'GET /v1/sampling/:designId/revisions': {
+      auth: 'bearer',
+      summary: 'Every revision of a design, oldest first.',
+      run: ({ designId }, { self }) => self.designs.revisions(designId),
+    },
+    'GET /v1/sampling/:designId/explanation': {
+      auth: 'bearer',
+      summary: 'The arithmetic of a design, step by step.',
+      input: named.extend({ revision }),
+      run: async ({ designId, revision }, { self }) => ({
+        steps: explain(await self.designs.read(designId, revision)),
+      }),
+    },
+    'POST /v1/sampling/:designId/recalculate': {
+      auth: 'bearer',
+      summary: 'Works a design out anew from what a monitoring period found.',
+      input: recalculationSchema.extend({ designId }),
+      run: ({ designId, ...actual }, { self }) => self.designs.recalculate(designId, actual),
+    },
+    'POST /v1/sampling/:designId/selection/commit': {
+      auth: 'bearer',
+      summary: 'Freezes the frame and names the future round of a beacon.',
+      body: { kind: 'json', maxBytes: 16 * 1024 * 1024 },
+      input: z.object({ designId, frame: frameSchema, beacon: beaconSchema }),
+      async run({ designId, frame, beacon }, { self }) {
+        const design = await self.designs.read(designId)
+        return self.selections.commit(design, new Map(Object.entries(frame)), beacon)
+      },
+    },
+    'POST /v1/sampling/:designId/selection/commit/lines': {
+      auth: 'bearer',
+      summary: 'The same with the frame as NDJSON and the beacon in the query.',
+      body: { kind: 'ndjson', maxBytes: frameBytes },
+      input: beaconSchema.extend({ designId }),
+      async run({ designId, ...beacon }, { self, lines }) {
+        const design = await self.designs.read(designId)
+        return self.selections.commit(design, await readFrame(lines), beacon)
+      },
+    },
+    'POST /v1/sampling/:designId/selection': {
+      auth: 'bearer',
+      summary: 'Draws the sample with the value of the committed round, or keeps a verifier’s own.',
+      body: { kind: 'json', maxBytes: 16 * 1024 * 1024 },
+      input: revealSchema.extend({ designId }),
+      async run({ designId, ...reveal }, { self, signal }) {
+        return self.selections.reveal(await self.designs.read(designId), reveal, { signal })
+      },
+    },
+    'GET /v1/sampling/:designId/selection': {
+      auth: 'bearer',
+      summary: 'The commitment and what was drawn from it.',
+      input: named.extend({ revision }),
+      run: async ({ designId, revision }, { self }) =>
+        self.selections.read(await self.designs.read(designId, revision)),
+    },
+    'POST /v1/sampling/:designId/verification': {
+      auth: 'bearer',
+      summary: 'Submits a design, or records what its verifier decided.',
+      input: verificationSchema.extend({ designId }),
+      run: ({ designId, ...step }, { self }) => self.designs.verify(designId, step),
+    },
+  },
+})

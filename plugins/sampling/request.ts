@@ -1,0 +1,216 @@
+import { z } from 'zod'
+
+/** A message that tells what came, beside what is wanted. */
+const wants = (what: string) => ({
+  error: (issue: { readonly input?: unknown }) =>
+    issue.input === undefined ? `missing; give ${what}` : `give ${what}, not ${shown(issue.input)}`,
+})
+
+function shown(value: unknown): string {
+  const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value))
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text
+}
+
+const number = (what: string) => z.number(wants(what))
+const above = (least: number, what: string) => number(what).gt(least, wants(what))
+const integer = (least: number, most: number, what: string) =>
+  number(what).int(wants(what)).min(least, wants(what)).max(most, wants(what))
+const words = (most: number, what: string) =>
+  z.string(wants(what)).trim().min(1, wants(what)).max(most, wants(what))
+
+/** How many households a design may speak of. */
+export const largestPopulation = 1_000_000_000
+
+/** A DID; in `projectId` a path may follow, as in `did:ixo:entity:abc/project`. */
+const didPattern = /^did:[a-z0-9]+:(?:[A-Za-z0-9._%-]+:)*[A-Za-z0-9._%-]+$/
+const projectPattern = /^did:[a-z0-9]+:(?:[A-Za-z0-9._%-]+:)*[A-Za-z0-9._%-]+(?:\/[^\s?#]+)?$/
+const did = (what: string) =>
+  z.string(wants(what)).max(500, wants(what)).regex(didPattern, wants(what))
+
+const zeroOrMore = (what: string) => number(what).min(0, wants(what))
+const dropout = (what: string) => zeroOrMore(what).lt(1, wants(what))
+const aDropout = 'a fraction of at least 0 and below 1, such as 0.15'
+const aMean = 'a number above 0'
+const aDeviation = 'a number of at least 0'
+const aWeight = 'a fraction above 0 and at most 1'
+/** 0 and 1 are numbers, but too few: what is made of them is decided where the population is known. */
+const aPopulation = `a whole number of households, at most ${largestPopulation}`
+const population = integer(0, largestPopulation, aPopulation)
+
+const justification = z.object({
+  text: words(2000, 'a text of at most 2000 characters'),
+  source: words(1000, 'a source of at most 1000 characters').optional(),
+})
+
+const stratum = z.object({
+  name: words(100, 'a name of 1 to 100 characters'),
+  weight: above(0, aWeight).max(1, wants(aWeight)),
+  population: population.optional(),
+  mean: above(0, aMean).optional(),
+  sd: zeroOrMore(aDeviation).optional(),
+  dropoutRate: dropout(aDropout).optional(),
+  basis: words(1000, 'a text of at most 1000 characters').optional(),
+  note: words(1000, 'a text of at most 1000 characters').optional(),
+})
+
+/** How the sizes of strata meet: each at its own precision in proportion, each alone, or one size shared out. */
+export const methodSchema = z.enum(
+  ['proportional', 'independent', 'pooled'],
+  wants('"proportional", "independent" or "pooled"'),
+)
+
+const stratification = z
+  .object(
+    {
+      enabled: z.boolean(wants('true or false')),
+      method: methodSchema.default('proportional'),
+      strata: z
+        .array(stratum, wants('a list of strata'))
+        .max(100, wants('at most 100 strata'))
+        .optional(),
+    },
+    wants('an object with "enabled" and "strata"'),
+  )
+  .superRefine(({ enabled, strata }, ctx) => {
+    if (enabled && !strata?.length)
+      ctx.addIssue({
+        code: 'custom',
+        path: ['strata'],
+        message: 'give at least one stratum, or set "enabled" to false',
+      })
+  })
+
+const confidence = 'the mandatory 0.95'
+const precision = 'the required 0.05'
+
+/** The request of `POST /v1/sampling`. */
+export const requestSchema = z
+  .object({
+    projectId: z
+      .string(wants('the DID of the project'))
+      .max(500, wants('a DID of at most 500 characters'))
+      .regex(projectPattern, wants('a DID, or a DID with a path')),
+    population: population.optional(),
+    confidence: z.literal(0.95, wants(confidence)).describe('0.95 is mandatory'),
+    precision: z.literal(0.05, wants(precision)).describe('0.05 is required'),
+    estimator: z
+      .enum(['mean', 'proportion'], wants('"mean" or "proportion"'))
+      .default('mean')
+      .describe('What is estimated; for a proportion expectedMean is p'),
+    expectedMean: above(0, aMean),
+    expectedSD: zeroOrMore(aDeviation).optional().describe('Needed to estimate a mean'),
+    dropoutRate: dropout(aDropout),
+    smallSampleCorrection: z.boolean(wants('true or false')).default(false),
+    allowCensus: z.boolean(wants('true or false')).default(false),
+    erCoverage: above(0, aWeight).max(1, wants(aWeight)).optional(),
+    expectedER: zeroOrMore(aDeviation).optional(),
+    justification: z
+      .object({
+        mean: justification.optional(),
+        sd: justification.optional(),
+        dropoutRate: justification.optional(),
+      })
+      .optional(),
+    stratification: stratification.optional(),
+  })
+  .superRefine((request, ctx) => {
+    const fault = (path: (string | number)[], message: string) =>
+      ctx.addIssue({ code: 'custom', path, message })
+    if (request.estimator === 'mean' && request.expectedSD === undefined)
+      fault(['expectedSD'], `missing; give ${aDeviation}, or estimate a proportion`)
+    if (request.estimator === 'proportion') {
+      const aProportion = 'a proportion above 0 and at most 1'
+      if (request.expectedMean > 1)
+        fault(['expectedMean'], `give ${aProportion}, not ${request.expectedMean}`)
+      request.stratification?.strata?.forEach(({ mean = 1 }, index) => {
+        if (mean > 1)
+          fault(['stratification', 'strata', index, 'mean'], `give ${aProportion}, not ${mean}`)
+      })
+    }
+  })
+export type SamplingRequest = z.output<typeof requestSchema>
+
+/** What a monitoring period found. */
+export const recalculationSchema = z.object({
+  actualMean: above(0, aMean),
+  actualSD: zeroOrMore(aDeviation).optional().describe('Needed where a mean is estimated'),
+  actualDropoutRate: dropout(aDropout),
+  completes: integer(2, largestPopulation, 'a whole number of at least 2').optional(),
+  er: zeroOrMore(aDeviation).optional().describe('Emission reductions of the period'),
+  strata: z
+    .array(
+      z.object({
+        name: words(100, 'the name of a stratum'),
+        actualMean: above(0, aMean).optional(),
+        actualSD: zeroOrMore(aDeviation).optional(),
+        actualDropoutRate: dropout(aDropout).optional(),
+      }),
+      wants('a list of strata'),
+    )
+    .max(100, wants('at most 100 strata'))
+    .optional(),
+})
+export type Recalculation = z.output<typeof recalculationSchema>
+
+/** A step in the life of a design. */
+export const verificationSchema = z.object({
+  verifier: did('the DID of the verifier'),
+  status: z.enum(
+    ['submitted', 'approved', 'rejected'],
+    wants('"submitted", "approved" or "rejected"'),
+  ),
+  notes: words(4000, 'notes of at most 4000 characters').optional(),
+  projects: z
+    .array(
+      z.object({
+        did: did('the DID of a project'),
+        status: z.enum(['active', 'planned'], wants('"active" or "planned"')),
+      }),
+      wants('a list of projects'),
+    )
+    .max(1000, wants('at most 1000 projects'))
+    .optional(),
+})
+export type Verification = z.output<typeof verificationSchema>
+
+const anId = 'an id of 1 to 200 characters, none of them a line break'
+/** An id is taken as it stands: it is part of what is hashed. */
+export const idPattern = /^[^\x00-\x1f\x7f]{1,200}$/
+const ids = z.array(z.string(wants(anId)).regex(idPattern, wants(anId)), wants('a list of ids'))
+export const frameSchema = z.record(
+  words(100, 'the name of a stratum'),
+  ids,
+  wants('ids by stratum'),
+)
+
+export const beaconSchema = z.object({
+  source: z
+    .string(wants('"caller" or "drand:<chain hash>"'))
+    .regex(/^(?:caller|drand:[0-9a-f]{64})$/, wants('"caller" or "drand:<chain hash>"'))
+    .default('caller'),
+  round: z
+    .union([
+      words(200, 'the round that will be drawn'),
+      integer(1, Number.MAX_SAFE_INTEGER, 'the number of the round'),
+    ])
+    .describe('The future round whose value seeds the draw'),
+})
+export type Beacon = z.output<typeof beaconSchema>
+
+const hex = 'the value of the beacon: 16 to 512 hexadecimal digits'
+export const revealSchema = z.object({
+  beaconHex: z
+    .string(wants(hex))
+    .toLowerCase()
+    .regex(/^(?:[0-9a-f]{2}){8,256}$/, wants(hex))
+    .optional(),
+  reserves: integer(0, 100_000, 'how many reserves each stratum gets').optional(),
+  external: z
+    .object({
+      verifier: did('the DID of the verifier'),
+      method: words(4000, 'how the verifier selected'),
+      strata: frameSchema,
+    })
+    .optional(),
+})
+export type Reveal = z.output<typeof revealSchema>

@@ -1,0 +1,110 @@
+import { hash } from 'node:crypto'
+
+// Consistent sampling without replacement, after Ronald L. Rivest (2018): every id has a ticket, the smallest tickets
+// win. A ticket depends on the seed and its own id only, so neither order nor company matters.
+
+/** Draws for one seed. */
+export interface Sampler {
+  /** Looks at one id. */
+  offer(id: string): void
+  /** The ids with the smallest tickets, smallest first. */
+  drawn(): string[]
+}
+
+/** The ticket of an id: the digits of SHA-256(hex(SHA-256(seed)) + id) as a decimal number, last digit first. */
+export function ticketOf(seed: string, id: string): string {
+  return `0.${digitsOf(hash('sha256', hash('sha256', seed) + id))}`
+}
+
+/** High-order digits of a hash are biased in decimal, so the order is turned round. */
+function digitsOf(hex: string): string {
+  return [...BigInt(`0x${hex}`).toString().padStart(64, '0')].reverse().join('')
+}
+
+interface Drawn {
+  readonly first: number
+  readonly digits: string
+  readonly id: string
+}
+
+/** Keeps the `take` smallest tickets of any number of ids, in a heap whose top is the largest of them. */
+export function sampler(seed: string, take: number): Sampler {
+  const prefix = hash('sha256', seed)
+  const heap: Drawn[] = []
+
+  return {
+    offer(id) {
+      if (take === 0) return
+      const hashed = hash('sha256', prefix + id, 'buffer')
+      // Six leading digits settle nearly every id, and cost no large number.
+      const first = leading(hashed)
+      const top = heap[0]
+      const full = heap.length === take
+      if (full && top && first > top.first) return
+      const drawn = { first, digits: digitsOf(hashed.toString('hex')), id }
+      if (!full) {
+        heap.push(drawn)
+        rise(heap)
+      } else if (top && isBefore(drawn, top)) {
+        heap[0] = drawn
+        sink(heap)
+      }
+    },
+    drawn: () => [...heap].sort((a, b) => (isBefore(a, b) ? -1 : 1)).map(({ id }) => id),
+  }
+}
+
+/** The first six digits of a ticket as a number: the last six of the hash, turned round. */
+function leading(hashed: Buffer): number {
+  let rest = 0
+  for (let at = 0; at < 32; at += 4)
+    rest = (rest * 4294967296 + hashed.readUInt32BE(at)) % 1_000_000
+  let turned = 0
+  for (let digit = 0; digit < 6; digit++) {
+    turned = turned * 10 + (rest % 10)
+    rest = Math.floor(rest / 10)
+  }
+  return turned
+}
+
+function isBefore(a: Drawn, b: Drawn): boolean {
+  if (a.digits !== b.digits) return a.digits < b.digits
+  return Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)) < 0
+}
+
+function rise(heap: Drawn[]): void {
+  let at = heap.length - 1
+  while (at > 0) {
+    const parent = (at - 1) >> 1
+    if (isBefore(heap[at]!, heap[parent]!)) return
+    swap(heap, at, parent)
+    at = parent
+  }
+}
+
+function sink(heap: Drawn[]): void {
+  let at = 0
+  for (;;) {
+    let largest = at
+    for (const child of [2 * at + 1, 2 * at + 2])
+      if (child < heap.length && isBefore(heap[largest]!, heap[child]!)) largest = child
+    if (largest === at) return
+    swap(heap, at, largest)
+    at = largest
+  }
+}
+
+function swap(heap: Drawn[], a: number, b: number): void {
+  const kept = heap[a]!
+  heap[a] = heap[b]!
+  heap[b] = kept
+}
+
+/** What a stratum's draw is seeded with. */
+export const seedOf = (parts: {
+  designId: string
+  stratum: string
+  frameDigest: string
+  beaconHex: string
+}): string =>
+  ['sampling-v1', parts.designId, parts.stratum, parts.frameDigest, parts.beaconHex].join('|')

@@ -1,0 +1,102 @@
+import {
+  compare,
+  exact,
+  floor,
+  fraction,
+  minus,
+  over,
+  plus,
+  times,
+  zero,
+  type Rational,
+} from './rational.ts'
+
+/** A part of the population: its share, and how many it has. */
+export interface Share {
+  readonly weight: Rational
+  /** No allocation gives it more than this. */
+  readonly most?: number
+}
+
+/**
+ * Largest remainder (Hamilton): every share gets the whole part of weight × total, and what is left goes one by one
+ * to the largest remainders; ties to the larger weight, then to whoever stands first. A share that is full is passed over.
+ */
+export function allocate(total: number, shares: readonly Share[]): number[] {
+  const sum = shares.reduce((sum, { weight }) => plus(sum, weight), zero)
+  const seats = shares.map(({ weight, most = Infinity }) => {
+    const quota = over(times(weight, exact(total)), sum)
+    const whole = floor(quota)
+    return {
+      weight,
+      most,
+      size: Math.min(Number(whole), most),
+      left: minus(quota, fraction(whole)),
+    }
+  })
+  const order = seats
+    .map((_, index) => index)
+    .sort((a, b) => {
+      const [first, second] = [seats[a]!, seats[b]!]
+      return compare(second.left, first.left) || compare(second.weight, first.weight) || a - b
+    })
+  let open = total - seats.reduce((sum, { size }) => sum + size, 0)
+  while (open > 0) {
+    const before = open
+    for (const index of order) {
+      const seat = seats[index]!
+      if (open === 0) break
+      if (seat.size >= seat.most) continue
+      seat.size++
+      open--
+    }
+    if (open === before) throw new RangeError(`${total} are more than all strata hold`)
+  }
+  return seats.map(({ size }) => size)
+}
+
+/** A stratum that wants at least so many. */
+export interface Demand extends Share {
+  readonly required: number
+  readonly most: number
+}
+
+/**
+ * The smallest total, among those that `totals` names in rising order, whose allocation gives every stratum what it
+ * requires; undefined when none does. The method of largest remainders can take a seat away as the total grows, so every
+ * candidate is looked at; those below the bound cannot do it.
+ */
+export function smallestTotal<T>(
+  demands: readonly Demand[],
+  candidates: Iterable<T>,
+  totalOf: (candidate: T) => number,
+): { candidate: T; sizes: number[] } | undefined {
+  for (const candidate of candidates) {
+    const sizes = allocate(totalOf(candidate), demands)
+    if (demands.every(({ required }, index) => sizes[index]! >= required))
+      return { candidate, sizes }
+  }
+  return undefined
+}
+
+/**
+ * Between which totals the smallest one lies. Whoever gets a seat beyond the whole part has a remainder of at least 1/k,
+ * and whoever has one above (k-1)/k gets it, among k strata.
+ */
+export function totalBounds(demands: readonly Demand[]): { low: number; high: number } {
+  const sum = demands.reduce((sum, { weight }) => plus(sum, weight), zero)
+  const k = BigInt(demands.length)
+  let low = 0n
+  let high = 0n
+  for (const { weight, required } of demands) {
+    if (required === 0) continue
+    const least = plus(exact(required - 1), fraction(1n, k))
+    const lowest = ceilingOf(over(times(least, sum), weight))
+    const highest = ceilingOf(over(times(exact(required), sum), weight))
+    if (lowest > low) low = lowest
+    if (highest > high) high = highest
+  }
+  return { low: Number(low), high: Number(high) }
+}
+
+const ceilingOf = (value: Rational): bigint => -floor(minus(zero, value))

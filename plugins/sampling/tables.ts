@@ -1,0 +1,103 @@
+import type { Kysely } from 'kysely'
+import type { Database } from '#core'
+
+// Types, not interfaces: Kysely wants an index signature, which only a type has. JSON is kept as text.
+
+/** One revision of a design. */
+export type RevisionRow = {
+  design_id: string
+  revision: number
+  project_id: string
+  created_at: string
+  /** The request that it was worked out from, actual values in place of the expected ones. */
+  request: string
+  figures: string
+  /** What a recalculation changed. */
+  outcome: string | null
+  verification: string
+  /** Counts what happened to the row, so that two writers do not overtake each other. */
+  version: number
+  /** 1 for the newest revision of its design. */
+  newest: number
+}
+
+/** The commitment of a revision, and later what was drawn. */
+export type SelectionRow = {
+  design_id: string
+  revision: number
+  frame_digest: string
+  frame_counts: string
+  beacon: string
+  committed_at: string
+  beacon_hex: string | null
+  selected_at: string | null
+  selected: string | null
+}
+
+/** The committed ids, sorted, in parts small enough to be read one by one. */
+export type FrameRow = {
+  design_id: string
+  revision: number
+  stratum: string
+  part: number
+  ids: string
+}
+
+export type Tables = {
+  sampling_revisions: RevisionRow
+  sampling_selections: SelectionRow
+  sampling_frames: FrameRow
+}
+export type SamplingDatabase = Kysely<Tables>
+
+export const withSamplingTables = (db: Database): SamplingDatabase => db.withTables<Tables>()
+
+export const migrations = {
+  '001-designs': async (db: Kysely<any>) => {
+    // any: a migration sees tables that no type knows yet
+    await db.schema
+      .createTable('sampling_revisions')
+      .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
+      .addColumn('revision', 'integer', (column) => column.notNull())
+      .addColumn('project_id', 'text', (column) => column.notNull())
+      .addColumn('created_at', 'text', (column) => column.notNull())
+      .addColumn('request', 'text', (column) => column.notNull())
+      .addColumn('figures', 'text', (column) => column.notNull())
+      .addColumn('outcome', 'text')
+      .addColumn('verification', 'text', (column) => column.notNull())
+      .addColumn('version', 'integer', (column) => column.notNull())
+      .addColumn('newest', 'integer', (column) => column.notNull())
+      .addPrimaryKeyConstraint('sampling_revisions_pk', ['design_id', 'revision'])
+      .execute()
+    await db.schema
+      .createIndex('sampling_revisions_of_project')
+      .on('sampling_revisions')
+      .columns(['project_id', 'newest', 'created_at', 'design_id'])
+      .execute()
+  },
+  '002-selections': async (db: Kysely<any>) => {
+    // any: as above
+    await db.schema
+      .createTable('sampling_selections')
+      .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
+      .addColumn('revision', 'integer', (column) => column.notNull())
+      .addColumn('frame_digest', 'text', (column) => column.notNull())
+      .addColumn('frame_counts', 'text', (column) => column.notNull())
+      .addColumn('beacon', 'text', (column) => column.notNull())
+      .addColumn('committed_at', 'text', (column) => column.notNull())
+      .addColumn('beacon_hex', 'text')
+      .addColumn('selected_at', 'text')
+      .addColumn('selected', 'text')
+      .addPrimaryKeyConstraint('sampling_selections_pk', ['design_id', 'revision'])
+      .execute()
+    await db.schema
+      .createTable('sampling_frames')
+      .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
+      .addColumn('revision', 'integer', (column) => column.notNull())
+      .addColumn('stratum', 'text', (column) => column.notNull())
+      .addColumn('part', 'integer', (column) => column.notNull())
+      .addColumn('ids', 'text', (column) => column.notNull())
+      .addPrimaryKeyConstraint('sampling_frames_pk', ['design_id', 'revision', 'stratum', 'part'])
+      .execute()
+  },
+}
