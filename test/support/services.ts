@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createConnection } from 'node:net'
 import { describe } from 'vitest'
 
@@ -11,9 +12,16 @@ const services = {
     url: process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379',
     enable: 'start Redis on 127.0.0.1:6379, or set TEST_REDIS_URL',
   },
+  /** Not a server but a program; its name stands where a server's address does. */
+  r: {
+    url: process.env.TEST_RSCRIPT ?? 'Rscript',
+    enable: 'install R (in Debian the package r-base-core), or set TEST_RSCRIPT to its Rscript',
+  },
 }
 
 type Service = keyof typeof services
+
+const runs = (program: string) => spawnSync(program, ['--version']).status === 0
 
 function reachable(url: string): Promise<boolean> {
   const { hostname, port } = new URL(url)
@@ -32,7 +40,8 @@ function reachable(url: string): Promise<boolean> {
  */
 export async function describeWith(service: Service, name: string, suite: (url: string) => void) {
   const { url, enable } = services[service]
-  if (process.env.REQUIRE_ALL || (await reachable(url))) return describe(name, () => suite(url))
+  const there = service === 'r' ? runs(url) : await reachable(url)
+  if (process.env.REQUIRE_ALL || there) return describe(name, () => suite(url))
   process.stdout.write(`skipped: ${name}. To run it, ${enable}.\n`)
   describe.skipIf(true)(name, () => suite(url))
 }
