@@ -1,7 +1,7 @@
 import { createReadStream, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
-import { freeze } from './frame.ts'
+import { Frame, RepeatedId } from './frame.ts'
 import type { Selection } from './record.ts'
 import { sampler, seedOf } from './sampler.ts'
 
@@ -10,12 +10,17 @@ import { sampler, seedOf } from './sampler.ts'
  * selection only its claims are used: who audits needs no key and no server.
  */
 export function audit(selection: Selection, frame: ReadonlyMap<string, string[]>): string[] {
-  const frozen = freeze(frame)
-  if ('twice' in frozen) return [`The id "${frozen.twice}" stands in the frame twice.`]
+  let digest: string
+  try {
+    digest = digestOf(frame)
+  } catch (error) {
+    if (error instanceof RepeatedId) return [error.message]
+    throw error
+  }
   const { designId, frameDigest, beaconHex, strata, external } = selection
   const found: string[] = []
-  if (frozen.digest !== frameDigest)
-    found.push(`The ids hash to ${frozen.digest}, but ${frameDigest} was committed.`)
+  if (digest !== frameDigest)
+    found.push(`The ids hash to ${digest}, but ${frameDigest} was committed.`)
   if (!strata) return [...found, 'Nothing is drawn yet.']
   for (const { name, seed, ids, reserves } of strata) {
     const all = frame.get(name) ?? []
@@ -38,6 +43,13 @@ export function audit(selection: Selection, frame: ReadonlyMap<string, string[]>
       )
   }
   return found
+}
+
+function digestOf(strata: ReadonlyMap<string, string[]>): string {
+  const frame = Frame.of(strata)
+  // The digest is known when all parts have been seen.
+  for (const _ of frame.parts());
+  return frame.digest()
 }
 
 /** Reads a frame from a file: an id on each line, or `stratum<TAB>id`. */

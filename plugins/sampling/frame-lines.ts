@@ -1,5 +1,6 @@
 import { RuntimeError } from '#core'
 import type { RouteContext } from '#core'
+import { Frame } from './frame.ts'
 import { invalid } from './refusal.ts'
 import { idPattern } from './request.ts'
 
@@ -10,20 +11,18 @@ export const frameBytes = 256 * 1024 * 1024
  * Reads a frame that comes line by line: an id as a string, `{ "stratum", "id" }`, or `{ "stratum", "ids": […] }`.
  * Without a stratum it is `all`. One bad line refuses the frame: a sample from half a list is worth nothing.
  */
-export async function readFrame(lines: RouteContext['lines']): Promise<Map<string, string[]>> {
-  const frame = new Map<string, string[]>()
+export async function readFrame(lines: RouteContext['lines']): Promise<Frame> {
+  const frame = new Frame()
   for await (const { number, value, fault } of lines) {
     if (fault) throw new RuntimeError('INVALID_JSON', `Line ${number}: ${fault.message}`)
     const { stratum, ids } = lineOf(value)
-    let list = frame.get(stratum)
-    if (!list) frame.set(stratum, (list = []))
     for (const id of ids) {
       if (typeof id !== 'string' || !idPattern.test(id))
         throw invalid(
           `line ${number}`,
           'give an id of 1 to 200 characters, none of them a line break',
         )
-      list.push(id)
+      frame.add(stratum, id)
     }
   }
   return frame

@@ -4,6 +4,7 @@ import * as arithmetic from './arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './curve.ts'
 import { designs } from './designs.ts'
 import { explain } from './explain.ts'
+import { Frame } from './frame.ts'
 import { frameBytes, readFrame } from './frame-lines.ts'
 import { invalid } from './refusal.ts'
 import {
@@ -91,7 +92,7 @@ export default definePlugin({
             progress: (done, total) => emit.progress(done, total, 'ids looked at'),
           })
         if (!beacon) throw invalid('beacon', 'missing; name a round that is still to come')
-        return self.selections.commit(design, new Map(Object.entries(frame)), beacon)
+        return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon)
       },
     },
     explain_sample: {
@@ -163,7 +164,7 @@ export default definePlugin({
       input: z.object({ designId, frame: frameSchema, beacon: beaconSchema }),
       async run({ designId, frame, beacon }, { self }) {
         const design = await self.designs.read(designId)
-        return self.selections.commit(design, new Map(Object.entries(frame)), beacon)
+        return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon)
       },
     },
     'POST /v1/sampling/:designId/selection/commit/lines': {

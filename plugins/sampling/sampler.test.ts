@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { mustBePublished, mustLieAhead } from './beacon.ts'
 import { audit } from './cli.ts'
-import { freeze } from './frame.ts'
+import { Frame } from './frame.ts'
 import { random } from '../../test/support/random.ts'
 import { sampler, seedOf, ticketOf } from './sampler.ts'
 
@@ -10,6 +10,11 @@ const draw = (seed: string, take: number, ids: Iterable<string>) => {
   const drawing = sampler(seed, take)
   for (const id of ids) drawing.offer(id)
   return drawing.drawn()
+}
+const freeze = (strata: Record<string, string[]>) => {
+  const frame = Frame.of(Object.entries(strata))
+  const parts = [...frame.parts()]
+  return { digest: frame.digest(), counts: Object.fromEntries(frame.counts), parts }
 }
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => String(n))
 
@@ -72,8 +77,8 @@ describe('for any list', () => {
       ticketOf('shuffle', a) < ticketOf('shuffle', b) ? -1 : 1,
     )
     expect(draw('seed', 100, shuffled)).toEqual(draw('seed', 100, ids))
-    const digest = (list: string[]) => freeze(new Map([['all', [...list]]]))
-    expect(digest(shuffled)).toMatchObject({ digest: (digest(ids) as { digest: string }).digest })
+    const digest = (list: string[]) => freeze({ all: list }).digest
+    expect(digest(shuffled)).toBe(digest(ids))
   })
 
   it('removing one moves no other', () => {
@@ -95,22 +100,32 @@ describe('a frame', () => {
   it('is hashed sorted by bytes, joined by line feeds, over all strata', () => {
     // In UTF-16 the emoji would stand before the full-width letter.
     const sorted = ['B', 'a', 'é', '\uff21', '\u{1f600}']
-    const frame = new Map([
-      ['one', ['\u{1f600}', 'a', '\uff21']],
-      ['two', ['é', 'B']],
-    ])
-    expect(freeze(frame)).toMatchObject({
+    expect(freeze({ one: ['\u{1f600}', 'a', '\uff21'], two: ['é', 'B'] })).toEqual({
       digest: createHash('sha256').update(sorted.join('\n')).digest('hex'),
       counts: { one: 3, two: 2 },
+      parts: [
+        { stratum: 'two', part: 0, ids: 'B\né' },
+        { stratum: 'one', part: 0, ids: 'a\n\uff21\n\u{1f600}' },
+      ],
     })
-    expect(
-      freeze(
-        new Map([
-          ['a', ['x']],
-          ['b', ['y', 'x']],
-        ]),
-      ),
-    ).toEqual({ twice: 'x' })
+    expect(() => freeze({ a: ['x'], b: ['y', 'x'] })).toThrow('"x" stands in the frame twice')
+  })
+
+  it('of many runs merges to what sorting at once gives, also when the order changes on the way', () => {
+    const ids = upTo(90_000).map((n) => ticketOf('names', n).slice(2, 14))
+    for (const late of [[], ['\u{1f600}', '\uff21']]) {
+      const whole = [...ids, ...late]
+      const { digest, parts } = freeze({
+        b: whole.filter((_, n) => n % 3),
+        a: whole.filter((_, n) => n % 3 === 0),
+      })
+      const sorted = whole.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+      expect(digest).toBe(createHash('sha256').update(sorted.join('\n')).digest('hex'))
+      const members = new Set(
+        parts.filter(({ stratum }) => stratum === 'a').flatMap(({ ids }) => ids.split('\n')),
+      )
+      expect(members.size).toBe(Math.ceil(whole.length / 3))
+    }
   })
 })
 
@@ -136,7 +151,7 @@ describe('a beacon with a clock', () => {
 
 describe('an audit', () => {
   const ids = upTo(50)
-  const frozen = freeze(new Map([['all', [...ids]]])) as { digest: string }
+  const frozen = freeze({ all: ids })
   const claims = { designId: 'd', frameDigest: frozen.digest, beaconHex: 'ab'.repeat(8) }
   const seed = seedOf({ ...claims, stratum: 'all' })
   const drawn = draw(seed, 7, ids)

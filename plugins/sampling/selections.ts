@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { mustBePublished, mustLieAhead } from './beacon.ts'
 import type { Extend } from './designs.ts'
-import { freeze } from './frame.ts'
+import { type Frame, RepeatedId } from './frame.ts'
 import { parsed, selectionOf, type SampleDesign, type Selection } from './record.ts'
 import { conflicting, insufficient, invalid } from './refusal.ts'
 import type { Beacon, Reveal } from './request.ts'
@@ -37,13 +38,12 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
   }
 
   /** The ids of a stratum, part by part, so that a frame of any size fits. */
-  async function* idsOf({ designId, revision }: Revision, stratum: string) {
+  async function* idsOf(frameId: string, stratum: string) {
     for (let part = 0; ; part++) {
       const row = await db
         .selectFrom('sampling_frames')
         .select('ids')
-        .where('design_id', '=', designId)
-        .where('revision', '=', revision)
+        .where('frame_id', '=', frameId)
         .where('stratum', '=', stratum)
         .where('part', '=', part)
         .executeTakeFirst()
@@ -53,7 +53,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
   }
 
   async function draw(
-    of: Revision,
+    frameId: string,
     stratum: string,
     seed: string,
     take: number,
@@ -61,7 +61,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
     looked: (count: number) => void,
   ): Promise<string[]> {
     const drawing = sampler(seed, take)
-    for await (const ids of idsOf(of, stratum)) {
+    for await (const ids of idsOf(frameId, stratum)) {
       signal?.throwIfAborted()
       for (const id of ids) drawing.offer(id)
       looked(ids.length)
@@ -79,7 +79,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
     for (const { name, seed, ids } of strata) {
       const size = sizes.get(name) ?? ids.length
       if (seed === undefined || size <= ids.length) continue
-      const larger = await draw({ designId, revision }, name, seed, size, undefined, () => {})
+      const larger = await draw(row.frame_id, name, seed, size, undefined, () => {})
       added.push({ name, ids: larger.slice(ids.length) })
     }
     return added
@@ -93,11 +93,11 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
     },
 
     /** Freezes the frame and names the round: from here on nobody can choose the sample. */
-    async commit(design: SampleDesign, frame: ReadonlyMap<string, string[]>, beacon: Beacon) {
+    async commit(design: SampleDesign, frame: Frame, beacon: Beacon) {
       const { designId, revision } = design
       mustLieAhead(beacon, now())
       const sizes = sizesOf(design)
-      for (const name of frame.keys())
+      for (const name of frame.counts.keys())
         if (!sizes.has(name))
           throw invalid(
             'frame',
@@ -105,7 +105,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
             `Its strata: ${[...sizes.keys()].join(', ')}.`,
           )
       for (const [name, required] of sizes) {
-        const available = frame.get(name)?.length ?? 0
+        const available = frame.counts.get(name) ?? 0
         if (available < required)
           throw insufficient(
             `The frame lists ${available} ids of stratum "${name}", and ${required} are to be drawn.`,
@@ -113,18 +113,24 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
             { field: `frame.${name}`, value: available, required, available },
           )
       }
-      const frozen = freeze(frame)
-      if ('twice' in frozen)
-        throw invalid('frame', `the id "${frozen.twice}" stands in it twice`, 'List every id once.')
+      if (await find(design)) throw committedAlready(design)
 
+      const counts = Object.fromEntries(frame.counts)
       const committedAt = new Date(now()).toISOString()
-      const { digest: frameDigest, counts } = frozen
-      await db.transaction().execute(async (trx) => {
-        const inserted = await trx
+      const frameId = randomUUID()
+      try {
+        for (const { stratum, part, ids } of frame.parts())
+          await db
+            .insertInto('sampling_frames')
+            .values({ frame_id: frameId, stratum, part, ids })
+            .execute()
+        const frameDigest = frame.digest()
+        const inserted = await db
           .insertInto('sampling_selections')
           .values({
             design_id: designId,
             revision,
+            frame_id: frameId,
             frame_digest: frameDigest,
             frame_counts: JSON.stringify(counts),
             beacon: JSON.stringify(beacon),
@@ -135,19 +141,14 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
           })
           .onConflict((conflict) => conflict.doNothing())
           .executeTakeFirst()
-        if (inserted.numInsertedOrUpdatedRows !== 1n)
-          throw conflicting(
-            `Revision ${revision} of the design has its commitment already.`,
-            'There is one commitment for each revision; a recalculation makes a new one.',
-            { field: 'frame', value: frameDigest, revision },
-          )
-        for (const { stratum, part, ids } of frozen.parts())
-          await trx
-            .insertInto('sampling_frames')
-            .values({ design_id: designId, revision, stratum, part, ids })
-            .execute()
-      })
-      return { designId, revision, frameDigest, counts, committedAt, ...beacon }
+        if (inserted.numInsertedOrUpdatedRows !== 1n) throw committedAlready(design)
+        return { designId, revision, frameDigest, counts, committedAt, ...beacon }
+      } catch (error) {
+        await db.deleteFrom('sampling_frames').where('frame_id', '=', frameId).execute()
+        throw error instanceof RepeatedId
+          ? invalid('frame', `the id "${error.id}" stands in it twice`, 'List every id once.')
+          : error
+      }
     },
 
     /** Draws with the value of the committed round, or keeps what a verifier has drawn. */
@@ -168,7 +169,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
       if ((beaconHex === undefined) === (external === undefined))
         throw invalid('beaconHex', 'give either the value of the beacon or "external"')
       let selected: Pick<Selection, 'strata' | 'external'>
-      if (external) selected = await checkExternal(design, external)
+      if (external) selected = await checkExternal(design, row.frame_id, external)
       else {
         const value = beaconHex ?? ''
         mustBePublished(parsed<Beacon>(row.beacon), value, now())
@@ -212,14 +213,18 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
     for (const [name, size] of sizesOf(design)) {
       const seed = seedOf({ designId, stratum: name, frameDigest: row.frame_digest, beaconHex })
       const take = size + (reserves ?? Math.ceil(size / 10))
-      const drawn = await draw(design, name, seed, take, signal, looked)
+      const drawn = await draw(row.frame_id, name, seed, take, signal, looked)
       strata.push({ name, seed, ids: drawn.slice(0, size), reserves: drawn.slice(size) })
     }
     return strata
   }
 
   /** What a verifier drew must come from the frame, once each, and suffice. */
-  async function checkExternal(design: SampleDesign, external: NonNullable<Reveal['external']>) {
+  async function checkExternal(
+    design: SampleDesign,
+    frameId: string,
+    external: NonNullable<Reveal['external']>,
+  ) {
     const sizes = sizesOf(design)
     const strata = []
     for (const name of Object.keys(external.strata))
@@ -235,7 +240,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
           'Select as many as the design requires.',
           { field: `external.strata.${name}`, value: ids.length, required, available: ids.length },
         )
-      for await (const part of idsOf(design, name)) for (const id of part) missing.delete(id)
+      for await (const part of idsOf(frameId, name)) for (const id of part) missing.delete(id)
       const [foreign] = missing
       if (foreign !== undefined)
         throw invalid(
@@ -248,6 +253,13 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
   }
 }
 export type Selections = ReturnType<typeof selections>
+
+const committedAlready = ({ revision }: Revision) =>
+  conflicting(
+    `Revision ${revision} of the design has its commitment already.`,
+    'There is one commitment for each revision; a recalculation makes a new one.',
+    { field: 'frame', value: revision },
+  )
 
 /** How many each stratum gives; a design without strata has the one stratum "all". */
 function sizesOf({ stratification, parameters }: SampleDesign): Map<string, number> {

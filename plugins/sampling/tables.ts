@@ -25,6 +25,7 @@ export type RevisionRow = {
 export type SelectionRow = {
   design_id: string
   revision: number
+  frame_id: string
   frame_digest: string
   frame_counts: string
   beacon: string
@@ -34,10 +35,12 @@ export type SelectionRow = {
   selected: string | null
 }
 
-/** The committed ids, sorted, in parts small enough to be read one by one. */
+/**
+ * The committed ids, sorted, in parts small enough to be read one by one. They are written before the commitment that
+ * names them, so that no transaction stays open for as long as a large frame takes.
+ */
 export type FrameRow = {
-  design_id: string
-  revision: number
+  frame_id: string
   stratum: string
   part: number
   ids: string
@@ -81,6 +84,7 @@ export const migrations = {
       .createTable('sampling_selections')
       .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
       .addColumn('revision', 'integer', (column) => column.notNull())
+      .addColumn('frame_id', 'varchar(36)', (column) => column.notNull())
       .addColumn('frame_digest', 'text', (column) => column.notNull())
       .addColumn('frame_counts', 'text', (column) => column.notNull())
       .addColumn('beacon', 'text', (column) => column.notNull())
@@ -92,12 +96,11 @@ export const migrations = {
       .execute()
     await db.schema
       .createTable('sampling_frames')
-      .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
-      .addColumn('revision', 'integer', (column) => column.notNull())
+      .addColumn('frame_id', 'varchar(36)', (column) => column.notNull())
       .addColumn('stratum', 'text', (column) => column.notNull())
       .addColumn('part', 'integer', (column) => column.notNull())
       .addColumn('ids', 'text', (column) => column.notNull())
-      .addPrimaryKeyConstraint('sampling_frames_pk', ['design_id', 'revision', 'stratum', 'part'])
+      .addPrimaryKeyConstraint('sampling_frames_pk', ['frame_id', 'stratum', 'part'])
       .execute()
   },
 }
