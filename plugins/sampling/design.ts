@@ -82,8 +82,11 @@ export interface Figures {
   readonly warnings: readonly Warning[]
 }
 
-/** The longest search for a proportional total. It takes longest for a stratum that is a tiny part of the whole. */
-const longestSearch = 50_000
+/**
+ * The longest search for a proportional total, in totals times strata: a fraction of a second. It takes longest for
+ * a stratum that is a tiny part of the whole.
+ */
+const longestSearch = 500_000
 
 /** Works out a design. Throws what the request lacks; nothing is stored by then. */
 export function design(request: SamplingRequest): Figures {
@@ -269,7 +272,7 @@ function divide(
   } else {
     const { low, high } = totalBounds(demands)
     const first = calculatedBelow(low, dropoutRate) + 1
-    if (high - low > longestSearch) {
+    if ((high - low) * parts.length > longestSearch) {
       const smallest = parts.reduce((a, b) => (b.weight < a.weight ? b : a))
       throw insufficient(
         `Stratum "${smallest.name}" with the weight ${smallest.weight} is too small a part for a proportional sample.`,

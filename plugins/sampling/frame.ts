@@ -33,7 +33,7 @@ const byBytes: Order = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))
 export class Frame {
   readonly #open = new Map<string, string[]>()
   readonly #runs: { readonly stratum: string; readonly bytes: Buffer }[] = []
-  readonly #counts = new Map<string, number>()
+  readonly #sealed = new Map<string, number>()
   #order = byUnits
   readonly #hash = createHash('sha256')
 
@@ -52,22 +52,20 @@ export class Frame {
     }
     let ids = this.#open.get(stratum)
     if (!ids) this.#open.set(stratum, (ids = []))
-    ids.push(id)
-    this.#counts.set(stratum, (this.#counts.get(stratum) ?? 0) + 1)
-    if (ids.length < runLength) return
-    this.#open.delete(stratum)
-    this.#seal(stratum, ids)
+    if (ids.push(id) === runLength) this.#close(stratum, ids)
   }
 
   /** How many ids each stratum has. */
   get counts(): ReadonlyMap<string, number> {
-    return this.#counts
+    const counts = new Map(this.#sealed)
+    for (const [stratum, ids] of this.#open)
+      counts.set(stratum, (counts.get(stratum) ?? 0) + ids.length)
+    return counts
   }
 
   /** All ids in order, stretch by stretch, once; throws at one that stands there twice. */
   *parts(): Generator<FramePart> {
-    for (const [stratum, ids] of this.#open) this.#seal(stratum, ids)
-    this.#open.clear()
+    for (const [stratum, ids] of this.#open) this.#close(stratum, ids)
     const filling = new Map<string, { ids: string[]; length: number; part: number }>()
     let chunk: string[] = []
     let last: string | undefined
@@ -97,6 +95,12 @@ export class Frame {
   /** SHA-256 of all ids, sorted and joined by LF: known once `parts` has come to its end. */
   digest(): string {
     return this.#hash.copy().digest('hex')
+  }
+
+  #close(stratum: string, ids: string[]): void {
+    this.#open.delete(stratum)
+    this.#sealed.set(stratum, (this.#sealed.get(stratum) ?? 0) + ids.length)
+    this.#seal(stratum, ids)
   }
 
   #seal(stratum: string, ids: string[]): void {

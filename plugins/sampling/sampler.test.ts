@@ -1,4 +1,8 @@
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { mustBePublished, mustLieAhead } from './beacon.ts'
 import { audit } from './cli.ts'
@@ -150,6 +154,7 @@ describe('a beacon with a clock', () => {
 })
 
 describe('an audit', () => {
+  const cli = join(import.meta.dirname, 'cli.ts')
   const ids = upTo(50)
   const frozen = freeze({ all: ids })
   const claims = { designId: 'd', frameDigest: frozen.digest, beaconHex: 'ab'.repeat(8) }
@@ -168,6 +173,36 @@ describe('an audit', () => {
 
   it('agrees with an honest selection', () => {
     expect(audit(selection, frame(ids))).toEqual([])
+  })
+
+  it('runs from the command line, on files alone', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'oracle-audit-'))
+    const run = (selection: object, list: string[]) => {
+      writeFileSync(join(folder, 'selection.json'), JSON.stringify(selection))
+      writeFileSync(join(folder, 'ids.txt'), list.join('\n'))
+      const { status, stdout } = spawnSync(
+        process.execPath,
+        [cli, join(folder, 'selection.json'), join(folder, 'ids.txt')],
+        { encoding: 'utf8' },
+      )
+      return [status, stdout]
+    }
+    try {
+      expect(run(selection, ids)).toEqual([
+        0,
+        `The selection agrees: 5 of 50 ids, frame ${frozen.digest}, round 1.\n`,
+      ])
+      expect(
+        run(
+          selection,
+          ids.map((id) => `all\t${id}`),
+        )[0],
+      ).toBe(0)
+      expect(run(selection, ids.slice(1))).toEqual([1, expect.stringContaining('was committed')])
+      expect(spawnSync(process.execPath, [cli]).status).toBe(2)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 
   it('finds a household slipped in, another frame, another seed and another beacon', () => {

@@ -35,13 +35,14 @@ export function sampler(seed: string, take: number): Sampler {
   return {
     offer(id) {
       if (take === 0) return
-      const hashed = hash('sha256', prefix + id)
+      // A text of 32 bytes: the cheapest form that a hash comes in.
+      const hashed = hash('sha256', prefix + id, 'binary')
       // Six leading digits settle nearly every id, and cost no large number.
       const first = leading(hashed)
       const top = heap[0]
       const full = heap.length === take
       if (full && top && first > top.first) return
-      const drawn = { first, digits: digitsOf(hashed), id }
+      const drawn = { first, digits: digitsOf(Buffer.from(hashed, 'binary').toString('hex')), id }
       if (!full) {
         heap.push(drawn)
         rise(heap)
@@ -54,16 +55,13 @@ export function sampler(seed: string, take: number): Sampler {
   }
 }
 
-/** 16^13 to the powers 4 to 0, of which the last six digits: what stretches of the hash count for there. */
-const stretches = [4n, 3n, 2n, 1n, 0n].map((power) => Number(16n ** (13n * power) % 1_000_000n))
+/** 256 to the powers 31 to 0, of which the last six digits: what the bytes of a hash count for there. */
+const places = Array.from({ length: 32 }, (_, at) => Number(256n ** BigInt(31 - at) % 1_000_000n))
 
 /** The first six digits of a ticket as a number: the last six of the hash, turned round. */
-function leading(hex: string): number {
+function leading(hashed: string): number {
   let rest = 0
-  for (let at = 0; at < 5; at++) {
-    const stretch = parseInt(hex.slice(Math.max(0, at * 13 - 1), at * 13 + 12), 16)
-    rest += (stretch % 1_000_000) * stretches[at]!
-  }
+  for (let at = 0; at < 32; at++) rest += hashed.charCodeAt(at) * places[at]!
   let turned = 0
   for (let digit = 0; digit < 6; digit++) {
     turned = turned * 10 + (rest % 10)

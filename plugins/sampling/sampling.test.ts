@@ -80,6 +80,12 @@ function suite(database: Record<string, string>) {
     expect(design.warnings.map(({ code }: { code: string }) => code)).toContain('SMALL_SAMPLE')
     expect((await get(`/v1/sampling/${design.designId}`)).body).toEqual(design)
     expect((await get('/v1/sampling/no-such-design')).status).toBe(404)
+    const path = `/v1/sampling/${design.designId}`
+    const etag = (await get(path)).headers.get('etag') ?? ''
+    const again = () => app.get(path, { headers: { ...key, 'if-none-match': etag } })
+    expect((await again()).status).toBe(304)
+    await post(`${path}/verification`, { verifier: 'did:ixo:verifier', status: 'submitted' })
+    expect((await again()).status).toBe(200)
   })
 
   it('uses Student’s t, a proportion and a given coverage where asked', async () => {

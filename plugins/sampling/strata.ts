@@ -1,5 +1,4 @@
 import {
-  compare,
   exact,
   floor,
   fraction,
@@ -22,38 +21,44 @@ export interface Share {
  * Largest remainder (Hamilton): every share gets the whole part of weight × total, and what is left goes one by one
  * to the largest remainders; ties to the larger weight, then to whoever stands first. A share that is full is passed over.
  */
-export function allocate(total: number, shares: readonly Share[]): number[] {
-  const sum = shares.reduce((sum, { weight }) => plus(sum, weight), zero)
-  const seats = shares.map(({ weight, most = Infinity }) => {
-    const quota = over(times(weight, exact(total)), sum)
-    const whole = floor(quota)
-    return {
-      weight,
-      most,
-      size: Math.min(Number(whole), most),
-      left: minus(quota, fraction(whole)),
+export const allocate = (total: number, shares: readonly Share[]): number[] =>
+  allocator(shares)(total)
+
+/** The same for many totals: what depends on the shares alone is worked out once. */
+function allocator(shares: readonly Share[]): (total: number) => number[] {
+  const common = shares.reduce((product, { weight }) => product * weight.den, 1n)
+  const scaled = shares.map(({ weight }) => (weight.num * common) / weight.den)
+  const divisor = scaled.reduce(greatestDivisor, 0n) || 1n
+  const weights = scaled.map((weight) => weight / divisor)
+  const sum = weights.reduce((sum, weight) => sum + weight, 0n) || 1n
+
+  return (total) => {
+    const whole = BigInt(total)
+    const left = weights.map((weight) => (weight * whole) % sum)
+    const sizes = weights.map((weight, index) =>
+      Math.min(Number((weight * whole) / sum), shares[index]!.most ?? Infinity),
+    )
+    let open = total - sizes.reduce((sum, size) => sum + size, 0)
+    if (open === 0) return sizes
+    const order = sizes
+      .map((_, index) => index)
+      .sort((a, b) => sign(left[b]! - left[a]!) || sign(weights[b]! - weights[a]!) || a - b)
+    while (open > 0) {
+      const before = open
+      for (const index of order) {
+        if (open === 0) break
+        if (sizes[index]! >= (shares[index]!.most ?? Infinity)) continue
+        sizes[index]!++
+        open--
+      }
+      if (open === before) throw new RangeError(`${total} are more than all strata hold`)
     }
-  })
-  const order = seats
-    .map((_, index) => index)
-    .sort((a, b) => {
-      const [first, second] = [seats[a]!, seats[b]!]
-      return compare(second.left, first.left) || compare(second.weight, first.weight) || a - b
-    })
-  let open = total - seats.reduce((sum, { size }) => sum + size, 0)
-  while (open > 0) {
-    const before = open
-    for (const index of order) {
-      const seat = seats[index]!
-      if (open === 0) break
-      if (seat.size >= seat.most) continue
-      seat.size++
-      open--
-    }
-    if (open === before) throw new RangeError(`${total} are more than all strata hold`)
+    return sizes
   }
-  return seats.map(({ size }) => size)
 }
+
+const sign = (value: bigint) => (value < 0n ? -1 : value > 0n ? 1 : 0)
+const greatestDivisor = (a: bigint, b: bigint): bigint => (b === 0n ? a : greatestDivisor(b, a % b))
 
 /** A stratum that wants at least so many. */
 export interface Demand extends Share {
@@ -71,8 +76,9 @@ export function smallestTotal<T>(
   candidates: Iterable<T>,
   totalOf: (candidate: T) => number,
 ): { candidate: T; sizes: number[] } | undefined {
+  const sizesOf = allocator(demands)
   for (const candidate of candidates) {
-    const sizes = allocate(totalOf(candidate), demands)
+    const sizes = sizesOf(totalOf(candidate))
     if (demands.every(({ required }, index) => sizes[index]! >= required))
       return { candidate, sizes }
   }
