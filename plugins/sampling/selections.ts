@@ -12,7 +12,8 @@ import type { SamplingDatabase, SelectionRow } from './tables.ts'
 /** Told of how many ids of how many have been looked at. */
 export type Progress = (done: number, total: number) => void
 
-interface Revision {
+/** Which revision of which design. */
+export interface Revision {
   readonly designId: string
   readonly revision: number
 }
