@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { created, definePlugin } from '#core'
+import { created, definePlugin, RuntimeError } from '#core'
 import * as arithmetic from './arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './curve.ts'
 import { designs } from './designs.ts'
@@ -206,7 +206,16 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Submits a design, or records what its verifier decided.',
       input: verificationSchema.extend({ designId }),
-      run: ({ designId, ...step }, { self }) => self.designs.verify(designId, step),
+      run({ designId, ...step }, { self, user }) {
+        // A key speaks for its operator, who answers for the name; a caller with a name has only their own.
+        if (user && step.status !== 'submitted' && step.verifier !== user.did)
+          throw new RuntimeError(
+            'FORBIDDEN',
+            `${user.did} cannot decide in the name of ${step.verifier}.`,
+            { hint: 'A verifier decides under their own DID.' },
+          )
+        return self.designs.verify(designId, step)
+      },
     },
   },
 })
