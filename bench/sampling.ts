@@ -47,10 +47,13 @@ async function call(url: string, method: string, body?: unknown): Promise<any> {
 }
 
 /** Sends the ids as NDJSON, as fast as the server takes them. */
-async function upload(url: string): Promise<void> {
+async function upload(url: string, perLine: number): Promise<void> {
   function* lines() {
-    for (let n = 0; n < many; n += 1000)
-      yield Array.from({ length: 1000 }, (_, at) => `"${idOf(n + at)}"\n`).join('')
+    for (let n = 0; n < many; n += 1000) {
+      const ids = Array.from({ length: 1000 }, (_, at) => idOf(n + at))
+      if (perLine === 1) yield ids.map((id) => `"${id}"\n`).join('')
+      else yield `${JSON.stringify({ ids })}\n`
+    }
   }
   const outgoing = httpRequest(url, {
     method: 'POST',
@@ -101,29 +104,31 @@ async function measure(): Promise<void> {
   }
   try {
     const [{ url }] = (await once(server, 'message')) as [{ url: string }]
-    const made = await call(`${url}/v1/sampling`, 'POST', asked)
-    const path = `${url}/v1/sampling/${made.designId}/selection`
-    const idle = await usage('idle')
+    for (const perLine of [1, 1000]) {
+      const made = await call(`${url}/v1/sampling`, 'POST', asked)
+      const path = `${url}/v1/sampling/${made.designId}/selection`
+      const idle = await usage('idle')
 
-    const before = performance.now()
-    await upload(`${path}/commit/lines?round=1`)
-    const committed = performance.now()
-    const { strata } = await call(path, 'POST', { beaconHex: 'ab'.repeat(32), reserves: 0 })
-    const drawn = performance.now()
-    const { peak } = await usage('peak')
+      const before = performance.now()
+      await upload(`${path}/commit/lines?round=1`, perLine)
+      const committed = performance.now()
+      const { strata } = await call(path, 'POST', { beaconHex: 'ab'.repeat(32), reserves: 0 })
+      const drawn = performance.now()
+      const { peak } = await usage('peak')
 
-    const prefix = hash('sha256', strata[0].seed)
-    const start = performance.now()
-    for (let n = 0; n < many; n++) hash('sha256', prefix + idOf(n))
-    const hashing = performance.now() - start
-    const seconds = (ms: number) => (ms / 1000).toFixed(2)
-    print(`${strata[0].ids.length} of ${many} ids, line by line over HTTP:`)
-    print(`  received, sorted, stored: ${seconds(committed - before)} s`)
-    print(`  drawn:                    ${seconds(drawn - committed)} s`)
-    print(`  hashing alone:            ${seconds(hashing)} s`)
-    print(`  all against hashing:      ${((drawn - before) / hashing).toFixed(1)} times`)
-    print(`  drawing against hashing:  ${((drawn - committed) / hashing).toFixed(1)} times`)
-    print(`  memory above idle:        ${((peak - idle.rss) / 2 ** 20).toFixed(0)} MiB`)
+      const prefix = hash('sha256', strata[0].seed)
+      const start = performance.now()
+      for (let n = 0; n < many; n++) hash('sha256', prefix + idOf(n))
+      const hashing = performance.now() - start
+      const seconds = (ms: number) => (ms / 1000).toFixed(2)
+      print(`${strata[0].ids.length} of ${many} ids over HTTP, ${perLine} a line:`)
+      print(`  received, sorted, stored: ${seconds(committed - before)} s`)
+      print(`  drawn:                    ${seconds(drawn - committed)} s`)
+      print(`  hashing alone:            ${seconds(hashing)} s`)
+      print(`  all against hashing:      ${((drawn - before) / hashing).toFixed(1)} times`)
+      print(`  drawing against hashing:  ${((drawn - committed) / hashing).toFixed(1)} times`)
+      print(`  memory above idle:        ${((peak - idle.rss) / 2 ** 20).toFixed(0)} MiB`)
+    }
   } finally {
     server.kill()
     rmSync(folder, { recursive: true, force: true })

@@ -7,10 +7,13 @@ import { parsed, selectionOf, type SampleDesign, type Selection } from './record
 import { conflicting, insufficient, invalid } from './refusal.ts'
 import type { Beacon, Reveal } from './request.ts'
 import { sampler, seedOf } from './sampler.ts'
-import type { SamplingDatabase, SelectionRow } from './tables.ts'
+import type { FrameRow, SamplingDatabase, SelectionRow } from './tables.ts'
 
 /** Told of how many ids of how many have been looked at. */
 export type Progress = (done: number, total: number) => void
+
+/** A commit is a sync of the disk: about a megabyte of ids goes in each. */
+const partsAtOnce = 16
 
 /** Which revision of which design. */
 export interface Revision {
@@ -120,11 +123,15 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
       const committedAt = new Date(now()).toISOString()
       const frameId = randomUUID()
       try {
-        for (const { stratum, part, ids } of frame.parts())
-          await db
-            .insertInto('sampling_frames')
-            .values({ frame_id: frameId, stratum, part, ids })
-            .execute()
+        let batch: FrameRow[] = []
+        const store = () => db.insertInto('sampling_frames').values(batch).execute()
+        for (const part of frame.parts()) {
+          batch.push({ frame_id: frameId, ...part })
+          if (batch.length < partsAtOnce) continue
+          await store()
+          batch = []
+        }
+        if (batch.length > 0) await store()
         const frameDigest = frame.digest()
         const inserted = await db
           .insertInto('sampling_selections')
