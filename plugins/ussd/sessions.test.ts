@@ -8,8 +8,8 @@ import { flakyWire, freshDatabase } from '../../test/support/database.ts'
 import { describeWith } from '../../test/support/services.ts'
 import ussd, { defineMenu, end } from './index.ts'
 import { Phone } from './phone.ts'
+import { invalidInput } from './request.ts'
 
-const invalid = 'END Invalid input. Please try again.'
 const unavailable = 'END Service temporarily unavailable. Please try again later.'
 const env = { USSD_RATE_LIMIT_PER_MINUTE: '1000000', PIN_ENCRYPTION_KEY: 'ab'.repeat(32) }
 
@@ -135,8 +135,8 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     await phone.dial('shared')
     await phone.type('2')
     const thief = phoneOf(app, '+254799999999')
-    expect(await thief.dial('shared')).toBe(invalid)
-    expect(await thief.type('2', '1')).toBe(invalid)
+    expect(await thief.dial('shared')).toBe(invalidInput)
+    expect(await thief.type('2', '1')).toBe(invalidInput)
     expect(await phone.type('1')).toMatch(/^CON Your name/)
   })
 
