@@ -23,7 +23,7 @@ import { reportOf, type BootReport } from './report.ts'
 import { pluginRoutes, type Rooms } from './plugin-routes.ts'
 import { createRateLimits } from './rate-limit.ts'
 import { openRedis } from './redis.ts'
-import { checkRoutes } from './routes.ts'
+import { checkMounts, checkRoutes } from './routes.ts'
 import type { ServedRoute } from './run-route.ts'
 import { createRoomState, roomOf, roomStateMigration } from './room-state.ts'
 import { Setups } from './setup.ts'
@@ -186,7 +186,10 @@ export class RunningApp implements App {
     const setupFaults = await setups.run(active)
     const routes = this.#routes()
     const web = mountsOf(active)
-    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(routes)], log)
+    stopOn(
+      [...setupFaults, ...checkToolNames(active), ...checkRoutes(routes), ...checkMounts(web)],
+      log,
+    )
 
     this.#tools = new Tools(active)
     const rateLimits = createRateLimits({ log, redis: this.#redis })
@@ -302,13 +305,15 @@ export class RunningApp implements App {
   /** A plugin whose setup took longer than boot waited: its tools and late-made routes are served from now on. */
   #joinLate(record: PluginRecord) {
     if (!this.#tools || !this.#http) return // boot is still on its way and takes it along
+    const web = mountsOf(this.records)
     const faults = [
       ...checkToolNames(this.records.filter(isActive)),
       ...checkRoutes(this.#routes()),
+      ...checkMounts(web),
     ]
     if (faults.length === 0) {
       this.#tools.join(record)
-      this.#http.reroute(this.#routes())
+      this.#http.reroute(this.#routes(), web)
       return
     }
     for (const { message } of faults) this.log.error(message)
