@@ -18,4 +18,5 @@ export {
   type ToolsOf,
   type TurnContext,
   type User,
+  type WebModule,
 } from './plugin.ts'

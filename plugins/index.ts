@@ -1,5 +1,6 @@
 import preferences from './preferences/index.ts'
+import queryGateway from './query-gateway/index.ts'
 import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
-export const bundled = [preferences, weather]
+export const bundled = [preferences, queryGateway, weather]
