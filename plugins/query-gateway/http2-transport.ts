@@ -28,6 +28,8 @@ export function createHttp2Transport({
   let current: ClientHttp2Session | undefined
   let closed = false
   const failures = new WeakMap<ClientHttp2Session, Error>()
+  /** Connections on which the other side said anything in HTTP/2. */
+  const spoke = new WeakSet<ClientHttp2Session>()
 
   function session(): ClientHttp2Session {
     if (closed) throw new CallError(grpc.unavailable, 'The gateway is closing.')
@@ -42,6 +44,7 @@ export function createHttp2Transport({
     }
     made.on('connect', () => made.setLocalWindowSize(windowBytes * 4))
     made.on('error', (error) => failures.set(made, error))
+    made.on('remoteSettings', () => spoke.add(made))
     made.on('goaway', forget)
     made.on('close', forget)
     // An idle connection must not keep the process alive.
@@ -145,7 +148,9 @@ export function createHttp2Transport({
       if (head !== undefined && failure === undefined && stream.rstCode === 0)
         return finish(noGrpc())
       if (stream.rstCode === NGHTTP2_REFUSED_STREAM) return finish(lost(failure))
-      finish(brokenBy(failures.get(on) ?? failure))
+      // The stream ends before its connection tells why; the reason is then the cause of its error.
+      const why = failures.get(on) ?? failure?.cause ?? failure
+      finish(why === undefined && !spoke.has(on) ? noGrpc() : brokenBy(why))
     })
   }
 
@@ -265,11 +270,13 @@ function noGrpc(cause?: unknown): CallError {
 }
 
 /** A connection that spoke something else than HTTP/2 or TLS is a wrong upstream; any other is away. */
-function brokenBy(cause: Error | undefined): CallError {
-  const { code = '' } = (cause ?? {}) as NodeJS.ErrnoException
+function brokenBy(cause: unknown): CallError {
+  const { code = '', message = '' } = (cause ?? {}) as Partial<NodeJS.ErrnoException>
   const wrong =
     code === 'ERR_HTTP2_ERROR' ||
     code === 'EPROTO' ||
+    // A plain server hangs up on the hello of TLS, which Node tells by these words alone.
+    message.includes('before secure TLS connection') ||
     /^(ERR_SSL|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
   return wrong ? noGrpc(cause) : lost(cause)
 }
