@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs'
 import { createConnection } from 'node:net'
+import { delimiter, join } from 'node:path'
 import { describe } from 'vitest'
 
 /** What a suite may need beside Node, where it is looked for, and how a reader gets it. */
@@ -11,12 +13,17 @@ const services = {
     url: process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379',
     enable: 'start Redis on 127.0.0.1:6379, or set TEST_REDIS_URL',
   },
+  etcd: {
+    url: 'command:etcd+protoc',
+    enable: 'install etcd-server, golang-etcd-server-dev and protobuf-compiler (Debian)',
+  },
 }
 
 type Service = keyof typeof services
 
 function reachable(url: string): Promise<boolean> {
-  const { hostname, port } = new URL(url)
+  const { hostname, port, protocol, pathname } = new URL(url)
+  if (protocol === 'command:') return Promise.resolve(pathname.split('+').every(isCommand))
   return new Promise((resolve) => {
     const socket = createConnection({ host: hostname, port: Number(port), timeout: 1000 })
     const answer = (yes: boolean) => (socket.destroy(), resolve(yes))
@@ -25,6 +32,9 @@ function reachable(url: string): Promise<boolean> {
     socket.once('timeout', () => answer(false))
   })
 }
+
+const isCommand = (name: string) =>
+  (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, name)))
 
 /**
  * A `describe` for suites that need a service. Without it the suite is skipped with a line that says
