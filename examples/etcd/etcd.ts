@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -10,6 +9,7 @@ export interface Etcd {
   readonly address: string
   /** The descriptors of its services, as GATEWAY_DESCRIPTORS takes them. */
   readonly descriptors: string
+  readonly pid: number
   stop(): Promise<void>
 }
 
@@ -40,7 +40,7 @@ export async function startEtcd(): Promise<Etcd> {
       ...['--listen-client-urls', url(client), '--advertise-client-urls', url(client)],
       ...['--listen-peer-urls', url(peer), '--initial-advertise-peer-urls', url(peer)],
       ...['--initial-cluster', `one=${url(peer)}`],
-      // A benchmark or a test on tmpfs does not need the disk's word.
+      // What a test or a benchmark writes may be lost.
       '--unsafe-no-fsync',
     ],
     { stdio: 'ignore' },
@@ -61,6 +61,7 @@ export async function startEtcd(): Promise<Etcd> {
   return {
     address: `127.0.0.1:${client}`,
     descriptors,
+    pid: etcd.pid ?? 0,
     async stop() {
       etcd.kill('SIGKILL')
       await gone
