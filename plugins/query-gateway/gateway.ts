@@ -88,7 +88,9 @@ export function createGateway(options: GatewayOptions) {
     }
     try {
       gate(req.headers)
-      if (found !== undefined) await call(koa, operations, found.value, found.values, path, query)
+      // A literal comes before a variable, this one too.
+      if (found !== undefined && !isDocument)
+        await call(koa, operations, found.value, found.values, path, query)
       else
         answer(
           koa,
