@@ -123,6 +123,20 @@ describe('the three paths of the specification', () => {
     expect((await app.post('/ledger/token/simulate', { tx: { gas: '-1' } })).status).toBe(400)
   })
 
+  it('refuse a body that is too large, however it comes, and one that nests too deep', async () => {
+    const large = JSON.stringify({ denom: 'x'.repeat(1024 * 1024) })
+    const known = await app.post('/ledger/token/simulate', large)
+    expect(known).toMatchObject({ status: 413, body: { code: 8 } })
+    const streamed = await fetch(`${app.url}/ledger/token/simulate`, {
+      method: 'POST',
+      body: new Blob([large]).stream(),
+      duplex: 'half',
+    } as RequestInit & { duplex: 'half' }) // required by fetch for a stream, unknown to its types
+    expect(streamed.status).toBe(413)
+    const deep = '['.repeat(100) + ']'.repeat(100)
+    expect((await app.post('/ledger/token/simulate', deep)).status).toBe(400)
+  })
+
   it('refuse another method with 405 and Allow, and answer HEAD', async () => {
     const wrong = await app.post('/ledger/token/params', {})
     expect(wrong.status).toBe(405)

@@ -11,14 +11,7 @@ export async function readJson(req: IncomingMessage): Promise<JsonValue | undefi
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
   if ((length === undefined || length === '0') && encoding === undefined) return undefined
   if (Number(length ?? 0) > maxBytes) throw tooLarge()
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of req as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > maxBytes) throw tooLarge()
-    chunks.push(chunk)
-  }
-  const text = Buffer.concat(chunks, size).toString()
+  const text = await readText(req)
   if (text === '') return undefined
   let depth = 0
   let json: JsonValue
@@ -34,6 +27,24 @@ export async function readJson(req: IncomingMessage): Promise<JsonValue | undefi
       throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
   }
   return json
+}
+
+/** By events: an iterator that stops early destroys the request, and the answer with it. */
+function readText(req: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    req.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size > maxBytes) reject(tooLarge())
+      else chunks.push(chunk)
+    })
+    req.once('end', () => resolve(Buffer.concat(chunks).toString()))
+    const gone = () =>
+      reject(new RuntimeError('BAD_REQUEST', 'The client left in the middle of its body.'))
+    req.once('error', gone)
+    req.once('close', gone)
+  })
 }
 
 const tooLarge = () =>
