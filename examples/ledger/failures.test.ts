@@ -274,3 +274,57 @@ describe('metadata', () => {
     expect((await preflight(closed)).headers.get('access-control-allow-origin')).toBeNull()
   })
 })
+
+describe('a stream', () => {
+  const claim = { claim_id: 'c', agent_did: 'd', amount: '1' }
+
+  it('ends with an error line when it fails on the way, and with a status when it fails at once', async () => {
+    function* failing() {
+      yield claim
+      throw Object.assign(new Error('x'), { code: 10, details: 'lost the block' })
+    }
+    const midway = await gatewayTo(
+      (await aLedger({ streams: { 'ClaimsQuery.Watch': failing } })).address,
+    )
+    const text = await (await fetch(`${midway.url}/ledger/claims/watch`)).text()
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines).toEqual([
+      { result: claim },
+      { error: { code: 10, message: 'lost the block', details: [] } },
+    ])
+    const never = () => {
+      throw Object.assign(new Error('x'), { code: 5, details: 'no claims' })
+    }
+    const atOnce = await gatewayTo(
+      (await aLedger({ streams: { 'ClaimsQuery.Watch': never } })).address,
+    )
+    expect(await atOnce.get('/ledger/claims/watch')).toMatchObject({
+      status: 404,
+      body: { code: 5 },
+    })
+  })
+
+  it('is cancelled upstream when its reader leaves', async () => {
+    const cancelled = Promise.withResolvers<void>()
+    async function* endless({
+      call,
+    }: {
+      call: { on(event: 'cancelled', listener: () => void): unknown }
+    }) {
+      call.on('cancelled', () => cancelled.resolve())
+      yield claim
+      await cancelled.promise
+    }
+    const app = await gatewayTo(
+      (await aLedger({ streams: { 'ClaimsQuery.Watch': endless } })).address,
+    )
+    const response = await fetch(`${app.url}/ledger/claims/watch`)
+    const reader = response.body!.getReader()
+    expect(Buffer.from((await reader.read()).value!).toString()).toContain('"result"')
+    await reader.cancel()
+    await cancelled.promise
+  })
+})

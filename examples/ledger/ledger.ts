@@ -168,7 +168,7 @@ export function serveFiles(
             }
             call.end()
           }
-          go().catch((thrown: unknown) => call.destroy(thrown as Error))
+          go().catch((thrown: unknown) => call.emit('error', thrown))
         }
       else if (handler)
         implementation[name] = (
