@@ -21,4 +21,5 @@ export {
   type TurnContext,
   type Turns,
   type User,
+  type WebModule,
 } from './plugin.ts'

@@ -351,7 +351,7 @@ export interface Boot<Env = unknown, Peers = unknown> {
   health(check: () => MaybePromise<void>): void
 }
 
-/** Tools and routes may depend on what boot found: a function of this. */
+/** Tools, routes and web modules may depend on what boot found: a function of this. */
 export interface Booted<Env = unknown, Self = unknown, Peers = unknown> extends Omit<
   Boot<Env, Peers>,
   'pending' | 'onClose' | 'health'
@@ -397,6 +397,12 @@ export type Migration = (db: Kysely<any>) => Promise<void> // any: a migration s
 type PeersOf<Requires> = Requires extends readonly AnyPlugin[]
   ? { [P in Requires[number] as P['name']]: SelfOf<P> }
   : {}
+
+/**
+ * A web module: a Koa middleware for its mount and everything below. The kernel answers preflights by
+ * CORS_ORIGIN, unless `answersPreflights` says that the module has a rule of its own.
+ */
+export type WebModule = KoaMiddleware & { readonly answersPreflights?: boolean }
 
 /** The object literal that `definePlugin` takes. The sections stand in reading order. */
 export interface PluginDefinition<
@@ -451,7 +457,11 @@ export interface PluginDefinition<
         ParsedShape<State>,
         PeersOf<Requires>
       >)
-  readonly web?: Readonly<Record<`/${string}`, KoaMiddleware>>
+  readonly web?:
+    | Readonly<Record<`/${string}`, WebModule>>
+    | ((
+        boot: Booted<ParsedShape<Env>, Awaited<Self>, PeersOf<Requires>>,
+      ) => Readonly<Record<`/${string}`, WebModule>>)
 }
 
 // ── What the kernel and the peers get ─────────────────────────────────────────────────────────
@@ -498,7 +508,8 @@ export interface AnyDefinition extends Manifest {
   readonly middleware?: Middleware<TurnContext, ModelContext>
   readonly routes?:
     Readonly<Record<string, AnyRoute>> | ((boot: Booted) => Readonly<Record<string, AnyRoute>>)
-  readonly web?: Readonly<Record<string, KoaMiddleware>>
+  readonly web?:
+    Readonly<Record<string, WebModule>> | ((boot: Booted) => Readonly<Record<string, WebModule>>)
 }
 
 /** What `definePlugin` returns: the name for peers to see, the definition for the kernel. */

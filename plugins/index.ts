@@ -1,7 +1,8 @@
 import preferences from './preferences/index.ts'
+import queryGateway from './query-gateway/index.ts'
 import sampling from './sampling/index.ts'
 import ussd from './ussd/index.ts'
 import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
-export const bundled = [preferences, sampling, ussd, weather]
+export const bundled = [preferences, queryGateway, sampling, ussd, weather]

@@ -1,7 +1,9 @@
-import Koa from 'koa'
+import Koa, { type Context } from 'koa'
 import { describe, expect, test } from 'vitest'
 import type { AnyRoute } from '../core/plugin.ts'
 import type { ServedMount } from '../core/runtime/mounts.ts'
+import { definePlugin } from '#core'
+import { testApp } from '#core/testing'
 import { edge, fakeUser, firstOf } from './support/edge.ts'
 
 const open: AnyRoute = { auth: 'public', run: () => 'route' }
@@ -51,6 +53,31 @@ describe('a web module', () => {
     // A route owns its path with every method, except below a mount.
     expect((await server.call('POST', '/other')).status).toBe(405)
     expect((await server.call('POST', '/docs/1')).text).toBe('page /docs')
+  })
+
+  test('may answer the preflights of paths that no route owns, by a rule of its own', async () => {
+    const handler: ServedMount['handler'] = async (koa, next) => {
+      if (koa.method !== 'OPTIONS') return next()
+      koa.set('Access-Control-Allow-Origin', 'https://friend.example')
+      koa.status = 204
+      koa.body = ''
+    }
+    const server = await edge(
+      { 'GET /docs/:id': open },
+      {
+        web: [
+          { mount: '/', owner: 'a', handler: Object.assign(handler, { answersPreflights: true }) },
+        ],
+      },
+    )
+    const ask = async (path: string) =>
+      (
+        await server.call('OPTIONS', path, {
+          headers: { origin: 'https://friend.example', 'access-control-request-method': 'GET' },
+        })
+      ).headers.get('access-control-allow-origin')
+    expect(await ask('/anything')).toBe('https://friend.example')
+    expect(await ask('/docs/1')).toBe('*')
   })
 
   test('passes on with next(), from mount to / to nobody', async () => {
@@ -154,4 +181,24 @@ describe('a web module', () => {
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('dav')).toBeNull()
   })
+})
+
+test('a web module may be made of what setup returned, at once or late', async () => {
+  const late = Promise.withResolvers<string>()
+  const made = (name: string, setup: () => string | Promise<string>) =>
+    definePlugin({
+      name,
+      summary: 'A page.',
+      visibility: 'silent',
+      setup: (_) => setup(),
+      web: ({ self }) => ({ [`/${name}`]: (koa: Context) => void (koa.body = self) }),
+    })
+  await using app = await testApp({
+    plugins: [made('early', () => 'here'), made('later', () => late.promise)],
+  })
+  expect((await app.get('/early')).body).toBe('here')
+  expect((await app.get('/later')).status).toBe(404)
+  expect(app.report.plugins.find(({ name }) => name === 'early')?.web).toEqual(['/early'])
+  late.resolve('at last')
+  await expect.poll(async () => (await app.get('/later')).body).toBe('at last')
 })

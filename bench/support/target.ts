@@ -55,7 +55,7 @@ export class Target {
 }
 
 /** One keep-alive connection, one request after the other. */
-function drive(port: number, request: string, requests: number): Promise<void> {
+export function drive(port: number, request: string, requests: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let left = requests
     let received = ''

@@ -12,7 +12,7 @@ const manifestSchema = z.object({
     .max(40)
     .regex(
       /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/,
-      'lower-case words joined by hyphens, such as "query-gateway"',
+      'lower-case words joined by hyphens, such as "field-notes"',
     ),
   version: z.string().min(1).optional(),
   summary: z.string().trim().min(1, 'one sentence that the agent chooses by').max(300),

@@ -25,7 +25,7 @@ import { reportOf, type BootReport } from './report.ts'
 import { pluginRoutes, type Rooms } from './plugin-routes.ts'
 import { createRateLimits } from './rate-limit.ts'
 import { openRedis } from './redis.ts'
-import { checkRoutes } from './routes.ts'
+import { checkMounts, checkRoutes } from './routes.ts'
 import type { ServedRoute } from './run-route.ts'
 import { checkpointMigrations } from './checkpoint-tables.ts'
 import { createRoomState, roomOf, roomStateMigration } from './room-state.ts'
@@ -210,7 +210,10 @@ export class RunningApp implements App {
     }))
     const routes = this.#routes()
     const web = mountsOf(active)
-    stopOn([...setupFaults, ...checkToolNames(active), ...checkRoutes(routes)], log)
+    stopOn(
+      [...setupFaults, ...checkToolNames(active), ...checkRoutes(routes), ...checkMounts(web)],
+      log,
+    )
 
     await conversations.runs.open()
     const rateLimits = createRateLimits({ log, redis: this.#redis })
@@ -339,14 +342,16 @@ export class RunningApp implements App {
   /** A plugin whose setup took longer than boot waited: its tools and late-made routes are served from now on. */
   #joinLate(record: PluginRecord) {
     if (!this.#tools || !this.#http) return // boot is still on its way and takes it along
+    const web = mountsOf(this.records)
     const faults = [
       ...checkToolNames(this.records.filter(isActive)),
       ...checkRoutes(this.#routes()),
+      ...checkMounts(web),
     ]
     if (faults.length === 0) {
       this.#tools.join(record)
       this.#conversations!.join()
-      this.#http.reroute(this.#routes())
+      this.#http.reroute(this.#routes(), web)
       return
     }
     for (const { message } of faults) this.log.error(message)

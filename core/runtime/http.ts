@@ -79,8 +79,8 @@ export interface Http {
   listen(at: { port: number; host: string }): Promise<Listening>
   /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
   close(graceMs?: number): Promise<void>
-  /** Serves these routes from the next request on, in place of those before. */
-  reroute(routes: readonly ServedRoute[]): void
+  /** Serves these routes, and web modules where given, from the next request on, in place of those before. */
+  reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void
   /** The OpenAPI document of every route. */
   openapi(): OpenApi
 }
@@ -199,8 +199,8 @@ export function createHttp(options: HttpOptions): Http {
       })()
       return closing
     },
-    reroute(next) {
-      reroute(next)
+    reroute(next, web) {
+      reroute(next, web)
       routes = next
       document = undefined
     },

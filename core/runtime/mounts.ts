@@ -1,4 +1,5 @@
-import type { Context, Middleware } from 'koa'
+import type { Context } from 'koa'
+import type { WebModule } from '../plugin.ts'
 import type { Access } from './access.ts'
 import { ofStatus } from './error-body.ts'
 
@@ -7,7 +8,7 @@ export interface ServedMount {
   readonly mount: string
   /** A plugin's name, or `the kernel`. */
   readonly owner: string
-  readonly handler: Middleware
+  readonly handler: WebModule
 }
 
 /** Asks the web modules at a path. False: none of them answered. `routed`: a route owns the path. */

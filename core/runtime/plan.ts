@@ -36,7 +36,7 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
   const now = new Date()
   const records = selections.map((selection): PluginRecord => {
     const { name, definition } = selection.plugin
-    const { tools, routes } = definition
+    const { tools, routes, web } = definition
     if (selection.state === 'active') envOf.set(name, selection.env)
     return {
       name,
@@ -48,6 +48,7 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
       missing: selection.state === 'active' ? [] : selection.missing,
       tools: typeof tools === 'object' ? tools : {},
       routes: typeof routes === 'object' ? routes : {},
+      web: typeof web === 'object' ? web : {},
     }
   })
 
@@ -92,10 +93,10 @@ export const declaredRoutes = (records: readonly PluginRecord[]) =>
       Object.entries(routes).map(([key, route]) => ({ key, owner: name, route })),
     )
 
-/** The web modules of active plugins. */
+/** The web modules of active plugins, as far as they are known. */
 export const mountsOf = (records: readonly PluginRecord[]) =>
-  records.filter(isActive).flatMap(({ name, definition }) =>
-    Object.entries(definition.web ?? {}).map(([mount, handler]) => ({
+  records.filter(isActive).flatMap(({ name, web }) =>
+    Object.entries(web).map(([mount, handler]) => ({
       mount,
       owner: name,
       handler,

@@ -1,4 +1,12 @@
-import type { AnyDefinition, AnyRoute, AnyTool, Database, Fetch, Log } from '../plugin.ts'
+import type {
+  AnyDefinition,
+  AnyRoute,
+  AnyTool,
+  Database,
+  Fetch,
+  Log,
+  WebModule,
+} from '../plugin.ts'
 
 export type PluginState = 'loaded' | 'available' | 'excluded' | 'disabled' | 'pending' | 'failed'
 
@@ -20,6 +28,7 @@ export interface PluginRecord {
   base?: PluginBase
   tools: Readonly<Record<string, AnyTool>>
   routes: Readonly<Record<string, AnyRoute>>
+  web: Readonly<Record<string, WebModule>>
 }
 
 /** The part of every handler's context that never changes after boot. */

@@ -61,6 +61,6 @@ function pluginReport(record: PluginRecord): PluginReport {
       auth: route.auth ?? 'ucan',
     })),
     stateKeys: Object.keys(definition.state ?? {}),
-    web: Object.keys(definition.web ?? {}),
+    web: Object.keys(record.web),
   }
 }

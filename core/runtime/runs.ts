@@ -315,6 +315,7 @@ class RunningRuns implements Runs {
   }
 
   async #startTurn(user: User, session: string | undefined, message: string, signal?: AbortSignal) {
+    if (session !== undefined) await this.sessions.ensure(user.did, session)
     const sessionId = session ?? (await this.sessions.create(user.did)).sessionId
     const { runId, live } = await this.send({ user, sessionId, request: { message } })
     const stop = () => void live?.stop('aborted')

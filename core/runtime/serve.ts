@@ -35,8 +35,8 @@ export interface ServeOptions extends Omit<RunOptions, 'opened'> {
 export interface Serve {
   /** Answers one request, whatever it is. Never rejects. */
   serve(koa: Context): Promise<void>
-  /** Serves these routes from the next request on. */
-  reroute(routes: readonly ServedRoute[]): void
+  /** Serves these routes, and web modules where given, from the next request on. */
+  reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void
   /** Checks and counts what asks for no route, such as an upgrade; throws when it may not go on. */
   admit(koa: Context): Promise<void>
   /** Tells every open stream that the server closes. */
@@ -49,6 +49,9 @@ interface Entry {
   readonly run: RunRoute
 }
 
+const answeringPreflights = (web: readonly ServedMount[]) =>
+  web.filter(({ handler }) => handler.answersPreflights)
+
 const noContent = { status: 204, type: '', body: '' }
 
 /** The way of a request to whoever answers it: head, target, CORS, limit, then the route or a web module. */
@@ -56,7 +59,8 @@ export function createServe(options: ServeOptions): Serve {
   const { fail, publicOrigin, rateLimits, readMs, trustProxy } = options
   const serverCors = readCors(options.cors)
   const kernelLimit = rateLimits.limit('kernel', options.ratePerMinute, 60_000)
-  const serveMounts = createMounts(options.web, options.access)
+  let serveMounts = createMounts(options.web, options.access)
+  let servePreflights = createMounts(answeringPreflights(options.web), options.access)
   const streams = new Set<SseStream>()
   let farewell: { readonly reason: unknown } | undefined
 
@@ -101,6 +105,9 @@ export function createServe(options: ServeOptions): Serve {
     if (isPreflight(req)) {
       const asked = table.find(koa.get('Access-Control-Request-Method'), path)
       setPreflight(asked?.entry.cors ?? serverCors, req, res)
+      // What no route owns may belong to a web module with a rule of its own.
+      const routed = asked !== undefined || table.methods(path).length > 0
+      if (!routed && path !== '' && (await servePreflights(koa, path, routed))) return
       return send(koa, noContent)
     }
     setCors(serverCors, req, res)
@@ -147,8 +154,11 @@ export function createServe(options: ServeOptions): Serve {
       readHead(koa.req)
       await kernelLimit(koa)
     },
-    reroute(routes) {
+    reroute(routes, web) {
       table = compile(routes)
+      if (web === undefined) return
+      serveMounts = createMounts(web, options.access)
+      servePreflights = createMounts(answeringPreflights(web), options.access)
     },
     goodbye(reason) {
       farewell = { reason }

@@ -49,6 +49,18 @@ export class Sessions {
     return this.#view(row)
   }
 
+  /** A session by the name that a plugin gave it, begun when it is not there. Another user's stays unknown. */
+  async ensure(did: string, id: string): Promise<void> {
+    const { db, dialect } = this.#options
+    const now = databaseNow(dialect)
+    await db
+      .insertInto('kernel_sessions')
+      .values({ id, did, created_at: now, updated_at: now, turns: 0 })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .execute()
+    await this.demand(did, id)
+  }
+
   /** The newest first. `total` counts them all. */
   async list(did: string, limit: number, offset: number) {
     const { db } = this.#options

@@ -75,6 +75,7 @@ export class Setups {
     const booted: Booted = { ...shared, turns, self }
     if (typeof definition.tools === 'function') record.tools = definition.tools(booted)
     if (typeof definition.routes === 'function') record.routes = definition.routes(booted)
+    if (typeof definition.web === 'function') record.web = definition.web(booted)
     const faults =
       typeof definition.tools === 'function' ? checkTools(definition, record.tools) : []
     if (faults[0]) throw faults[0]

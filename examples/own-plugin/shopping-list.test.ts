@@ -27,7 +27,13 @@ it('refuses what it cannot keep, and says why', async () => {
   await using app = await start({ SHOPPING_LIST_MAX: '1' })
   expect((await app.get('/shopping-list')).status).toBe(401)
   const wrong = await app.post('/shopping-list', { name: 'rice', amount: 0.5 }, headers)
-  expect(wrong).toMatchObject({ status: 400, body: { code: 'INVALID_INPUT', message: expect.stringContaining('amount') } })
+  expect(wrong).toMatchObject({
+    status: 400,
+    body: { code: 'INVALID_INPUT', message: expect.stringContaining('amount') },
+  })
   await app.post('/shopping-list', { name: 'rice' }, headers)
-  expect(await app.post('/shopping-list', { name: 'beans' }, headers)).toMatchObject({ status: 409, body: { hint: 'Buy something first.' } })
+  expect(await app.post('/shopping-list', { name: 'beans' }, headers)).toMatchObject({
+    status: 409,
+    body: { hint: 'Buy something first.' },
+  })
 })

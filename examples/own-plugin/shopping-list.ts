@@ -21,7 +21,14 @@ export default definePlugin({
   stability: 'stable',
   category: 'data',
 
-  env: { SHOPPING_LIST_MAX: z.coerce.number().int().positive().default(100).describe('Items on the list') },
+  env: {
+    SHOPPING_LIST_MAX: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(100)
+      .describe('Items on the list'),
+  },
   migrations: {
     '001-items': (db) =>
       db.schema
@@ -38,9 +45,13 @@ export default definePlugin({
       list,
       async add(item: ItemsTable): Promise<ItemsTable> {
         if ((await list()).length >= env.SHOPPING_LIST_MAX)
-          throw new RuntimeError('CONFLICT', `The list holds ${env.SHOPPING_LIST_MAX} items already.`, {
-            hint: 'Buy something first.',
-          })
+          throw new RuntimeError(
+            'CONFLICT',
+            `The list holds ${env.SHOPPING_LIST_MAX} items already.`,
+            {
+              hint: 'Buy something first.',
+            },
+          )
         await items
           .insertInto('shopping_items')
           .values(item)

@@ -15,12 +15,10 @@ export default definePlugin({
   category: 'core',
 
   state: {
-    userPreferences: preferencesSchema
-      .default({})
-      .meta({
-        scope: 'room',
-        description: 'What the user asked for, in every session of the room',
-      }),
+    userPreferences: preferencesSchema.default({}).meta({
+      scope: 'room',
+      description: 'What the user asked for, in every session of the room',
+    }),
   },
 
   prompt: ({ state }) => promptFor(state.userPreferences),

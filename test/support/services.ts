@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createConnection } from 'node:net'
+import { delimiter, join } from 'node:path'
 import { describe } from 'vitest'
 
 /** What a suite may need beside Node, where it is looked for, and how a reader gets it. */
@@ -17,6 +19,10 @@ const services = {
     url: process.env.TEST_RSCRIPT ?? 'Rscript',
     enable: 'install R (in Debian the package r-base-core), or set TEST_RSCRIPT to its Rscript',
   },
+  etcd: {
+    url: 'command:etcd+protoc',
+    enable: 'install etcd-server, golang-etcd-server-dev and protobuf-compiler (Debian)',
+  },
 }
 
 type Service = keyof typeof services
@@ -24,7 +30,8 @@ type Service = keyof typeof services
 const runs = (program: string) => spawnSync(program, ['--version']).status === 0
 
 function reachable(url: string): Promise<boolean> {
-  const { hostname, port } = new URL(url)
+  const { hostname, port, protocol, pathname } = new URL(url)
+  if (protocol === 'command:') return Promise.resolve(pathname.split('+').every(isCommand))
   return new Promise((resolve) => {
     const socket = createConnection({ host: hostname, port: Number(port), timeout: 1000 })
     const answer = (yes: boolean) => (socket.destroy(), resolve(yes))
@@ -33,6 +40,9 @@ function reachable(url: string): Promise<boolean> {
     socket.once('timeout', () => answer(false))
   })
 }
+
+const isCommand = (name: string) =>
+  (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, name)))
 
 /**
  * A `describe` for suites that need a service. Without it the suite is skipped with a line that says

@@ -1,0 +1,38 @@
+import type { Context } from 'koa'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+
+const allowed =
+  'Accept, Authorization, Content-Type, Grpc-Timeout, If-None-Match, Traceparent, X-Api-Key, X-Cosmos-Block-Height'
+const exposed = 'ETag, Link, Deprecation, Retry-After, X-Request-Id, X-Cosmos-Block-Height'
+
+/** Who may read the answers from a browser page: nobody, unless the operator names origins or `*`. */
+export function createBrowserRule(origins: readonly string[]) {
+  const any = origins.includes('*')
+  const mark = ({ origin }: IncomingHttpHeaders, res: ServerResponse): boolean => {
+    // The runtime has a rule of its own, which does not count here.
+    res.removeHeader('Access-Control-Allow-Origin')
+    res.removeHeader('Access-Control-Expose-Headers')
+    if (origins.length > 0 && !any) res.setHeader('Vary', 'Origin')
+    if (origin === undefined || !(any || origins.includes(origin))) return false
+    res.setHeader('Access-Control-Allow-Origin', any ? '*' : origin)
+    res.setHeader('Access-Control-Expose-Headers', exposed)
+    return true
+  }
+  return {
+    mark,
+    /** Answers what a browser asks before it sends; a page that may not call learns that nothing is allowed. */
+    preflight(koa: Context, methods: readonly string[]): void {
+      const { req, res } = koa
+      for (const name of ['Methods', 'Headers']) res.removeHeader(`Access-Control-Allow-${name}`)
+      res.removeHeader('Access-Control-Max-Age')
+      koa.respond = false
+      if (mark(req.headers, res)) {
+        res.setHeader('Access-Control-Allow-Methods', methods.join(', '))
+        res.setHeader('Access-Control-Allow-Headers', allowed)
+        res.setHeader('Access-Control-Max-Age', '7200')
+      }
+      res.writeHead(204, { Allow: [...methods, 'OPTIONS'].join(', ') })
+      res.end()
+    },
+  }
+}

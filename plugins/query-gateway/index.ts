@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { definePlugin, RuntimeError } from '#core'
+import { openCatalogue } from './catalogue.ts'
+import { createGate } from './gate.ts'
+import { createGateway } from './gateway.ts'
+import { createHttp2Transport } from './http2-transport.ts'
+import { plainPrefix } from './prefixes.ts'
+import { createQueries } from './queries.ts'
+
+const list = z
+  .string()
+  .transform((text) => text.split(',').flatMap((item) => item.trim() || []))
+  .default([])
+const flag = z.stringbool().default(false)
+
+export default definePlugin({
+  name: 'query-gateway',
+  summary: 'HTTP and JSON access to the query services of a ledger, and questions to it.',
+  whenToUse: ['The user asks about something recorded on the ledger: an entity, a claim, a token.'],
+  whenNotToUse: ['Something is to be written to the ledger: this only reads.'],
+  examples: ['What does the ledger say about did:x:1?', 'What are the token parameters?'],
+  tags: ['ledger', 'chain', 'grpc', 'query'],
+  visibility: 'on-demand',
+  stability: 'beta',
+  category: 'integration',
+
+  env: {
+    GATEWAY_UPSTREAM: z
+      .string()
+      .regex(/^[^/\s]+:\d+$/, 'it is no host:port')
+      .describe('host:port of the gRPC server whose queries are served'),
+    GATEWAY_TLS: flag.describe('Speak TLS to the upstream'),
+    GATEWAY_TLS_CA: z.string().optional().describe('PEM file of the authorities to trust for it'),
+    GATEWAY_DESCRIPTORS: z.string().optional().describe('FileDescriptorSet file of the services'),
+    GATEWAY_REFLECTION: flag.describe('Ask the upstream for its descriptors instead'),
+    GATEWAY_DIALECT: z
+      .enum(['cosmos', 'grpc-gateway', 'proto3'])
+      .default('cosmos')
+      .describe('How JSON is written'),
+    GATEWAY_DECIMALS: flag.describe('Write cosmos.Dec fields as decimals'),
+    GATEWAY_PREFIX: z
+      .string()
+      .transform(plainPrefix)
+      .optional()
+      .describe('The current prefix of the routes; default: what the annotations share'),
+    GATEWAY_LEGACY_PREFIXES: list.describe('Old prefixes that lead to the same routes'),
+    GATEWAY_STRICT_QUERY: flag.describe('Refuse query parameters that name no field'),
+    GATEWAY_DISABLED: list.describe('Services or service/methods that answer 501'),
+    GATEWAY_DEADLINE_MS: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(15_000)
+      .describe('How long the upstream may take'),
+    GATEWAY_REQUIRED_HEADERS: list
+      .meta({ secret: true })
+      .describe('Headers that clients must send: name or name=value'),
+    GATEWAY_API_KEY: z
+      .string()
+      .optional()
+      .meta({ secret: true })
+      .describe('Key that clients must send'),
+    GATEWAY_CORS_ORIGINS: list.describe('Origins whose pages may read answers, or *'),
+  },
+
+  setup({ env, log, onClose, pending, health }) {
+    const { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
+    if (file === undefined && !env.GATEWAY_REFLECTION)
+      throw new RuntimeError('ENV_MISSING', 'query-gateway has no descriptors.', {
+        hint: 'Set GATEWAY_DESCRIPTORS to a FileDescriptorSet file, or GATEWAY_REFLECTION=true.',
+      })
+    const transport = createHttp2Transport({
+      upstream,
+      tls: env.GATEWAY_TLS,
+      ...(ca === undefined ? {} : { ca: readFileSync(ca, 'utf8') }),
+    })
+    onClose(() => transport.close())
+    const catalogue = openCatalogue({
+      transport,
+      file,
+      log,
+      dialect: env.GATEWAY_DIALECT,
+      decimals: env.GATEWAY_DECIMALS,
+      strictQuery: env.GATEWAY_STRICT_QUERY,
+      off: env.GATEWAY_DISABLED,
+    })
+    onClose(() => catalogue.close())
+    pending(
+      catalogue.ready,
+      file === undefined
+        ? 'it asks the upstream for its descriptors; check GATEWAY_UPSTREAM and GATEWAY_TLS'
+        : 'it reads its descriptors; check GATEWAY_DESCRIPTORS',
+    )
+    health(() => {
+      if (catalogue.current === undefined) throw new Error('the descriptors could not be read yet')
+    })
+    const gateway = createGateway({
+      catalogue,
+      transport,
+      upstream,
+      log,
+      dialect: env.GATEWAY_DIALECT,
+      gate: createGate({
+        apiKey: env.GATEWAY_API_KEY,
+        requiredHeaders: env.GATEWAY_REQUIRED_HEADERS,
+      }),
+      apiKey: env.GATEWAY_API_KEY,
+      corsOrigins: env.GATEWAY_CORS_ORIGINS,
+      prefix: env.GATEWAY_PREFIX,
+      legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.map(plainPrefix),
+      deadlineMs: env.GATEWAY_DEADLINE_MS,
+    })
+    return { serve: gateway.serve, queries: createQueries(catalogue, gateway.query) }
+  },
+
+  prompt: ({ self }) => self.queries.prompt(),
+
+  tools: {
+    query_ledger: {
+      description:
+        'Asks the ledger. Give the method and its request as JSON; without a method the answer lists the methods with their fields.',
+      effect: 'read',
+      input: z.object({
+        method: z
+          .string()
+          .optional()
+          .describe('Service.Method as listed, for example "ledger.entity.v1.Query.Entity"'),
+        request: z
+          .record(z.string(), z.unknown())
+          .default({})
+          .describe('The fields of the request, by name'),
+      }),
+      run: ({ method, request }, { self, signal }) =>
+        method === undefined ? self.queries.list() : self.queries.ask(method, request, signal),
+    },
+  },
+
+  web: ({ self }) => ({ '/': self.serve }),
+})

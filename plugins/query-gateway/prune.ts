@@ -1,0 +1,72 @@
+import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf'
+import { RuntimeError } from '#core'
+
+export type JsonObject = { [key: string]: JsonValue }
+
+const deepest = 64
+
+/**
+ * Takes out what the descriptor does not know, so that the rest can be parsed strictly: the parser's own way
+ * to ignore unknown keys also swallows unknown enum names. `unwrap` returns the one field that is there.
+ */
+export function pruneUnknown(
+  message: DescMessage,
+  json: JsonValue,
+  registry: Registry,
+  unwrap = false,
+): JsonValue {
+  const pruned = prune(message, json, registry, 0)
+  return unwrap && isObject(pruned) ? (Object.values(pruned)[0] ?? null) : pruned
+}
+
+const isObject = (value: JsonValue): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function prune(
+  message: DescMessage,
+  json: JsonValue,
+  registry: Registry,
+  depth: number,
+): JsonValue {
+  if (depth > deepest)
+    throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
+  if (!isObject(json)) return json
+  if (message.typeName === 'google.protobuf.Any') return pruneAny(json, registry, depth)
+  // Well-known types with a form of their own have no unknown keys.
+  if (message.typeName.startsWith('google.protobuf.')) return json
+  const kept: JsonObject = {}
+  for (const field of message.fields)
+    for (const name of new Set([field.name, field.jsonName])) {
+      if (!Object.hasOwn(json, name)) continue
+      if (Object.hasOwn(kept, field.name))
+        throw new RuntimeError('INVALID_INPUT', `${field.name} came by both of its names.`)
+      kept[field.name] = pruneField(field, json[name] ?? null, registry, depth + 1)
+    }
+  return kept
+}
+
+function pruneField(
+  field: DescField,
+  json: JsonValue,
+  registry: Registry,
+  depth: number,
+): JsonValue {
+  const { message } = field
+  if (message === undefined) return json
+  const one = (item: JsonValue) => prune(message, item, registry, depth)
+  if (field.fieldKind === 'list') return Array.isArray(json) ? json.map(one) : json
+  if (field.fieldKind === 'map')
+    return isObject(json)
+      ? Object.fromEntries(Object.entries(json).map(([key, item]) => [key, one(item)]))
+      : json
+  return one(json)
+}
+
+function pruneAny(json: JsonObject, registry: Registry, depth: number): JsonValue {
+  const { '@type': url } = json
+  const inner =
+    typeof url === 'string' ? registry.getMessage(url.slice(url.lastIndexOf('/') + 1)) : undefined
+  if (inner === undefined || inner.typeName.startsWith('google.protobuf.')) return json
+  const pruned = prune(inner, json, registry, depth + 1)
+  return { '@type': url ?? null, ...(isObject(pruned) ? pruned : {}) }
+}

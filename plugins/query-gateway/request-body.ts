@@ -1,0 +1,51 @@
+import type { JsonValue } from '@bufbuild/protobuf'
+import type { IncomingMessage } from 'node:http'
+import { RuntimeError } from '#core'
+
+const maxBytes = 1024 * 1024
+/** JSON.parse itself recurses; no honest request is half as deep. */
+const deepest = 64
+
+/** The JSON body of a request; undefined where it has none. */
+export async function readJson(req: IncomingMessage): Promise<JsonValue | undefined> {
+  const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
+  if ((length === undefined || length === '0') && encoding === undefined) return undefined
+  if (Number(length ?? 0) > maxBytes) throw tooLarge()
+  const text = await readText(req)
+  if (text === '') return undefined
+  let depth = 0
+  let json: JsonValue
+  try {
+    json = JSON.parse(text) as JsonValue
+  } catch (cause) {
+    throw new RuntimeError('INVALID_JSON', 'The body is not JSON.', { cause })
+  }
+  for (const character of text.match(/"(?:\\.|[^"\\])*"|[{}[\]]/g) ?? []) {
+    if (character === '{' || character === '[') depth++
+    else if (character === '}' || character === ']') depth--
+    if (depth > deepest)
+      throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
+  }
+  return json
+}
+
+/** By events: an iterator that stops early destroys the request, and the answer with it. */
+function readText(req: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    req.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size > maxBytes) reject(tooLarge())
+      else chunks.push(chunk)
+    })
+    req.once('end', () => resolve(Buffer.concat(chunks).toString()))
+    const gone = () =>
+      reject(new RuntimeError('BAD_REQUEST', 'The client left in the middle of its body.'))
+    req.once('error', gone)
+    req.once('close', gone)
+  })
+}
+
+const tooLarge = () =>
+  new RuntimeError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`)

@@ -1,0 +1,155 @@
+import { RuntimeError } from '#core'
+import type { PathVariable, Template } from './template.ts'
+
+/** What stands at one method and template. */
+interface Entry<T> {
+  readonly template: Template
+  readonly value: T
+}
+
+interface Node<T> {
+  readonly literals: Map<string, Node<T>>
+  any?: Node<T>
+  rest?: Node<T>
+  /** By the verb after the colon, then by HTTP method. */
+  readonly ends: Map<string, Map<string, Entry<T>>>
+}
+
+export interface Found<T> {
+  readonly value: T
+  /** The values of the template's variables, decoded, in its order. */
+  readonly values: readonly string[]
+}
+
+export interface RouteTable<T> {
+  /** Undefined where no template matches with this method. */
+  find(method: string, path: string): Found<T> | undefined
+  /** The methods that templates at this path have. */
+  methods(path: string): string[]
+  /** Templates that another one hides, a sentence each. */
+  readonly conflicts: readonly string[]
+}
+
+const node = <T>(): Node<T> => ({ literals: new Map(), ends: new Map() })
+
+/**
+ * Matches raw paths against templates: split first, decoded by segment afterwards, so that an encoded
+ * slash is part of an id. A literal comes before `*`, which comes before `**`, decided from the left. What
+ * follows a colon is data unless a template has exactly that verb.
+ */
+export function createRouteTable<T>(
+  entries: readonly { readonly verb: string; readonly template: Template; readonly value: T }[],
+): RouteTable<T> {
+  const root = node<T>()
+  const conflicts: string[] = []
+  for (const { verb, template, value } of entries) {
+    let at = root
+    for (const part of template.parts) {
+      if (part === '*') at = at.any ??= node()
+      else if (part === '**') at = at.rest ??= node()
+      else {
+        let next = at.literals.get(part.literal)
+        if (next === undefined) at.literals.set(part.literal, (next = node()))
+        at = next
+      }
+    }
+    let byMethod = at.ends.get(template.verb)
+    if (byMethod === undefined) at.ends.set(template.verb, (byMethod = new Map()))
+    const first = byMethod.get(verb)
+    if (first === undefined) byMethod.set(verb, { template, value })
+    else conflicts.push(`${verb} ${template.text} is hidden by ${first.template.text}`)
+  }
+
+  /** Tries every node that the path leads to, best first, until `visit` says true. */
+  function walk(
+    segments: readonly Segment[],
+    visit: (byMethod: Map<string, Entry<T>>, segments: readonly Segment[]) => boolean,
+  ): boolean {
+    const last = segments.length - 1
+    const tail = segments[last]?.raw ?? ''
+    const colon = tail.lastIndexOf(':')
+    const verb = colon > 0 ? tail.slice(colon + 1) : ''
+    const end = (at: Node<T>, verb: string, taken: readonly Segment[]) => {
+      const byMethod = at.ends.get(verb)
+      return byMethod !== undefined && visit(byMethod, taken)
+    }
+    const down = (at: Node<T>, index: number, taken: readonly Segment[], verb: string): boolean => {
+      if (index === taken.length) {
+        if (end(at, verb, taken)) return true
+        return at.rest !== undefined && end(at.rest, verb, taken)
+      }
+      const segment = taken[index]!
+      const literal = at.literals.get(segment.text)
+      if (literal !== undefined && down(literal, index + 1, taken, verb)) return true
+      if (at.any !== undefined && segment.raw !== '' && down(at.any, index + 1, taken, verb))
+        return true
+      return at.rest !== undefined && end(at.rest, verb, taken)
+    }
+    if (verb !== '') {
+      const shorn = segments.with(last, segmentOf(tail.slice(0, colon)))
+      if (down(root, 0, shorn, verb)) return true
+    }
+    return down(root, 0, segments, '')
+  }
+
+  return {
+    conflicts,
+    find(method, path) {
+      const segments = split(path)
+      let found: Found<T> | undefined
+      walk(segments, (byMethod, taken) => {
+        const entry = byMethod.get(method) ?? byMethod.get('*')
+        if (entry === undefined) return false
+        const values = entry.template.variables.map((variable) => valueOf(variable, taken))
+        found = { value: entry.value, values }
+        return true
+      })
+      return found
+    },
+    methods(path) {
+      const methods = new Set<string>()
+      walk(split(path), (byMethod) => {
+        for (const method of byMethod.keys()) methods.add(method)
+        return false
+      })
+      return [...methods]
+    },
+  }
+}
+
+interface Segment {
+  readonly raw: string
+  readonly text: string
+}
+
+const split = (path: string): Segment[] =>
+  path === '/' ? [] : path.slice(1).split('/').map(segmentOf)
+
+function segmentOf(raw: string): Segment {
+  if (!raw.includes('%')) return { raw, text: raw }
+  try {
+    return { raw, text: decodeURIComponent(raw) }
+  } catch (cause) {
+    throw new RuntimeError(
+      'BAD_REQUEST',
+      `The path segment "${raw}" is not percent-encoded UTF-8.`,
+      {
+        cause,
+      },
+    )
+  }
+}
+
+function valueOf({ from, to, multi }: PathVariable, segments: readonly Segment[]): string {
+  if (!multi) return segments[from]?.text ?? ''
+  return segments.slice(from, to).map(decodeKeepingSlashes).join('/')
+}
+
+/** In a variable of many segments `%2F` stays, or a slash in an id could not be told from one in the path. */
+const decodeKeepingSlashes = ({ raw, text }: Segment): string =>
+  /%2f/i.test(raw)
+    ? raw
+        .split(/(%2f)/i)
+        .map((piece, index) => (index % 2 === 1 ? piece : decodeURIComponent(piece)))
+        .join('')
+    : text

@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { StreamAnswer } from './transport.ts'
+
+/** A stream in the form that the client accepts: NDJSON lines, or server-sent events. */
+export interface StreamForm {
+  readonly type: string
+  item(json: string): string
+  failure(json: string): string
+}
+
+const ndjson: StreamForm = {
+  type: 'application/x-ndjson',
+  item: (json) => `{"result":${json}}\n`,
+  failure: (json) => `{"error":${json}}\n`,
+}
+const events: StreamForm = {
+  type: 'text/event-stream',
+  item: (json) => `data: ${json}\n\n`,
+  failure: (json) => `event: error\ndata: ${json}\n\n`,
+}
+
+export const formFor = (accept: string | undefined): StreamForm =>
+  accept?.includes('text/event-stream') ? events : ndjson
+
+export interface Sending {
+  readonly res: ServerResponse
+  readonly form: StreamForm
+  readonly write: (message: Uint8Array) => string
+  /** Called once, before the first line. */
+  readonly begin: () => void
+  /** The body for a failure that comes when lines are already out. */
+  readonly explain: (thrown: unknown) => string
+}
+
+/** Sends a stream line by line, as fast as the reader reads. A failure before the first line is thrown. */
+export async function sendStream(
+  { messages, metadata }: StreamAnswer,
+  { res, form, write, begin, explain }: Sending,
+): Promise<void> {
+  await metadata
+  let begun = false
+  const first = () => {
+    if (!begun) begin()
+    begun = true
+  }
+  try {
+    for await (const message of messages) {
+      const line = form.item(write(message))
+      first()
+      if (res.destroyed) return
+      if (!res.write(line)) await Promise.race([once(res, 'drain'), once(res, 'close')])
+    }
+  } catch (thrown) {
+    if (!begun) throw thrown
+    res.write(form.failure(explain(thrown)))
+  }
+  first()
+  res.end()
+}

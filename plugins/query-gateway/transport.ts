@@ -1,0 +1,31 @@
+/** Metadata of a call, in or out. Names are lower case; a `-bin` value is base64. */
+export type Metadata = Readonly<Record<string, string | readonly string[] | undefined>>
+
+export interface Call {
+  /** `/package.Service/Method` */
+  readonly path: string
+  /** Encoded messages: one, except where a service is asked with several. */
+  readonly messages: readonly Uint8Array[]
+  readonly metadata: Metadata
+  /** Milliseconds from now; a call without one lasts as long as both sides like. */
+  readonly deadlineMs?: number
+  readonly signal?: AbortSignal
+}
+
+export interface UnaryAnswer {
+  readonly message: Uint8Array
+  readonly metadata: Metadata
+}
+
+export interface StreamAnswer {
+  /** Resolves with the first headers of the upstream. */
+  readonly metadata: Promise<Metadata>
+  readonly messages: AsyncIterable<Uint8Array>
+}
+
+/** Calls methods of one upstream. Every failure is a CallError. */
+export interface Transport {
+  unary(call: Call): Promise<UnaryAnswer>
+  serverStream(call: Call): StreamAnswer
+  close(): void
+}
