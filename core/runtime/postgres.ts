@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { CompiledQuery, PostgresDialect, PostgresDriver } from 'kysely'
 import type {
   AbortableOperationOptions,
@@ -110,7 +109,10 @@ export class Pool extends pg.Pool {
       for (const client of this.#open)
         (client as pg.PoolClient & Client).connection.stream.destroy()
     }, graceMs)
-    const closed = [...this.#open].map((client) => once(client, 'end'))
+    // Not `once` of node:events: a connection that breaks meanwhile has ended too, and that is all we want.
+    const closed = [...this.#open].map(
+      (client) => new Promise<void>((resolve) => void client.once('end', resolve)),
+    )
     await this.end()
     await Promise.all(closed)
     clearTimeout(cut)
