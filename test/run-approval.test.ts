@@ -262,8 +262,9 @@ await onEachDatabase('a turn that a plugin starts, with a fake engine', (where) 
     }
     expect(last).toBe('aborted')
     expect((await here.call('GET', `/messages/${session}`)).body.messages).toHaveLength(2)
-    const unknown = here.runs.start({ user, session: randomUUID(), message: 'Hi' })
-    await expect(unknown[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+    const theirs = { did: 'did:key:zSomebodyElse' }
+    const intruding = here.runs.start({ user: theirs, session, message: 'Hi' })
+    await expect(intruding[Symbol.asyncIterator]().next()).rejects.toMatchObject({
       code: 'NOT_FOUND',
     })
   })
