@@ -1,12 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
-import { openCatalogue } from './catalogue.ts'
-import { createGate } from './gate.ts'
-import { createGateway } from './gateway.ts'
-import { createHttp2Transport } from './http2-transport.ts'
 import { plainPrefix } from './prefixes.ts'
-import { createQueries } from './queries.ts'
 
 const list = z
   .string()
@@ -64,12 +59,14 @@ export default definePlugin({
     GATEWAY_CORS_ORIGINS: list.describe('Origins whose pages may read answers, or *'),
   },
 
-  setup({ env, log, onClose, pending, health }) {
+  async setup({ env, log, onClose, pending, health }) {
     const { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
     if (file === undefined && !env.GATEWAY_REFLECTION)
       throw new RuntimeError('ENV_MISSING', 'query-gateway has no descriptors.', {
         hint: 'Set GATEWAY_DESCRIPTORS to a FileDescriptorSet file, or GATEWAY_REFLECTION=true.',
       })
+    const { openCatalogue, createGate, createGateway, createHttp2Transport, createQueries } =
+      await import('./parts.ts')
     const transport = createHttp2Transport({
       upstream,
       tls: env.GATEWAY_TLS,
