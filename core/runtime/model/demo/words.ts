@@ -21,7 +21,7 @@ export function words(text: string): string[] {
   return apart.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-/** What is left of a word without its endings, so that sample, samples and sampling are one. */
+/** What is left of a word without its endings, so that load, loads and loading are one. */
 export function stem(word: string): string {
   if (word.length < 4) return word
   const singular = word
