@@ -389,6 +389,11 @@ describe('what it cannot read', () => {
 })
 
 describe('talk', () => {
+  it('is not taken for an answer', async () => {
+    await chat.say('What is the weather?')
+    expect(await chat.say('thanks!')).toEqual({ calls: [], answer: 'You are welcome.' })
+  })
+
   it('says what it is in its first answer, and only then', async () => {
     expect((await chat.say('Hello')).answer).toMatch(/^I am the demonstration model: .*\n\nHello\./)
     expect((await chat.say('thanks')).answer).toBe('You are welcome.')

@@ -87,7 +87,7 @@ interface Gathered {
   readonly length: number
 }
 
-/** Pieces joined now and then: 5 MB in words of four letters would be 60 MB as one rope of pieces. */
+/** Pieces joined now and then: 5 MB in words of four letters are 70 MB as one rope of pieces. */
 function gather(): Gathered {
   let done = ''
   let pieces: string[] = []

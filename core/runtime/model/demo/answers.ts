@@ -59,6 +59,7 @@ function plain(answer: string): string {
 
 /** What an answer without any word of its field can mean for it: "Lusaka", "5", "yes". */
 function valueFrom(field: Field, answer: string, now: Date): unknown {
+  if (answer === '') return undefined
   const [value] = findings(answer, now)
   if (isNumeric(field)) return value?.kind === 'number' ? asNumber(field, value) : undefined
   if (field.type === 'boolean') return /^(y|yes|true|on|sure|ok)/i.test(answer)

@@ -1,50 +1,17 @@
 import type { Message, ToolSpec } from '../../../plugin.ts'
-import { withAnswer } from './answers.ts'
-import { fillArguments, sortOf } from './arguments.ts'
+import { fillArguments } from './arguments.ts'
 import { clausesOf } from './clauses.ts'
-import { matches, type Match } from './match.ts'
-import { namesIn } from './phrases.ts'
-import { askedFor, askFor, tellFault, tellResult } from './render.ts'
-import { fieldsOf, type Field, type Schema } from './schema.ts'
-import {
-  asksForLength,
-  asksWhatThereIs,
-  givesUp,
-  introduction,
-  longAnswer,
-  smallTalk,
-} from './speech.ts'
+import { matches } from './match.ts'
+import { askFor, tellFault, tellResult } from './render.ts'
+import { fieldsOf } from './schema.ts'
+import { asksForLength, asksWhatThereIs, introduction, longAnswer, smallTalk } from './speech.ts'
+import { absorbed, forNames, likely, surely, tasksFor, type Task } from './tasks.ts'
+import { readTurn, type Call, type Turn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './words.ts'
 
 /** What the model does next: call tools, or say something. */
 export type Act =
   { readonly calls: readonly Call[]; readonly thought?: string } | { readonly say: string }
-
-interface Call {
-  readonly name: string
-  readonly args: Record<string, unknown>
-}
-
-/** One thing that was asked for, and the tool that does it. */
-interface Task {
-  readonly tool: ToolSpec
-  readonly args: Record<string, unknown>
-  readonly missing: readonly Field[]
-}
-
-interface Turn {
-  readonly said: string
-  /** Set when this message answers our question: what was asked for before it. */
-  readonly asked?: {
-    readonly tool: string
-    readonly before: string
-    readonly answers: readonly string[]
-  }
-  readonly calls: ReadonlyMap<string, Call>
-  readonly results: readonly Extract<Message, { role: 'tool' }>[]
-  /** Nothing was said in this session yet. */
-  readonly first: boolean
-}
 
 interface Capability {
   readonly name: string
@@ -57,16 +24,13 @@ interface Capability {
   readonly category?: string
 }
 
-/** Characters of a message that are read: what is looked for stands at its beginning. */
-const longest = 8000
-
 const list = 'list_capabilities'
 const load = 'load_capability'
 
 /** Decides from the conversation alone: the same conversation and tools always lead to the same act. */
 export function decide(messages: readonly Message[], tools: readonly ToolSpec[], now: Date): Act {
   const own = tools.filter(({ name }) => name !== list && name !== load)
-  const turn = readTurn(messages, own)
+  const turn = forgetting(readTurn(messages), own)
   const speak = (text: string): Act => ({ say: turn.first ? `${introduction}\n\n${text}` : text })
   const has = (name: string) => tools.some((tool) => tool.name === name)
   const listed = turn.results.find(({ name }) => name === list)
@@ -94,6 +58,13 @@ export function decide(messages: readonly Message[], tools: readonly ToolSpec[],
   const thought = `I look for what has to do with ${meaning(turn.said).join(', ') || 'this'}.`
   if (has(list)) return { calls: [{ name: list, args: {} }], thought }
   return tasks.length > 0 ? act(tasks, speak) : speak(nothingFits([]))
+}
+
+/** A message that plainly asks for something else is not an answer to our question. */
+function forgetting(turn: Turn, tools: readonly ToolSpec[]): Turn {
+  const asksAnew =
+    beginsARequest(turn.said) && clausesOf(turn.said).some((clause) => surely(clause, tools))
+  return asksAnew ? { ...turn, asked: undefined } : turn
 }
 
 function afterListing(
@@ -193,172 +164,11 @@ function conclusion(
   return [...told, ...open.map(({ tool, missing }) => askFor(tool.name, missing))].join(' ')
 }
 
-/** Clauses that found no tool may hold more for the one that was found: "Call me Ana and be brief". */
-function absorbed(
-  { tasks, open }: { tasks: readonly Task[]; open: readonly string[] },
-  now: Date,
-): Task[] {
-  return tasks.map(({ tool, args, missing }) => {
-    const more = fillArguments(tool.parameters, { text: open.join(' and '), tool: tool.name, now })
-    const still = missing.filter(({ name }) => !(name in more.args))
-    return { tool, args: { ...more.args, ...args }, missing: still }
-  })
-}
-
 /** Calls everything that is complete; asks only when nothing is. */
 function act(tasks: readonly Task[], speak: (text: string) => Act): Act {
   const ready = tasks.filter(({ missing }) => missing.length === 0)
   if (ready.length > 0) return { calls: ready.map(({ tool, args }) => ({ name: tool.name, args })) }
   return speak(tasks.map(({ tool, missing }) => askFor(tool.name, missing)).join(' '))
-}
-
-type Choose = (clause: string, tools: readonly ToolSpec[]) => ToolSpec | undefined
-
-/** The tools for what was asked, clause by clause, and the clauses that no tool was found for. */
-function tasksFor(turn: Turn, tools: readonly ToolSpec[], now: Date, choose: Choose) {
-  const waiting = turn.asked && tools.find(({ name }) => name === turn.asked?.tool)
-  if (turn.asked && waiting) {
-    const heard = (text: string) => ({ text, tool: waiting.name, now })
-    const filled = [...turn.asked.answers, turn.said].reduce(
-      (so, answer) => withAnswer(waiting.parameters, so, heard(answer)),
-      fillArguments(waiting.parameters, heard(turn.asked.before)),
-    )
-    return { tasks: [{ tool: waiting, ...filled }], open: [] }
-  }
-  const text = turn.asked
-    ? [turn.asked.before, ...turn.asked.answers, turn.said].join('. ')
-    : turn.said
-  const read = (tool: ToolSpec, clause: string) =>
-    fillArguments(tool.parameters, { text: clause, tool: tool.name, now })
-  const tasks: Task[] = []
-  const open: string[] = []
-  let last: { tool: ToolSpec; text: string; at: number } | undefined
-  for (const clause of clausesOf(text)) {
-    const tool = choose(clause, tools)
-    if (tool && (tool !== last?.tool || named(clause, tool))) {
-      last = { tool, text: clause, at: tasks.length }
-      tasks.push({ tool, ...read(tool, clause) })
-      continue
-    }
-    if (!last) {
-      open.push(clause)
-      continue
-    }
-    // "… and Nairobi" is the same once more; "… and 5 % dropout" belongs to what was said before.
-    const once = tasks[last.at]!
-    const own = read(last.tool, clause)
-    const whole = read(last.tool, `${last.text} and ${clause}`)
-    const repeats =
-      Object.keys(own.args).length > 0 &&
-      Object.keys(own.args).every((key) => isText(once.args[key]))
-    if (repeats && once.missing.length === 0)
-      tasks.push({ tool: last.tool, args: { ...once.args, ...own.args }, missing: [] })
-    else if (beginsARequest(clause) && meaning(clause).length > 1 && !tool) open.push(clause)
-    else {
-      tasks[last.at] = { tool: last.tool, ...whole }
-      last.text += ` and ${clause}`
-    }
-  }
-  return { tasks, open: tasks.length === 0 && open.length > 1 ? merged(open) : open }
-}
-
-/** Clauses of which none alone found anything are perhaps one, unless each begins a request. */
-function merged(clauses: readonly string[]): string[] {
-  return clauses.reduce<string[]>((all, clause) => {
-    if (all.length === 0 || beginsARequest(clause)) all.push(clause)
-    else all[all.length - 1] += ` and ${clause}`
-    return all
-  }, [])
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string'
-}
-
-/** A tool that the words of a clause name, or describe at length. */
-function surely(clause: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
-  return best(clause, tools, ({ of, named, described }) => {
-    const length = new Set(meaning(of.name)).size
-    const changes = ['create', 'change', 'remove', 'send'].includes(deed(of.name) ?? '')
-    if (changes && deed(of.name) !== deed(clause) && named < 2) return false
-    return named >= 2 || (named === 1 && length <= 2) || described >= 3
-  })
-}
-
-/** A tool that shares any word with a clause. */
-function likely(clause: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
-  return best(clause, tools, () => true)
-}
-
-/** A tool that keeps what people call each other, for "call me Ana". */
-function forNames(text: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
-  const sorts = new Set(namesIn(text, '').map(({ sort }) => sort))
-  return tools.find(({ parameters }) =>
-    fieldsOf(parameters).some((field) => {
-      const sort = sortOf(field)
-      return (sort === 'user' || sort === 'agent') && sorts.has(sort)
-    }),
-  )
-}
-
-function named(clause: string, tool: ToolSpec): boolean {
-  return matches(clause, [describe(tool)]).some((match) => match.named > 0)
-}
-
-function describe(tool: ToolSpec) {
-  const fields = fieldsOf(tool.parameters as Schema)
-  const about = fields.map(({ name, schema }) => `${name} ${(schema.enum ?? []).join(' ')}`)
-  return {
-    name: tool.name,
-    strong: tool.name,
-    weak: `${tool.description} ${about.join(' ')}`,
-    tool,
-  }
-}
-
-function best(
-  clause: string,
-  tools: readonly ToolSpec[],
-  isEnough: (match: Match<ReturnType<typeof describe>>) => boolean,
-): ToolSpec | undefined {
-  return matches(clause, tools.map(describe)).find(isEnough)?.of.tool
-}
-
-function readTurn(messages: readonly Message[], tools: readonly ToolSpec[]): Turn {
-  const at = messages.findLastIndex(({ role }) => role === 'user')
-  const said = (messages[at]?.content ?? '').slice(0, longest)
-  const asksAnew = beginsARequest(said) && clausesOf(said).some((clause) => surely(clause, tools))
-  const since = messages.slice(at + 1)
-  const before = messages.slice(0, Math.max(0, at))
-  const calls = since.flatMap((message) =>
-    message.role === 'assistant' ? (message.toolCalls ?? []) : [],
-  )
-  return {
-    said,
-    asked: givesUp(said) || asksAnew ? undefined : questionBefore(before),
-    calls: new Map(
-      calls.map(({ id, name, args }) => [
-        id,
-        { name, args: (args ?? {}) as Record<string, unknown> },
-      ]),
-    ),
-    results: since.filter((message) => message.role === 'tool'),
-    first: !before.some(({ role, content }) => role === 'assistant' && content !== ''),
-  }
-}
-
-/** Our own question, when it was the last thing said, and the messages that it was about. */
-function questionBefore(messages: readonly Message[]): Turn['asked'] {
-  const spoken = messages.filter(
-    ({ role, content }) => role === 'user' || (role === 'assistant' && content !== ''),
-  )
-  const tool = spoken.at(-1)?.role === 'assistant' ? askedFor(spoken.at(-1)!.content) : undefined
-  if (!tool) return undefined
-  const about: string[] = []
-  for (let nth = spoken.length - 1; nth > 0 && askedFor(spoken[nth]!.content) === tool; nth -= 2)
-    about.unshift(spoken[nth - 1]!.content)
-  const [before = '', ...answers] = about
-  return { tool, before, answers }
 }
 
 function isLoaded({ loaded, visibility }: Capability): boolean {

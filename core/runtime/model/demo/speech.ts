@@ -32,8 +32,12 @@ export function asksWhatThereIs(message: string): boolean {
 
 /** Whether the message takes back the question that was asked before it. */
 export function givesUp(message: string): boolean {
-  return /^\s*(never ?mind|forget (it|that)|cancel|stop|no,? thanks?|skip( it)?|leave it)\b/i.test(
-    message,
+  const isCourtesy = /^\s*(thanks|thank you|hi|hello|hey|bye|goodbye)\b.{0,12}$/i.test(message)
+  return (
+    isCourtesy ||
+    /^\s*(never ?mind|forget (it|that)|cancel|stop|no,? thanks?|skip( it)?|leave it)\b/i.test(
+      message,
+    )
   )
 }
 

@@ -1,0 +1,146 @@
+import type { ToolSpec } from '../../../plugin.ts'
+import { withAnswer } from './answers.ts'
+import { fillArguments, sortOf } from './arguments.ts'
+import { clausesOf } from './clauses.ts'
+import { matches, type Match } from './match.ts'
+import { namesIn } from './phrases.ts'
+import { fieldsOf, type Field, type Schema } from './schema.ts'
+import type { Turn } from './turn.ts'
+import { beginsARequest, deed, meaning } from './words.ts'
+
+/** One thing that was asked for, and the tool that does it. */
+export interface Task {
+  readonly tool: ToolSpec
+  readonly args: Record<string, unknown>
+  readonly missing: readonly Field[]
+}
+
+/** Chooses a tool for a clause, or none. */
+export type Choose = (clause: string, tools: readonly ToolSpec[]) => ToolSpec | undefined
+
+/** The tools for what was asked, clause by clause, and the clauses that no tool was found for. */
+export function tasksFor(
+  turn: Turn,
+  tools: readonly ToolSpec[],
+  now: Date,
+  choose: Choose,
+): { readonly tasks: readonly Task[]; readonly open: readonly string[] } {
+  const waiting = turn.asked && tools.find(({ name }) => name === turn.asked?.tool)
+  if (turn.asked && waiting) {
+    const heard = (text: string) => ({ text, tool: waiting.name, now })
+    const filled = [...turn.asked.answers, turn.said].reduce(
+      (so, answer) => withAnswer(waiting.parameters, so, heard(answer)),
+      fillArguments(waiting.parameters, heard(turn.asked.before)),
+    )
+    return { tasks: [{ tool: waiting, ...filled }], open: [] }
+  }
+  const text = turn.asked
+    ? [turn.asked.before, ...turn.asked.answers, turn.said].join('. ')
+    : turn.said
+  const read = (tool: ToolSpec, clause: string) =>
+    fillArguments(tool.parameters, { text: clause, tool: tool.name, now })
+  const tasks: Task[] = []
+  const open: string[] = []
+  let last: { tool: ToolSpec; text: string; at: number } | undefined
+  for (const clause of clausesOf(text)) {
+    const tool = choose(clause, tools)
+    if (tool && (tool !== last?.tool || named(clause, tool))) {
+      last = { tool, text: clause, at: tasks.length }
+      tasks.push({ tool, ...read(tool, clause) })
+      continue
+    }
+    if (!last) {
+      open.push(clause)
+      continue
+    }
+    // "… and Nairobi" is the same once more; "… and 5 % dropout" belongs to what was said before.
+    const once = tasks[last.at]!
+    const own = read(last.tool, clause)
+    const whole = read(last.tool, `${last.text} and ${clause}`)
+    const repeats =
+      Object.keys(own.args).length > 0 &&
+      Object.keys(own.args).every((key) => isText(once.args[key]))
+    if (repeats && once.missing.length === 0)
+      tasks.push({ tool: last.tool, args: { ...once.args, ...own.args }, missing: [] })
+    else if (beginsARequest(clause) && meaning(clause).length > 1 && !tool) open.push(clause)
+    else {
+      tasks[last.at] = { tool: last.tool, ...whole }
+      last.text += ` and ${clause}`
+    }
+  }
+  return { tasks, open: tasks.length === 0 && open.length > 1 ? merged(open) : open }
+}
+
+/** Clauses of which none alone found anything are perhaps one, unless each begins a request. */
+function merged(clauses: readonly string[]): string[] {
+  return clauses.reduce<string[]>((all, clause) => {
+    if (all.length === 0 || beginsARequest(clause)) all.push(clause)
+    else all[all.length - 1] += ` and ${clause}`
+    return all
+  }, [])
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
+}
+
+/** A tool that the words of a clause name, or describe at length. */
+export function surely(clause: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
+  return best(clause, tools, ({ of, named, described }) => {
+    const length = new Set(meaning(of.name)).size
+    const changes = ['create', 'change', 'remove', 'send'].includes(deed(of.name) ?? '')
+    if (changes && deed(of.name) !== deed(clause) && named < 2) return false
+    return named >= 2 || (named === 1 && length <= 2) || described >= 3
+  })
+}
+
+/** A tool that shares any word with a clause. */
+export function likely(clause: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
+  return best(clause, tools, () => true)
+}
+
+/** A tool that keeps what people call each other, for "call me Ana". */
+export function forNames(text: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
+  const sorts = new Set(namesIn(text, '').map(({ sort }) => sort))
+  return tools.find(({ parameters }) =>
+    fieldsOf(parameters).some((field) => {
+      const sort = sortOf(field)
+      return (sort === 'user' || sort === 'agent') && sorts.has(sort)
+    }),
+  )
+}
+
+function named(clause: string, tool: ToolSpec): boolean {
+  return matches(clause, [describe(tool)]).some((match) => match.named > 0)
+}
+
+function describe(tool: ToolSpec) {
+  const fields = fieldsOf(tool.parameters as Schema)
+  const about = fields.map(({ name, schema }) => `${name} ${(schema.enum ?? []).join(' ')}`)
+  return {
+    name: tool.name,
+    strong: tool.name,
+    weak: `${tool.description} ${about.join(' ')}`,
+    tool,
+  }
+}
+
+function best(
+  clause: string,
+  tools: readonly ToolSpec[],
+  isEnough: (match: Match<ReturnType<typeof describe>>) => boolean,
+): ToolSpec | undefined {
+  return matches(clause, tools.map(describe)).find(isEnough)?.of.tool
+}
+
+/** Clauses that found no tool may hold more for the one that was found: "Call me Ana and be brief". */
+export function absorbed(
+  { tasks, open }: { tasks: readonly Task[]; open: readonly string[] },
+  now: Date,
+): Task[] {
+  return tasks.map(({ tool, args, missing }) => {
+    const more = fillArguments(tool.parameters, { text: open.join(' and '), tool: tool.name, now })
+    const still = missing.filter(({ name }) => !(name in more.args))
+    return { tool, args: { ...more.args, ...args }, missing: still }
+  })
+}
