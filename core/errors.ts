@@ -91,6 +91,10 @@ export const catalogue = {
     status: 504,
     means: 'The client did not answer a call of one of its own tools in time.',
   },
+  CLIENT_ABSENT: {
+    status: 503,
+    means: 'A tool of the client was called, and no page of the user is connected.',
+  },
 
   // A tool call that does not happen, or whose end nobody knows. Models read these.
   WAITING: { status: 202, means: 'The call waits for a person to agree to it.' },

@@ -7,6 +7,7 @@ import { secretValues } from '../manifest/select.ts'
 import type { AnyPlugin, AnyRoute, Fetch, RouteContext } from '../plugin.ts'
 import type { Redis } from 'ioredis'
 import { createCallers } from './callers.ts'
+import { type Channel, createChannel } from './channel/channel.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 import type { Lock } from './store/data-dir-lock.ts'
 import { isConnectionError } from './store/database-errors.ts'
@@ -136,6 +137,7 @@ export class RunningApp implements App {
   #tools: Tools | undefined
   #conversations: Conversations | undefined
   #http: Http | undefined
+  #channel: Channel | undefined
   #closing: Promise<void> | undefined
   #warming: NodeJS.Timeout | undefined
   /** Where the server listens, once it does. */
@@ -177,6 +179,7 @@ export class RunningApp implements App {
       fetch,
       log,
       addresses: () => this.#addresses(),
+      onRevoked: (did) => this.#channel?.revoked(did),
     }))
     for (const { name, definition } of active)
       if (definition.migrations) await store.migrate(name, definition.migrations)
@@ -217,20 +220,21 @@ export class RunningApp implements App {
 
     await conversations.runs.open()
     const rateLimits = createRateLimits({ log, redis: this.#redis })
+    const callers = createCallers({
+      ...identity,
+      rateLimits,
+      authFailuresPerMinute: this.config.AUTH_FAILURES_PER_MINUTE,
+      callsPerMinute: this.config.CALLS_PER_MINUTE,
+      openToLoopback: this.config.NODE_ENV !== 'production',
+      isOwnOrigin: (origin) =>
+        origin === new URL(this.#addresses().apiUrl).origin || origin === this.#url,
+      log,
+    })
     this.#http = createHttp({
       log,
       routes,
       web,
-      access: createCallers({
-        ...identity,
-        rateLimits,
-        authFailuresPerMinute: this.config.AUTH_FAILURES_PER_MINUTE,
-        callsPerMinute: this.config.CALLS_PER_MINUTE,
-        openToLoopback: this.config.NODE_ENV !== 'production',
-        isOwnOrigin: (origin) =>
-          origin === new URL(this.#addresses().apiUrl).origin || origin === this.#url,
-        log,
-      }),
+      access: callers,
       limits: {
         ratePerMinute: this.config.RATE_LIMIT_PER_MINUTE,
         trustProxy: this.config.TRUST_PROXY_ENABLED,
@@ -243,6 +247,17 @@ export class RunningApp implements App {
       version: runtimeVersion,
       isUnreachable: isConnectionError,
     })
+    this.#channel = createChannel({
+      http: this.#http,
+      runs: conversations.runs,
+      bySocket: callers.bySocket,
+      isRevoked: (cids) => identity.isRevoked(cids),
+      store,
+      log,
+      cors: this.config.CORS_ORIGIN,
+      publicUrl: this.config.PUBLIC_URL,
+    })
+    await this.#channel.open()
     for (const record of this.records) log.info(stateLine(record))
     log.info(`model: ${models.default.label ?? models.default.id}`)
   }
@@ -283,6 +298,7 @@ export class RunningApp implements App {
       clearTimeout(this.#warming)
       // Runs are handed over while their readers are told, and requests in flight get their answers.
       await Promise.all([this.#http?.close(), this.#conversations?.runs.close()])
+      await this.#channel?.close()
       await this.#setups?.close()
       this.#identity?.close()
       this.#redis?.disconnect()

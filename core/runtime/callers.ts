@@ -23,11 +23,30 @@ export interface CallersOptions {
   readonly log: Log
 }
 
+/** What came over a socket instead of headers. */
+export interface SocketTokens {
+  readonly invocation?: string
+  readonly delegation?: string
+  /** The address of the client, and the path it connected to. */
+  readonly ip: string
+  readonly path: string
+  /** The client cannot send new tokens: then the socket lives as long as the longest of these. */
+  readonly lasting?: boolean
+}
+
+/** Whom a socket belongs to. */
+export type SocketUser = Pick<AuthenticatedUser, 'did' | 'cids' | 'expiresAt'>
+
+export interface Callers extends Access {
+  /** Proves who stands behind a socket. Counts as a call does, and fails like one. */
+  bySocket(tokens: SocketTokens): Promise<SocketUser>
+}
+
 /**
  * Who may call a route. Failures are counted per address and successes per DID, in two buckets: whoever
  * floods with bad credentials is answered 429, and valid callers from the same address still get in.
  */
-export function createCallers(options: CallersOptions): Access {
+export function createCallers(options: CallersOptions): Callers {
   const { auth, apiKeys, operatorTokens, rateLimits, log } = options
   const failures = rateLimits.limit('auth-failures', options.authFailuresPerMinute, 60_000)
   const calls = rateLimits.limit('calls', options.callsPerMinute, 60_000, {
@@ -106,8 +125,36 @@ export function createCallers(options: CallersOptions): Access {
         throw error
       }
     },
+    async bySocket({ invocation, delegation, ip, path, lasting }) {
+      const koa = countedAs(ip)
+      try {
+        const user = await auth.authenticate({
+          authorization: invocation === undefined ? undefined : `Bearer ${invocation}`,
+          authType: 'ucan',
+          delegation,
+          method: 'GET',
+          path,
+        })
+        koa.state.caller = user.did
+        await calls(koa)
+        const { did, cids, expiresAt } = user
+        if (!lasting || user.via === 'delegation' || user.delegation !== 'header')
+          return { did, cids, expiresAt }
+        // Where a delegation authenticates by itself, it does so for as long as it is valid.
+        const alone = await auth
+          .authenticate({ delegation, method: 'GET', path })
+          .catch(() => undefined)
+        return { did, cids, expiresAt: Math.max(expiresAt, alone?.expiresAt ?? 0) }
+      } catch (error) {
+        if (error instanceof RuntimeError && error.status === 401) await failures(koa)
+        throw error
+      }
+    },
   }
 }
+
+/** All that a limit looks at. The request of a socket is long gone when a token comes over it. */
+const countedAs = (ip: string) => ({ ip, state: {}, set: () => undefined }) as unknown as Context
 
 /** The path as it was sent, without the query: what a bound token names. */
 function pathOf({ req }: Context): string {

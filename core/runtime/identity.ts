@@ -28,6 +28,8 @@ export interface Identity {
   readonly apiKeys: Keyring
   readonly operatorTokens: Keyring
   readonly routes: Readonly<Record<string, AnyRoute>>
+  /** Whether any of these links of tokens is revoked. */
+  isRevoked(cids: readonly string[]): boolean | Promise<boolean>
   /** Puts the keys of a changed environment in place, without a restart. */
   reload(source: EnvSource): void
   /** Compares where we listen with what the oracle's DID document registers, and says what to change. */
@@ -41,6 +43,8 @@ export interface IdentityOptions {
   readonly fetch: Fetch
   readonly log: Log
   readonly addresses: () => Addresses
+  /** Told when a user has revoked a delegation. */
+  onRevoked?(did: string): void
 }
 
 const hour = 3_600_000
@@ -53,6 +57,7 @@ export function createIdentity({
   fetch,
   log,
   addresses,
+  onRevoked,
 }: IdentityOptions): Identity {
   const signer =
     config.ORACLE_MNEMONIC === undefined ? undefined : signerFromMnemonic(config.ORACLE_MNEMONIC)
@@ -92,9 +97,10 @@ export function createIdentity({
     apiKeys,
     operatorTokens,
     routes: {
-      ...delegationRoutes({ auth, delegations, oracleDid, forget: stored.forget }),
+      ...delegationRoutes({ auth, delegations, oracleDid, forget: stored.forget, onRevoked }),
       ...wellKnownRoutes({ config, signer, oracleDid, addresses }),
     },
+    isRevoked: (cids) => delegations.isRevoked(cids),
     reload(source) {
       apiKeys.replace(source.API_KEY)
       operatorTokens.replace(source.OPERATOR_TOKEN)
@@ -128,6 +134,7 @@ interface DelegationParts {
   readonly delegations: Delegations
   readonly oracleDid: string
   readonly forget: (user: string) => void
+  readonly onRevoked?: (did: string) => void
 }
 
 const delegationInput = z.object({
@@ -139,6 +146,7 @@ function delegationRoutes({
   delegations,
   oracleDid,
   forget,
+  onRevoked,
 }: DelegationParts): Record<string, AnyRoute> {
   // A ucan route of the kernel: the user is the one that the kernel's own authentication made.
   const caller = (ctx: RouteContext) => ctx.user as AuthenticatedUser
@@ -182,6 +190,7 @@ function delegationRoutes({
           await delegations.revoke(user.did, oracleDid)
         if (carried) await delegations.revokeToken(carried)
         forget(user.did)
+        onRevoked?.(user.did)
         return { ok: true }
       },
     },

@@ -66,6 +66,7 @@ function entryOf(
       // Listening comes first: a page may answer before this line is left.
       const answer = run.clientResult(call.id, timeoutMs)
       if (isBrowserTool) events.browserToolCall({ id: call.id, name, args })
+      else events.actionCall({ id: call.id, name, args }, undefined)
       return resultOf(answer)
     },
     // The page may have answered while nobody listened here. It is not asked again.

@@ -132,8 +132,10 @@ async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
 
 async function answer(course: Course, call: ToolCall, nth: number): Promise<ToolOutcome> {
   const { tools, turn, site, log } = course
-  const tell = site.clientTools?.get(call.name)?.client === 'action' ? actionCall : toolCall
-  tell(course, call)
+  const isAction = site.clientTools?.get(call.name)?.client === 'action'
+  const tell = isAction ? actionCall : toolCall
+  // A client carries an action out as soon as it hears of it, so that waits until its arguments are checked.
+  if (!isAction) tell(course, call)
   if (nth >= mostCallsAtOnce) {
     const error = new RuntimeError(
       'TOO_MANY_CALLS',

@@ -135,7 +135,7 @@ export function createAuth(options: AuthOptions): Auth {
       if (known) return known
       const { did, expiresAt, bound, cids, until } = await verdicts.invocation(invocation)
       if (bound) await checkBinding(bound, request, replays)
-      const caller: Caller = { did, expiresAt, via: 'invocation', carries }
+      const caller: Caller = { did, expiresAt, via: 'invocation', cids, carries }
       if (delegation === undefined) {
         const user = createUser(caller, 'missing', now)
         if (!bound) familiar.set(invocation, { delegation, user, cids, until })
@@ -153,8 +153,9 @@ export function createAuth(options: AuthOptions): Auth {
     }
     if (delegation === undefined) refuse('no credential')
     if (!delegationOnly) refuse('delegations alone do not authenticate here')
-    const { did, expiresAt, token } = await verdicts.delegation(delegation, { calling: true })
-    const caller: Caller = { did, expiresAt, via: 'delegation', carries }
+    const verdict = await verdicts.delegation(delegation, { calling: true })
+    const { did, expiresAt, cids, token } = verdict
+    const caller: Caller = { did, expiresAt, via: 'delegation', cids, carries }
     return createUser(caller, { root: token.root, source: 'header', expiresAt }, now)
   }
 
@@ -167,7 +168,8 @@ export function createAuth(options: AuthOptions): Auth {
     try {
       const verdict = await verdicts.delegation(raw, { issuer: caller.did })
       const { token, expiresAt } = verdict
-      return { user: createUser(caller, { root: token.root, source, expiresAt }, now), verdict }
+      const both = { ...caller, cids: [...caller.cids, ...verdict.cids] }
+      return { user: createUser(both, { root: token.root, source, expiresAt }, now), verdict }
     } catch (error) {
       const lapsed = error instanceof Refusal ? LAPSED[error.reason] : undefined
       if (lapsed === undefined) throw error
@@ -201,7 +203,13 @@ export function createAuth(options: AuthOptions): Auth {
     restore: (did) =>
       withDelegation(
         createUser(
-          { did: did as Did, via: 'invocation', expiresAt: Infinity, carries: () => false }, // it was authenticated when its run began
+          {
+            did: did as Did,
+            via: 'invocation',
+            expiresAt: Infinity,
+            cids: [],
+            carries: () => false,
+          }, // it was authenticated when its run began
           'missing',
           now,
         ),

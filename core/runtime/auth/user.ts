@@ -15,6 +15,8 @@ export interface Caller {
   readonly via: 'invocation' | 'delegation'
   /** When that proof ends, in milliseconds since 1970. A socket closes then. */
   readonly expiresAt: number
+  /** The links of every token that came along; a socket closes when one of them is revoked. */
+  readonly cids: readonly string[]
   /** Whether the delegation that came in the header is this very token. */
   carries(raw: string): boolean
 }
@@ -38,7 +40,7 @@ export interface InForce {
 
 /** Makes the user that handlers see out of the caller and his delegation, or the lack of one. */
 export function createUser(
-  { did, via, expiresAt, carries }: Caller,
+  { did, via, expiresAt, cids, carries }: Caller,
   delegation: InForce | DelegationState,
   now: () => number,
 ): AuthenticatedUser {
@@ -49,6 +51,7 @@ export function createUser(
     did,
     via,
     expiresAt,
+    cids,
     carries,
     delegation: lacking ? undefined : delegation.source,
     delegationState: lacking ? delegation : undefined,

@@ -63,8 +63,8 @@ export interface HttpOptions {
   readonly sse?: Partial<SseLimits>
 }
 
-/** Takes an upgraded connection. */
-export type Upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer) => void
+/** Takes an upgraded connection, or throws and leaves it to be answered. `ip` is the client's address. */
+export type Upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer, ip: string) => unknown
 
 export interface Http {
   readonly server: Server
@@ -152,10 +152,10 @@ export function createHttp(options: HttpOptions): Http {
     const gone = () => socket.destroy()
     socket.on('error', gone)
     admit(context)
-      .then(() => {
+      .then(async () => {
         if (take === undefined)
           throw new RuntimeError('NOT_FOUND', 'No socket is served at this address.')
-        take(req, socket, head)
+        await take(req, socket, head, context.ip)
         socket.off('error', gone)
       })
       .catch((thrown: unknown) =>

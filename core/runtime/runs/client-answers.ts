@@ -1,4 +1,5 @@
 import { RuntimeError } from '../../errors.ts'
+import type { Audience } from './audience.ts'
 import type { RunStore } from './run-store.ts'
 
 /** What a client made of a call of one of its own tools. */
@@ -15,8 +16,16 @@ export interface IncomingAnswer extends ClientAnswer {
   readonly sessionId?: string
 }
 
+/** A run that asks. One that was taken over asked long ago: its client is coming back. */
+export interface AskingRun {
+  readonly runId: string
+  readonly sessionId: string
+  readonly takenOver: boolean
+  readonly signal: AbortSignal
+}
+
 /** How often, and with what pause, an answer is tried whose question is still on its way to the database. */
-const patience = { times: 5, pauseMs: 50 }
+const patience = { times: 20, pauseMs: 50 }
 
 const keyOf = (runId: string, toolCallId: string) => `${runId} ${toolCallId}`
 
@@ -27,19 +36,23 @@ const keyOf = (runId: string, toolCallId: string) => `${runId} ${toolCallId}`
 export class ClientAnswers {
   readonly #store: RunStore
   readonly #notify: (payload: string) => void
+  readonly #audience: Audience
   readonly #waiting = new Map<string, (answer: ClientAnswer) => void>()
 
-  constructor(store: RunStore, notify: (payload: string) => void) {
+  constructor(store: RunStore, notify: (payload: string) => void, audience: Audience) {
     this.#store = store
     this.#notify = notify
+    this.#audience = audience
   }
 
-  /** Resolves to the client's answer; rejects when it does not come in time or `signal` fires. */
+  /**
+   * Resolves to the client's answer; rejects when no client is there, when none answers in time, or
+   * when the run is stopped.
+   */
   async ask(
-    runId: string,
+    { runId, sessionId, takenOver, signal }: AskingRun,
     toolCallId: string,
     timeoutMs: number,
-    signal: AbortSignal,
   ): Promise<ClientAnswer> {
     const key = keyOf(runId, toolCallId)
     const answered = Promise.withResolvers<ClientAnswer>()
@@ -58,6 +71,10 @@ export class ClientAnswers {
     const timer = setTimeout(late, timeoutMs)
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
+    if (!takenOver)
+      void this.#audience.isThere(runId, sessionId).then((isThere) => {
+        if (!isThere) answered.reject(absent())
+      })
     let answer: ClientAnswer | undefined
     try {
       const known = await this.#question(runId, toolCallId)
@@ -151,11 +168,12 @@ export class ClientAnswers {
     if (taken[0]) return taken[0].run_id
     const asked = await this.#store.db
       .selectFrom('kernel_client_answers')
-      .select('run_id')
+      .select('answer')
       .where('run_id', 'in', open)
       .where('tool_call_id', '=', toolCallId)
       .executeTakeFirst()
-    return asked ? undefined : 'not asked yet'
+    // It may have been asked between the two statements.
+    return asked && asked.answer !== null ? undefined : 'not asked yet'
   }
 
   async #withdraw(runId: string, toolCallId: string): Promise<void> {
@@ -169,3 +187,8 @@ export class ClientAnswers {
     )
   }
 }
+
+const absent = () =>
+  new RuntimeError('CLIENT_ABSENT', 'No page of the user is connected that could do this.', {
+    hint: 'Go on without it, or tell the user that their page has to be open for it.',
+  })

@@ -131,7 +131,7 @@ export class LiveRun implements RunHandle {
   }
 
   clientResult(toolCallId: string, timeoutMs: number) {
-    return this.#parts.answers.ask(this.runId, toolCallId, timeoutMs, this.signal)
+    return this.#parts.answers.ask(this, toolCallId, timeoutMs)
   }
 
   /** Somebody wants the run to end: the model and the tools hear of it in this very tick. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Log, TurnEvent, Turns, User } from '../../plugin.ts'
+import { Audience } from './audience.ts'
 import { ClientAnswers, type IncomingAnswer } from './client-answers.ts'
 import { EventReader, type SentEvent } from './event-reader.ts'
 import { EventWindow } from './event-window.ts'
@@ -9,6 +10,7 @@ import { Followers } from './followers.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { LiveRun, RunMoment } from './live-run.ts'
 import { type Beginning, beginRun } from './run-begin.ts'
+import { type OpenRun, openRuns } from './open-calls.ts'
 import { moveHead } from './run-head.ts'
 import { Carrier } from './run-carrier.ts'
 import { RunSink } from './run-sink.ts'
@@ -47,6 +49,8 @@ export interface RunsOptions {
   }): unknown
   /** Deletes what others keep of a session. */
   onSessionDeleted?(sessionId: string): Promise<void>
+  /** How long the client's own tools may be out of reach before a call of one fails. */
+  readonly absenceMs?: number
   /** Told of every moment at which a process may die; for tests, which end it there. */
   at?(moment: RunMoment, runId: string): void
 }
@@ -73,10 +77,20 @@ export interface Runs extends Turns {
   readonly sessions: Sessions
   /** Begins to listen to other replicas, and takes over what a process left behind. */
   open(): Promise<void>
-  /** Reads a run's events after a number, old and new, up to its end. */
-  subscribe(runId: string, after?: number): Promise<EventReader>
-  /** Told of every run that begins in the session, wherever it is carried. Returns how to stop. */
-  watch(sessionId: string, onRun: (runId: string) => void): () => void
+  /**
+   * Reads a run's events after a number, old and new, up to its end. A reader that attends can carry out
+   * the client's own tools.
+   */
+  subscribe(runId: string, after?: number, attends?: boolean): Promise<EventReader>
+  /**
+   * Told of every run that begins in the session, wherever it is carried, and of the session's end.
+   * Returns how to stop.
+   */
+  watch(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void
+  /** A client is there for the session's calls of its own tools, until what this returns is called. */
+  attend(sessionId: string): () => void
+  /** The session's runs that are under way, with the calls that wait for a client. */
+  openRuns(sessionId: string): Promise<readonly OpenRun[]>
   /** Hands in what a client made of a call of its own tool. False: nobody waits for it. */
   clientResult(answer: IncomingAnswer): Promise<boolean>
   /** Ends the session's open runs, or the one of this request even before it arrives. */
@@ -105,9 +119,10 @@ class RunningRuns implements Runs {
   readonly #carrier: Carrier
   readonly #followers: Followers
   readonly #answers: ClientAnswers
+  readonly #audience: Audience
   readonly #keeper: LeaseKeeper
   readonly #readers = new Set<EventReader>()
-  readonly #watching = new Map<string, Set<(runId: string) => void>>()
+  readonly #watching = new Map<string, Set<Watcher>>()
   #stopListening: (() => Promise<void>) | undefined
   #closing: Promise<void> | undefined
 
@@ -118,7 +133,11 @@ class RunningRuns implements Runs {
     const dialect = store.kind
     this.#store = new RunStore({ db, dialect, owner: randomUUID(), leaseMs })
     this.#followers = new Followers(this.#store, log)
-    this.#answers = new ClientAnswers(this.#store, (payload) => this.#tell(payload))
+    this.#audience = new Audience(
+      (runId, sessionId) => this.#tell(`wanted ${runId} ${sessionId}`),
+      options.absenceMs,
+    )
+    this.#answers = new ClientAnswers(this.#store, (payload) => this.#tell(payload), this.#audience)
     this.#carrier = new Carrier({
       store: this.#store,
       sink: new RunSink(this.#store, log),
@@ -193,25 +212,34 @@ class RunningRuns implements Runs {
     return { runId, status: status === 'running' && recovers ? 'recovering' : status }
   }
 
-  async subscribe(runId: string, after = 0): Promise<EventReader> {
+  async subscribe(runId: string, after = 0, attends = false): Promise<EventReader> {
     const live = this.#carrier.live.get(runId)
-    if (live) return this.#read(runId, live.requestId, after)
+    if (live) return this.#read(runId, live.requestId, after, attends)
     const run = await this.#store.find(runId)
     if (!run) throw new RuntimeError('NOT_FOUND', `There is no run "${runId}".`)
     if (run.purged) throw gone(runId)
     // Whoever asks from beyond the end is told the end.
     const last = isOpen(run) ? after : Math.min(after, run.last_seq - 1)
-    return this.#read(runId, run.request_id, last)
+    return this.#read(runId, run.request_id, last, attends)
   }
 
-  watch(sessionId: string, onRun: (runId: string) => void): () => void {
+  watch(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void {
+    const watcher: Watcher = { onRun, onDeleted }
     const watchers = this.#watching.get(sessionId) ?? new Set()
-    this.#watching.set(sessionId, watchers.add(onRun))
+    this.#watching.set(sessionId, watchers.add(watcher))
     return () => {
-      watchers.delete(onRun)
+      watchers.delete(watcher)
       if (watchers.size === 0 && this.#watching.get(sessionId) === watchers)
         this.#watching.delete(sessionId)
     }
+  }
+
+  attend(sessionId: string): () => void {
+    return this.#audience.enter(sessionId)
+  }
+
+  openRuns(sessionId: string): Promise<readonly OpenRun[]> {
+    return openRuns(this.#store.db, sessionId)
   }
 
   clientResult(answer: IncomingAnswer): Promise<boolean> {
@@ -235,6 +263,7 @@ class RunningRuns implements Runs {
     for (const run of this.#carrier.ofSession(sessionId)) run.feed.lose('its session was deleted')
     for (const runId of runIds) this.#followers.leave(runId)
     this.#tell(`deleted ${sessionId}`)
+    this.#tellDeleted(sessionId)
     await this.#options.onSessionDeleted?.(sessionId)
   }
 
@@ -324,13 +353,17 @@ class RunningRuns implements Runs {
     return this.subscribe(runId)
   }
 
-  #read(runId: string, requestId: string, after: number): EventReader {
+  #read(runId: string, requestId: string, after: number, attends: boolean): EventReader {
+    const leave = attends ? this.#audience.enter(runId) : undefined
     const reader = new EventReader(
       {
         window: () => this.#windowOf(runId),
         page: (from) => this.#store.eventsAfter(runId, from),
         farewell: () => farewell(runId, requestId),
-        onLeave: (left) => this.#readers.delete(left),
+        onLeave: (left) => {
+          this.#readers.delete(left)
+          leave?.()
+        },
       },
       after,
     )
@@ -364,7 +397,11 @@ class RunningRuns implements Runs {
   }
 
   #tellWatchers(sessionId: string, runId: string): void {
-    for (const onRun of this.#watching.get(sessionId) ?? []) onRun(runId)
+    for (const { onRun } of this.#watching.get(sessionId) ?? []) onRun(runId)
+  }
+
+  #tellDeleted(sessionId: string): void {
+    for (const { onDeleted } of this.#watching.get(sessionId) ?? []) onDeleted?.()
   }
 
   /** Tells the other replicas. They look into the database anyway, only later. */
@@ -383,11 +420,16 @@ class RunningRuns implements Runs {
     else if (word === 'ended') this.#carrier.nudge()
     else if (word === 'aborted' || word === 'superseded') this.#carrier.live.get(id)?.stop(word)
     else if (word === 'answered') this.#inBackground(this.#answers.arrived(id))
+    else if (word === 'wanted') {
+      if (this.#audience.has(id) || this.#audience.has(sessionId)) this.#tell(`here ${id}`)
+    } else if (word === 'here') this.#audience.arrived(id)
     else if (word === 'free') void this.#keeper.sweep()
     else if (word === 'began') {
       if (!this.#carrier.live.has(id)) this.#tellWatchers(sessionId, id)
-    } else if (word === 'deleted')
+    } else if (word === 'deleted') {
       for (const run of this.#carrier.ofSession(id)) run.feed.lose('its session was deleted')
+      this.#tellDeleted(id)
+    }
   }
 
   /** The connection to the database broke: what was told meanwhile is looked up. */
@@ -431,6 +473,11 @@ class RunningRuns implements Runs {
   async #restoreUser(did: string): Promise<User> {
     return (await this.#options.restoreUser?.(did)) ?? withCapabilities({ did })
   }
+}
+
+interface Watcher {
+  onRun(runId: string): void
+  onDeleted?(): void
 }
 
 const isOpen = ({ status }: RunRow) => status === 'queued' || status === 'running'

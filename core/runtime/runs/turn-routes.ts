@@ -188,7 +188,7 @@ export function turnRoutes({
   }
 
   async function stream(runId: string, after: number, ctx: Context): Promise<EventReader> {
-    const reader = await runs.subscribe(runId, after)
+    const reader = await runs.subscribe(runId, after, true)
     // A server that closes tells its streams first; one whose client left has nobody to tell.
     ctx.signal.addEventListener('abort', () => reader.handOver(), { once: true })
     return reader

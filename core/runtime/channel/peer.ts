@@ -1,0 +1,193 @@
+import type { RawData, WebSocket } from 'ws'
+import type { Framing, Incoming } from './framing.ts'
+import type { ChannelLimits } from './limits.ts'
+import type { RoomEvent } from './room-event.ts'
+
+/** Why a socket is closed, as clients read it. */
+export const closings = {
+  left: [1000, ''],
+  shuttingDown: [1012, 'The server restarts. Connect again.'],
+  binary: [1003, 'Send text.'],
+  broken: [1007, 'This is no frame of this protocol.'],
+  tooMuch: [1008, 'Too many frames at once.'],
+  tryLater: [1013, 'Try again later.'],
+  unauthorized: [4401, 'No valid credential.'],
+  expired: [4401, 'The credential has ended. Connect with a new one.'],
+  revoked: [4401, 'The credential was revoked.'],
+  foreign: [4403, 'You have no such session.'],
+  silent: [4408, 'No credential came in time.'],
+} as const satisfies Record<string, readonly [code: number, reason: string]>
+
+export type Closing = keyof typeof closings
+
+/** Whom a socket belongs to, and until when. */
+export interface Member {
+  readonly did: string
+  readonly cids: readonly string[]
+  readonly expiresAt: number
+  readonly sessionId: string
+}
+
+export interface PeerOptions {
+  readonly ws: WebSocket
+  readonly framing: Framing
+  readonly limits: ChannelLimits
+  /** The address of the client, and the path it connected to. */
+  readonly ip: string
+  readonly path: string
+  /** The session that was named in the address. */
+  readonly sessionId: string | undefined
+  /** Works off one frame. The next waits until it is done. */
+  work(peer: Peer, incoming: Incoming): Promise<void>
+  onClosed(peer: Peer): void
+  /** Told why the server cut it off. */
+  onCut(peer: Peer, why: string): void
+}
+
+/** One socket: what it may send, what it gets, and when it ends. */
+export class Peer {
+  /** Set once it has proved whose it is. */
+  member: Member | undefined
+  readonly framing: Framing
+  readonly ip: string
+  readonly path: string
+  readonly sessionId: string | undefined
+  readonly #options: PeerOptions
+  readonly #ws: WebSocket
+  readonly #since = performance.now()
+  #asked: Set<string> | undefined
+  #backlog: Incoming[] | undefined
+  #frames: number
+  #framesAt = this.#since
+  #heardAt = this.#since
+  #pingedAt: number | undefined
+
+  constructor(options: PeerOptions) {
+    const { ws, framing, limits, ip, path, sessionId } = options
+    this.#options = options
+    this.#ws = ws
+    this.framing = framing
+    this.ip = ip
+    this.path = path
+    this.sessionId = sessionId
+    this.#frames = limits.burst
+    ws.on('message', (data, isBinary) => this.#read(data, isBinary))
+    ws.on('ping', (data) => this.#pong(data))
+    ws.on('pong', () => void this.#count())
+    ws.on('error', () => undefined) // it is closed for that, which is told below
+    ws.on('close', () => options.onClosed(this))
+  }
+
+  get isOpen(): boolean {
+    return this.#ws.readyState === 1
+  }
+
+  /** Tells the client of an event; of a call that it was told of before, not again. */
+  tell(event: RoomEvent): void {
+    if (event.asks !== undefined) {
+      if (this.#asked?.has(event.asks)) return
+      this.#asked ??= new Set()
+      this.#asked.add(event.asks)
+    }
+    const frame = event.frame(this.framing)
+    if (frame !== undefined) this.send(frame)
+  }
+
+  /** A run has ended: none of its calls comes again. */
+  forgetCalls(): void {
+    this.#asked = undefined
+  }
+
+  send(text: string): void {
+    if (this.#isStalled()) return
+    this.#ws.send(text)
+  }
+
+  close(why: Closing): void {
+    const [code, reason] = closings[why]
+    this.#ws.close(code, reason)
+  }
+
+  /** Without a word: it would not be read. */
+  cut(why: string): void {
+    this.#options.onCut(this, why)
+    this.#ws.terminate()
+  }
+
+  /** Closes what is over, and asks those that are quiet whether they are still there. */
+  look(now: number): void {
+    const { limits } = this.#options
+    if (!this.isOpen) return
+    if (!this.member && now - this.#since > limits.authMs) return this.close('silent')
+    if (this.member && this.member.expiresAt <= Date.now()) return this.close('expired')
+    if (this.#pingedAt !== undefined && this.#heardAt >= this.#pingedAt) this.#pingedAt = undefined
+    if (this.#pingedAt !== undefined) {
+      if (now - this.#pingedAt > limits.pongMs) this.cut('it does not answer')
+    } else if (now - this.#heardAt > limits.pingMs) {
+      this.#pingedAt = now
+      const { ping } = this.framing
+      if (ping !== undefined) this.send(ping)
+      else if (!this.#isStalled()) this.#ws.ping()
+    }
+  }
+
+  #read(data: RawData, isBinary: boolean): void {
+    if (!this.isOpen || !this.#count()) return
+    if (isBinary) {
+      if (this.framing.name === 'plain') this.close('binary')
+      return
+    }
+    const incoming = this.framing.read((data as Buffer).toString()) // ws gives text as one Buffer
+    switch (incoming.kind) {
+      case 'ping':
+        return this.send(incoming.pong)
+      case 'refused':
+        return this.send(incoming.reply)
+      case 'leave':
+        return this.close('left')
+      case 'broken':
+        return this.close('broken')
+      case 'auth':
+      case 'answer':
+        this.#enqueue(incoming)
+    }
+  }
+
+  #enqueue(incoming: Incoming): void {
+    if (this.#backlog) {
+      if (this.#backlog.push(incoming) > this.#options.limits.backlog) this.close('tooMuch')
+      return
+    }
+    this.#backlog = [incoming]
+    void this.#workOff(this.#backlog)
+  }
+
+  async #workOff(backlog: Incoming[]): Promise<void> {
+    for (let next; this.isOpen && (next = backlog.shift());) await this.#options.work(this, next)
+    this.#backlog = undefined
+  }
+
+  /** Whether one more frame may come from there just now. */
+  #count(): boolean {
+    const { burst, perSecond } = this.#options.limits
+    const now = performance.now()
+    this.#heardAt = now
+    this.#frames = Math.min(burst, this.#frames + ((now - this.#framesAt) / 1000) * perSecond)
+    this.#framesAt = now
+    if (this.#frames-- >= 1) return true
+    this.close('tooMuch')
+    return false
+  }
+
+  #pong(data: Buffer): void {
+    if (this.#count() && !this.#isStalled()) this.#ws.pong(data)
+  }
+
+  /** Nothing is sent to who does not read: what waits for it costs our memory. */
+  #isStalled(): boolean {
+    if (!this.isOpen) return true
+    if (this.#ws.bufferedAmount <= this.#options.limits.bufferBytes) return false
+    this.cut('it does not read what it is sent')
+    return true
+  }
+}

@@ -1,0 +1,32 @@
+import type { Framing, Incoming } from './framing.ts'
+import { readAnswer, readFrame, readSessionId, readTokens } from './read-frame.ts'
+
+/** Plain JSON, for any language: `{ type, … }` from the client, `{ eventName, payload }` from the server. */
+export const plain: Framing = {
+  name: 'plain',
+  renews: true,
+  read,
+  connected: (sessionId) => [
+    JSON.stringify({ type: 'connected', sessionId, timestamp: new Date().toISOString() }),
+  ],
+  event: ({ name, payload }) => `{"eventName":${JSON.stringify(name)},"payload":${payload}}`,
+}
+
+function read(text: string): Incoming {
+  const frame = readFrame(text)
+  if (typeof frame !== 'object' || frame === null) return { kind: 'broken' }
+  const { type, sessionId, auth } = frame as Record<string, unknown>
+  switch (type) {
+    case 'auth':
+      return { kind: 'auth', sessionId: readSessionId(sessionId), tokens: readTokens(auth) }
+    case 'tool_result':
+    case 'action_call_result': {
+      const answer = readAnswer(frame)
+      return answer ? { kind: 'answer', answer } : { kind: 'nothing' }
+    }
+    case 'ping':
+      return { kind: 'ping', pong: '{"type":"pong"}' }
+    default:
+      return { kind: 'nothing' }
+  }
+}

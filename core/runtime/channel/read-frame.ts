@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { RuntimeError } from '../../errors.ts'
+import { parseJson } from '../http/safe-json.ts'
+import type { Answer, Tokens } from './framing.ts'
+
+/** What a page hands back may end in half an emoji: that is mended, where a request would be refused. */
+const mendable = new Set(['UNSAFE_TEXT', 'UNSAFE_KEY'])
+
+/** The JSON of a frame; undefined when it is none, or nests too deep. */
+export function readFrame(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch (error) {
+    if (error instanceof RuntimeError && mendable.has(error.code)) return JSON.parse(text, mended)
+    return undefined
+  }
+}
+
+function mended(key: string, value: unknown): unknown {
+  if (key === '__proto__' || key === 'constructor') return undefined
+  return typeof value === 'string' ? value.replaceAll('\0', '').toWellFormed() : value
+}
+
+const id = z.string().regex(/^[^\p{Cc}]{1,200}$/u)
+const token = z.string().max(10_000).optional()
+
+const auth = z.object({ invocation: token, ucanDelegation: token })
+const answer = z.object({
+  toolCallId: id,
+  sessionId: id.optional().catch(undefined),
+  result: z.unknown().optional(),
+  error: z.unknown().optional(),
+})
+
+/** The tokens of a handshake; none when it is malformed. */
+export function readTokens(value: unknown): Tokens {
+  const parsed = auth.safeParse(value)
+  if (!parsed.success) return {}
+  const { invocation, ucanDelegation } = parsed.data
+  return { invocation: invocation || undefined, delegation: ucanDelegation || undefined }
+}
+
+/** The name of a session as a client gives it. */
+export function readSessionId(value: unknown): string | undefined {
+  return id.safeParse(value).data
+}
+
+/** What a client made of a call; undefined when it does not say which call. */
+export function readAnswer(value: unknown): Answer | undefined {
+  const parsed = answer.safeParse(value)
+  if (!parsed.success) return undefined
+  const { toolCallId, sessionId, result, error } = parsed.data
+  return { toolCallId, sessionId, result, error: errorText(error) }
+}
+
+/** Clients send a sentence, an object that holds one, or nothing. */
+function errorText(error: unknown): string | undefined {
+  if (error === undefined || error === null || error === '') return undefined
+  const text = typeof error === 'string' ? error : JSON.stringify(error)
+  return text.slice(0, 10_000).toWellFormed()
+}

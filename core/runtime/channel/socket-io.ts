@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto'
+import type { Framing, Incoming } from './framing.ts'
+import { channelLimits, maxFrameBytes } from './limits.ts'
+import { readAnswer, readFrame, readSessionId, readTokens } from './read-frame.ts'
+
+/** These go under their own names: the published client carries them out. */
+const flat = new Set(['browser_tool_call', 'action_call'])
+/**
+ * The client has these from the stream of the run. Over the socket it would draw each as a bubble of its own,
+ * or once more.
+ */
+const ofTheStream = new Set(['run', 'message', 'reasoning', 'progress', 'error', 'done'])
+
+/** The framing of Socket.IO 4 over WebSocket alone: as much of it as its clients need. */
+export const socketIo: Framing = {
+  name: 'socket.io',
+  renews: false,
+  ping: '2',
+  greeting: () =>
+    `0${JSON.stringify({
+      sid: randomUUID(),
+      upgrades: [],
+      pingInterval: channelLimits.pingMs,
+      pingTimeout: channelLimits.pongMs,
+      maxPayload: maxFrameBytes,
+    })}`,
+  read,
+  connected(sessionId) {
+    const message = 'Connected to the session.'
+    const timestamp = new Date().toISOString()
+    return [
+      `40${JSON.stringify({ sid: randomUUID() })}`,
+      `42${JSON.stringify(['connected', { message, sessionId, timestamp }])}`,
+    ]
+  },
+  event({ name, payload, asks }) {
+    if (ofTheStream.has(name)) return undefined
+    if (!flat.has(name))
+      return `42["event",{"eventName":${JSON.stringify(name)},"payload":${payload}}]`
+    // It carries out whatever comes under these names, also the news that a call is done.
+    return asks === undefined ? undefined : `42[${JSON.stringify(name)},${payload}]`
+  },
+  refused: ({ code, message, status }) =>
+    `44${JSON.stringify({ message, data: { code, statusCode: status } })}`,
+  acknowledged: (ack, accepted) => `43${ack}${JSON.stringify([{ accepted }])}`,
+}
+
+function read(text: string): Incoming {
+  switch (text[0]) {
+    case '1':
+      return { kind: 'leave' }
+    case '2':
+      return { kind: 'ping', pong: `3${text.slice(1, 100)}` }
+    case '3':
+    case '5':
+    case '6':
+      return { kind: 'nothing' }
+    case '4':
+      return readPacket(text)
+    default:
+      return { kind: 'broken' }
+  }
+}
+
+/** Type, attachments of a binary event, namespace, the number of an acknowledgement, JSON. */
+const packet = /^4([0-6])(?:(\d{1,3})-)?(?:(\/[^,]{0,200}),)?(\d{1,9})?/
+
+function readPacket(text: string): Incoming {
+  const [head, type, attachments, namespace, ack] = packet.exec(text) ?? []
+  if (head === undefined) return { kind: 'broken' }
+  if (namespace !== undefined && namespace !== '/')
+    return type === '0'
+      ? { kind: 'refused', reply: `44${namespace},{"message":"Invalid namespace"}` }
+      : { kind: 'nothing' }
+  if (type === '1') return { kind: 'leave' }
+  if (type !== '0' && type !== '2' && type !== '5') return { kind: 'nothing' }
+  const json = text.slice(head.length)
+  const value = json === '' ? undefined : readFrame(json)
+  if (type === '0') return { kind: 'auth', tokens: readTokens(value ?? {}) }
+  if (!Array.isArray(value)) return { kind: 'broken' }
+  const [name, data] = value as unknown[]
+  if (name === 'auth') return { kind: 'auth', tokens: readTokens(data) }
+  if (name !== 'tool_result' && name !== 'action_call_result') return { kind: 'nothing' }
+  const answer = readAnswer(data)
+  if (!answer) return { kind: 'nothing' }
+  if (attachments === undefined) return { kind: 'answer', answer, ack }
+  const error = 'The result holds binary data, which a model cannot read.'
+  return { kind: 'answer', answer: { ...answer, result: undefined, error }, ack }
+}
+
+/** The session that a client names in its address. Nothing else of the query is believed. */
+export function sessionOf(query: string): string | undefined {
+  return readSessionId(new URLSearchParams(query).get('sessionId'))
+}
