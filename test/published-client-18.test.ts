@@ -1,0 +1,3 @@
+import { publishedClient } from './published-client/suite.ts'
+
+publishedClient(18)
