@@ -108,9 +108,17 @@ export interface Session {
   readonly id: string
 }
 
+export interface ComponentOptions {
+  /** Its name within the call; by default each component is a new one. */
+  readonly id?: string
+  /** `isRunning`: its arguments are not complete yet. */
+  readonly status?: 'isRunning' | 'done'
+}
+
 /** What a turn can tell its listeners beside the reply. */
 export interface Emit {
-  component(name: string, args: Record<string, unknown>): void
+  /** Shows a component. What a call shows under one `id` takes the place of what it showed before. */
+  component(name: string, args: Record<string, unknown>, options?: ComponentOptions): void
   reasoning(text: string): void
   progress(done: number, total?: number, note?: string): void
   router(route: string): void

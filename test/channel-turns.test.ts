@@ -1,6 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, type Model } from '#core'
 import { scriptedModel, testApp, type ScriptedModel, type TestApp } from '#core/testing'
 import { framings, ioSocket, plainSocket, tokensOf } from './support/sockets.ts'
 import { onEachDatabase, type Where } from './support/each-database.ts'
@@ -27,8 +28,33 @@ const show = definePlugin({
         return 'shown'
       },
     },
+    draw_slowly: {
+      description: 'Draws a chart as its points come.',
+      input: z.object({}),
+      run(_, { emit }) {
+        emit.component('Chart', { points: [1] }, { id: 'chart', status: 'isRunning' })
+        emit.component('Chart', { points: [1, 2] }, { id: 'chart' })
+        emit.component('Chart', { points: [] })
+        return 'drawn'
+      },
+    },
   },
 })
+
+/** A model that writes the arguments of one call piece by piece. */
+function slowWriter(name: string, pieces: readonly string[]): Model {
+  let nth = 0
+  return {
+    id: 'slow',
+    async *stream() {
+      if (nth++ > 0) return yield { type: 'text', text: 'Done.' }
+      for (const args of pieces) {
+        yield { type: 'tool-call', index: 0, id: 'call', name, args }
+        await pause(60)
+      }
+    },
+  }
+}
 
 interface Scene extends AsyncDisposable {
   readonly app: TestApp
@@ -38,7 +64,7 @@ interface Scene extends AsyncDisposable {
 }
 
 async function scene(
-  model: ScriptedModel,
+  model: Model,
   { databaseUrl }: Where,
   env: Record<string, string> = {},
 ): Promise<Scene> {
@@ -270,13 +296,13 @@ await onEachDatabase('a turn, over sockets', (where) => {
       await using it = await scene(model, where)
       const lost = await framing(it.app.url, it.sessionId, it.tokens)
       const said = it.user.say('Click', { sessionId: it.sessionId, body: { tools: [click] } })
-      const [a, b] = [
+      const asked = [
         await lost.event('browser_tool_call'),
         await lost.event('browser_tool_call', 1),
       ]
+      const [a, b] = asked.sort((one, other) => (one.args.css < other.args.css ? -1 : 1))
       lost.answer({ toolCallId: a.toolCallId, result: 'a' })
-      // It counts once it is written down.
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await lost.find((text) => (text.includes('"status":"done"') ? true : undefined))
       lost.kill()
       const back = await framing(it.app.url, it.sessionId, it.tokens)
       const again = await back.event('browser_tool_call')
@@ -300,6 +326,48 @@ await onEachDatabase('a turn, over sockets', (where) => {
       { name: 'show_card', status: 'done', output: 'shown' },
       { name: 'Card', args: { title: 'A' }, status: 'done' },
     ])
+  })
+
+  it('shows the newest of a component that changes, also after a reload', async () => {
+    const model = scriptedModel([[{ call: 'draw_slowly' }], 'Drawn.'])
+    await using it = await scene(model, where)
+    const said = await it.user.say('Draw', { sessionId: it.sessionId })
+    const shown = said.of('render_component')
+    expect(shown.map(({ args, status }) => [args.points, status])).toEqual([
+      [[1], 'isRunning'],
+      [[1, 2], 'done'],
+      [[], 'done'],
+    ])
+    expect(shown[1].eventId).toBe(shown[0].eventId)
+    expect(shown[2].eventId).not.toBe(shown[0].eventId)
+    const { messages } = (await it.user.get(`/messages/${it.sessionId}`)).body
+    expect(messages[1].toolCalls).toMatchObject([
+      { name: 'draw_slowly' },
+      { name: 'Chart', args: { points: [1, 2] }, id: shown[0].eventId },
+      { name: 'Chart', args: { points: [] } },
+    ])
+  })
+
+  it('shows an action that is drawn while the model writes its arguments', async () => {
+    const pieces = ['{"text":"On', 'ce upon', ' a time', ' there', ' was', '"', '}']
+    await using it = await scene(slowWriter('tell', pieces), where)
+    const plain = await plainSocket(it.app.url, it.sessionId, it.tokens)
+    const io = await ioSocket(it.app.url, it.sessionId, it.tokens)
+    const said = it.user.say('Tell', { sessionId: it.sessionId, body: { agActions: [tell] } })
+    const { toolCallId, args } = await plain.event('action_call')
+    expect(args).toEqual({ text: 'Once upon a time there was' })
+    plain.answer({ toolCallId, result: 'told' }, 'action_call_result')
+    const { of } = await said
+    const arriving = plain.events('render_component')
+    expect(arriving.length).toBeGreaterThan(1)
+    for (const { args, ...rest } of arriving) {
+      expect('Once upon a time there was'.startsWith(args.text)).toBe(true)
+      expect(rest).toMatchObject({ componentName: 'tell', status: 'isRunning', toolCallId })
+    }
+    expect(of('render_component')).toHaveLength(arriving.length)
+    // The published client would draw it beside the action.
+    expect(io.events('render_component')).toEqual([])
+    expect(io.events('action_call')).toHaveLength(1)
   })
 
   it('names every tool whose name is taken, before anything runs', async () => {

@@ -3,6 +3,8 @@ import { RuntimeError, type Fault } from '../../errors.ts'
 import type { Schema } from '../../plugin.ts'
 import type { RunEvents } from '../runs/run-events.ts'
 import type { ClientTool, RunHandle, TurnRequest } from '../runs/run.ts'
+import type { Hear } from './model-call.ts'
+import { partialObject } from './partial-json.ts'
 import type { ToolEntry, Tools } from './tools.ts'
 
 /**
@@ -39,9 +41,37 @@ export function clientTools({ run, events, timeoutMs }: ClientToolOptions): Map<
   const { tools = [], agActions = [] } = run.request
   const entries = new Map<string, ToolEntry>()
   for (const tool of tools) entries.set(tool.name, entryOf(tool, events, run, timeoutMs, true))
-  for (const action of agActions)
-    entries.set(action.name, entryOf(action, events, run, timeoutMs, false))
+  for (const action of agActions) {
+    const description = action.hasRender
+      ? `${action.description} The user sees it drawn in the conversation.`.trim()
+      : action.description
+    entries.set(action.name, entryOf({ ...action, description }, events, run, timeoutMs, false))
+  }
   return entries
+}
+
+/** How often a client that draws an action hears how its arguments grow. */
+const arrivingMs = 100
+
+/** Tells how the arguments of actions grow that the client draws; undefined when it draws none. */
+export function arrivingArguments(
+  { agActions = [] }: TurnRequest,
+  events: RunEvents,
+): Hear['arguments'] {
+  const drawn = new Set(agActions.flatMap(({ name, hasRender }) => (hasRender ? [name] : [])))
+  if (drawn.size === 0) return undefined
+  const told = new Map<string, number>()
+  return ({ id, name, args }) => {
+    if (!drawn.has(name)) return
+    const now = performance.now()
+    const last = told.get(id)
+    // The first piece starts the clock: what comes at once is not told in pieces.
+    if (last === undefined) told.set(id, now)
+    if (last === undefined || now - last < arrivingMs) return
+    told.set(id, now)
+    const known = partialObject(args)
+    if (known) events.arriving(id, name, known)
+  }
 }
 
 function entryOf(

@@ -21,6 +21,8 @@ export interface ModelCalling {
 export interface Hear {
   text(text: string): void
   reasoning(text: string): void
+  /** A call's arguments grow. `args` is their text so far. */
+  arguments?(call: { readonly id: string; readonly name: string; readonly args: string }): void
 }
 
 export type CallModel = (calling: ModelCalling) => Promise<ModelReply>
@@ -61,6 +63,10 @@ async function stream({ turn, model, request, hear, gathered }: ModelCalling): P
     gathered.add(delta)
     if (delta.type === 'text') hear.text(delta.text)
     else if (delta.type === 'reasoning') hear.reasoning(delta.text)
+    else if (delta.type === 'tool-call' && hear.arguments) {
+      const call = gathered.call(delta.index)
+      if (call) hear.arguments(call)
+    }
   }
   return gathered.reply()
 }

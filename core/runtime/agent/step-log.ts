@@ -55,7 +55,9 @@ export class StepLog {
   }
 
   rendered(component: RenderedComponent): void {
-    this.#components.push(component)
+    const before = this.#components.findIndex(({ eventId }) => eventId === component.eventId)
+    if (before < 0) this.#components.push(component)
+    else this.#components[before] = component
   }
 
   /** Resolves when everything so far is in the journal. */

@@ -12,6 +12,8 @@ export class RoomEvent {
   readonly name: string
   /** The call that a client is asked to carry out. */
   readonly asks: string | undefined
+  /** How the arguments of an action grow, for clients that draw it while they do. */
+  readonly isArriving: boolean = false
   /** JSON, with the facts of the run in front. */
   readonly payload: string
   readonly #frames = new Map<Framing, string | undefined>()
@@ -30,6 +32,7 @@ export class RoomEvent {
     const isCall =
       name === 'browser_tool_call' || (name === 'action_call' && own.status === 'isRunning')
     this.asks = isCall ? own.toolCallId : undefined
+    this.isArriving = name === 'render_component' && own.toolCallId !== undefined
     this.payload = JSON.stringify({
       sessionId,
       requestId,

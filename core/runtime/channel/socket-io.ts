@@ -33,8 +33,9 @@ export const socketIo: Framing = {
       `42${JSON.stringify(['connected', { message, sessionId, timestamp }])}`,
     ]
   },
-  event({ name, payload, asks }) {
-    if (ofTheStream.has(name)) return undefined
+  event({ name, payload, asks, isArriving }) {
+    // An action is drawn once it is called; before that, it would be drawn beside itself.
+    if (ofTheStream.has(name) || isArriving) return undefined
     if (!flat.has(name))
       return `42["event",{"eventName":${JSON.stringify(name)},"payload":${payload}}]`
     // It carries out whatever comes under these names, also the news that a call is done.

@@ -10,6 +10,10 @@ export interface Assembly {
   add(delta: Delta): void
   /** The characters of text so far: what a client that comes back already has. */
   readonly length: number
+  /** A call as far as it has come, by the index of its deltas. */
+  call(
+    index: number,
+  ): { readonly id: string; readonly name: string; readonly args: string } | undefined
   /** The reply so far. Complete once the stream has ended; after an abort, what was said until then. */
   reply(): AssembledReply
 }
@@ -44,6 +48,10 @@ export function assembly(newId: () => string = callId): Assembly {
     },
     get length() {
       return content.length
+    },
+    call(index) {
+      const call = calls.get(index)
+      return call && { id: call.id, name: call.name, args: call.args.text() }
     },
     reply() {
       const inOrder = [...calls].sort(([a], [b]) => a - b)

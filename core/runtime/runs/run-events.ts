@@ -119,15 +119,13 @@ export class RunEvents {
   /** What a handler tells: of its own call, where it is a tool. */
   emitOf({ parentEventId, onComponent }: EventSource, toolCallId: string | undefined): Emit {
     return {
-      component: (name, given) => {
+      component: (name, given, { id, status = 'done' } = {}) => {
         if (this.#closed) return
         // What a handler gives may hold anything; from here on it is data.
         const args = asObject(JSON.parse(jsonOf(given)))
         // The same read run again after a crash renders under the same id, and replaces what was there.
         const owner = toolCallId ?? this.#run.runId
-        const nth = (this.#rendered.get(owner) ?? 0) + 1
-        this.#rendered.set(owner, nth)
-        const eventId = `${owner}-${nth}`
+        const eventId = id === undefined ? `${owner}-${this.#count(owner)}` : `${owner}:${id}`
         this.spoke = true
         onComponent({ eventId, toolCallId: parentEventId ?? toolCallId, name, args })
         this.#tell('render_component', {
@@ -136,7 +134,7 @@ export class RunEvents {
           parentEventId,
           componentName: name,
           args,
-          status: 'done',
+          status,
         })
       },
       reasoning: (text) => this.reasoning(text),
@@ -145,6 +143,24 @@ export class RunEvents {
       router: (route) => this.#tell('router', { route }),
       invalidate: (status) => this.#tell('message_cache_invalidation', { status }),
     }
+  }
+
+  /** The arguments of an action, as far as the model has written them, for a client that draws it. */
+  arriving(toolCallId: string, name: string, args: Record<string, unknown>): void {
+    this.#tell('render_component', {
+      ...this.#where(),
+      eventId: toolCallId,
+      toolCallId,
+      componentName: name,
+      args,
+      status: 'isRunning',
+    })
+  }
+
+  #count(owner: string): number {
+    const nth = (this.#rendered.get(owner) ?? 0) + 1
+    this.#rendered.set(owner, nth)
+    return nth
   }
 
   #where() {

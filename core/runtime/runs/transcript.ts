@@ -159,6 +159,7 @@ export function toHistory(rows: readonly Row[]): HistoryMessage[] {
   /** The assistant's last message of the turn, and what was rendered before there was one. */
   let current: HistoryMessage | undefined
   let early: HistoryCall[] = []
+  const rendered = new Map<string, HistoryCall>()
   for (const row of rows) {
     if (row.kind === 'inner') continue
     if (row.kind === 'note') {
@@ -166,6 +167,12 @@ export function toHistory(rows: readonly Row[]): HistoryMessage[] {
       if (partial && current) current.isComplete = false
       for (const { eventId, toolCallId, name, args } of components ?? []) {
         const call: HistoryCall = { id: eventId, name, args, status: 'done' }
+        const shown = rendered.get(eventId)
+        if (shown) {
+          Object.assign(shown, call)
+          continue
+        }
+        rendered.set(eventId, call)
         const beside = (toolCallId !== undefined && askedIn.get(toolCallId)) || current
         if (beside) (beside.toolCalls ??= []).push(call)
         else early.push(call)

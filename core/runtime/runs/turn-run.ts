@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Log, Message, Model } from '../../plugin.ts'
 import type { Decided, Kept, Update } from '../agent/agent-graph.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
-import { clientTools, clientToolsFault } from '../agent/client-tools.ts'
+import { arrivingArguments, clientTools, clientToolsFault } from '../agent/client-tools.ts'
 import { RepetitionGuard } from '../agent/guards.ts'
 import { mended } from '../agent/history.ts'
 import { carryOut, type Course, type LoopEnd } from '../agent/loop.ts'
@@ -167,6 +167,7 @@ export class TurnRun {
       hear: {
         text: (text) => this.#events.message(text),
         reasoning: (text) => this.#events.reasoning(text),
+        arguments: arrivingArguments(request, this.#events),
       },
     })
     // A layer may change its state on the way out.
