@@ -238,7 +238,10 @@ class RunningRuns implements Runs {
     return this.#audience.enter(sessionId)
   }
 
-  openRuns(sessionId: string): Promise<readonly OpenRun[]> {
+  async openRuns(sessionId: string): Promise<readonly OpenRun[]> {
+    // What was told already must be found there, and not told again.
+    const written = this.#carrier.ofSession(sessionId).map(({ feed }) => feed.flush())
+    await Promise.allSettled(written)
     return openRuns(this.#store.db, sessionId)
   }
 
