@@ -77,6 +77,22 @@ test('a line may arrive in any number of pieces', async () => {
   ])
 })
 
+test('lines that arrive together keep their own faults, numbers and marks', async () => {
+  const server = await edge({ 'POST /b': collect })
+  const digits = '9'.repeat(309)
+  const lines = ['\ufeff1', '2\u00fc', digits, `"${digits}"`, '', '1e309', '{"constructor":1}', '3']
+  const { json: body } = await server.call('POST', '/b', ndjson(`${lines.join('\n')}\n`))
+  expect(body.all).toEqual([
+    { number: 1, value: 1 },
+    { number: 2, fault: { path: '', message: expect.stringContaining('position 1') } },
+    { number: 3, fault: { path: '', message: expect.stringContaining('too large') } },
+    { number: 4, value: digits },
+    { number: 6, fault: { path: '', message: expect.stringContaining('too large') } },
+    { number: 7, fault: { path: '', message: expect.stringContaining('constructor') } },
+    { number: 8, value: 3 },
+  ])
+})
+
 test('the input of such a route is its path and query', async () => {
   const input = z.object({ kind: z.string(), atomic: z.stringbool().default(false) })
   const server = await edge({ 'POST /b/:kind': { ...collect, input } })

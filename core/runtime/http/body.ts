@@ -116,6 +116,9 @@ export function parseBody(raw: Buffer, kind: BodyKind): unknown {
 /** Bytes as text; they must be UTF-8. A byte order mark is dropped. */
 export function decodeText(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new RuntimeError('UNSAFE_TEXT', 'The body is not UTF-8.')
-  const text = bytes.toString('utf8')
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+  return withoutMark(bytes.toString('utf8'))
 }
+
+/** Text without its byte order mark, where it has one. */
+export const withoutMark = (text: string): string =>
+  text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
