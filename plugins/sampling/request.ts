@@ -6,7 +6,8 @@ const wants = (what: string) => ({
     issue.input === undefined ? `missing; give ${what}` : `give ${what}, not ${shown(issue.input)}`,
 })
 
-function shown(value: unknown): string {
+/** A value in the words of an error, cut short. */
+export function shown(value: unknown): string {
   const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value))
   return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }
