@@ -474,20 +474,6 @@ function suite(database: Record<string, string>) {
     })
   })
 
-  it('lets a verifier who comes with a name of their own decide under that name only', async () => {
-    const { designId } = await made()
-    const path = `/v1/sampling/${designId}/verification`
-    const user = await app.user()
-    const other = 'did:ixo:verifier'
-    expect((await user.post(path, { verifier: other, status: 'submitted' })).status).toBe(200)
-    expect(refused(await user.post(path, { verifier: other, status: 'approved' }))).toMatchObject({
-      status: 403,
-      hint: expect.stringContaining('own DID'),
-    })
-    const { body } = await user.post(path, { verifier: user.did, status: 'rejected' })
-    expect(body.verification).toMatchObject({ status: 'rejected', verifier: user.did })
-  })
-
   it('has the data of a plot', async () => {
     const { status, body } = await get(
       '/v1/sampling/curve?population=5000&expectedMean=0.8&expectedSD=0.2&dropoutRate=0.15',
