@@ -71,6 +71,26 @@ export function explain(design: SampleDesign): Step[] {
   return steps
 }
 
+/** What a design says, in a sentence or two: what a reader wants first. */
+export function summarize({
+  parameters: p,
+  stratification,
+  change,
+  warnings,
+}: SampleDesign): string {
+  const strata = stratification?.strata.map(({ name, sampleSize }) => `${name} ${sampleSize}`)
+  const was = change && `${change.previousAdjustedSize} before, so ${change.direction}`
+  return [
+    `Of ${p.population} households ${p.calculatedSize} must answer; with a dropout of ${p.dropoutRate}, ${p.adjustedSize} are to be drawn`,
+    strata && ` (${strata.join(', ')})`,
+    was && ` (${was})`,
+    '.',
+    warnings.length > 0 && ` ${warnings.length} warnings.`,
+  ]
+    .filter(Boolean)
+    .join('')
+}
+
 function strataSteps(
   { parameters: p }: SampleDesign,
   { method, pooledSize, strata, oversampling }: NonNullable<SampleDesign['stratification']>,

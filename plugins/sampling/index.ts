@@ -4,9 +4,10 @@ import { created, definePlugin } from '#core'
 import * as arithmetic from './arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './curve.ts'
 import { designs } from './designs.ts'
-import { explain } from './explain.ts'
+import { explain, summarize } from './explain.ts'
 import { Frame } from './frame.ts'
 import { frameBytes, readFrame } from './frame-lines.ts'
+import type { SampleDesign } from './record.ts'
 import { invalid } from './refusal.ts'
 import {
   beaconSchema,
@@ -21,6 +22,8 @@ import { migrations, withSamplingTables } from './tables.ts'
 
 const designId = z.string().max(100).describe('The designId of a sample design')
 const named = z.object({ designId })
+/** A design as a model is told of it: what matters first. */
+const told = (design: SampleDesign) => ({ summary: summarize(design), ...design })
 const revision = z.coerce.number().int().min(1).optional()
 
 export default definePlugin({
@@ -67,20 +70,21 @@ export default definePlugin({
       description:
         'Works out how many households to sample, for a project or stratum by stratum, and keeps the design. Needs the project’s DID, the population, the expected mean and standard deviation, and the dropout rate.',
       input: requestSchema,
-      run: (request, { self, user }) => self.designs.create(request, user),
+      run: async (request, { self, user }) => told(await self.designs.create(request, user)),
     },
     get_sample_design: {
       description: 'Reads a sample design, or one of its earlier revisions.',
       effect: 'read',
       input: named.extend({ revision: z.number().int().min(1).optional() }),
-      run: ({ designId, revision }, { self, user }) => self.designs.read(designId, user, revision),
+      run: async ({ designId, revision }, { self, user }) =>
+        told(await self.designs.read(designId, user, revision)),
     },
     recalculate_sample: {
       description:
         'Works a design out anew from the actual mean, standard deviation and dropout of a monitoring period; with the number of completed answers it also tells how reliable the period was.',
       input: recalculationSchema.extend({ designId }),
-      run: ({ designId, ...actual }, { self, user }) =>
-        self.designs.recalculate(designId, actual, user),
+      run: async ({ designId, ...actual }, { self, user }) =>
+        told(await self.designs.recalculate(designId, actual, user)),
     },
     select_sample: {
       description:

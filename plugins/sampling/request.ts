@@ -45,12 +45,14 @@ const justification = z.object({
 
 const stratum = z.object({
   name: words(100, 'a name of 1 to 100 characters'),
-  weight: above(0, aWeight).max(1, wants(aWeight)),
-  population: population.optional(),
-  mean: above(0, aMean).optional(),
-  sd: zeroOrMore(aDeviation).optional(),
-  dropoutRate: dropout(aDropout).optional(),
-  basis: words(1000, 'a text of at most 1000 characters').optional(),
+  weight: above(0, aWeight).max(1, wants(aWeight)).describe('Its fraction of the population'),
+  population: population.optional().describe('Its households, where the weight does not tell'),
+  mean: above(0, aMean).optional().describe('Its own expected mean'),
+  sd: zeroOrMore(aDeviation).optional().describe('Its own expected standard deviation'),
+  dropoutRate: dropout(aDropout).optional().describe('Its own expected dropout, a fraction'),
+  basis: words(1000, 'a text of at most 1000 characters')
+    .optional()
+    .describe('What it is based on: a baseline survey, socio-economic factors, geography'),
   note: words(1000, 'a text of at most 1000 characters').optional(),
 })
 
@@ -90,21 +92,33 @@ export const requestSchema = z
     projectId: z
       .string(wants('the DID of the project'))
       .max(500, wants('a DID of at most 500 characters'))
-      .regex(projectPattern, wants('a DID, or a DID with a path')),
-    population: population.optional(),
+      .regex(projectPattern, wants('a DID, or a DID with a path'))
+      .describe('The DID of the project'),
+    population: population.optional().describe('How many households the project has'),
     confidence: z.literal(0.95, wants(confidence)).describe('0.95 is mandatory'),
     precision: z.literal(0.05, wants(precision)).describe('0.05 is required'),
     estimator: z
       .enum(['mean', 'proportion'], wants('"mean" or "proportion"'))
       .default('mean')
       .describe('What is estimated; for a proportion expectedMean is p'),
-    expectedMean: above(0, aMean),
-    expectedSD: zeroOrMore(aDeviation).optional().describe('Needed to estimate a mean'),
-    dropoutRate: dropout(aDropout),
-    smallSampleCorrection: z.boolean(wants('true or false')).default(false),
-    allowCensus: z.boolean(wants('true or false')).default(false),
-    erCoverage: above(0, aWeight).max(1, wants(aWeight)).optional(),
-    expectedER: zeroOrMore(aDeviation).optional(),
+    expectedMean: above(0, aMean).describe('The expected mean of what is measured'),
+    expectedSD: zeroOrMore(aDeviation)
+      .optional()
+      .describe('The expected standard deviation; only a proportion does without'),
+    dropoutRate: dropout(aDropout).describe('The fraction of households expected to drop out'),
+    smallSampleCorrection: z
+      .boolean(wants('true or false'))
+      .default(false)
+      .describe('Use Student’s t instead of the normal distribution'),
+    allowCensus: z
+      .boolean(wants('true or false'))
+      .default(false)
+      .describe('Ask everybody where the population is smaller than the sample'),
+    erCoverage: above(0, aWeight)
+      .max(1, wants(aWeight))
+      .optional()
+      .describe('The fraction of emission reductions that the sample covers'),
+    expectedER: zeroOrMore(aDeviation).optional().describe('Expected emission reductions'),
     justification: z
       .object({
         mean: justification.optional(),
@@ -133,10 +147,14 @@ export type SamplingRequest = z.output<typeof requestSchema>
 
 /** What a monitoring period found. */
 export const recalculationSchema = z.object({
-  actualMean: above(0, aMean),
-  actualSD: zeroOrMore(aDeviation).optional().describe('Needed where a mean is estimated'),
-  actualDropoutRate: dropout(aDropout),
-  completes: integer(2, largestPopulation, 'a whole number of at least 2').optional(),
+  actualMean: above(0, aMean).describe('The mean that the period found'),
+  actualSD: zeroOrMore(aDeviation)
+    .optional()
+    .describe('The standard deviation that the period found; only a proportion does without'),
+  actualDropoutRate: dropout(aDropout).describe('The fraction of households that dropped out'),
+  completes: integer(2, largestPopulation, 'a whole number of at least 2')
+    .optional()
+    .describe('How many answers were completed'),
   er: zeroOrMore(aDeviation).optional().describe('Emission reductions of the period'),
   strata: z
     .array(
