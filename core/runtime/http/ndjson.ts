@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { RuntimeError } from '../../errors.ts'
 import type { BodyLine } from '../../plugin.ts'
+import type { BodyPrint } from './body-print.ts'
 import { bodyKind, decodeText, hasBody, tooLarge, withoutMark } from './body.ts'
 import { isPlain, parseJson } from './safe-json.ts'
 
@@ -13,10 +14,15 @@ const newline = 0x0a
 /**
  * The lines of an NDJSON body as they arrive. A line that cannot be read carries its fault and the
  * rest goes on; only a body over `maxBytes` throws. Reads no further than its reader, so a slow
- * handler slows the sender down. The body stays readable when the handler stops early.
+ * handler slows the sender down. The body stays readable when the handler stops early. `print` is told
+ * of all that is read.
  */
-export function readLines(req: IncomingMessage, maxBytes: number): AsyncIterable<BodyLine> {
-  const blocks = readBlocks(req, maxBytes)
+export function readLines(
+  req: IncomingMessage,
+  maxBytes: number,
+  print?: BodyPrint,
+): AsyncIterable<BodyLine> {
+  const blocks = readBlocks(req, maxBytes, print)
   let number = 0
   let ready: Iterator<BodyLine, undefined> = noLines
 
@@ -62,6 +68,7 @@ const noLines: Iterator<BodyLine, undefined> = { next: () => ({ done: true, valu
 async function* readBlocks(
   req: IncomingMessage,
   maxBytes: number,
+  print: BodyPrint | undefined,
 ): AsyncGenerator<Buffer | undefined, undefined> {
   if (!hasBody(req)) return
   bodyKind(req, ['ndjson'])
@@ -70,12 +77,14 @@ async function* readBlocks(
   for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBytes) throw tooLarge(maxBytes)
+    print?.add(chunk)
     const first = chunk.indexOf(newline)
     const last = chunk.lastIndexOf(newline)
     if (first >= 0) yield partial.finish(chunk.subarray(0, first))
     if (last > first) yield chunk.subarray(first + 1, last)
     partial.add(chunk.subarray(last + 1))
   }
+  print?.end()
   yield partial.finish(Buffer.alloc(0))
 }
 

@@ -5,6 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Log, RouteContext } from '../../plugin.ts'
 import type { Access } from '../http/access.ts'
 import { type Answer, isAnswered, jsonType, send, toAnswer } from '../http/answer.ts'
+import { BodyPrint, matchesPrint } from '../http/body-print.ts'
 import { bodyKind, hasBody, tooLarge } from '../http/body.ts'
 import { errorText, statusOf } from '../http/error-body.ts'
 import { Exchange, type RouteBase } from '../http/exchange.ts'
@@ -55,7 +56,7 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
   const readInput = prepareInput(key, route)
   const parseOutput = route.output && prepareSchema(route.output)
   const lineBytes = kind === 'ndjson' ? maxBytes : undefined
-  const keys = key.method === 'GET' || lineBytes !== undefined ? undefined : idempotency
+  const keys = key.method === 'GET' ? undefined : idempotency
 
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
     const { res } = koa
@@ -99,19 +100,35 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
       return answer(koa, exchange, await route.run(input, ctx))
 
     const request = { caller: exchange.caller, route: served.key, key: name }
-    const begun = await keys.begin(request, fingerprintOf(target, raw))
-    if ('keep' in begun) return runOnce(koa, exchange, begun, () => route.run(input, ctx))
+    const print = fingerprintOf(target, raw)
+    if (lineBytes !== undefined) exchange.print = new BodyPrint()
+    const begun = await keys.begin(
+      request,
+      print,
+      lineBytes === undefined
+        ? undefined
+        : async (kept) => kept.startsWith(print) && matchesPrint(req, kept.slice(print.length)),
+    )
+    if ('keep' in begun) return runOnce(koa, exchange, begun, print, () => route.run(input, ctx))
     res.setHeader('Idempotency-Replayed', 'true')
     send(koa, begun)
   }
 
   /** Runs a handler under a claim. The answer is stored before it is sent, so that no repeat misses it. */
-  async function runOnce(koa: Context, exchange: Exchange, claim: Claim, handle: () => unknown) {
+  async function runOnce(
+    koa: Context,
+    exchange: Exchange,
+    claim: Claim,
+    fingerprint: string,
+    handle: () => unknown,
+  ) {
     const { log, toError } = options
     const settle = (outcome: Answer | undefined) =>
-      (outcome && isRepeatable(outcome.status) ? claim.keep(outcome) : claim.release()).catch(
-        (error: unknown) =>
-          log.error({ err: error, requestId: exchange.requestId }, 'idempotent outcome not stored'),
+      (outcome && isRepeatable(outcome.status)
+        ? claim.keep(outcome, exchange.print && `${fingerprint}${exchange.print}`)
+        : claim.release()
+      ).catch((error: unknown) =>
+        log.error({ err: error, requestId: exchange.requestId }, 'idempotent outcome not stored'),
       )
     let value: unknown
     let made: Answer | undefined
