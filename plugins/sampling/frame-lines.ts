@@ -14,7 +14,11 @@ export const frameBytes = 256 * 1024 * 1024
 export async function readFrame(lines: RouteContext['lines']): Promise<Frame> {
   const frame = new Frame()
   for await (const { number, value, fault } of lines) {
-    if (fault) throw new RuntimeError('INVALID_JSON', `Line ${number}: ${fault.message}`)
+    if (fault)
+      throw new RuntimeError('INVALID_JSON', `Line ${number}: ${fault.message}`, {
+        hint: 'Nothing is committed. Correct the line and send the whole frame again.',
+        details: [{ path: `line ${number}`, message: fault.message }],
+      })
     const add = (stratum: string, id: unknown) => {
       if (typeof id === 'string' && idPattern.test(id)) return frame.add(stratum, id)
       throw invalid(

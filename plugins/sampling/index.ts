@@ -11,20 +11,24 @@ import type { SampleDesign } from './record.ts'
 import { invalid } from './refusal.ts'
 import {
   beaconSchema,
+  designIdSchema,
   frameSchema,
+  listSchema,
   recalculationSchema,
   requestSchema,
   revealSchema,
+  revisionInQuery,
+  revisionSchema,
   verificationSchema,
 } from './request.ts'
 import { selections } from './selections.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 
-const designId = z.string().max(100).describe('The designId of a sample design')
+const designId = designIdSchema
 const named = z.object({ designId })
 /** A design as a model is told of it: what matters first. */
 const told = (design: SampleDesign) => ({ summary: summarize(design), ...design })
-const revision = z.coerce.number().int().min(1).optional()
+const revision = revisionInQuery.optional()
 
 export default definePlugin({
   name: 'sampling',
@@ -75,7 +79,7 @@ export default definePlugin({
     get_sample_design: {
       description: 'Reads a sample design, or one of its earlier revisions.',
       effect: 'read',
-      input: named.extend({ revision: z.number().int().min(1).optional() }),
+      input: named.extend({ revision: revisionSchema.optional() }),
       run: async ({ designId, revision }, { self, user }) =>
         told(await self.designs.read(designId, user, revision)),
     },
@@ -111,7 +115,7 @@ export default definePlugin({
     explain_sample: {
       description: 'The arithmetic of a sample design, step by step, with every number in it.',
       effect: 'read',
-      input: named.extend({ revision: z.number().int().min(1).optional() }),
+      input: named.extend({ revision: revisionSchema.optional() }),
       run: async ({ designId, revision }, { self, user }) => ({
         steps: explain(await self.designs.read(designId, user, revision)),
       }),
@@ -131,11 +135,7 @@ export default definePlugin({
     'GET /v1/sampling': {
       auth: 'bearer',
       summary: 'The designs of a project, newest first.',
-      input: z.object({
-        projectId: z.string().min(1).max(500),
-        limit: z.coerce.number().int().min(1).max(100).default(20),
-        cursor: z.string().max(200).optional(),
-      }),
+      input: listSchema,
       run: ({ projectId, limit, cursor }, { self, user }) =>
         self.designs.list(projectId, user, limit, cursor),
     },
@@ -163,6 +163,7 @@ export default definePlugin({
     'GET /v1/sampling/:designId/revisions': {
       auth: 'bearer',
       summary: 'Every revision of a design, oldest first.',
+      input: named,
       run: ({ designId }, { self, user }) => self.designs.revisions(designId, user),
     },
     'GET /v1/sampling/:designId/explanation': {

@@ -19,6 +19,26 @@ const integer = (least: number, most: number, what: string) =>
 const words = (most: number, what: string) =>
   z.string(wants(what)).trim().min(1, wants(what)).max(most, wants(what))
 
+/** What names a design, a revision of it, and a stretch of a list. */
+export const designIdSchema = z
+  .string(wants('the designId'))
+  .max(100, wants('a designId of at most 100 characters'))
+  .describe('The designId of a sample design')
+const aRevision = 'the number of a revision, from 1'
+export const revisionSchema = integer(1, 1_000_000_000, aRevision)
+/** A number in a query is text; what is none stays as it is, to be named. */
+const inQuery = (of: z.ZodNumber) =>
+  z.preprocess((text) => (Number.isNaN(Number(text)) ? text : Number(text)), of)
+export const revisionInQuery = inQuery(revisionSchema)
+export const listSchema = z.object({
+  projectId: z
+    .string(wants('the DID of the project'))
+    .min(1, wants('the DID of the project'))
+    .max(500, wants('a DID of at most 500 characters')),
+  limit: inQuery(integer(1, 100, 'a whole number from 1 to 100')).default(20),
+  cursor: z.string(wants('the nextCursor of a list')).max(200).optional(),
+})
+
 /** How many households a design may speak of. */
 export const largestPopulation = 1_000_000_000
 
@@ -43,8 +63,15 @@ const justification = z.object({
   source: words(1000, 'a source of at most 1000 characters').optional(),
 })
 
+const aName = 'a name of 1 to 100 characters, none of them a tab or a line break'
+/** Names stand in seeds, in files and as keys, so they hold nothing that would break one of these. */
+const namePattern = /^(?!(?:__proto__|constructor)$)[^\p{Cc}\u2028\u2029]*$/u
+function stratumName(what: string) {
+  return words(100, what).regex(namePattern, wants(what))
+}
+
 const stratum = z.object({
-  name: words(100, 'a name of 1 to 100 characters'),
+  name: stratumName(aName),
   weight: above(0, aWeight).max(1, wants(aWeight)).describe('Its fraction of the population'),
   population: population.optional().describe('Its households, where the weight does not tell'),
   mean: above(0, aMean).optional().describe('Its own expected mean'),
@@ -159,7 +186,7 @@ export const recalculationSchema = z.object({
   strata: z
     .array(
       z.object({
-        name: words(100, 'the name of a stratum'),
+        name: stratumName('the name of a stratum'),
         actualMean: above(0, aMean).optional(),
         actualSD: zeroOrMore(aDeviation).optional(),
         actualDropoutRate: dropout(aDropout).optional(),
@@ -194,24 +221,22 @@ export type Verification = z.output<typeof verificationSchema>
 
 const anId = 'an id of 1 to 200 characters, none of them a line break'
 /** An id is taken as it stands: it is part of what is hashed. */
-export const idPattern = /^[^\x00-\x1f\x7f]{1,200}$/
+export const idPattern = /^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$/
 const ids = z.array(z.string(wants(anId)).regex(idPattern, wants(anId)), wants('a list of ids'))
 export const frameSchema = z.record(
-  words(100, 'the name of a stratum'),
+  stratumName('the name of a stratum'),
   ids,
   wants('ids by stratum'),
 )
 
+const aRound = 'the round that will be drawn: its number, or a name of at most 200 characters'
 export const beaconSchema = z.object({
   source: z
     .string(wants('"caller" or "drand:<chain hash>"'))
     .regex(/^(?:caller|drand:[0-9a-f]{64})$/, wants('"caller" or "drand:<chain hash>"'))
     .default('caller'),
   round: z
-    .union([
-      words(200, 'the round that will be drawn'),
-      integer(1, Number.MAX_SAFE_INTEGER, 'the number of the round'),
-    ])
+    .union([words(200, aRound), integer(1, Number.MAX_SAFE_INTEGER, aRound)], wants(aRound))
     .describe('The future round whose value seeds the draw'),
 })
 export type Beacon = z.output<typeof beaconSchema>
