@@ -6,7 +6,7 @@ import {
   type SmallQuestion,
 } from './arithmetic.ts'
 import { partition, type Part } from './partition.ts'
-import { compare, exact, minus, one, over, toNumber } from './rational.ts'
+import { compare, exact, minus, one, over, times, toNumber, toRoot } from './rational.ts'
 import { insufficient, invalid } from './refusal.ts'
 import type { SamplingRequest } from './request.ts'
 import { allocate, smallestTotal, totalBounds } from './strata.ts'
@@ -37,7 +37,8 @@ export interface StratumFigures {
   /** What it gets. */
   readonly sampleSize: number
   readonly mean: number
-  readonly sd: number | null
+  /** Of a proportion the one that it brings, √(p (1 - p)). */
+  readonly sd: number
   readonly dropoutRate: number
   readonly basis?: string
   readonly note?: string
@@ -160,6 +161,12 @@ export function design(request: SamplingRequest): Figures {
     ...(request.justification && { justification: request.justification }),
     warnings,
   }
+}
+
+function deviationOf(request: SamplingRequest, part: Parameters): number {
+  if (request.estimator === 'mean') return part.sd ?? request.expectedSD ?? 0
+  const p = exact(part.mean ?? request.expectedMean)
+  return toRoot(times(p, minus(one, p)))
 }
 
 /** What replaces the project's own parameters. */
@@ -330,7 +337,7 @@ function divide(
         requiredSize: required[index]!,
         sampleSize: sizes[index]!,
         mean: part.mean ?? request.expectedMean,
-        sd: part.sd ?? request.expectedSD ?? null,
+        sd: deviationOf(request, part),
         dropoutRate: part.dropoutRate ?? dropoutRate,
         ...(part.basis !== undefined && { basis: part.basis }),
         ...(part.note !== undefined && { note: part.note }),

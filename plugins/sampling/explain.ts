@@ -99,7 +99,7 @@ function strataSteps(
     const { name, population, working, requiredSize, mean, sd, dropoutRate } = stratum
     return {
       step: `What stratum "${name}" needs by itself`,
-      formula: `N = ${population}, mean ${mean}${sd === null ? '' : `, SD ${sd}`}: n₀ = ${working.baseUnrounded}, n = ${working.fpcUnrounded}, ${working.calculatedSize} / (1 - ${dropoutRate})`,
+      formula: `N = ${population}, mean ${mean}, SD ${sd}: n₀ = ${working.baseUnrounded}, n = ${working.fpcUnrounded}, ${working.calculatedSize} / (1 - ${dropoutRate})`,
       result: `${requiredSize}`,
     }
   })
