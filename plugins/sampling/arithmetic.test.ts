@@ -282,6 +282,21 @@ describe('for any question', () => {
     }
   })
 
+  it('so do Student’s size with the deviation, and a proportion’s size as the proportion falls', () => {
+    for (const q of questions.slice(0, 100)) {
+      const more = { ...q, sd: toNumber(plus(exact(q.sd), exact(0.1))) }
+      expect(studentSize(more)).toBeGreaterThanOrEqual(studentSize(q))
+      expect(
+        studentSize({ ...q, population: q.population + any.integer(1, 1000) }),
+      ).toBeGreaterThanOrEqual(studentSize(q))
+      const p = any.decimal(0.05, 0.95, 3)
+      const share = { ...q, estimator: 'proportion' as const, mean: p }
+      expect(size({ ...share, mean: toNumber(plus(exact(p), exact(0.05))) })).toBeLessThanOrEqual(
+        size(share),
+      )
+    }
+  })
+
   it('the precision is met at n and missed at n - 1', () => {
     // z²·V·(N - n) ≤ e²·n·(N - 1), in doubles and away from equality.
     const slack = (q: (typeof questions)[number], n: number) =>
@@ -366,6 +381,12 @@ describe('for any strata', () => {
       expect(found.candidate).toBe(first)
       expect(first).toBeGreaterThanOrEqual(low)
       expect(first).toBeLessThanOrEqual(high)
+      // Nobody can be given less by somebody's wanting more.
+      const [head, ...rest] = demands
+      const more = [{ ...head!, required: head!.required + any.integer(1, 20) }, ...rest]
+      expect(
+        smallestTotal(more, range(totalBounds(more).low), (total) => total)!.candidate,
+      ).toBeGreaterThanOrEqual(first)
     }
   })
 })
