@@ -7,9 +7,8 @@ import {
   type TestApp,
   type TestUser,
 } from '#core/testing'
-import { call, resultOf } from '../../core/testing/scripted-model.ts'
-import { demoModel } from '../../core/runtime/model/demo.ts'
 import { onEachDatabase } from '../../test/support/each-database.ts'
+import { call, quickDemo, resultOf } from '../../test/support/models.ts'
 import sampling from './index.ts'
 
 const asked =
@@ -181,7 +180,7 @@ describe('the demonstration model, without a key and a network', () => {
   it('designs, explains and recalculates when asked in plain words', async () => {
     await using app = await testApp({
       plugins: [sampling],
-      model: demoModel({ wordsPerSecond: Infinity }),
+      model: quickDemo(),
     })
     const user = await app.user()
     const first = await user.say(asked)

@@ -4,11 +4,9 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import { openDataDir } from '../../core/runtime/store/data-dir.ts'
-import { openStore } from '../../core/runtime/store/store.ts'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { startServer } from '../../test/support/process.ts'
-import { silent } from '../../test/support/silent-log.ts'
+import { storeOf } from '../../test/support/store-of.ts'
 import sampling from './index.ts'
 import { selections } from './selections.ts'
 import { withSamplingTables } from './tables.ts'
@@ -56,13 +54,7 @@ await onEachDatabase('a server that dies while it writes a frame', ({ databaseUr
       })
     return { server, call, upload }
   }
-  /** The server's database, opened from here. */
-  const store = async () =>
-    openStore(
-      databaseUrl
-        ? { databaseUrl, log: silent }
-        : { dataDir: await openDataDir(folder), log: silent },
-    )
+  const store = () => storeOf(folder, { databaseUrl })
 
   it('leaves no commitment, and parts that are swept when nobody can be writing them any more', async () => {
     const first = await boot()

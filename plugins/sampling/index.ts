@@ -24,6 +24,8 @@ import {
 import { selections } from './selections.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 
+export * from './arithmetic.ts'
+
 const designId = designIdSchema
 const named = z.object({ designId })
 /** A design as a model is told of it: what matters first. */
