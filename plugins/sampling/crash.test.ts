@@ -7,6 +7,7 @@ import { testApp } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { startServer } from '../../test/support/process.ts'
 import { storeOf } from '../../test/support/store-of.ts'
+import { audit } from './cli.ts'
 import sampling from './index.ts'
 import { selections } from './selections.ts'
 import { withSamplingTables } from './tables.ts'
@@ -154,4 +155,51 @@ await onEachDatabase('a hundred recalculations of one design at once', ({ databa
       await Promise.all(apps.map((app) => app.close()))
     }
   }, 60_000)
+})
+
+await onEachDatabase('commitments and draws at once', ({ databaseUrl }) => {
+  it('one of each is kept, the others are told so, and leave nothing', async () => {
+    await using app = await testApp({
+      plugins: [sampling],
+      env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }) },
+    })
+    const small = { ...request, population: 60, expectedSD: 0.1 }
+    const { body: design } = await app.post('/v1/sampling', small, headers)
+    const path = `/v1/sampling/${design.designId}/selection`
+    const ids = Array.from({ length: 60 }, (_, n) => `h${n}`)
+    const statuses = async (to: string, bodies: object[]) => {
+      const answers = await Promise.all(bodies.map((body) => app.post(to, body, headers)))
+      return answers.map(({ status }) => status).toSorted()
+    }
+    const rounds = [1, 2, 3, 4, 5, 6, 7, 8]
+    expect(
+      await statuses(
+        `${path}/commit`,
+        rounds.map((round) => ({ frame: { all: ids }, beacon: { round } })),
+      ),
+    ).toEqual([200, ...Array(7).fill(409)])
+    expect(
+      await statuses(
+        path,
+        rounds.map((round) => ({ beaconHex: `0${round}`.repeat(8) })),
+      ),
+    ).toEqual([200, ...Array(7).fill(409)])
+
+    // What was answered is what stays, and what an auditor draws from it.
+    const { body } = await app.get(path, { headers })
+    expect(body.strata[0].seed).toContain(`|${body.frameDigest}|${body.beaconHex}`)
+    expect(audit(body, new Map([['all', ids]]))).toEqual([])
+    if (databaseUrl === undefined) return
+    const { db, close } = await storeOf('', { databaseUrl })
+    const frames = await withSamplingTables(db)
+      .selectFrom('sampling_frames')
+      .select('frame_id')
+      .distinct()
+      .where('frame_id', 'not in', (query) =>
+        query.selectFrom('sampling_selections').select('frame_id'),
+      )
+      .execute()
+    expect(frames).toEqual([])
+    await close()
+  })
 })
