@@ -138,7 +138,7 @@ async function select(asked: object, how: string, perLine: number, place: (n: nu
       const made = await call(`${url}/v1/sampling`, 'POST', asked)
       const path = `${url}/v1/sampling/${made.designId}/selection`
       const before = performance.now()
-      await upload(`${path}/commit/lines?round=1`, perLine, place)
+      await upload(`${path}/commit?round=1`, perLine, place)
       const committed = performance.now()
       const { strata } = await call(path, 'POST', { beaconHex: 'ab'.repeat(32), reserves: 0 })
       const drawn = performance.now()

@@ -100,6 +100,35 @@ test('the input of such a route is its path and query', async () => {
   expect(body).toEqual({ input: { kind: 'x', atomic: true }, all: [{ number: 1, value: 1 }] })
 })
 
+test('a route may take JSON as well, each up to a limit of its own', async () => {
+  const either: AnyRoute = {
+    auth: 'public',
+    body: { json: 100, ndjson: 1000 },
+    input: z.object({ id: z.string(), a: z.coerce.number().optional() }),
+    async run(input, { lines }) {
+      if ((input as { a?: number }).a === 1) return { input }
+      const all = []
+      for await (const { value } of lines) all.push(value)
+      return { input, all }
+    },
+  }
+  const server = await edge({ 'POST /b/:id': either })
+  const call = async (path: string, init: RequestInit) =>
+    (await server.call('POST', path, init)).json
+  expect(await call('/b/x', json({ a: 1 }))).toEqual({ input: { id: 'x', a: 1 } })
+  expect(await call('/b/x?a=2', ndjson('1\n2'))).toEqual({ input: { id: 'x', a: 2 }, all: [1, 2] })
+  expect(await call('/b/x', json({ a: 1, b: 'x'.repeat(100) }))).toMatchObject({ statusCode: 413 })
+  expect(await call('/b/x', ndjson('1\n'.repeat(501)))).toMatchObject({ statusCode: 413 })
+  expect(await call('/b/x?a=2', ndjson('1\n'.repeat(500)))).toMatchObject({ all: { length: 500 } })
+  expect(await call('/b/x', json({ a: 2 }))).toMatchObject({
+    statusCode: 415,
+    hint: expect.stringContaining('x-ndjson'),
+  })
+  expect(await call('/b/x', { body: '1', headers: { 'Content-Type': 'text/csv' } })).toMatchObject({
+    statusCode: 415,
+  })
+})
+
 test('no body is no lines, and another type is 415 before the handler runs', async () => {
   const server = await edge({ 'POST /b': collect })
   expect((await server.call('POST', '/b')).json.all).toEqual([])

@@ -60,9 +60,9 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
     for (const [write, body] of writes)
       expect(await stranger.post(path + write, body), write).toMatchObject({ status: 404 })
     const lines = { 'content-type': 'application/x-ndjson' }
-    expect(
-      await stranger.post(`${path}/selection/commit/lines?round=1`, '"h1"', lines),
-    ).toMatchObject({ status: 404 })
+    expect(await stranger.post(`${path}/selection/commit?round=1`, '"h1"', lines)).toMatchObject({
+      status: 404,
+    })
     const thread = app.thread({ did: stranger.did }).load('sampling')
     const { designId } = design
     for (const [tool, args] of [

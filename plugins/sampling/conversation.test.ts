@@ -145,11 +145,9 @@ await onEachDatabase('a conversation about a sample', ({ databaseUrl }) => {
   it('shows how far a long selection has come while it goes on', async () => {
     const many = 100_000
     const lines = Array.from({ length: many }, (_, n) => `"household-${n}"`).join('\n')
-    const committed = await user.post(
-      `/v1/sampling/${designId}/selection/commit/lines?round=7`,
-      lines,
-      { 'content-type': 'application/x-ndjson' },
-    )
+    const committed = await user.post(`/v1/sampling/${designId}/selection/commit?round=7`, lines, {
+      'content-type': 'application/x-ndjson',
+    })
     expect(committed).toMatchObject({ status: 200, body: { counts: { all: many } } })
 
     const said = await say('The round is out, draw the sample.')

@@ -46,7 +46,7 @@ await onEachDatabase('a server that dies while it writes a frame', ({ databaseUr
       return { status: response.status, body: (await response.json()) as any } // any: asserted on right away
     }
     const upload = (designId: string, count: number) =>
-      fetch(`${url}/v1/sampling/${designId}/selection/commit/lines?round=1`, {
+      fetch(`${url}/v1/sampling/${designId}/selection/commit?round=1`, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/x-ndjson' },
         body: Array.from({ length: count / 1000 }, (_, line) =>

@@ -262,7 +262,7 @@ await onEachDatabase('what nobody should send', ({ databaseUrl }) => {
   })
 
   it.each(frames)('as a frame: %s', async (_, body, status, says) => {
-    const to = `${path}/selection/commit/lines?round=1`
+    const to = `${path}/selection/commit?round=1`
     expect(await send('POST', to, body, ndjson)).toMatchObject({
       status,
       text: expect.stringContaining(says),
@@ -281,7 +281,7 @@ await onEachDatabase('what nobody should send', ({ databaseUrl }) => {
   it('is not read compressed', async () => {
     for (const [to, headers] of [
       ['/v1/sampling', json],
-      [`${path}/selection/commit/lines?round=1`, ndjson],
+      [`${path}/selection/commit?round=1`, ndjson],
     ] as const)
       expect(
         await send('POST', to, gzipSync(JSON.stringify(valid)), {

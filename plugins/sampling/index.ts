@@ -11,6 +11,7 @@ import type { SampleDesign } from './record.ts'
 import { invalid } from './refusal.ts'
 import {
   beaconSchema,
+  commitSchema,
   designIdSchema,
   frameSchema,
   listSchema,
@@ -185,22 +186,14 @@ export default definePlugin({
     },
     'POST /v1/sampling/:designId/selection/commit': {
       auth: 'bearer',
-      summary: 'Freezes the frame and names the future round of a beacon.',
-      body: { kind: 'json', maxBytes: 16 * 1024 * 1024 },
-      input: z.object({ designId, frame: frameSchema, beacon: beaconSchema }),
-      async run({ designId, frame, beacon }, { self, user }) {
+      summary:
+        'Freezes the frame and names the future round of a beacon; a frame line by line has the beacon in the query.',
+      body: { json: 16 * 1024 * 1024, ndjson: frameBytes },
+      input: commitSchema,
+      async run({ designId, frame, beacon }, { self, user, lines }) {
         const design = await self.designs.readToCommit(designId, user)
-        return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon)
-      },
-    },
-    'POST /v1/sampling/:designId/selection/commit/lines': {
-      auth: 'bearer',
-      summary: 'The same with the frame as NDJSON and the beacon in the query.',
-      body: { kind: 'ndjson', maxBytes: frameBytes },
-      input: beaconSchema.extend({ designId }),
-      async run({ designId, ...beacon }, { self, user, lines }) {
-        const design = await self.designs.readToCommit(designId, user)
-        return self.selections.commit(design, await readFrame(lines), beacon)
+        const frozen = frame ? Frame.of(Object.entries(frame)) : await readFrame(lines)
+        return self.selections.commit(design, frozen, beacon)
       },
     },
     'POST /v1/sampling/:designId/selection': {

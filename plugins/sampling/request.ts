@@ -239,6 +239,27 @@ export const beaconSchema = z.object({
     .union([words(200, aRound), integer(1, Number.MAX_SAFE_INTEGER, aRound)], wants(aRound))
     .describe('The future round whose value seeds the draw'),
 })
+/** A frame with its beacon, or the beacon alone where the frame comes line by line. */
+export const commitSchema = z
+  .object({
+    designId: designIdSchema,
+    frame: frameSchema.optional(),
+    beacon: beaconSchema.optional(),
+    round: beaconSchema.shape.round.optional(),
+    source: beaconSchema.shape.source,
+  })
+  .transform(({ designId, frame, beacon, round, source }, ctx) => {
+    const named =
+      beacon ?? (frame === undefined && round !== undefined ? { round, source } : undefined)
+    if (named) return { designId, frame, beacon: named }
+    const path = frame === undefined ? 'round' : 'beacon'
+    const message =
+      frame === undefined
+        ? `missing; give ${aRound}, in the query beside a frame line by line; else give "frame" and "beacon"`
+        : 'missing; give { source?, round }'
+    ctx.addIssue({ code: 'custom', path: [path], message })
+    return z.NEVER
+  })
 export type Beacon = z.output<typeof beaconSchema>
 
 const hex = 'the value of the beacon: 16 to 512 hexadecimal digits'

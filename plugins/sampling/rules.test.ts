@@ -273,7 +273,7 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
         { frame: { all: ids }, beacon: { round: 2 } },
       ],
       [
-        `/v1/sampling/${other.designId}/selection/commit/lines?round=1`,
+        `/v1/sampling/${other.designId}/selection/commit?round=1`,
         lines(ids),
         lines(ids.slice(1)),
         ndjson,

@@ -412,7 +412,7 @@ function suite(database: Record<string, string>) {
       JSON.stringify({ stratum: 'rural', ids: frame.rural }),
     ]
     const ndjson = { 'content-type': 'application/x-ndjson' }
-    const send = (lines: string[]) => post(`${path}/commit/lines?round=7`, lines.join('\n'), ndjson)
+    const send = (lines: string[]) => post(`${path}/commit?round=7`, lines.join('\n'), ndjson)
     expect(refused(await send([...lines, '{broken']))).toMatchObject({
       status: 400,
       message: expect.stringContaining('Line 242'),

@@ -6,7 +6,7 @@ import type { AnyRoute, Log, RouteContext } from '../../plugin.ts'
 import type { Access } from '../http/access.ts'
 import { type Answer, isAnswered, jsonType, send, toAnswer } from '../http/answer.ts'
 import { BodyPrint, matchesPrint } from '../http/body-print.ts'
-import { bodyKind, hasBody, tooLarge } from '../http/body.ts'
+import { bodyKind, hasBody, saysNdjson, tooLarge } from '../http/body.ts'
 import { errorText, statusOf } from '../http/error-body.ts'
 import { Exchange, type RouteBase } from '../http/exchange.ts'
 import type { Failure } from '../http/failure.ts'
@@ -17,7 +17,7 @@ import {
   isRepeatable,
   readIdempotencyKey,
 } from '../http/idempotency.ts'
-import { bodyRule, faultsOf, prepareInput, prepareSchema } from '../http/input.ts'
+import { bodyRule, eitherBody, faultsOf, prepareInput, prepareSchema } from '../http/input.ts'
 import { Reply } from '../http/reply.ts'
 import type { RouteKey } from '../http/routes.ts'
 import { SseStream, type SseLimits, setSseHeaders } from '../http/sse.ts'
@@ -48,8 +48,26 @@ export interface RunOptions extends Failure {
 export type RunRoute = (koa: Context, captures: readonly string[], target: Target) => Promise<void>
 
 /** Prepares a route: what can be known before its first request is worked out here. */
-export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOptions): RunRoute {
+export function prepareRoute(
+  served: ServedRoute,
+  key: RouteKey,
+  options: RunOptions,
+  isOneOfTwo = false,
+): RunRoute {
   const { route, owner } = served
+  const either = eitherBody(route)
+  if (either) {
+    const [json, lines] = (['json', 'ndjson'] as const).map((kind) => {
+      const body = { kind, maxBytes: either[kind] }
+      return prepareRoute(
+        { ...served, route: { ...route, body }, context: (base) => served.context(base) },
+        key,
+        options,
+        true,
+      )
+    })
+    return (koa, ...rest) => (saysNdjson(koa.req) ? lines! : json!)(koa, ...rest)
+  }
   const { access, idempotency } = options
   const { kind, maxBytes } = bodyRule(route)
   const auth = route.auth ?? 'ucan'
@@ -61,7 +79,9 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
     const { res } = koa
     const who = auth === 'public' ? undefined : await access.authorize(auth, koa, owner)
-    const exchange = new Exchange(koa, who?.caller ?? koa.ip, who?.user, lineBytes)
+    // Who asks for the lines of a body that came as JSON is told which type has lines.
+    const limit = lineBytes ?? (isOneOfTwo ? 0 : undefined)
+    const exchange = new Exchange(koa, who?.caller ?? koa.ip, who?.user, limit)
     res.statusCode = 200
     if (route.onFault === undefined) return handle(koa, exchange, captures, target)
     try {
