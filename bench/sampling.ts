@@ -11,6 +11,7 @@ import { request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createApp } from '../core/index.ts'
 import { sampleSize, studentSize } from '../plugins/sampling/arithmetic.ts'
 import { design } from '../plugins/sampling/design.ts'
@@ -26,11 +27,10 @@ async function serve(): Promise<void> {
   const { url } = await app.listen({ port: 0, host: '127.0.0.1' })
   let peak = 0
   setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss())), 10)
-  process.on('message', (what) => {
-    if (what === 'idle') globalThis.gc?.()
+  process.on('message', () => {
     const now = process.memoryUsage.rss()
-    process.send?.({ rss: now, peak: Math.max(peak, now) })
-    if (what === 'idle') peak = now
+    process.send?.({ cpu: process.cpuUsage().user, rss: now, peak: Math.max(peak, now) })
+    peak = now
   })
   process.send?.({ url })
 }
@@ -47,10 +47,10 @@ async function call(url: string, method: string, body?: unknown): Promise<any> {
 }
 
 /** Sends the ids as NDJSON, as fast as the server takes them. */
-async function upload(url: string, perLine: number): Promise<void> {
+async function upload(url: string, perLine: number, place: (n: number) => number): Promise<void> {
   function* lines() {
     for (let n = 0; n < many; n += 1000) {
-      const ids = Array.from({ length: 1000 }, (_, at) => idOf(n + at))
+      const ids = Array.from({ length: 1000 }, (_, at) => idOf(place(n + at)))
       if (perLine === 1) yield ids.map((id) => `"${id}"\n`).join('')
       else yield `${JSON.stringify({ ids })}\n`
     }
@@ -64,6 +64,25 @@ async function upload(url: string, perLine: number): Promise<void> {
   let text = ''
   for await (const chunk of response) text += chunk
   if (response.statusCode !== 200) throw new Error(text)
+}
+
+/** A server of its own, once it has come to rest: what it does in the second after its start is not measured. */
+async function rested(folder: string) {
+  const server = fork(import.meta.filename, ['serve'], {
+    execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
+    env: { ...process.env, API_KEY: key, DATA_DIR: folder, LOG_LEVEL: 'error', MODEL: 'demo' },
+  })
+  const [{ url }] = (await once(server, 'message')) as [{ url: string }]
+  const usage = async () => {
+    server.send('usage')
+    return ((await once(server, 'message')) as [{ cpu: number; rss: number; peak: number }])[0]
+  }
+  for (let before = -1, now = 0; now > before;) {
+    await sleep(1000)
+    before = now
+    now = Math.floor((await usage()).cpu / 20_000)
+  }
+  return { server, url, usage }
 }
 
 async function measure(): Promise<void> {
@@ -93,42 +112,56 @@ async function measure(): Promise<void> {
     `one whole design:         ${each((n) => design({ ...asked, population: 900_000 + n }))} µs`,
   )
 
+  const shuffled = (n: number) => (n * 638_357) % many
+  await select(asked, 'one a line', 1, (n) => n)
+  await select(asked, 'one a line, in no order', 1, shuffled)
+  await select(asked, '1000 a line', 1000, (n) => n)
+}
+
+interface Round {
+  readonly received: number
+  readonly drawing: number
+  readonly hashing: number
+  readonly times: number
+  readonly drawn: number
+  readonly peak: number
+}
+
+/** Uploads and draws three times at one server, each against hashing right after it. */
+async function select(asked: object, how: string, perLine: number, place: (n: number) => number) {
   const folder = mkdtempSync(join(tmpdir(), 'oracle-bench-'))
-  const server = fork(import.meta.filename, ['serve'], {
-    execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
-    env: { ...process.env, API_KEY: key, DATA_DIR: folder, LOG_LEVEL: 'error', MODEL: 'demo' },
-  })
-  const usage = async (what: string) => {
-    server.send(what)
-    return ((await once(server, 'message')) as [{ rss: number; peak: number }])[0]
-  }
+  const { server, url, usage } = await rested(folder)
   try {
-    const [{ url }] = (await once(server, 'message')) as [{ url: string }]
-    for (const perLine of [1, 1000]) {
+    const idle = await usage()
+    const rounds: Round[] = []
+    for (let round = 0; round < 3; round++) {
       const made = await call(`${url}/v1/sampling`, 'POST', asked)
       const path = `${url}/v1/sampling/${made.designId}/selection`
-      const idle = await usage('idle')
-
       const before = performance.now()
-      await upload(`${path}/commit/lines?round=1`, perLine)
+      await upload(`${path}/commit?round=1`, perLine, place)
       const committed = performance.now()
       const { strata } = await call(path, 'POST', { beaconHex: 'ab'.repeat(32), reserves: 0 })
       const drawn = performance.now()
-      const { peak } = await usage('peak')
+      const { peak } = await usage()
 
       const prefix = hash('sha256', strata[0].seed)
       const start = performance.now()
       for (let n = 0; n < many; n++) hash('sha256', prefix + idOf(n))
       const hashing = performance.now() - start
-      const seconds = (ms: number) => (ms / 1000).toFixed(2)
-      print(`${strata[0].ids.length} of ${many} ids over HTTP, ${perLine} a line:`)
-      print(`  received, sorted, stored: ${seconds(committed - before)} s`)
-      print(`  drawn:                    ${seconds(drawn - committed)} s`)
-      print(`  hashing alone:            ${seconds(hashing)} s`)
-      print(`  all against hashing:      ${((drawn - before) / hashing).toFixed(1)} times`)
-      print(`  drawing against hashing:  ${((drawn - committed) / hashing).toFixed(1)} times`)
-      print(`  memory above idle:        ${((peak - idle.rss) / 2 ** 20).toFixed(0)} MiB`)
+      const received = committed - before
+      const drawing = drawn - committed
+      const times = (received + drawing) / hashing
+      rounds.push({ received, drawing, hashing, times, drawn: strata[0].ids.length, peak })
     }
+    const each = (of: (round: Round) => string) => rounds.map(of).join('  ')
+    const seconds = (ms: number) => (ms / 1000).toFixed(2)
+    print(`${rounds[0]!.drawn} of ${many} ids over HTTP, ${how}, three times:`)
+    print(`  received, sorted, stored: ${each(({ received }) => seconds(received))} s`)
+    print(`  drawn:                    ${each(({ drawing }) => seconds(drawing))} s`)
+    print(`  hashing alone:            ${each(({ hashing }) => seconds(hashing))} s`)
+    print(`  all against hashing:      ${each(({ times }) => times.toFixed(1))} times`)
+    const above = (peak: number) => ((peak - idle.rss) / 2 ** 20).toFixed(0)
+    print(`  memory above idle:        ${each(({ peak }) => above(peak))} MiB`)
   } finally {
     server.kill()
     rmSync(folder, { recursive: true, force: true })

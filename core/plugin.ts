@@ -196,6 +196,13 @@ export interface RouteContext<
   readonly koa: KoaContext
 }
 
+/** How a route takes its body, and how much of it. */
+export type RouteBody =
+  | 'json'
+  | 'ndjson'
+  | { readonly kind?: 'json' | 'ndjson'; readonly maxBytes: number }
+  | { readonly json: number; readonly ndjson: number }
+
 /** Without `auth` a route is `ucan`, so an unknown here means locked: `T` is there. */
 type UcanOnly<Auth, T> = unknown extends Auth ? T : [Auth] extends ['ucan'] ? T : T | undefined
 
@@ -265,9 +272,11 @@ interface RouteIn<Key extends string, I, Context> {
   readonly limit?: RouteLimit
   /** Origins that browsers may call from; false closes the route to other origins. */
   readonly cors?: false | readonly string[]
-  /** `'ndjson'` hands the body over line by line as `ctx.lines`. */
-  readonly body?:
-    'json' | 'ndjson' | { readonly kind?: 'json' | 'ndjson'; readonly maxBytes: number }
+  /**
+   * `'ndjson'` hands the body over line by line as `ctx.lines`. With a limit for each a route takes both, as the
+   * Content-Type says; `input` is then read from the query beside lines.
+   */
+  readonly body?: RouteBody
   readonly summary?: string
   readonly can?: Demand<RouteInput<Key, I>, Context>
   /** Renders a failed `input` where a protocol wants its own words. */
@@ -493,8 +502,7 @@ export interface AnyRoute {
   readonly output?: Schema
   readonly limit?: RouteLimit
   readonly cors?: false | readonly string[]
-  readonly body?:
-    'json' | 'ndjson' | { readonly kind?: 'json' | 'ndjson'; readonly maxBytes: number }
+  readonly body?: RouteBody
   readonly summary?: string
   readonly can?: Demand<unknown, RouteContext>
   onInvalid?(faults: readonly Fault[], ctx: RouteContext): unknown

@@ -77,6 +77,102 @@ function suite(makeDatabase: () => TestDatabase | Promise<TestDatabase>) {
     expect((await server.call('DELETE', '/notes/2?name=a', { headers })).status).toBe(422)
   })
 
+  describe('over a body that streams in', () => {
+    const lines = (key: string, body: string) => ({
+      body,
+      headers: { 'Content-Type': 'application/x-ndjson', 'Idempotency-Key': key },
+    })
+    const taking = (most: number, run = () => Promise.resolve()) => {
+      const counted = { runs: 0, route: undefined as unknown as AnyRoute }
+      counted.route = {
+        auth: 'public',
+        body: 'ndjson',
+        async run(_, { lines }) {
+          counted.runs++
+          await run()
+          let read = 0
+          for await (const { value, fault } of lines) {
+            if (fault) throw new RuntimeError('INVALID_JSON', fault.message)
+            if (value === 'bad') throw new RuntimeError('BAD_REQUEST', 'This is bad.')
+            if (++read === most) break
+          }
+          return { runs: counted.runs, read }
+        },
+      }
+      return counted
+    }
+
+    test('the same bytes have the same answer, and run once; other bytes are 422', async () => {
+      const upload = taking(Infinity)
+      const server = await edge({ 'POST /b': upload.route }, { db })
+      const key = newKey()
+      const body = '{"n":1}\n'.repeat(100_000)
+      const first = await server.call('POST', '/b', lines(key, body))
+      expect(first.json).toEqual({ runs: 1, read: 100_000 })
+      const again = await server.call('POST', '/b', lines(key, body))
+      expect(again.json).toEqual(first.json)
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      for (const other of [
+        body.replace('1', '2'),
+        `${body}1`,
+        body.slice(0, -1),
+        body.slice(0, 100),
+        '',
+      ])
+        expect((await server.call('POST', '/b', lines(key, other))).json.code).toBe(
+          'IDEMPOTENCY_MISMATCH',
+        )
+      expect((await server.call('POST', '/b?x=1', lines(key, body))).status).toBe(422)
+      expect(upload.runs).toBe(1)
+      expect((await server.call('POST', '/b', lines(newKey(), body))).json.runs).toBe(2)
+    })
+
+    test('a refusal is repeated, whatever comes behind what was read', async () => {
+      const upload = taking(Infinity)
+      const server = await edge({ 'POST /b': upload.route }, { db })
+      const key = newKey()
+      const body = '1\n"bad"\n'
+      expect((await server.call('POST', '/b', lines(key, body))).status).toBe(400)
+      expect((await server.call('POST', '/b', lines(key, body))).status).toBe(400)
+      expect((await server.call('POST', '/b', lines(key, '2\n"bad"\n'))).status).toBe(422)
+      expect(upload.runs).toBe(1)
+
+      const some = taking(1)
+      const other = await edge({ 'POST /b': some.route }, { db })
+      const long = '1\n'.repeat(1_000_000)
+      const early = newKey()
+      expect((await other.call('POST', '/b', lines(early, long))).json).toEqual({
+        runs: 1,
+        read: 1,
+      })
+      expect((await other.call('POST', '/b', lines(early, long))).json).toEqual({
+        runs: 1,
+        read: 1,
+      })
+      expect((await other.call('POST', '/b', lines(early, '1\n'))).status).toBe(422)
+    })
+
+    test('while the first one runs a repeat is 409, whatever it brings', async () => {
+      let release = () => undefined as void
+      const held = new Promise<void>((resolve) => (release = resolve))
+      const upload = taking(Infinity, () => held)
+      const server = await edge({ 'POST /b': upload.route }, { db })
+      const key = newKey()
+      const first = server.call('POST', '/b', lines(key, '1\n2'))
+      while (upload.runs === 0) await sleep(5)
+      for (const body of ['1\n2', '3'])
+        expect((await server.call('POST', '/b', lines(key, body))).json.code).toBe(
+          'IDEMPOTENCY_IN_PROGRESS',
+        )
+      release()
+      expect((await first).json).toEqual({ runs: 1, read: 2 })
+      expect((await server.call('POST', '/b', lines(key, '1\n2'))).json).toEqual({
+        runs: 1,
+        read: 2,
+      })
+    })
+  })
+
   test('a key belongs to its caller', async () => {
     const notes = counting((n) => ({ n }))
     const locked = { 'POST /notes': { ...notes.route, auth: 'bearer' as const } }

@@ -77,11 +77,56 @@ test('a line may arrive in any number of pieces', async () => {
   ])
 })
 
+test('lines that arrive together keep their own faults, numbers and marks', async () => {
+  const server = await edge({ 'POST /b': collect })
+  const digits = '9'.repeat(309)
+  const lines = ['\ufeff1', '2\u00fc', digits, `"${digits}"`, '', '1e309', '{"constructor":1}', '3']
+  const { json: body } = await server.call('POST', '/b', ndjson(`${lines.join('\n')}\n`))
+  expect(body.all).toEqual([
+    { number: 1, value: 1 },
+    { number: 2, fault: { path: '', message: expect.stringContaining('position 1') } },
+    { number: 3, fault: { path: '', message: expect.stringContaining('too large') } },
+    { number: 4, value: digits },
+    { number: 6, fault: { path: '', message: expect.stringContaining('too large') } },
+    { number: 7, fault: { path: '', message: expect.stringContaining('constructor') } },
+    { number: 8, value: 3 },
+  ])
+})
+
 test('the input of such a route is its path and query', async () => {
   const input = z.object({ kind: z.string(), atomic: z.stringbool().default(false) })
   const server = await edge({ 'POST /b/:kind': { ...collect, input } })
   const { json: body } = await server.call('POST', '/b/x?atomic=true', ndjson('1'))
   expect(body).toEqual({ input: { kind: 'x', atomic: true }, all: [{ number: 1, value: 1 }] })
+})
+
+test('a route may take JSON as well, each up to a limit of its own', async () => {
+  const either: AnyRoute = {
+    auth: 'public',
+    body: { json: 100, ndjson: 1000 },
+    input: z.object({ id: z.string(), a: z.coerce.number().optional() }),
+    async run(input, { lines }) {
+      if ((input as { a?: number }).a === 1) return { input }
+      const all = []
+      for await (const { value } of lines) all.push(value)
+      return { input, all }
+    },
+  }
+  const server = await edge({ 'POST /b/:id': either })
+  const call = async (path: string, init: RequestInit) =>
+    (await server.call('POST', path, init)).json
+  expect(await call('/b/x', json({ a: 1 }))).toEqual({ input: { id: 'x', a: 1 } })
+  expect(await call('/b/x?a=2', ndjson('1\n2'))).toEqual({ input: { id: 'x', a: 2 }, all: [1, 2] })
+  expect(await call('/b/x', json({ a: 1, b: 'x'.repeat(100) }))).toMatchObject({ statusCode: 413 })
+  expect(await call('/b/x', ndjson('1\n'.repeat(501)))).toMatchObject({ statusCode: 413 })
+  expect(await call('/b/x?a=2', ndjson('1\n'.repeat(500)))).toMatchObject({ all: { length: 500 } })
+  expect(await call('/b/x', json({ a: 2 }))).toMatchObject({
+    statusCode: 415,
+    hint: expect.stringContaining('x-ndjson'),
+  })
+  expect(await call('/b/x', { body: '1', headers: { 'Content-Type': 'text/csv' } })).toMatchObject({
+    statusCode: 415,
+  })
 })
 
 test('no body is no lines, and another type is 415 before the handler runs', async () => {

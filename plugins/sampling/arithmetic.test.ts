@@ -60,6 +60,8 @@ describe('published figures, each with its own conventions', () => {
   })
 
   const infinite = { mean: 0.5, precision: 0.05, absolute: true } as const
+  const epiR = { confidence: 0.95, rounding: 'nearest' } as const
+  const again = { confidence: 0.95, corrections: 2 } as const
   const examples: [string, Question, number][] = [
     [
       'Cochran 1977, 4.4, blood groups on an island: t 2, p 0.5 ± 0.05',
@@ -95,9 +97,47 @@ describe('published figures, each with its own conventions', () => {
       545,
     ],
     [
+      'epiR, epi.sssimpleestb, example 1 continued: a test of sensitivity 0.94 and specificity 0.88',
+      // Its variance is p'(1 - p') / (0.94 + 0.88 - 1)², where p' = 0.94 · 0.15 + 0.12 · 0.85 = 0.243 test positive.
+      {
+        confidence: 0.95,
+        precision: 0.2,
+        mean: 0.15,
+        sd: '0.5230427952048522', // √(0.243 · 0.757) / 0.82
+      },
+      1168,
+    ],
+    [
+      'epiR, vignette “Sample Size Calculations Using epiR”, two-stage example: 0.2 within 0.05',
+      { confidence: 0.95, precision: 0.05, absolute: true, mean: 0.2, estimator: 'proportion' },
+      246,
+    ],
+    // The earlier epi.simplesize corrects for the population once, as Levy and Lemeshow 3.15 do, and rounds to the nearest.
+    [
+      'epiR, epi.simplesize, example 1: 20 clinics, mean 75, SD 15, within 20 %',
+      { ...epiR, precision: 0.2, mean: 75, sd: 15, population: 20 },
+      3,
+    ],
+    [
+      'epiR, epi.simplesize, example 2: 278 deer, mean 200 kg, SD 30 kg, within 10 kg',
+      { ...epiR, precision: 10, absolute: true, mean: 200, sd: 30, population: 278 },
+      31,
+    ],
+    [
+      'epiR, epi.simplesize, example 3: prevalence 0.15 of a million within 20 %',
+      { ...epiR, precision: 0.2, mean: 0.15, estimator: 'proportion', population: 1_000_000 },
+      544,
+    ],
+    // Its successor takes 3.15, which is corrected already, corrects it again, and rounds up.
+    [
       'epiR, epi.sssimpleestc, example 1: 20 clinics, mean 75, SD 15, within 20 %',
-      { confidence: 0.95, precision: 0.2, mean: 75, sd: 15, population: 20 },
+      { ...again, precision: 0.2, mean: 75, sd: 15, population: 20 },
       4,
+    ],
+    [
+      'epiR, epi.sssimpleestc, example 2: 278 deer, mean 200 kg, SD 30 kg, within 10 kg',
+      { ...again, precision: 10, absolute: true, mean: 200, sd: 30, population: 278 },
+      28,
     ],
     [
       'PracTools, nCont, example 3.1: CV 2 of the population, 0.05 of the estimate',
@@ -125,6 +165,57 @@ describe('published figures, each with its own conventions', () => {
   ]
   it.each(examples)('%s', (_, question, published) => {
     expect(sampleSize(question).size).toBe(published)
+  })
+
+  it('PracTools, vignette on single-stage samples, example 2: target CVs 0.01 to 0.21 of a CV of 2', () => {
+    const targets = Array.from({ length: 11 }, (_, n) => (1 + 2 * n) / 100)
+    expect(
+      targets.map((precision) => sampleSize({ z: 1, precision, mean: 1, sd: 2 }).size),
+    ).toEqual([40000, 4445, 1600, 817, 494, 331, 237, 178, 139, 111, 91])
+  })
+
+  it('PracTools, vignette on single-stage samples, example 3: margins of error 0.01 to 0.08 at p 0.5', () => {
+    const margins = Array.from({ length: 8 }, (_, n) => (1 + n) / 100)
+    expect(
+      margins.map(
+        (precision) =>
+          sampleSize({
+            confidence: 0.95,
+            precision,
+            absolute: true,
+            mean: 0.5,
+            estimator: 'proportion',
+          }).size,
+      ),
+    ).toEqual([9604, 2401, 1068, 601, 385, 267, 196, 151])
+  })
+
+  it('epiR, epi.ssstrataestc (Levy and Lemeshow 1999, 176): 600, 500 and 400 members, within 20 %', () => {
+    const strata = [
+      { population: 600, mean: 0.164, variance: 0.245 },
+      { population: 500, mean: 0.166, variance: 0.296 },
+      { population: 400, mean: 0.236, variance: 0.436 },
+    ]
+    const average = (of: (stratum: (typeof strata)[number]) => number) =>
+      strata.reduce((sum, stratum) => sum + of(stratum) * stratum.population, 0) / 1500
+    const { size } = sampleSize({
+      confidence: 0.95,
+      precision: 0.2,
+      mean: average(({ mean }) => mean),
+      sd: Math.sqrt(average(({ variance }) => variance)), // within the strata
+      population: 1500,
+      divisor: 'N-1',
+    })
+    // Each stratum rounds up by itself there, so that 559 become 561.
+    expect(strata.map(({ population }) => Math.ceil((size * population) / 1500))).toEqual([
+      224, 187, 150,
+    ])
+    expect(
+      allocate(
+        561,
+        strata.map(({ population }) => ({ weight: exact(population) })),
+      ),
+    ).toEqual([224, 187, 150])
   })
 })
 
@@ -187,6 +278,21 @@ describe('for any question', () => {
       expect(withDropout(n, dropout)).toBeGreaterThanOrEqual(n)
       expect(withDropout(n, toNumber(plus(exact(dropout), exact(0.05))))).toBeGreaterThanOrEqual(
         withDropout(n, dropout),
+      )
+    }
+  })
+
+  it('so do Student’s size with the deviation, and a proportion’s size as the proportion falls', () => {
+    for (const q of questions.slice(0, 100)) {
+      const more = { ...q, sd: toNumber(plus(exact(q.sd), exact(0.1))) }
+      expect(studentSize(more)).toBeGreaterThanOrEqual(studentSize(q))
+      expect(
+        studentSize({ ...q, population: q.population + any.integer(1, 1000) }),
+      ).toBeGreaterThanOrEqual(studentSize(q))
+      const p = any.decimal(0.05, 0.95, 3)
+      const share = { ...q, estimator: 'proportion' as const, mean: p }
+      expect(size({ ...share, mean: toNumber(plus(exact(p), exact(0.05))) })).toBeLessThanOrEqual(
+        size(share),
       )
     }
   })
@@ -275,6 +381,12 @@ describe('for any strata', () => {
       expect(found.candidate).toBe(first)
       expect(first).toBeGreaterThanOrEqual(low)
       expect(first).toBeLessThanOrEqual(high)
+      // Nobody can be given less by somebody's wanting more.
+      const [head, ...rest] = demands
+      const more = [{ ...head!, required: head!.required + any.integer(1, 20) }, ...rest]
+      expect(
+        smallestTotal(more, range(totalBounds(more).low), (total) => total)!.candidate,
+      ).toBeGreaterThanOrEqual(first)
     }
   })
 })

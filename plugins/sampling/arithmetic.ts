@@ -38,6 +38,8 @@ export interface Question {
   readonly sd?: Exact
   /** Whether the standard deviation of the whole population divides by N (the default) or by N - 1. */
   readonly divisor?: 'N' | 'N-1'
+  /** How often the population's correction is applied: once, unless a source does so again by mistake. */
+  readonly corrections?: number
   /** Sizes go up to the next integer (the default) or to the nearest. */
   readonly rounding?: 'up' | 'nearest'
 }
@@ -91,12 +93,13 @@ function zSquared({ confidence, z, zSquared }: Question, digits: number): Enclos
   return each(normalQuantile(confidence, digits), squared)
 }
 
-function corrected(n0: Rational, { population, divisor = 'N' }: Question): Rational {
-  if (population === undefined) return n0
+function corrected(n0: Rational, question: Question): Rational {
+  const { population, divisor = 'N', corrections = 1 } = question
+  if (population === undefined || corrections === 0) return n0
   const all = exact(population)
-  return divisor === 'N'
-    ? over(times(all, n0), plus(minus(all, one), n0))
-    : over(times(all, n0), plus(all, n0))
+  const rest = divisor === 'N' ? minus(all, one) : all
+  const n = over(times(all, n0), plus(rest, n0))
+  return corrected(n, { ...question, corrections: corrections - 1 })
 }
 
 function rounded(n: Rational, { population, rounding = 'up' }: Question): bigint {

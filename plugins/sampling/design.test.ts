@@ -34,24 +34,34 @@ const cases = Array.from({ length: 300 }, () => {
   }
 })
 
+const made = new Map<string, (Figures | undefined)[]>()
 function figures(method: string, allowCensus: boolean): (Figures | undefined)[] {
-  return cases.map(({ strata, ...rest }) => {
-    const stratification = { enabled: true, method, strata }
-    try {
-      return design(requestSchema.parse({ ...rest, allowCensus, stratification }))
-    } catch (error) {
-      if (error instanceof RuntimeError && error.code === 'UNPROCESSABLE') return undefined
-      throw error
-    }
-  })
+  const name = `${method} ${allowCensus}`
+  let all = made.get(name)
+  if (!all) made.set(name, (all = cases.map((each) => figuresOf(each, method, allowCensus))))
+  return all
+}
+
+function figuresOf(
+  { strata, ...rest }: (typeof cases)[number],
+  method: string,
+  allowCensus: boolean,
+): Figures | undefined {
+  const stratification = { enabled: true, method, strata }
+  try {
+    return design(requestSchema.parse({ ...rest, allowCensus, stratification }))
+  } catch (error) {
+    if (error instanceof RuntimeError && error.code === 'UNPROCESSABLE') return undefined
+    throw error
+  }
 }
 
 it.each(['proportional', 'independent', 'pooled'])(
   '%s: populations and sizes add up, nobody is asked twice, and every stratum gets its due',
   (method) => {
-    const made = figures(method, false).filter((each) => each !== undefined)
-    expect(made.length).toBeGreaterThan(50)
-    for (const { parameters: p, stratification } of made) {
+    const all = figures(method, false).filter((each) => each !== undefined)
+    expect(all.length).toBeGreaterThan(50)
+    for (const { parameters: p, stratification } of all) {
       const { strata, pooledSize, oversampling } = stratification!
       const sum = (of: (stratum: (typeof strata)[number]) => number) =>
         strata.reduce((total, stratum) => total + of(stratum), 0)
@@ -95,3 +105,24 @@ it('with allowCensus there is always an answer, at most everybody, and a warning
     })
   }
 })
+
+it.each(['proportional', 'independent', 'pooled'])(
+  '%s: the order in which strata are named changes nothing, where no two weigh the same',
+  (method) => {
+    let compared = 0
+    for (const one of cases) {
+      const { strata } = one
+      if (new Set(strata.map(({ weight }) => weight)).size < strata.length) continue
+      const [first, second] = [strata, strata.toReversed()].map((strata) => {
+        const { parameters, stratification } = figuresOf({ ...one, strata }, method, true)!
+        return {
+          parameters,
+          strata: stratification!.strata.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+        }
+      })
+      expect(second).toEqual(first)
+      compared++
+    }
+    expect(compared).toBeGreaterThan(100)
+  },
+)

@@ -6,8 +6,8 @@ import {
   type SmallQuestion,
 } from './arithmetic.ts'
 import { partition, type Part } from './partition.ts'
-import { compare, exact, minus, one, over, toNumber } from './rational.ts'
-import { insufficient } from './refusal.ts'
+import { compare, exact, minus, one, over, times, toNumber, toRoot } from './rational.ts'
+import { insufficient, invalid } from './refusal.ts'
 import type { SamplingRequest } from './request.ts'
 import { allocate, smallestTotal, totalBounds } from './strata.ts'
 
@@ -37,7 +37,8 @@ export interface StratumFigures {
   /** What it gets. */
   readonly sampleSize: number
   readonly mean: number
-  readonly sd: number | null
+  /** Of a proportion the one that it brings, √(p (1 - p)). */
+  readonly sd: number
   readonly dropoutRate: number
   readonly basis?: string
   readonly note?: string
@@ -91,7 +92,7 @@ const longestSearch = 500_000
 /** Works out a design. Throws what the request lacks; nothing is stored by then. */
 export function design(request: SamplingRequest): Figures {
   const population = atLeastTwo(request.population)
-  const pooled = work(request, population, request)
+  const pooled = work(request, population, {})
   const warnings: Warning[] = []
   const { stratification } = request
   const strata = stratification?.enabled ? stratification.strata : undefined
@@ -162,6 +163,12 @@ export function design(request: SamplingRequest): Figures {
   }
 }
 
+function deviationOf(request: SamplingRequest, part: Parameters): number {
+  if (request.estimator === 'mean') return part.sd ?? request.expectedSD ?? 0
+  const p = exact(part.mean ?? request.expectedMean)
+  return toRoot(times(p, minus(one, p)))
+}
+
 /** What replaces the project's own parameters. */
 interface Parameters {
   readonly mean?: number
@@ -169,7 +176,12 @@ interface Parameters {
   readonly dropoutRate?: number
 }
 
-function work(request: SamplingRequest, population: number, own: Parameters): Working {
+function work(
+  request: SamplingRequest,
+  population: number,
+  own: Parameters,
+  fields = { mean: 'expectedMean', sd: 'expectedSD' },
+): Working {
   const question: SmallQuestion = {
     confidence: request.confidence,
     precision: request.precision,
@@ -180,6 +192,15 @@ function work(request: SamplingRequest, population: number, own: Parameters): Wo
   }
   const dropout = own.dropoutRate ?? request.dropoutRate
   const { z, relativeVariance, base, finite, size } = sampleSize(question)
+  // The size would be right, but no reader could be shown how it came about.
+  if (!Number.isFinite(relativeVariance) || !Number.isFinite(base))
+    throw question.estimator === 'proportion'
+      ? invalid(fields.mean, `the proportion ${question.mean} is too small to be worked with`)
+      : invalid(
+          fields.sd,
+          `the standard deviation ${question.sd} is too many times the mean ${question.mean}`,
+          'Give both in the same unit.',
+        )
   const tSize = studentSize(question)
   const calculatedSize = request.smallSampleCorrection ? tSize : size
   return {
@@ -230,7 +251,10 @@ function divide(
 ): Chosen {
   const { allowCensus, dropoutRate } = request
   const population = parts.reduce((sum, part) => sum + part.population, 0)
-  const workings = parts.map((part) => work(request, part.population, part))
+  const workings = parts.map((part, index) => {
+    const at = `stratification.strata.${index}`
+    return work(request, part.population, part, { mean: `${at}.mean`, sd: `${at}.sd` })
+  })
   const required = workings.map(({ adjustedSize }, index) =>
     method === 'pooled'
       ? Math.min(adjustedSize, parts[index]!.population)
@@ -313,7 +337,7 @@ function divide(
         requiredSize: required[index]!,
         sampleSize: sizes[index]!,
         mean: part.mean ?? request.expectedMean,
-        sd: part.sd ?? request.expectedSD ?? null,
+        sd: deviationOf(request, part),
         dropoutRate: part.dropoutRate ?? dropoutRate,
         ...(part.basis !== undefined && { basis: part.basis }),
         ...(part.note !== undefined && { note: part.note }),

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '#core'
+import { maySee, mustDraw, mustOwn, mustVerify, type Who } from './access.ts'
 import { discounted, reliability } from './arithmetic.ts'
 import { design } from './design.ts'
+import { turns } from './in-turn.ts'
 import {
   parsed,
   recordOf,
@@ -23,7 +25,10 @@ export type Extend = (
 
 /** Designs and their revisions. */
 export function designs(db: SamplingDatabase, extend: Extend) {
-  async function rowOf(designId: string, revision?: number): Promise<RevisionRow> {
+  // A hundred recalculations at once would mostly overtake each other, and start again.
+  const inTurn = turns()
+
+  async function rowOf(designId: string, who: Who, revision?: number): Promise<RevisionRow> {
     const row = await db
       .selectFrom('sampling_revisions')
       .selectAll()
@@ -32,31 +37,103 @@ export function designs(db: SamplingDatabase, extend: Extend) {
         revision === undefined ? column('newest', '=', 1) : column('revision', '=', revision),
       )
       .executeTakeFirst()
-    if (row) return row
-    throw new RuntimeError(
-      'NOT_FOUND',
-      revision === undefined
-        ? `There is no sample design ${designId}.`
-        : `There is no revision ${revision} of the sample design ${designId}.`,
-    )
+    if (row && maySee(row, who)) return row
+    throw revision === undefined
+      ? noDesign(designId)
+      : new RuntimeError(
+          'NOT_FOUND',
+          `There is no revision ${revision} of the sample design ${designId}.`,
+        )
   }
 
-  async function read(designId: string, revision?: number): Promise<SampleDesign> {
-    const row = await rowOf(designId, revision)
+  async function read(designId: string, who: Who, revision?: number): Promise<SampleDesign> {
+    return withSelection(await rowOf(designId, who, revision))
+  }
+
+  async function withSelection(row: RevisionRow): Promise<SampleDesign> {
     const selection = await db
       .selectFrom('sampling_selections')
       .selectAll()
-      .where('design_id', '=', designId)
+      .where('design_id', '=', row.design_id)
       .where('revision', '=', row.revision)
       .executeTakeFirst()
     return recordOf(row, selection)
   }
 
+  async function nextOf(before: RevisionRow, actual: Recalculation): Promise<RevisionRow> {
+    const request = withActual(requestOf(before), actual)
+    const figures = design(request)
+    const { adjustedSize, population } = figures.parameters
+    const previous = parsed<SampleDesign>(before.figures).parameters.adjustedSize
+    const delta = adjustedSize - previous
+    const found = reliabilityOf(request, population, actual)
+    const idsToAdd = await extend(
+      before.design_id,
+      before.revision,
+      new Map(
+        figures.stratification?.strata.map(({ name, sampleSize }) => [name, sampleSize]) ?? [
+          ['all', adjustedSize],
+        ],
+      ),
+    )
+    const outcome: Outcome = {
+      change: {
+        previousAdjustedSize: previous,
+        delta,
+        direction: delta > 0 ? 'up' : delta < 0 ? 'down' : 'unchanged',
+        ...(idsToAdd && { idsToAdd }),
+      },
+      ...(found && { reliability: found }),
+    }
+    return {
+      ...before,
+      revision: before.revision + 1,
+      created_at: new Date().toISOString(),
+      request: JSON.stringify(request),
+      figures: JSON.stringify({
+        ...figures,
+        ...(found && { working: { ...figures.working, imprecisionDiscount: found.relHalfWidth } }),
+      }),
+      outcome: JSON.stringify(outcome),
+      verification: JSON.stringify({ status: 'draft' }),
+      version: 1,
+      newest: 1,
+    }
+  }
+
+  /** Puts a revision in the place of the one it was worked out from; false when that was replaced meanwhile. */
+  const replaces = (before: RevisionRow, next: RevisionRow): Promise<boolean> =>
+    db.transaction().execute(async (trx) => {
+      const { numUpdatedRows } = await trx
+        .updateTable('sampling_revisions')
+        .set({ newest: 0 })
+        .where('design_id', '=', before.design_id)
+        .where('revision', '=', before.revision)
+        .where('newest', '=', 1)
+        .executeTakeFirst()
+      if (numUpdatedRows !== 1n) return false
+      await trx.insertInto('sampling_revisions').values(next).execute()
+      return true
+    })
+
   return {
-    rowOf,
     read,
 
-    async create(request: SamplingRequest): Promise<SampleDesign> {
+    /** A design for its owner to commit a frame of. */
+    async readToCommit(designId: string, who: Who): Promise<SampleDesign> {
+      const row = await rowOf(designId, who)
+      mustOwn(row, who)
+      return withSelection(row)
+    },
+
+    /** A design to draw from, or to record what a verifier drew. */
+    async readToDraw(designId: string, who: Who, external?: string): Promise<SampleDesign> {
+      const row = await rowOf(designId, who)
+      mustDraw(row, who, external)
+      return withSelection(row)
+    },
+
+    async create(request: SamplingRequest, who: Who): Promise<SampleDesign> {
       const figures = design(request)
       const row: RevisionRow = {
         design_id: randomUUID(),
@@ -69,13 +146,15 @@ export function designs(db: SamplingDatabase, extend: Extend) {
         verification: JSON.stringify({ status: 'draft' }),
         version: 1,
         newest: 1,
+        owner: who?.did ?? null,
+        verifier: null,
       }
       await db.insertInto('sampling_revisions').values(row).execute()
       return recordOf(row)
     },
 
-    /** The designs of a project, newest first. */
-    async list(projectId: string, limit: number, cursor?: string) {
+    /** The designs of a project, newest first: of a caller with a name those they made or are to verify. */
+    async list(projectId: string, who: Who, limit: number, cursor?: string) {
       const after = cursor === undefined ? undefined : readCursor(cursor)
       let query = db
         .selectFrom('sampling_revisions')
@@ -85,6 +164,10 @@ export function designs(db: SamplingDatabase, extend: Extend) {
         .orderBy('created_at', 'desc')
         .orderBy('design_id', 'desc')
         .limit(limit + 1)
+      if (who)
+        query = query.where((column) =>
+          column.or([column('owner', '=', who.did), column('verifier', '=', who.did)]),
+        )
       if (after)
         query = query.where((column) =>
           column.or([
@@ -104,82 +187,40 @@ export function designs(db: SamplingDatabase, extend: Extend) {
     },
 
     /** Every revision of a design, oldest first. */
-    async revisions(designId: string): Promise<{ items: SampleDesign[] }> {
+    async revisions(designId: string, who: Who): Promise<{ items: SampleDesign[] }> {
       const rows = await db
         .selectFrom('sampling_revisions')
         .selectAll()
         .where('design_id', '=', designId)
         .orderBy('revision')
         .execute()
-      if (rows.length === 0)
-        throw new RuntimeError('NOT_FOUND', `There is no sample design ${designId}.`)
+      const newest = rows.at(-1)
+      if (!newest || !maySee(newest, who)) throw noDesign(designId)
       return { items: rows.map((row) => recordOf(row)) }
     },
 
     /** Works the design out anew from what a monitoring period found, as its next revision. */
-    async recalculate(designId: string, actual: Recalculation): Promise<SampleDesign> {
-      const before = await rowOf(designId)
-      const request = withActual(requestOf(before), actual)
-      const figures = design(request)
-      const previous = parsed<SampleDesign>(before.figures)
-      const delta = figures.parameters.adjustedSize - previous.parameters.adjustedSize
-      const found = reliabilityOf(request, figures.parameters.population, actual)
-      const idsToAdd = await extend(
-        designId,
-        before.revision,
-        new Map(
-          figures.stratification?.strata.map(({ name, sampleSize }) => [name, sampleSize]) ?? [
-            ['all', figures.parameters.adjustedSize],
-          ],
-        ),
-      )
-      const outcome: Outcome = {
-        change: {
-          previousAdjustedSize: previous.parameters.adjustedSize,
-          delta,
-          direction: delta > 0 ? 'up' : delta < 0 ? 'down' : 'unchanged',
-          ...(idsToAdd && { idsToAdd }),
-        },
-        ...(found && { reliability: found }),
-      }
-      const row: RevisionRow = {
-        ...before,
-        revision: before.revision + 1,
-        created_at: new Date().toISOString(),
-        request: JSON.stringify(request),
-        figures: JSON.stringify({
-          ...figures,
-          ...(found && {
-            working: { ...figures.working, imprecisionDiscount: found.relHalfWidth },
-          }),
-        }),
-        outcome: JSON.stringify(outcome),
-        verification: JSON.stringify({ status: 'draft' }),
-        version: 1,
-        newest: 1,
-      }
-      await db.transaction().execute(async (trx) => {
-        const { numUpdatedRows } = await trx
-          .updateTable('sampling_revisions')
-          .set({ newest: 0 })
-          .where('design_id', '=', designId)
-          .where('revision', '=', before.revision)
-          .where('newest', '=', 1)
-          .executeTakeFirst()
-        if (numUpdatedRows !== 1n)
-          throw conflicting(
-            `The design ${designId} was recalculated meanwhile.`,
-            'Read it again, then decide.',
-            { field: 'revision', value: before.revision },
-          )
-        await trx.insertInto('sampling_revisions').values(row).execute()
-      })
-      return recordOf(row)
-    },
+    recalculate: (designId: string, actual: Recalculation, who: Who): Promise<SampleDesign> =>
+      inTurn(designId, async () => {
+        for (;;) {
+          const before = await rowOf(designId, who)
+          mustOwn(before, who)
+          const next = await nextOf(before, actual)
+          // Another server may have been quicker; what it wrote is where this one goes on from.
+          if (await replaces(before, next)) return recordOf(next)
+        }
+      }),
 
     /** Takes a design one step: draft, submitted, approved or rejected. */
-    async verify(designId: string, step: Verification): Promise<SampleDesign> {
-      const row = await rowOf(designId)
+    async verify(designId: string, step: Verification, who: Who): Promise<SampleDesign> {
+      const row = await rowOf(designId, who)
+      mustVerify(row, who, step)
+      if (step.verifier === row.owner)
+        throw invalid(
+          'verifier',
+          `${step.verifier} made the design, and cannot verify it`,
+          'Name an external verifier.',
+        )
       const state = parsed<VerificationState>(row.verification)
       if (!nextSteps[state.status].includes(step.status))
         throw conflicting(
@@ -194,30 +235,43 @@ export function designs(db: SamplingDatabase, extend: Extend) {
       const timestamp = new Date().toISOString()
       const { status, verifier, notes, projects = state.projects } = step
       const entry = { status, verifier, timestamp, ...(notes !== undefined && { notes }) }
+      const recordedBy = who?.did ?? 'the holder of the API key'
       const verification: VerificationState = {
         ...entry,
         ...(projects && { projects }),
-        history: [...(state.history ?? []), entry],
+        history: [...(state.history ?? []), { ...entry, recordedBy }],
       }
-      const { numUpdatedRows } = await db
-        .updateTable('sampling_revisions')
-        .set({ verification: JSON.stringify(verification), version: row.version + 1 })
-        .where('design_id', '=', designId)
-        .where('revision', '=', row.revision)
-        .where('newest', '=', 1)
-        .where('version', '=', row.version)
-        .executeTakeFirst()
-      if (numUpdatedRows !== 1n)
-        throw conflicting(
-          `The design ${designId} changed meanwhile.`,
-          'Read it again, then decide.',
-          { field: 'status', value: status },
-        )
-      return read(designId)
+      await db.transaction().execute(async (trx) => {
+        // Whom the design is laid before sees all its revisions.
+        if (status === 'submitted')
+          await trx
+            .updateTable('sampling_revisions')
+            .set({ verifier })
+            .where('design_id', '=', designId)
+            .execute()
+        const { numUpdatedRows } = await trx
+          .updateTable('sampling_revisions')
+          .set({ verification: JSON.stringify(verification), version: row.version + 1 })
+          .where('design_id', '=', designId)
+          .where('revision', '=', row.revision)
+          .where('newest', '=', 1)
+          .where('version', '=', row.version)
+          .executeTakeFirst()
+        if (numUpdatedRows !== 1n)
+          throw conflicting(
+            `The design ${designId} changed meanwhile.`,
+            'Read it again, then decide.',
+            { field: 'status', value: status },
+          )
+      })
+      return read(designId, who)
     },
   }
 }
 export type Designs = ReturnType<typeof designs>
+
+const noDesign = (designId: string) =>
+  new RuntimeError('NOT_FOUND', `There is no sample design ${designId}.`)
 
 const nextSteps: Readonly<Record<VerificationState['status'], readonly string[]>> = {
   draft: ['submitted'],

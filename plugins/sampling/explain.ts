@@ -71,6 +71,26 @@ export function explain(design: SampleDesign): Step[] {
   return steps
 }
 
+/** What a design says, in a sentence or two: what a reader wants first. */
+export function summarize({
+  parameters: p,
+  stratification,
+  change,
+  warnings,
+}: SampleDesign): string {
+  const strata = stratification?.strata.map(({ name, sampleSize }) => `${name} ${sampleSize}`)
+  const was = change && `${change.previousAdjustedSize} before, so ${change.direction}`
+  return [
+    `Of ${p.population} households ${p.calculatedSize} must answer; with a dropout of ${p.dropoutRate}, ${p.adjustedSize} are to be drawn`,
+    strata && ` (${strata.join(', ')})`,
+    was && ` (${was})`,
+    '.',
+    warnings.length > 0 && ` ${warnings.length} warnings.`,
+  ]
+    .filter(Boolean)
+    .join('')
+}
+
 function strataSteps(
   { parameters: p }: SampleDesign,
   { method, pooledSize, strata, oversampling }: NonNullable<SampleDesign['stratification']>,
@@ -79,7 +99,7 @@ function strataSteps(
     const { name, population, working, requiredSize, mean, sd, dropoutRate } = stratum
     return {
       step: `What stratum "${name}" needs by itself`,
-      formula: `N = ${population}, mean ${mean}${sd === null ? '' : `, SD ${sd}`}: n₀ = ${working.baseUnrounded}, n = ${working.fpcUnrounded}, ${working.calculatedSize} / (1 - ${dropoutRate})`,
+      formula: `N = ${population}, mean ${mean}, SD ${sd}: n₀ = ${working.baseUnrounded}, n = ${working.fpcUnrounded}, ${working.calculatedSize} / (1 - ${dropoutRate})`,
       result: `${requiredSize}`,
     }
   })

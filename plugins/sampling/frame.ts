@@ -16,8 +16,9 @@ export class RepeatedId extends Error {
   }
 }
 
-/** Ids are put in order as runs of so many, which then are merged. */
+/** Ids are put in order as runs of so many, which then are merged, so many at a time of each. */
 const runLength = 20_000
+const blockLength = 400
 const partLength = 64 * 1024
 
 /** Code units sort as UTF-8 bytes do, except from here on. */
@@ -26,13 +27,19 @@ type Order = (a: string, b: string) => number
 const byUnits: Order = (a, b) => (a < b ? -1 : a > b ? 1 : 0)
 const byBytes: Order = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
+/** Sorted ids of a stratum as JSON, a block of them in each buffer. */
+interface Run {
+  readonly stratum: string
+  readonly blocks: readonly Buffer[]
+}
+
 /**
  * Collects the ids of a frame in any order and gives them back sorted bytewise. What has arrived is kept as sorted
  * runs of bytes, outside the heap: a million ids are some twenty megabytes.
  */
 export class Frame {
   readonly #open = new Map<string, string[]>()
-  readonly #runs: { readonly stratum: string; readonly bytes: Buffer }[] = []
+  readonly #runs: Run[] = []
   readonly #sealed = new Map<string, number>()
   #order = byUnits
   readonly #hash = createHash('sha256')
@@ -47,8 +54,8 @@ export class Frame {
     if (this.#order === byUnits && high.test(id)) {
       this.#order = byBytes
       // Runs in the other order would merge wrongly.
-      for (const run of this.#runs.splice(0))
-        this.#seal(run.stratum, run.bytes.toString().split('\n'))
+      for (const { stratum, blocks } of this.#runs.splice(0))
+        this.#seal(stratum, blocks.flatMap(idsOf))
     }
     let ids = this.#open.get(stratum)
     if (!ids) this.#open.set(stratum, (ids = []))
@@ -67,27 +74,29 @@ export class Frame {
   *parts(): Generator<FramePart> {
     for (const [stratum, ids] of this.#open) this.#close(stratum, ids)
     const filling = new Map<string, { ids: string[]; length: number; part: number }>()
-    let chunk: string[] = []
+    let hashing: string[] = []
     let last: string | undefined
-    for (const { stratum, id } of merged(this.#runs, this.#order)) {
-      if (id === last) throw new RepeatedId(id)
-      // LF stands between ids, so only the first has none before it.
-      if (last !== undefined) chunk.push('\n')
-      chunk.push(id)
-      last = id
-      if (chunk.length > 2000) {
-        this.#hash.update(chunk.join(''))
-        chunk = []
-      }
+    for (const { stratum, ids, from, to } of merged(this.#runs, this.#order)) {
       let into = filling.get(stratum)
       if (!into) filling.set(stratum, (into = { ids: [], length: 0, part: 0 }))
-      into.ids.push(id)
-      into.length += id.length + 1
-      if (into.length < partLength) continue
-      yield { stratum, part: into.part, ids: into.ids.join('\n') }
-      filling.set(stratum, { ids: [], length: 0, part: into.part + 1 })
+      for (let at = from; at < to; at++) {
+        const id = ids[at]!
+        if (id === last) throw new RepeatedId(id)
+        // LF stands between ids, so only the first has none before it.
+        hashing.push(last === undefined ? id : `\n${id}`)
+        last = id
+        into.ids.push(id)
+        into.length += id.length + 1
+        if (into.length < partLength) continue
+        yield { stratum, part: into.part++, ids: into.ids.join('\n') }
+        into.ids = []
+        into.length = 0
+      }
+      if (hashing.length < 2000) continue
+      this.#hash.update(hashing.join(''))
+      hashing = []
     }
-    this.#hash.update(chunk.join(''))
+    this.#hash.update(hashing.join(''))
     for (const [stratum, { ids, part }] of filling)
       if (ids.length > 0) yield { stratum, part, ids: ids.join('\n') }
   }
@@ -106,33 +115,45 @@ export class Frame {
   #seal(stratum: string, ids: string[]): void {
     if (this.#order === byUnits) ids.sort()
     else ids.sort(byBytes)
-    this.#runs.push({ stratum, bytes: Buffer.from(ids.join('\n')) })
+    const blocks = []
+    for (let at = 0; at < ids.length; at += blockLength)
+      blocks.push(Buffer.from(JSON.stringify(ids.slice(at, at + blockLength))))
+    this.#runs.push({ stratum, blocks })
   }
 }
 
+// JSON, though ids could be split at their line feeds: a part of a larger string compares ten times as slowly.
+const idsOf = (block: Buffer): string[] => JSON.parse(block.toString('utf8')) as string[]
+
+/** Where the merging of a run has come to: what it has yielded last, and what comes next. */
 interface Cursor {
-  id: string
   readonly stratum: string
-  readonly rest: Iterator<string>
+  readonly blocks: Iterator<Buffer>
+  ids: readonly string[]
+  from: number
+  to: number
+  /** The id at `to`. */
+  next: string
 }
 
-/** Merges sorted runs: a heap of the next id of each. */
-function* merged(
-  runs: readonly { readonly stratum: string; readonly bytes: Buffer }[],
-  order: Order,
-): Generator<{ readonly stratum: string; readonly id: string }> {
+/** Merges sorted runs by a heap of the next id of each, in stretches that come from one run without a break. */
+function* merged(runs: readonly Run[], order: Order): Generator<Cursor> {
   const heap: Cursor[] = []
-  for (const { stratum, bytes } of runs) {
-    const rest = idsIn(bytes)
-    const first = rest.next()
-    if (!first.done) heap.push({ id: first.value, stratum, rest })
+  for (const { stratum, blocks } of runs) {
+    const cursor = { stratum, blocks: blocks.values(), ids: [], from: 0, to: 0, next: '' }
+    if (hasNext(cursor)) heap.push(cursor)
   }
-  heap.sort((a, b) => order(a.id, b.id))
+  heap.sort((a, b) => order(a.next, b.next))
   for (let top = heap[0]; top; top = heap[0]) {
+    const { ids } = top
+    top.from = top.to
+    const other = secondOf(heap, order)
+    if (other === undefined || order(ids.at(-1)!, other) < 0) top.to = ids.length
+    else
+      do top.to++
+      while (order(ids[top.to]!, other) < 0)
     yield top
-    const next = top.rest.next()
-    if (!next.done) top.id = next.value
-    else {
+    if (!hasNext(top)) {
       const last = heap.pop()
       if (heap.length === 0 || !last) return
       heap[0] = last
@@ -141,26 +162,35 @@ function* merged(
   }
 }
 
+/** Steps to the next id of a run, in its next block where this one is used up. */
+function hasNext(cursor: Cursor): boolean {
+  if (cursor.to === cursor.ids.length) {
+    const block = cursor.blocks.next()
+    if (block.done) return false
+    cursor.ids = idsOf(block.value)
+    cursor.to = 0
+  }
+  cursor.next = cursor.ids[cursor.to]!
+  return true
+}
+
+/** The smallest next id below the top of the heap. */
+function secondOf(heap: readonly Cursor[], order: Order): string | undefined {
+  const [, left, right] = heap
+  return left && right && order(right.next, left.next) < 0 ? right.next : left?.next
+}
+
 function sink(heap: Cursor[], order: Order): void {
   let at = 0
   for (;;) {
     let least = at
-    for (const child of [2 * at + 1, 2 * at + 2])
-      if (child < heap.length && order(heap[child]!.id, heap[least]!.id) < 0) least = child
+    const end = Math.min(2 * at + 3, heap.length)
+    for (let child = 2 * at + 1; child < end; child++)
+      if (order(heap[child]!.next, heap[least]!.next) < 0) least = child
     if (least === at) return
     const kept = heap[at]!
     heap[at] = heap[least]!
     heap[least] = kept
     at = least
-  }
-}
-
-/** The ids of a run, a stretch of bytes at a time. */
-function* idsIn(bytes: Buffer): Generator<string> {
-  for (let start = 0; start < bytes.length;) {
-    const found = bytes.indexOf(0x0a, start + 4096)
-    const end = found < 0 ? bytes.length : found
-    yield* bytes.toString('utf8', start, end).split('\n')
-    start = end + 1
   }
 }

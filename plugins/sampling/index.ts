@@ -1,27 +1,37 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { created, definePlugin, RuntimeError } from '#core'
+import { created, definePlugin } from '#core'
 import * as arithmetic from './arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './curve.ts'
 import { designs } from './designs.ts'
-import { explain } from './explain.ts'
+import { explain, summarize } from './explain.ts'
 import { Frame } from './frame.ts'
 import { frameBytes, readFrame } from './frame-lines.ts'
+import type { SampleDesign } from './record.ts'
 import { invalid } from './refusal.ts'
 import {
   beaconSchema,
+  commitSchema,
+  designIdSchema,
   frameSchema,
+  listSchema,
   recalculationSchema,
   requestSchema,
   revealSchema,
+  revisionInQuery,
+  revisionSchema,
   verificationSchema,
 } from './request.ts'
 import { selections } from './selections.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 
-const designId = z.string().max(100).describe('The designId of a sample design')
+export * from './arithmetic.ts'
+
+const designId = designIdSchema
 const named = z.object({ designId })
-const revision = z.coerce.number().int().min(1).optional()
+/** A design as a model is told of it: what matters first. */
+const told = (design: SampleDesign) => ({ summary: summarize(design), ...design })
+const revision = revisionInQuery.optional()
 
 export default definePlugin({
   name: 'sampling',
@@ -46,9 +56,16 @@ export default definePlugin({
 
   migrations,
 
-  setup({ db }) {
+  setup({ db, log, onClose }) {
     const tables = withSamplingTables(db)
     const drawing = selections(tables)
+    const sweep = () =>
+      drawing
+        .sweep()
+        .catch((error: unknown) => log.warn({ err: error }, 'could not sweep unfinished frames'))
+    const sweeping = setInterval(sweep, 600_000).unref()
+    onClose(() => clearInterval(sweeping))
+    void sweep()
     return { ...arithmetic, designs: designs(tables, drawing.extend), selections: drawing }
   },
 
@@ -60,19 +77,21 @@ export default definePlugin({
       description:
         'Works out how many households to sample, for a project or stratum by stratum, and keeps the design. Needs the project’s DID, the population, the expected mean and standard deviation, and the dropout rate.',
       input: requestSchema,
-      run: (request, { self }) => self.designs.create(request),
+      run: async (request, { self, user }) => told(await self.designs.create(request, user)),
     },
     get_sample_design: {
       description: 'Reads a sample design, or one of its earlier revisions.',
       effect: 'read',
-      input: named.extend({ revision: z.number().int().min(1).optional() }),
-      run: ({ designId, revision }, { self }) => self.designs.read(designId, revision),
+      input: named.extend({ revision: revisionSchema.optional() }),
+      run: async ({ designId, revision }, { self, user }) =>
+        told(await self.designs.read(designId, user, revision)),
     },
     recalculate_sample: {
       description:
         'Works a design out anew from the actual mean, standard deviation and dropout of a monitoring period; with the number of completed answers it also tells how reliable the period was.',
       input: recalculationSchema.extend({ designId }),
-      run: ({ designId, ...actual }, { self }) => self.designs.recalculate(designId, actual),
+      run: async ({ designId, ...actual }, { self, user }) =>
+        told(await self.designs.recalculate(designId, actual, user)),
     },
     select_sample: {
       description:
@@ -83,25 +102,25 @@ export default definePlugin({
         beaconHex: revealSchema.shape.beaconHex,
         reserves: revealSchema.shape.reserves,
       }),
-      async run({ designId, frame, beacon, ...reveal }, { self, signal, emit }) {
-        const design = await self.designs.read(designId)
+      async run({ designId, frame, beacon, ...reveal }, { self, user, signal, emit }) {
         if (frame && reveal.beaconHex !== undefined)
           throw invalid('beaconHex', 'commit the frame first; the value comes after its round')
         if (!frame)
-          return self.selections.reveal(design, reveal, {
+          return self.selections.reveal(await self.designs.readToDraw(designId, user), reveal, {
             signal,
             progress: (done, total) => emit.progress(done, total, 'ids looked at'),
           })
         if (!beacon) throw invalid('beacon', 'missing; name a round that is still to come')
+        const design = await self.designs.readToCommit(designId, user)
         return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon)
       },
     },
     explain_sample: {
       description: 'The arithmetic of a sample design, step by step, with every number in it.',
       effect: 'read',
-      input: named.extend({ revision: z.number().int().min(1).optional() }),
-      run: async ({ designId, revision }, { self }) => ({
-        steps: explain(await self.designs.read(designId, revision)),
+      input: named.extend({ revision: revisionSchema.optional() }),
+      run: async ({ designId, revision }, { self, user }) => ({
+        steps: explain(await self.designs.read(designId, user, revision)),
       }),
     },
   },
@@ -111,20 +130,17 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Works out a sample design and keeps it.',
       input: requestSchema,
-      async run(request, { self }) {
-        const design = await self.designs.create(request)
+      async run(request, { self, user }) {
+        const design = await self.designs.create(request, user)
         return created(`/v1/sampling/${design.designId}`, design)
       },
     },
     'GET /v1/sampling': {
       auth: 'bearer',
       summary: 'The designs of a project, newest first.',
-      input: z.object({
-        projectId: z.string().min(1).max(500),
-        limit: z.coerce.number().int().min(1).max(100).default(20),
-        cursor: z.string().max(200).optional(),
-      }),
-      run: ({ projectId, limit, cursor }, { self }) => self.designs.list(projectId, limit, cursor),
+      input: listSchema,
+      run: ({ projectId, limit, cursor }, { self, user }) =>
+        self.designs.list(projectId, user, limit, cursor),
     },
     'GET /v1/sampling/curve': {
       auth: 'bearer',
@@ -137,8 +153,8 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'A sample design, or an earlier revision of it.',
       input: named.extend({ revision }),
-      async run({ designId, revision }, { self, koa }) {
-        const design = await self.designs.read(designId, revision)
+      async run({ designId, revision }, { self, user, koa }) {
+        const design = await self.designs.read(designId, user, revision)
         // A client that polls for a verdict gets a 304 until there is one.
         koa.set(
           'ETag',
@@ -150,40 +166,34 @@ export default definePlugin({
     'GET /v1/sampling/:designId/revisions': {
       auth: 'bearer',
       summary: 'Every revision of a design, oldest first.',
-      run: ({ designId }, { self }) => self.designs.revisions(designId),
+      input: named,
+      run: ({ designId }, { self, user }) => self.designs.revisions(designId, user),
     },
     'GET /v1/sampling/:designId/explanation': {
       auth: 'bearer',
       summary: 'The arithmetic of a design, step by step.',
       input: named.extend({ revision }),
-      run: async ({ designId, revision }, { self }) => ({
-        steps: explain(await self.designs.read(designId, revision)),
+      run: async ({ designId, revision }, { self, user }) => ({
+        steps: explain(await self.designs.read(designId, user, revision)),
       }),
     },
     'POST /v1/sampling/:designId/recalculate': {
       auth: 'bearer',
       summary: 'Works a design out anew from what a monitoring period found.',
       input: recalculationSchema.extend({ designId }),
-      run: ({ designId, ...actual }, { self }) => self.designs.recalculate(designId, actual),
+      run: ({ designId, ...actual }, { self, user }) =>
+        self.designs.recalculate(designId, actual, user),
     },
     'POST /v1/sampling/:designId/selection/commit': {
       auth: 'bearer',
-      summary: 'Freezes the frame and names the future round of a beacon.',
-      body: { kind: 'json', maxBytes: 16 * 1024 * 1024 },
-      input: z.object({ designId, frame: frameSchema, beacon: beaconSchema }),
-      async run({ designId, frame, beacon }, { self }) {
-        const design = await self.designs.read(designId)
-        return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon)
-      },
-    },
-    'POST /v1/sampling/:designId/selection/commit/lines': {
-      auth: 'bearer',
-      summary: 'The same with the frame as NDJSON and the beacon in the query.',
-      body: { kind: 'ndjson', maxBytes: frameBytes },
-      input: beaconSchema.extend({ designId }),
-      async run({ designId, ...beacon }, { self, lines }) {
-        const design = await self.designs.read(designId)
-        return self.selections.commit(design, await readFrame(lines), beacon)
+      summary:
+        'Freezes the frame and names the future round of a beacon; a frame line by line has the beacon in the query.',
+      body: { json: 16 * 1024 * 1024, ndjson: frameBytes },
+      input: commitSchema,
+      async run({ designId, frame, beacon }, { self, user, lines }) {
+        const design = await self.designs.readToCommit(designId, user)
+        const frozen = frame ? Frame.of(Object.entries(frame)) : await readFrame(lines)
+        return self.selections.commit(design, frozen, beacon)
       },
     },
     'POST /v1/sampling/:designId/selection': {
@@ -191,31 +201,23 @@ export default definePlugin({
       summary: 'Draws the sample with the value of the committed round, or keeps a verifier’s own.',
       body: { kind: 'json', maxBytes: 16 * 1024 * 1024 },
       input: revealSchema.extend({ designId }),
-      async run({ designId, ...reveal }, { self, signal }) {
-        return self.selections.reveal(await self.designs.read(designId), reveal, { signal })
+      async run({ designId, ...reveal }, { self, user, signal }) {
+        const design = await self.designs.readToDraw(designId, user, reveal.external?.verifier)
+        return self.selections.reveal(design, reveal, { signal })
       },
     },
     'GET /v1/sampling/:designId/selection': {
       auth: 'bearer',
       summary: 'The commitment and what was drawn from it.',
       input: named.extend({ revision }),
-      run: async ({ designId, revision }, { self }) =>
-        self.selections.read(await self.designs.read(designId, revision)),
+      run: async ({ designId, revision }, { self, user }) =>
+        self.selections.read(await self.designs.read(designId, user, revision)),
     },
     'POST /v1/sampling/:designId/verification': {
       auth: 'bearer',
       summary: 'Submits a design, or records what its verifier decided.',
       input: verificationSchema.extend({ designId }),
-      run({ designId, ...step }, { self, user }) {
-        // A key speaks for its operator, who answers for the name; a caller with a name has only their own.
-        if (user && step.status !== 'submitted' && step.verifier !== user.did)
-          throw new RuntimeError(
-            'FORBIDDEN',
-            `${user.did} cannot decide in the name of ${step.verifier}.`,
-            { hint: 'A verifier decides under their own DID.' },
-          )
-        return self.designs.verify(designId, step)
-      },
+      run: ({ designId, ...step }, { self, user }) => self.designs.verify(designId, step, user),
     },
   },
 })

@@ -1,4 +1,4 @@
-/** An exact fraction in lowest terms, its denominator positive. */
+/** An exact fraction, its denominator positive. Steps between leave it in whatever terms they come to. */
 export interface Rational {
   readonly num: bigint
   readonly den: bigint
@@ -38,12 +38,18 @@ function gcd(a: bigint, b: bigint): bigint {
 export const zero = exact(0n)
 export const one = exact(1n)
 
+/** Lowest terms cost more than the step itself, so they are only sought when the terms have grown long. */
+const long = 1n << 2048n
+const inTerms = (num: bigint, den: bigint): Rational =>
+  den > long ? fraction(num, den) : { num, den }
+
 export const plus = (a: Rational, b: Rational) =>
-  fraction(a.num * b.den + b.num * a.den, a.den * b.den)
+  inTerms(a.num * b.den + b.num * a.den, a.den * b.den)
 export const minus = (a: Rational, b: Rational) =>
-  fraction(a.num * b.den - b.num * a.den, a.den * b.den)
-export const times = (a: Rational, b: Rational) => fraction(a.num * b.num, a.den * b.den)
-export const over = (a: Rational, b: Rational) => fraction(a.num * b.den, a.den * b.num)
+  inTerms(a.num * b.den - b.num * a.den, a.den * b.den)
+export const times = (a: Rational, b: Rational) => inTerms(a.num * b.num, a.den * b.den)
+export const over = (a: Rational, b: Rational) =>
+  b.num > 0n ? inTerms(a.num * b.den, a.den * b.num) : fraction(a.num * b.den, a.den * b.num)
 export const squared = (a: Rational) => times(a, a)
 
 /** Negative, 0 or positive, as `a` is below, at or above `b`. */

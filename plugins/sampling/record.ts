@@ -15,6 +15,8 @@ export interface VerificationState {
     verifier: string
     timestamp: string
     notes?: string
+    /** Who brought this: a DID, or the holder of the service's key. */
+    recordedBy: string
   }[]
 }
 
@@ -62,6 +64,8 @@ export interface SampleDesign extends Figures {
   readonly designId: string
   readonly projectId: string
   readonly createdAt: string
+  /** The DID of who made it; absent where it was made with the service's key. */
+  readonly createdBy?: string
   readonly revision: number
   readonly verification: VerificationState
   readonly final: boolean
@@ -85,6 +89,7 @@ export function recordOf(row: RevisionRow, selection?: SelectionRow): SampleDesi
     designId: row.design_id,
     projectId: row.project_id,
     createdAt: row.created_at,
+    ...(row.owner !== null && { createdBy: row.owner }),
     revision: row.revision,
     ...figures,
     ...(row.outcome !== null && parsed<Outcome>(row.outcome)),

@@ -6,7 +6,8 @@ const wants = (what: string) => ({
     issue.input === undefined ? `missing; give ${what}` : `give ${what}, not ${shown(issue.input)}`,
 })
 
-function shown(value: unknown): string {
+/** A value in the words of an error, cut short. */
+export function shown(value: unknown): string {
   const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value))
   return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }
@@ -17,6 +18,26 @@ const integer = (least: number, most: number, what: string) =>
   number(what).int(wants(what)).min(least, wants(what)).max(most, wants(what))
 const words = (most: number, what: string) =>
   z.string(wants(what)).trim().min(1, wants(what)).max(most, wants(what))
+
+/** What names a design, a revision of it, and a stretch of a list. */
+export const designIdSchema = z
+  .string(wants('the designId'))
+  .max(100, wants('a designId of at most 100 characters'))
+  .describe('The designId of a sample design')
+const aRevision = 'the number of a revision, from 1'
+export const revisionSchema = integer(1, 1_000_000_000, aRevision)
+/** A number in a query is text; what is none stays as it is, to be named. */
+const inQuery = (of: z.ZodNumber) =>
+  z.preprocess((text) => (Number.isNaN(Number(text)) ? text : Number(text)), of)
+export const revisionInQuery = inQuery(revisionSchema)
+export const listSchema = z.object({
+  projectId: z
+    .string(wants('the DID of the project'))
+    .min(1, wants('the DID of the project'))
+    .max(500, wants('a DID of at most 500 characters')),
+  limit: inQuery(integer(1, 100, 'a whole number from 1 to 100')).default(20),
+  cursor: z.string(wants('the nextCursor of a list')).max(200).optional(),
+})
 
 /** How many households a design may speak of. */
 export const largestPopulation = 1_000_000_000
@@ -42,14 +63,23 @@ const justification = z.object({
   source: words(1000, 'a source of at most 1000 characters').optional(),
 })
 
+const aName = 'a name of 1 to 100 characters, none of them a tab or a line break'
+/** Names stand in seeds, in files and as keys, so they hold nothing that would break one of these. */
+const namePattern = /^(?!(?:__proto__|constructor)$)[^\p{Cc}\u2028\u2029]*$/u
+function stratumName(what: string) {
+  return words(100, what).regex(namePattern, wants(what))
+}
+
 const stratum = z.object({
-  name: words(100, 'a name of 1 to 100 characters'),
-  weight: above(0, aWeight).max(1, wants(aWeight)),
-  population: population.optional(),
-  mean: above(0, aMean).optional(),
-  sd: zeroOrMore(aDeviation).optional(),
-  dropoutRate: dropout(aDropout).optional(),
-  basis: words(1000, 'a text of at most 1000 characters').optional(),
+  name: stratumName(aName),
+  weight: above(0, aWeight).max(1, wants(aWeight)).describe('Its fraction of the population'),
+  population: population.optional().describe('Its households, where the weight does not tell'),
+  mean: above(0, aMean).optional().describe('Its own expected mean'),
+  sd: zeroOrMore(aDeviation).optional().describe('Its own expected standard deviation'),
+  dropoutRate: dropout(aDropout).optional().describe('Its own expected dropout, a fraction'),
+  basis: words(1000, 'a text of at most 1000 characters')
+    .optional()
+    .describe('What it is based on: a baseline survey, socio-economic factors, geography'),
   note: words(1000, 'a text of at most 1000 characters').optional(),
 })
 
@@ -89,21 +119,33 @@ export const requestSchema = z
     projectId: z
       .string(wants('the DID of the project'))
       .max(500, wants('a DID of at most 500 characters'))
-      .regex(projectPattern, wants('a DID, or a DID with a path')),
-    population: population.optional(),
+      .regex(projectPattern, wants('a DID, or a DID with a path'))
+      .describe('The DID of the project'),
+    population: population.optional().describe('How many households the project has'),
     confidence: z.literal(0.95, wants(confidence)).describe('0.95 is mandatory'),
     precision: z.literal(0.05, wants(precision)).describe('0.05 is required'),
     estimator: z
       .enum(['mean', 'proportion'], wants('"mean" or "proportion"'))
       .default('mean')
       .describe('What is estimated; for a proportion expectedMean is p'),
-    expectedMean: above(0, aMean),
-    expectedSD: zeroOrMore(aDeviation).optional().describe('Needed to estimate a mean'),
-    dropoutRate: dropout(aDropout),
-    smallSampleCorrection: z.boolean(wants('true or false')).default(false),
-    allowCensus: z.boolean(wants('true or false')).default(false),
-    erCoverage: above(0, aWeight).max(1, wants(aWeight)).optional(),
-    expectedER: zeroOrMore(aDeviation).optional(),
+    expectedMean: above(0, aMean).describe('The expected mean of what is measured'),
+    expectedSD: zeroOrMore(aDeviation)
+      .optional()
+      .describe('The expected standard deviation; only a proportion does without'),
+    dropoutRate: dropout(aDropout).describe('The fraction of households expected to drop out'),
+    smallSampleCorrection: z
+      .boolean(wants('true or false'))
+      .default(false)
+      .describe('Use Student’s t instead of the normal distribution'),
+    allowCensus: z
+      .boolean(wants('true or false'))
+      .default(false)
+      .describe('Ask everybody where the population is smaller than the sample'),
+    erCoverage: above(0, aWeight)
+      .max(1, wants(aWeight))
+      .optional()
+      .describe('The fraction of emission reductions that the sample covers'),
+    expectedER: zeroOrMore(aDeviation).optional().describe('Expected emission reductions'),
     justification: z
       .object({
         mean: justification.optional(),
@@ -132,15 +174,19 @@ export type SamplingRequest = z.output<typeof requestSchema>
 
 /** What a monitoring period found. */
 export const recalculationSchema = z.object({
-  actualMean: above(0, aMean),
-  actualSD: zeroOrMore(aDeviation).optional().describe('Needed where a mean is estimated'),
-  actualDropoutRate: dropout(aDropout),
-  completes: integer(2, largestPopulation, 'a whole number of at least 2').optional(),
+  actualMean: above(0, aMean).describe('The mean that the period found'),
+  actualSD: zeroOrMore(aDeviation)
+    .optional()
+    .describe('The standard deviation that the period found; only a proportion does without'),
+  actualDropoutRate: dropout(aDropout).describe('The fraction of households that dropped out'),
+  completes: integer(2, largestPopulation, 'a whole number of at least 2')
+    .optional()
+    .describe('How many answers were completed'),
   er: zeroOrMore(aDeviation).optional().describe('Emission reductions of the period'),
   strata: z
     .array(
       z.object({
-        name: words(100, 'the name of a stratum'),
+        name: stratumName('the name of a stratum'),
         actualMean: above(0, aMean).optional(),
         actualSD: zeroOrMore(aDeviation).optional(),
         actualDropoutRate: dropout(aDropout).optional(),
@@ -175,26 +221,45 @@ export type Verification = z.output<typeof verificationSchema>
 
 const anId = 'an id of 1 to 200 characters, none of them a line break'
 /** An id is taken as it stands: it is part of what is hashed. */
-export const idPattern = /^[^\x00-\x1f\x7f]{1,200}$/
+export const idPattern = /^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$/
 const ids = z.array(z.string(wants(anId)).regex(idPattern, wants(anId)), wants('a list of ids'))
 export const frameSchema = z.record(
-  words(100, 'the name of a stratum'),
+  stratumName('the name of a stratum'),
   ids,
   wants('ids by stratum'),
 )
 
+const aRound = 'the round that will be drawn: its number, or a name of at most 200 characters'
 export const beaconSchema = z.object({
   source: z
     .string(wants('"caller" or "drand:<chain hash>"'))
     .regex(/^(?:caller|drand:[0-9a-f]{64})$/, wants('"caller" or "drand:<chain hash>"'))
     .default('caller'),
   round: z
-    .union([
-      words(200, 'the round that will be drawn'),
-      integer(1, Number.MAX_SAFE_INTEGER, 'the number of the round'),
-    ])
+    .union([words(200, aRound), integer(1, Number.MAX_SAFE_INTEGER, aRound)], wants(aRound))
     .describe('The future round whose value seeds the draw'),
 })
+/** A frame with its beacon, or the beacon alone where the frame comes line by line. */
+export const commitSchema = z
+  .object({
+    designId: designIdSchema,
+    frame: frameSchema.optional(),
+    beacon: beaconSchema.optional(),
+    round: beaconSchema.shape.round.optional(),
+    source: beaconSchema.shape.source,
+  })
+  .transform(({ designId, frame, beacon, round, source }, ctx) => {
+    const named =
+      beacon ?? (frame === undefined && round !== undefined ? { round, source } : undefined)
+    if (named) return { designId, frame, beacon: named }
+    const path = frame === undefined ? 'round' : 'beacon'
+    const message =
+      frame === undefined
+        ? `missing; give ${aRound}, in the query beside a frame line by line; else give "frame" and "beacon"`
+        : 'missing; give { source?, round }'
+    ctx.addIssue({ code: 'custom', path: [path], message })
+    return z.NEVER
+  })
 export type Beacon = z.output<typeof beaconSchema>
 
 const hex = 'the value of the beacon: 16 to 512 hexadecimal digits'

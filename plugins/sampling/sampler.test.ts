@@ -139,6 +139,20 @@ describe('a beacon with a clock', () => {
   const beacon = { source: quicknet, round: 11 }
   const hex = 'ab'.repeat(32)
 
+  it('knows when rounds are: quicknet’s 27,946,612 at 2026-04-20T00:00:00Z, as drand’s clients say, and both first ones', () => {
+    const chain = (hash: string) => `drand:${hash}`
+    const first = chain('8990e7a9aaed2ffed73dbd7092123d6f289930540d7651336225dc172e51b2ce')
+    for (const [source, round, at] of [
+      [quicknet, 27_946_612, Date.UTC(2026, 3, 20)],
+      [quicknet, 1, 1_692_803_367_000],
+      [first, 1, 1_595_431_050_000],
+      [first, 2, 1_595_431_080_000],
+    ] as const) {
+      expect(() => mustLieAhead({ source, round }, at - 1)).not.toThrow()
+      expect(() => mustLieAhead({ source, round }, at)).toThrow(new Date(at).toISOString())
+    }
+  })
+
   it('must lie ahead at the commitment and behind at the reveal', () => {
     expect(() => mustLieAhead(beacon, genesis + 29_999)).not.toThrow()
     expect(() => mustLieAhead(beacon, genesis + 30_000)).toThrow('before the commitment')

@@ -15,6 +15,9 @@ export type Progress = (done: number, total: number) => void
 /** A commit is a sync of the disk: about a megabyte of ids goes in each. */
 const partsAtOnce = 16
 
+/** A megabyte takes no server this long. */
+const givenUpMs = 600_000
+
 /** Which revision of which design. */
 export interface Revision {
   readonly designId: string
@@ -75,6 +78,35 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
     return drawing.drawn()
   }
 
+  /** Writes a frame a megabyte at a time, and says before each that somebody still does. */
+  async function write(frameId: string, frame: Frame): Promise<void> {
+    const touch = () => new Date(now()).toISOString()
+    await db
+      .insertInto('sampling_uploads')
+      .values({ frame_id: frameId, touched_at: touch() })
+      .execute()
+    let batch: FrameRow[] = []
+    const store = async () => {
+      await db.insertInto('sampling_frames').values(batch).execute()
+      batch = []
+    }
+    for (const part of frame.parts()) {
+      if (batch.push({ frame_id: frameId, ...part }) < partsAtOnce) continue
+      await store()
+      await db
+        .updateTable('sampling_uploads')
+        .set({ touched_at: touch() })
+        .where('frame_id', '=', frameId)
+        .execute()
+    }
+    if (batch.length > 0) await store()
+  }
+
+  async function remove(frameId: string): Promise<void> {
+    await db.deleteFrom('sampling_frames').where('frame_id', '=', frameId).execute()
+    await db.deleteFrom('sampling_uploads').where('frame_id', '=', frameId).execute()
+  }
+
   const extend: Extend = async (designId, revision, sizes) => {
     const row = await find({ designId, revision })
     if (!row?.selected || row.beacon_hex === null) return undefined
@@ -91,6 +123,17 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
 
   return {
     extend,
+
+    /** Removes what a server that died has left of the frames that it was writing. */
+    async sweep(): Promise<number> {
+      const left = await db
+        .selectFrom('sampling_uploads')
+        .select('frame_id')
+        .where('touched_at', '<', new Date(now() - givenUpMs).toISOString())
+        .execute()
+      for (const { frame_id } of left) await remove(frame_id)
+      return left.length
+    },
 
     async read(of: Revision): Promise<Selection> {
       return selectionOf(await committed(of))
@@ -120,39 +163,35 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
       if (await find(design)) throw committedAlready(design)
 
       const counts = Object.fromEntries(frame.counts)
-      const committedAt = new Date(now()).toISOString()
       const frameId = randomUUID()
       try {
-        let batch: FrameRow[] = []
-        const store = () => db.insertInto('sampling_frames').values(batch).execute()
-        for (const part of frame.parts()) {
-          batch.push({ frame_id: frameId, ...part })
-          if (batch.length < partsAtOnce) continue
-          await store()
-          batch = []
-        }
-        if (batch.length > 0) await store()
+        await write(frameId, frame)
         const frameDigest = frame.digest()
-        const inserted = await db
-          .insertInto('sampling_selections')
-          .values({
-            design_id: designId,
-            revision,
-            frame_id: frameId,
-            frame_digest: frameDigest,
-            frame_counts: JSON.stringify(counts),
-            beacon: JSON.stringify(beacon),
-            committed_at: committedAt,
-            beacon_hex: null,
-            selected_at: null,
-            selected: null,
-          })
-          .onConflict((conflict) => conflict.doNothing())
-          .executeTakeFirst()
-        if (inserted.numInsertedOrUpdatedRows !== 1n) throw committedAlready(design)
+        mustLieAhead(beacon, now())
+        const committedAt = new Date(now()).toISOString()
+        await db.transaction().execute(async (trx) => {
+          const inserted = await trx
+            .insertInto('sampling_selections')
+            .values({
+              design_id: designId,
+              revision,
+              frame_id: frameId,
+              frame_digest: frameDigest,
+              frame_counts: JSON.stringify(counts),
+              beacon: JSON.stringify(beacon),
+              committed_at: committedAt,
+              beacon_hex: null,
+              selected_at: null,
+              selected: null,
+            })
+            .onConflict((conflict) => conflict.doNothing())
+            .executeTakeFirst()
+          if (inserted.numInsertedOrUpdatedRows !== 1n) throw committedAlready(design)
+          await trx.deleteFrom('sampling_uploads').where('frame_id', '=', frameId).execute()
+        })
         return { designId, revision, frameDigest, counts, committedAt, ...beacon }
       } catch (error) {
-        await db.deleteFrom('sampling_frames').where('frame_id', '=', frameId).execute()
+        await remove(frameId)
         throw error instanceof RepeatedId
           ? invalid('frame', `the id "${error.id}" stands in it twice`, 'List every id once.')
           : error

@@ -19,6 +19,10 @@ export type RevisionRow = {
   version: number
   /** 1 for the newest revision of its design. */
   newest: number
+  /** The DID of who made the design; null where it was made with the service's key. */
+  owner: string | null
+  /** Whom the design was submitted to last. */
+  verifier: string | null
 }
 
 /** The commitment of a revision, and later what was drawn. */
@@ -46,10 +50,17 @@ export type FrameRow = {
   ids: string
 }
 
+/** A frame that is being written. It is gone with the commitment; one that stays is of a server that died. */
+export type UploadRow = {
+  frame_id: string
+  touched_at: string
+}
+
 export type Tables = {
   sampling_revisions: RevisionRow
   sampling_selections: SelectionRow
   sampling_frames: FrameRow
+  sampling_uploads: UploadRow
 }
 export type SamplingDatabase = Kysely<Tables>
 
@@ -101,6 +112,19 @@ export const migrations = {
       .addColumn('part', 'integer', (column) => column.notNull())
       .addColumn('ids', 'text', (column) => column.notNull())
       .addPrimaryKeyConstraint('sampling_frames_pk', ['frame_id', 'stratum', 'part'])
+      .execute()
+  },
+  '003-owners': async (db: Kysely<any>) => {
+    // any: as above
+    for (const column of ['owner', 'verifier'])
+      await db.schema.alterTable('sampling_revisions').addColumn(column, 'text').execute()
+  },
+  '004-uploads': async (db: Kysely<any>) => {
+    // any: as above
+    await db.schema
+      .createTable('sampling_uploads')
+      .addColumn('frame_id', 'varchar(36)', (column) => column.primaryKey())
+      .addColumn('touched_at', 'text', (column) => column.notNull())
       .execute()
   },
 }

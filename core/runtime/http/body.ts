@@ -67,6 +67,15 @@ const kinds: readonly [RegExp, BodyKind][] = [
   [/^application\/(?:x-ndjson|ndjson|jsonl|x-jsonlines)$/, 'ndjson'],
 ]
 
+/** Whether a body comes as NDJSON, by its type alone. */
+export const saysNdjson = ({ headers }: IncomingMessage): boolean =>
+  kindOf(headers['content-type'] ?? '') === 'ndjson'
+
+const kindOf = (header: string): BodyKind | undefined => {
+  const [type = ''] = header.toLowerCase().split(';')
+  return kinds.find(([pattern]) => pattern.test(type.trim()))?.[1]
+}
+
 /** Reads the content type of a request that has a body, and refuses an encoding. */
 export function bodyKind(req: IncomingMessage, accepts: readonly BodyKind[]): BodyKind {
   const { 'content-type': header = '', 'content-encoding': encoding } = req.headers
@@ -78,8 +87,8 @@ export function bodyKind(req: IncomingMessage, accepts: readonly BodyKind[]): Bo
     )
   // What nearly every request says, without taking it apart.
   if (header === 'application/json' && accepts.includes('json')) return 'json'
-  const [type = '', ...parameters] = header.toLowerCase().split(';')
-  const kind = kinds.find(([pattern]) => pattern.test(type.trim()))?.[1]
+  const [, ...parameters] = header.toLowerCase().split(';')
+  const kind = kindOf(header)
   if (kind === undefined || !accepts.includes(kind))
     throw new RuntimeError(
       'UNSUPPORTED_MEDIA_TYPE',
@@ -116,6 +125,9 @@ export function parseBody(raw: Buffer, kind: BodyKind): unknown {
 /** Bytes as text; they must be UTF-8. A byte order mark is dropped. */
 export function decodeText(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new RuntimeError('UNSAFE_TEXT', 'The body is not UTF-8.')
-  const text = bytes.toString('utf8')
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+  return withoutMark(bytes.toString('utf8'))
 }
+
+/** Text without its byte order mark, where it has one. */
+export const withoutMark = (text: string): string =>
+  text.charCodeAt(0) === 0xfeff ? text.slice(1) : text

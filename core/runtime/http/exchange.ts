@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
 import type { BodyLine, User } from '../../plugin.ts'
+import type { BodyPrint } from './body-print.ts'
 import { readLines } from './ndjson.ts'
 
 /** What the edge knows of a request once it is let in; the rest of a route's context is built on it. */
@@ -22,6 +23,8 @@ export class Exchange implements RouteBase {
   readonly requestId: string
   readonly caller: string
   readonly user: User | undefined
+  /** Is told of the lines' bytes, where a key makes the request repeatable. */
+  print: BodyPrint | undefined
   #maxLineBodyBytes: number | undefined
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
@@ -54,7 +57,7 @@ export class Exchange implements RouteBase {
     this.#lines ??=
       this.#maxLineBodyBytes === undefined
         ? noLines()
-        : readLines(this.koa.req, this.#maxLineBodyBytes)
+        : readLines(this.koa.req, this.#maxLineBodyBytes, this.print)
     return this.#lines
   }
 

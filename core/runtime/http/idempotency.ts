@@ -14,8 +14,8 @@ export interface RequestName {
 
 /** The right to run a request that nobody else is running. */
 export interface Claim {
-  /** Keeps the answer for the repeats of the next 24 hours. */
-  keep(answer: Answer): Promise<void>
+  /** Keeps the answer for the repeats of the next 24 hours; with what tells them, where that was not known before. */
+  keep(answer: Answer, fingerprint?: string): Promise<void>
   /** Forgets the request, so that a repeat runs again. */
   release(): Promise<void>
 }
@@ -23,9 +23,14 @@ export interface Claim {
 export interface Idempotency {
   /**
    * The stored answer, or the claim to make one. Throws IDEMPOTENCY_MISMATCH for another request
-   * under the same key, and IDEMPOTENCY_IN_PROGRESS while the first one runs.
+   * under the same key, and IDEMPOTENCY_IN_PROGRESS while the first one runs. `matches` looks at a kept
+   * fingerprint where more than equality tells.
    */
-  begin(name: RequestName, fingerprint: string): Promise<Answer | Claim>
+  begin(
+    name: RequestName,
+    fingerprint: string,
+    matches?: (kept: string) => Promise<boolean>,
+  ): Promise<Answer | Claim>
   close(): void
 }
 
@@ -99,10 +104,13 @@ export function createIdempotency(options: {
         )
     }, leaseMs / 3).unref()
     return {
-      async keep(answer) {
+      async keep(answer, fingerprint) {
         clearInterval(renewal)
         await mine()
-          .set({ answer: JSON.stringify(answer) })
+          .set({
+            answer: JSON.stringify(answer),
+            ...(fingerprint !== undefined && { fingerprint }),
+          })
           .execute()
       },
       async release() {
@@ -120,6 +128,7 @@ export function createIdempotency(options: {
   const attempt = async (
     name: RequestName,
     fingerprint: string,
+    matches: ((kept: string) => Promise<boolean>) | undefined,
   ): Promise<Answer | Claim | undefined> => {
     const now = Date.now()
     const token = randomUUID()
@@ -154,7 +163,9 @@ export function createIdempotency(options: {
         .executeTakeFirst()
       return taken.numUpdatedRows === 1n ? claim(name, token) : undefined
     }
-    if (row.fingerprint !== fingerprint)
+    // Of a body that is still streaming in nobody can say yet whether it is the same.
+    if (matches && row.answer === null) return undefined
+    if (!(matches ? await matches(row.fingerprint) : row.fingerprint === fingerprint))
       throw new RuntimeError(
         'IDEMPOTENCY_MISMATCH',
         'This Idempotency-Key was used with another request.',
@@ -172,10 +183,10 @@ export function createIdempotency(options: {
   const sweeper = setInterval(sweep, sweepMs).unref()
 
   return {
-    async begin(name, fingerprint) {
+    async begin(name, fingerprint, matches) {
       // A row can vanish or change hands between two statements; the second look settles it.
-      const first = await attempt(name, fingerprint)
-      const second = first ?? (await attempt(name, fingerprint))
+      const first = await attempt(name, fingerprint, matches)
+      const second = first ?? (await attempt(name, fingerprint, matches))
       if (second !== undefined) return second
       throw new RuntimeError(
         'IDEMPOTENCY_IN_PROGRESS',

@@ -23,11 +23,17 @@ export type ReadInput = (
 const bodyBytes = 1024 * 1024
 const ndjsonBytes = 64 * 1024 * 1024
 
-/** How a route takes its body, with the defaults filled in. */
+/** How a route takes its body, with the defaults filled in. Of one that takes both, as JSON: see `eitherBody`. */
 export function bodyRule({ body }: AnyRoute): { kind: 'json' | 'ndjson'; maxBytes: number } {
+  if (typeof body === 'object' && 'json' in body) return { kind: 'json', maxBytes: body.json }
   const declared = typeof body === 'object' ? body : { kind: body, maxBytes: undefined }
   const kind = declared.kind ?? 'json'
   return { kind, maxBytes: declared.maxBytes ?? (kind === 'json' ? bodyBytes : ndjsonBytes) }
+}
+
+/** The limits of a route that takes JSON and NDJSON. */
+export function eitherBody({ body }: AnyRoute): { json: number; ndjson: number } | undefined {
+  return typeof body === 'object' && 'json' in body ? body : undefined
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { AnyRoute, RouteAuth, Schema } from '../../plugin.ts'
-import { bodyRule } from './input.ts'
+import { bodyRule, eitherBody } from './input.ts'
 import { type DeclaredRoute, readRouteKey, type RouteKey } from './routes.ts'
 
 /** A JSON object of an OpenAPI document. */
@@ -45,6 +45,8 @@ export function describeApi({ routes, name, version, publicUrl }: ApiDescription
   }
 }
 
+const lines = { 'application/x-ndjson': { schema: {} } }
+
 function operation(
   key: RouteKey,
   id: string,
@@ -67,7 +69,7 @@ function operation(
     ...(route.summary === undefined ? {} : { summary: route.summary }),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(kind === 'ndjson'
-      ? { requestBody: { required: true, content: { 'application/x-ndjson': { schema: {} } } } }
+      ? { requestBody: { required: true, content: lines } }
       : body === undefined
         ? {}
         : {
@@ -75,6 +77,7 @@ function operation(
               content: {
                 'application/json': { schema: body },
                 'application/x-www-form-urlencoded': { schema: body },
+                ...(eitherBody(route) && lines),
               },
             },
           }),

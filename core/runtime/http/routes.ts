@@ -133,7 +133,10 @@ function optionFault({ method }: RouteKey, route: AnyRoute): string | undefined 
     return 'limit.max and limit.perMs are whole numbers above zero'
   if (body !== undefined && (method === 'GET' || method === 'DELETE'))
     return `a ${method} takes no body`
-  if (typeof body === 'object' && !(body.maxBytes > 0)) return 'body.maxBytes is above zero'
+  const limits =
+    typeof body === 'object' ? ('json' in body ? body : { maxBytes: body.maxBytes }) : {}
+  for (const [name, bytes] of Object.entries(limits))
+    if (!(bytes > 0)) return `body.${name} is above zero`
   const foreign = cors ? cors.find((origin) => origin !== originOf(origin)) : undefined
   if (foreign !== undefined) return `"${foreign}" is not an origin such as "https://example.org"`
   if (can !== undefined && (auth === 'public' || auth === 'operator'))

@@ -5,7 +5,8 @@ import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Log, RouteContext } from '../../plugin.ts'
 import type { Access } from '../http/access.ts'
 import { type Answer, isAnswered, jsonType, send, toAnswer } from '../http/answer.ts'
-import { bodyKind, hasBody, tooLarge } from '../http/body.ts'
+import { BodyPrint, matchesPrint } from '../http/body-print.ts'
+import { bodyKind, hasBody, saysNdjson, tooLarge } from '../http/body.ts'
 import { errorText, statusOf } from '../http/error-body.ts'
 import { Exchange, type RouteBase } from '../http/exchange.ts'
 import type { Failure } from '../http/failure.ts'
@@ -16,7 +17,7 @@ import {
   isRepeatable,
   readIdempotencyKey,
 } from '../http/idempotency.ts'
-import { bodyRule, faultsOf, prepareInput, prepareSchema } from '../http/input.ts'
+import { bodyRule, eitherBody, faultsOf, prepareInput, prepareSchema } from '../http/input.ts'
 import { Reply } from '../http/reply.ts'
 import type { RouteKey } from '../http/routes.ts'
 import { SseStream, type SseLimits, setSseHeaders } from '../http/sse.ts'
@@ -47,20 +48,40 @@ export interface RunOptions extends Failure {
 export type RunRoute = (koa: Context, captures: readonly string[], target: Target) => Promise<void>
 
 /** Prepares a route: what can be known before its first request is worked out here. */
-export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOptions): RunRoute {
+export function prepareRoute(
+  served: ServedRoute,
+  key: RouteKey,
+  options: RunOptions,
+  isOneOfTwo = false,
+): RunRoute {
   const { route, owner } = served
+  const either = eitherBody(route)
+  if (either) {
+    const [json, lines] = (['json', 'ndjson'] as const).map((kind) => {
+      const body = { kind, maxBytes: either[kind] }
+      return prepareRoute(
+        { ...served, route: { ...route, body }, context: (base) => served.context(base) },
+        key,
+        options,
+        true,
+      )
+    })
+    return (koa, ...rest) => (saysNdjson(koa.req) ? lines! : json!)(koa, ...rest)
+  }
   const { access, idempotency } = options
   const { kind, maxBytes } = bodyRule(route)
   const auth = route.auth ?? 'ucan'
   const readInput = prepareInput(key, route)
   const parseOutput = route.output && prepareSchema(route.output)
   const lineBytes = kind === 'ndjson' ? maxBytes : undefined
-  const keys = key.method === 'GET' || lineBytes !== undefined ? undefined : idempotency
+  const keys = key.method === 'GET' ? undefined : idempotency
 
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
     const { res } = koa
     const who = auth === 'public' ? undefined : await access.authorize(auth, koa, owner)
-    const exchange = new Exchange(koa, who?.caller ?? koa.ip, who?.user, lineBytes)
+    // Who asks for the lines of a body that came as JSON is told which type has lines.
+    const limit = lineBytes ?? (isOneOfTwo ? 0 : undefined)
+    const exchange = new Exchange(koa, who?.caller ?? koa.ip, who?.user, limit)
     res.statusCode = 200
     if (route.onFault === undefined) return handle(koa, exchange, captures, target)
     try {
@@ -99,19 +120,35 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
       return answer(koa, exchange, await route.run(input, ctx))
 
     const request = { caller: exchange.caller, route: served.key, key: name }
-    const begun = await keys.begin(request, fingerprintOf(target, raw))
-    if ('keep' in begun) return runOnce(koa, exchange, begun, () => route.run(input, ctx))
+    const print = fingerprintOf(target, raw)
+    if (lineBytes !== undefined) exchange.print = new BodyPrint()
+    const begun = await keys.begin(
+      request,
+      print,
+      lineBytes === undefined
+        ? undefined
+        : async (kept) => kept.startsWith(print) && matchesPrint(req, kept.slice(print.length)),
+    )
+    if ('keep' in begun) return runOnce(koa, exchange, begun, print, () => route.run(input, ctx))
     res.setHeader('Idempotency-Replayed', 'true')
     send(koa, begun)
   }
 
   /** Runs a handler under a claim. The answer is stored before it is sent, so that no repeat misses it. */
-  async function runOnce(koa: Context, exchange: Exchange, claim: Claim, handle: () => unknown) {
+  async function runOnce(
+    koa: Context,
+    exchange: Exchange,
+    claim: Claim,
+    fingerprint: string,
+    handle: () => unknown,
+  ) {
     const { log, toError } = options
     const settle = (outcome: Answer | undefined) =>
-      (outcome && isRepeatable(outcome.status) ? claim.keep(outcome) : claim.release()).catch(
-        (error: unknown) =>
-          log.error({ err: error, requestId: exchange.requestId }, 'idempotent outcome not stored'),
+      (outcome && isRepeatable(outcome.status)
+        ? claim.keep(outcome, exchange.print && `${fingerprint}${exchange.print}`)
+        : claim.release()
+      ).catch((error: unknown) =>
+        log.error({ err: error, requestId: exchange.requestId }, 'idempotent outcome not stored'),
       )
     let value: unknown
     let made: Answer | undefined

@@ -214,8 +214,11 @@ function yesOrNo(name: string, text: string): boolean | undefined {
     (word) => !['is', 'has', 'should', 'enabled', 'enable', 'include', 'with'].includes(word),
   )
   const said = words(text)
-  const at = said.findIndex((word) => own.some((one) => likeness(stem(one), stem(word)) > 0))
-  if (at < 0) return undefined
+  const isOne = (one: string) => (word: string) => likeness(stem(one), stem(word)) > 0
+  // One word of three is chance: who asks for a sample does not ask for a smallSampleCorrection.
+  const spoken = own.filter((one) => said.some(isOne(one))).length
+  const at = said.findIndex((word) => own.some((one) => isOne(one)(word)))
+  if (at < 0 || (own.length > 2 && spoken < 2)) return undefined
   const before = said.slice(Math.max(0, at - 3), at)
   const next = said[at + 1]
   const isNo = before.some((word) =>

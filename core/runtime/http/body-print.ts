@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+/**
+ * What a request has read of a body that streams in: how much, whether that was all, and its hash. A
+ * repeat is the same request when it begins with the same bytes; of what nobody looked at, nothing is known.
+ */
+export class BodyPrint {
+  readonly #hash = createHash('sha256')
+  #size = 0
+  #isWhole = false
+
+  add(bytes: Buffer): void {
+    this.#size += bytes.length
+    this.#hash.update(bytes)
+  }
+
+  /** There was no more. */
+  end(): void {
+    this.#isWhole = true
+  }
+
+  toString(): string {
+    const end = this.#isWhole ? 'all' : 'first'
+    return `${end} ${this.#size} ${this.#hash.copy().digest('base64')}`
+  }
+}
+
+/** Whether a body is, or begins with, what a print was taken of. Reads no more of it than that takes. */
+export async function matchesPrint(req: IncomingMessage, print: string): Promise<boolean> {
+  const [end, size] = print.split(' ')
+  const wanted = Number(size)
+  const read = new BodyPrint()
+  let left = wanted
+  for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    if (end === 'all' && chunk.length > left) return false
+    read.add(chunk.subarray(0, left))
+    left -= Math.min(left, chunk.length)
+    if (end === 'first' && left === 0) break
+  }
+  if (end === 'all') read.end()
+  return left === 0 && read.toString() === print
+}

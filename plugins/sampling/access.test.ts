@@ -1,0 +1,185 @@
+import { beforeAll, expect, it } from 'vitest'
+import { testApp, type TestApp, type TestUser } from '#core/testing'
+import { onEachDatabase } from '../../test/support/each-database.ts'
+import sampling from './index.ts'
+
+const env = { API_KEY: 'a-key-for-this-test' }
+const key = { authorization: `Bearer ${env.API_KEY}` }
+const request = {
+  projectId: 'did:ixo:entity:stoves',
+  population: 400,
+  confidence: 0.95,
+  precision: 0.05,
+  expectedMean: 0.8,
+  expectedSD: 0.1,
+  dropoutRate: 0,
+}
+const actual = { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0.1 }
+const frame = { all: Array.from({ length: 400 }, (_, n) => `h${n}`) }
+const commitment = { frame, beacon: { round: 1 } }
+const beaconHex = 'ab'.repeat(32)
+
+await onEachDatabase('whose design it is', ({ databaseUrl }) => {
+  let app: TestApp
+  let owner: TestUser
+  let stranger: TestUser
+  let verifier: TestUser
+  beforeAll(async () => {
+    app = await testApp({
+      plugins: [sampling],
+      env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }) },
+    })
+    owner = await app.user()
+    stranger = await app.user()
+    verifier = await app.user()
+    return () => app.close()
+  })
+  const made = async (by: { post: TestUser['post'] } = owner, headers = {}) => {
+    const { status, body } = await by.post('/v1/sampling', request, headers)
+    expect(status).toBe(201)
+    return { design: body, path: `/v1/sampling/${body.designId}` }
+  }
+  /** Everything that can be asked of one design, and what changes it. */
+  const reads = ['', '?revision=1', '/revisions', '/explanation', '/selection']
+  const writes: [string, object][] = [
+    ['/recalculate', actual],
+    ['/selection/commit', commitment],
+    ['/selection', { beaconHex }],
+    ['/verification', { verifier: 'did:ixo:somebody', status: 'submitted' }],
+  ]
+
+  it('is its maker’s: to other callers it does not exist, by no route and no tool', async () => {
+    const { design, path } = await made()
+    expect(design.createdBy).toBe(owner.did)
+    const before = (await owner.get(path)).body
+    for (const read of reads)
+      expect(await stranger.get(path + read), read).toMatchObject({
+        status: 404,
+        body: { code: 'NOT_FOUND', message: expect.not.stringContaining(owner.did) },
+      })
+    for (const [write, body] of writes)
+      expect(await stranger.post(path + write, body), write).toMatchObject({ status: 404 })
+    const lines = { 'content-type': 'application/x-ndjson' }
+    expect(await stranger.post(`${path}/selection/commit?round=1`, '"h1"', lines)).toMatchObject({
+      status: 404,
+    })
+    const thread = app.thread({ did: stranger.did }).load('sampling')
+    const { designId } = design
+    for (const [tool, args] of [
+      ['get_sample_design', {}],
+      ['explain_sample', {}],
+      ['recalculate_sample', actual],
+      ['select_sample', commitment],
+      ['select_sample', { beaconHex }],
+    ] as const)
+      await expect(thread.call(tool, { designId, ...args }), tool).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      })
+    expect((await owner.get(path)).body).toEqual(before)
+  })
+
+  it('is listed to its maker and to the verifier whom it was submitted to', async () => {
+    const { design, path } = await made()
+    const listed = async (by: TestUser) => {
+      const { body } = await by.get(
+        `/v1/sampling?limit=100&projectId=${encodeURIComponent(request.projectId)}`,
+      )
+      return body.items.some(({ designId }: typeof design) => designId === design.designId)
+    }
+    expect([await listed(owner), await listed(verifier), await listed(stranger)]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    expect([await listed(owner), await listed(verifier), await listed(stranger)]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+
+  it('is open to the holder of the key, who keeps the books', async () => {
+    const { path } = await made()
+    for (const read of reads.slice(0, 4))
+      expect(await app.get(path + read, { headers: key })).toMatchObject({ status: 200 })
+    expect(await app.post(`${path}/recalculate`, actual, key)).toMatchObject({ status: 200 })
+    expect(await owner.get(path)).toMatchObject({ body: { revision: 2, createdBy: owner.did } })
+  })
+
+  it('made with the key is read by whoever has its id, and changed with the key only', async () => {
+    const { design, path } = await made(app, key)
+    expect(design).not.toHaveProperty('createdBy')
+    expect(await stranger.get(path)).toMatchObject({ status: 200 })
+    expect(await stranger.get(`${path}/explanation`)).toMatchObject({ status: 200 })
+    for (const [write, body] of writes)
+      expect(await stranger.post(path + write, body), write).toMatchObject({
+        status: 403,
+        body: { code: 'FORBIDDEN', hint: expect.any(String) },
+      })
+    expect((await app.get(path, { headers: key })).body).toEqual(design)
+  })
+
+  it('is decided by the verifier whom the submission names, under their own DID', async () => {
+    const { path } = await made()
+    const decide = (by: TestUser, name: string, status = 'approved') =>
+      by.post(`${path}/verification`, { verifier: name, status })
+    expect(await decide(owner, owner.did, 'submitted')).toMatchObject({
+      status: 400,
+      body: { details: [{ path: 'verifier' }], hint: 'Name an external verifier.' },
+    })
+    expect(await decide(owner, verifier.did, 'submitted')).toMatchObject({ status: 200 })
+    expect(await decide(owner, verifier.did)).toMatchObject({ status: 403 })
+    expect(await decide(owner, owner.did)).toMatchObject({ status: 403 })
+    expect(await decide(stranger, stranger.did)).toMatchObject({ status: 404 })
+    expect(await decide(verifier, owner.did)).toMatchObject({ status: 403 })
+    const { body } = await decide(verifier, verifier.did)
+    expect(body).toMatchObject({ final: true, verification: { verifier: verifier.did } })
+    expect(
+      body.verification.history.map((entry: { recordedBy: string }) => entry.recordedBy),
+    ).toEqual([owner.did, verifier.did])
+  })
+
+  it('stays with its verifier over revisions, the earlier ones included', async () => {
+    const { path } = await made()
+    await owner.post(`${path}/recalculate`, actual)
+    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    await owner.post(`${path}/recalculate`, actual)
+    for (const revision of [1, 2, 3])
+      expect(await verifier.get(`${path}?revision=${revision}`)).toMatchObject({
+        status: 200,
+        body: { revision },
+      })
+    expect(await verifier.post(`${path}/recalculate`, actual)).toMatchObject({ status: 403 })
+    const approve = { verifier: verifier.did, status: 'approved' }
+    expect(await verifier.post(`${path}/verification`, approve)).toMatchObject({ status: 409 })
+  })
+
+  it('is drawn by its maker or its verifier; an outside draw only by the verifier, in their own name', async () => {
+    const { design, path } = await made()
+    await owner.post(`${path}/selection/commit`, commitment)
+    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    const drawn = (verifier: string) => ({
+      external: {
+        verifier,
+        method: 'lottery',
+        strata: { all: frame.all.slice(0, design.parameters.adjustedSize) },
+      },
+    })
+    const selection = `${path}/selection`
+    expect(await owner.post(selection, drawn(verifier.did))).toMatchObject({ status: 403 })
+    expect(await owner.post(selection, drawn(owner.did))).toMatchObject({ status: 403 })
+    expect(await verifier.post(selection, drawn(stranger.did))).toMatchObject({ status: 403 })
+    expect(await verifier.post(selection, drawn(verifier.did))).toMatchObject({
+      status: 200,
+      body: { external: { verifier: verifier.did } },
+    })
+
+    const other = await made()
+    await owner.post(`${other.path}/selection/commit`, commitment)
+    await owner.post(`${other.path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    expect(await verifier.post(`${other.path}/selection`, { beaconHex })).toMatchObject({
+      status: 200,
+    })
+  })
+})
