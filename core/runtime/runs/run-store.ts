@@ -76,9 +76,15 @@ export class RunStore {
 
   /** Writes for many runs; resolves to those that this process does not hold any more. */
   async write(writes: readonly RunWrite[]): Promise<Set<string>> {
-    const written = await this.commits.single((db) =>
-      this.#writeBatch(db, this.owner, this.#leaseMs, writes),
-    )
+    const saves = writes.filter(({ end }) => end?.save)
+    const write = async (db: RunDatabase) => {
+      const held = await this.#writeBatch(db, this.owner, this.#leaseMs, writes)
+      for (const { id, end } of saves) if (held.has(id)) await end!.save!(db)
+      return held
+    }
+    const written = await (saves.length > 0
+      ? this.commits.atomic(write)
+      : this.commits.single(write))
     const missing = writes.filter(({ id }) => !written.has(id))
     if (missing.length === 0) return new Set()
     // An answer that was lost on the way: the write stands, and its repetition found it done.
