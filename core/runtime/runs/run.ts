@@ -87,7 +87,7 @@ export interface Journal {
   /**
    * Writes one step, after the events emitted before it. Rejects with `RunLost` when another process has
    * taken the run over: stop at once, quietly. What is not urgent goes with whatever is written next,
-   * within some 50 ms.
+   * within a second.
    */
   append(entry: JournalEntry, urgency?: 'now' | 'soon'): Promise<void>
   /** Writes what waits. */
