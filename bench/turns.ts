@@ -1,330 +1,319 @@
 /**
- * What a turn costs: CPU of a turn with three tool calls (four model calls, twenty words), against a
- * hand-written loop on node:http that keeps nothing, both against one OpenAI-compatible endpoint in a
- * process of its own. Ours writes its checkpoints to a SQLite file that is synced at every commit; the journal
- * of its runs is kept in memory here, so that this is the engine alone. Then the same turn as a session grows.
+ * What a turn costs over real HTTP: ours with its runs, journal and checkpoints in SQLite, beside a loop written by
+ * hand on node:http that keeps nothing. Both speak to one OpenAI-compatible endpoint, each of the three is a process
+ * of its own, and only the servers' own CPU is counted. The rounds of the two alternate.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import http, { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { z } from 'zod'
-import { definePlugin } from '#core'
-import type { Message } from '../core/plugin.ts'
-import { Agent } from '../core/runtime/agent/agent.ts'
-import { boot } from '../core/runtime/app.ts'
-import { checkpointMigrations } from '../core/runtime/agent/checkpoint-tables.ts'
-import { openDataDir } from '../core/runtime/store/data-dir.ts'
-import { openAiModel } from '../core/runtime/model/openai.ts'
-import { createRoomState, roomStateMigration } from '../core/runtime/room-state.ts'
-import type { JournalEntry, RunHandle } from '../core/runtime/runs/run.ts'
-import { openStore } from '../core/runtime/store/store.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createWallet } from '../core/testing/wallet.ts'
+import { median } from './support/target.ts'
 
+const chosen = process.argv[2]?.split(',')
 const rounds = 10
 const perRound = 100
 const warmUp = 500
 const sessionLength = 120
+const chats = 500
+const words = 70
+const paceMs = 100
 
-const description = 'Weather in a city.'
-const question = 'What is the weather?'
-const reading = () => ({ city: 'Lusaka', temp_c: 21 })
-
-type Turn = (session: string) => Promise<void>
-
-// ── The endpoint: three tool calls, one after the other, then twenty words ────────────────────
-
-function serveEndpoint(): void {
-  const chunk = (delta: object, finish_reason: string | null = null) =>
-    `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
-  const call = (piece: object) => chunk({ tool_calls: [{ index: 0, ...piece }] })
-  const start = { id: 'call_x', type: 'function', function: { name: 'get_weather', arguments: '' } }
-  const args = ['{"ci', 'ty":', '"Lus', 'aka', '"}']
-  const done = 'data: [DONE]\n\n'
-  const opening = chunk({ role: 'assistant', content: '' })
-  const toolAnswer = [
-    opening,
-    call(start),
-    ...args.map((piece) => call({ function: { arguments: piece } })),
-    chunk({}, 'tool_calls'),
-    done,
-  ]
-  const words = Array.from({ length: 20 }, (_, i) => chunk({ content: ` word${i}` }))
-  const textAnswer = [opening, ...words, chunk({}, 'stop'), done]
-
-  const server = createServer((request, response) => {
-    let body = ''
-    request.setEncoding('utf8').on('data', (piece: string) => (body += piece))
-    request.on('end', () => {
-      const { messages } = JSON.parse(body) as { messages: { role: string }[] }
-      const asked = messages.findLastIndex(({ role }) => role === 'user')
-      const results = messages.slice(asked).filter(({ role }) => role === 'tool').length
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      for (const piece of results < 3 ? toolAnswer : textAnswer) response.write(piece)
-      response.end()
-    })
-  })
-  server.listen(0, '127.0.0.1', () => {
-    const { port } = server.address() as AddressInfo
-    process.send?.({ port })
-  })
+interface Usage {
+  /** Microseconds. */
+  readonly cpu: number
+  readonly heap: number
+  readonly rss: number
 }
 
-// ── The hand-written loop ─────────────────────────────────────────────────────────────────────
-
-interface Said {
-  role: string
-  content: string
-  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[]
+interface Heard {
+  readonly bytes: number
+  /** From the request to the first word, and to the end. */
+  readonly firstMs: number
+  readonly ms: number
 }
 
-function handWritten(port: number): Turn {
-  const agent = new http.Agent({ keepAlive: true })
-  const parameters = {
-    type: 'object',
-    properties: { city: { type: 'string' } },
-    required: ['city'],
+const folder = mkdtempSync(join(tmpdir(), 'bench-turns-'))
+const children: ChildProcess[] = []
+
+/** A process of the bench, once it has told where it listens. */
+async function start(script: string, args: readonly string[]) {
+  const child = fork(join(import.meta.dirname, 'support', script), [...args], {
+    execArgv: [...process.execArgv, ...(process.env.BENCH_PROFILE === script ? profile : [])],
+  })
+  children.push(child)
+  const [ready] = (await once(child, 'message')) as [{ port: number; did?: string }]
+  return { child, ...ready }
+}
+const profile = ['--cpu-prof', '--cpu-prof-dir=/tmp/bench-profile']
+
+async function tell<T>(child: ChildProcess, what: string): Promise<T> {
+  child.send(what)
+  const [answer] = (await once(child, 'message')) as [T]
+  return answer
+}
+
+const wallet = await createWallet()
+
+/** A server with sessions in it. */
+class Server {
+  readonly #port: number
+  readonly #child: ChildProcess
+  readonly #headers: Record<string, string>
+  readonly #agent = new http.Agent({ keepAlive: true, maxFreeSockets: 1000 })
+
+  private constructor(child: ChildProcess, port: number, headers: Record<string, string>) {
+    this.#child = child
+    this.#port = port
+    this.#headers = headers
   }
-  const tools = [{ type: 'function', function: { name: 'get_weather', description, parameters } }]
-  const sessions = new Map<string, object[]>()
-  let heard = 0
 
-  const ask = (messages: object[]) =>
-    new Promise<Said>((resolve, reject) => {
-      const body = JSON.stringify({ model: 'm', stream: true, messages, tools })
-      const headers = {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
-      }
-      const options = { host: '127.0.0.1', port, path: '/v1/chat/completions', method: 'POST' }
-      const request = http.request({ ...options, agent, headers }, (response) => {
-        let rest = ''
-        let content = ''
-        const calls: NonNullable<Said['tool_calls']> = []
-        response.setEncoding('utf8').on('data', (piece: string) => {
-          rest += piece
-          for (let at; (at = rest.indexOf('\n\n')) >= 0; rest = rest.slice(at + 2)) {
-            const line = rest.slice(6, at)
-            if (line === '[DONE]') continue
-            const { delta } = JSON.parse(line).choices[0]
-            if (delta.content) {
-              content += delta.content
-              heard += delta.content.length
-            }
-            for (const { index, id, function: part } of delta.tool_calls ?? []) {
-              const call = (calls[index] ??= {
-                id: '',
-                type: 'function',
-                function: { name: '', arguments: '' },
-              })
-              if (id) call.id = id
-              if (part.name) call.function.name = part.name
-              call.function.arguments += part.arguments
-            }
-          }
-        })
-        response.on('end', () =>
-          resolve({ role: 'assistant', content, ...(calls.length > 0 && { tool_calls: calls }) }),
+  static async start(script: string, args: readonly string[]): Promise<Server> {
+    const { child, port, did } = await start(script, args)
+    if (!did) return new Server(child, port, {})
+    const invocation = await wallet.invoke({ audience: did, lifetime: 890 })
+    return new Server(child, port, {
+      authorization: `Bearer ${invocation.text}`,
+      'x-auth-type': 'ucan',
+    })
+  }
+
+  usage = (what: 'gc' | 'cpu' = 'cpu') => tell<Usage>(this.#child, what)
+
+  stop(): void {
+    this.#agent.destroy()
+    this.#child.disconnect()
+  }
+
+  async sessions(count: number): Promise<string[]> {
+    const ids: string[] = []
+    for (let i = 0; i < count; i++) {
+      let body = ''
+      await this.#post('/sessions', {}, (piece) => (body += piece))
+      ids.push(JSON.parse(body).sessionId)
+    }
+    return ids
+  }
+
+  async turn(session: string, message: string): Promise<Heard> {
+    const from = performance.now()
+    let bytes = 0
+    let firstMs = 0
+    let rest = ''
+    await this.#post(`/messages/${session}`, { message }, (piece) => {
+      bytes += piece.length
+      if (firstMs === 0 && (rest + piece).includes('event: message'))
+        firstMs = performance.now() - from
+      rest = (rest + piece).slice(-200)
+    })
+    if (!rest.includes('event: done')) throw new Error(`A turn broke off: ${rest}`)
+    return { bytes, firstMs, ms: performance.now() - from }
+  }
+
+  /** CPU milliseconds of one turn with three tool calls. */
+  async cost(sessions: readonly string[], turns = 1, atOnce = 1): Promise<number> {
+    const before = await this.usage('gc')
+    for (let n = 0; n < turns; n++)
+      for (let i = 0; i < sessions.length; i += atOnce)
+        await Promise.all(
+          sessions.slice(i, i + atOnce).map((session) => this.turn(session, 'weather')),
         )
-      })
-      request.on('error', reject).end(body)
-    })
-
-  return async (session) => {
-    let history = sessions.get(session)
-    if (!history) sessions.set(session, (history = []))
-    history.push({ role: 'user', content: question })
-    for (;;) {
-      const reply = await ask(history)
-      history.push(reply)
-      if (!reply.tool_calls) return
-      for (const { id, function: call } of reply.tool_calls) {
-        JSON.parse(call.arguments)
-        history.push({ role: 'tool', tool_call_id: id, content: JSON.stringify(reading()) })
-      }
-    }
-  }
-}
-
-// ── Ours ──────────────────────────────────────────────────────────────────────────────────────
-
-const weather = definePlugin({
-  name: 'sky',
-  summary: 'Weather.',
-  visibility: 'always',
-  // Changed by every turn, so that every turn writes a checkpoint.
-  state: { readings: z.number().default(0) },
-  tools: {
-    get_weather: {
-      description,
-      effect: 'read',
-      input: z.object({ city: z.string() }),
-      run(_, { state }) {
-        state.readings++
-        return reading()
-      },
-    },
-  },
-})
-
-async function ours(port: number, folder: string): Promise<Turn> {
-  const app = await boot({
-    plugins: [weather],
-    env: { DATA_DIR: ':memory:', LOG_LEVEL: 'error' },
-    log: () => undefined,
-  })
-  const dataDir = await openDataDir(folder)
-  const store = await openStore({ dataDir, log: app.log })
-  await store.migrate('kernel', { ...checkpointMigrations, '002-room-state': roomStateMigration })
-  const model = openAiModel({ name: 'm', baseUrl: `http://127.0.0.1:${port}` })
-  const agent = new Agent({
-    records: app.records,
-    tools: app.tools,
-    db: store.db,
-    rooms: createRoomState({ db: store.db, log: app.log }),
-    log: app.log,
-    name: 'Oracle',
-    model: () => model,
-  })
-  await agent.warm()
-
-  interface Session {
-    entries: JournalEntry[]
-    history: Message[]
-    checkpoint?: string
-    previous?: string
-  }
-  const sessions = new Map<string, Session>()
-  const user = { did: 'did:key:z6Mk', can: () => true, denial: () => [] }
-  let runs = 0
-  let heard = 0
-
-  return async (sessionId) => {
-    const runId = `run-${++runs}`
-    let session = sessions.get(sessionId)
-    if (!session) sessions.set(sessionId, (session = { entries: [], history: [] }))
-    const { entries, history } = session
-    const run: RunHandle = {
-      runId,
-      requestId: runId,
-      sessionId,
-      user,
-      room: 'room',
-      request: { message: question },
-      takenOver: false,
-      previous: session.previous,
-      checkpoint: session.checkpoint,
-      signal: new AbortController().signal,
-      journal: {
-        read: async () => entries,
-        history: async () => history,
-        append: async (entry) => void entries.push(entry),
-      },
-      effects: {
-        begin: async () => ({ state: 'new' }),
-        finish: async () => undefined,
-      },
-      emit: () => heard++,
-      clientResult: () => Promise.reject(new Error('nobody is there')),
-    }
-    const end = await agent.run(run)
-    if (end.status !== 'finished') throw new Error(JSON.stringify(end))
-    session.checkpoint = end.checkpoint
-    session.previous = runId
-  }
-}
-
-// ── Measuring ─────────────────────────────────────────────────────────────────────────────────
-
-interface Order {
-  /** How many sessions, and how many turns of each. */
-  readonly sessions: number
-  readonly turns: number
-  /** The same name later means the same sessions. */
-  readonly name: string
-}
-
-async function obey(turn: Turn): Promise<void> {
-  process.on('message', async ({ name, sessions, turns }: Order) => {
-    globalThis.gc?.()
-    const before = process.cpuUsage()
-    for (let n = 0; n < turns; n++) for (let i = 0; i < sessions; i++) await turn(`${name}-${i}`)
-    const { user, system } = process.cpuUsage(before)
-    process.send?.({ ms: (user + system) / 1000 / turns / sessions })
-  })
-  process.send?.({ ready: true })
-}
-
-class Runner {
-  readonly process: ChildProcess
-
-  constructor(kind: string, port: number, folder: string) {
-    this.process = fork(import.meta.filename, [kind, String(port), folder], {
-      execArgv: process.execArgv,
-    })
+    const { cpu } = await this.usage()
+    return (cpu - before.cpu) / 1000 / turns / sessions.length
   }
 
-  ready = () => once(this.process, 'message')
-
-  async run(order: Order): Promise<number> {
-    this.process.send(order)
-    const [{ ms }] = (await once(this.process, 'message')) as [{ ms: number }]
-    return ms
-  }
-}
-
-const median = (numbers: readonly number[]) =>
-  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
-
-async function measure(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'bench-turns-'))
-  const endpoint = fork(import.meta.filename, ['endpoint'], { execArgv: process.execArgv })
-  const [{ port }] = (await once(endpoint, 'message')) as [{ port: number }]
-  const loop = new Runner('loop', port, folder)
-  await loop.ready()
-  const engine = new Runner('engine', port, folder)
-  await engine.ready()
-  try {
-    for (const runner of [loop, engine])
-      await runner.run({ name: 'warm', sessions: warmUp, turns: 1 })
-    const pairs: [number, number][] = []
-    for (let round = 0; round < rounds; round++) {
-      const order = { name: `round-${round}`, sessions: perRound, turns: 1 }
-      pairs.push([await loop.run(order), await engine.run(order)])
-    }
-    const [bare, own] = [median(pairs.map(([a]) => a)), median(pairs.map(([, b]) => b))]
-    const ratio = median(pairs.map(([a, b]) => b / a))
-    console.log(
-      `${rounds * perRound} turns with three tool calls, CPU of one: loop ${bare.toFixed(2)} ms, ours ${own.toFixed(2)} ms, ${ratio.toFixed(2)} times (goal 3, at most 4)`,
-    )
-
-    const lengths: string[] = []
-    for (const [name, runner] of [
-      ['loop', loop],
-      ['ours', engine],
-    ] as const) {
-      const tenths: number[] = []
-      for (let i = 0; i < sessionLength / 10; i++)
-        tenths.push(await runner.run({ name: 'long', sessions: 10, turns: 10 }))
-      const [first, last] = [tenths[0]!, tenths.at(-1)!]
-      lengths.push(
-        `${name} ${first.toFixed(2)} -> ${last.toFixed(2)} ms, ${(last / first).toFixed(2)} times`,
+  #post(path: string, body: object, onData: (piece: string) => void): Promise<void> {
+    const text = JSON.stringify(body)
+    return new Promise((resolve, reject) => {
+      const request = http.request(
+        {
+          host: '127.0.0.1',
+          port: this.#port,
+          path,
+          method: 'POST',
+          agent: this.#agent,
+          headers: {
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(text),
+            ...this.#headers,
+          },
+        },
+        (response) => {
+          if (response.statusCode! >= 300) reject(new Error(`status ${response.statusCode}`))
+          response.setEncoding('latin1').on('data', onData).on('end', resolve).on('error', reject)
+        },
       )
-    }
-    console.log(
-      `turns 1 to 10 against turns ${sessionLength - 9} to ${sessionLength} of a session: ${lengths.join('; ')} (ours at most 2)`,
-    )
-  } finally {
-    for (const child of [loop.process, engine.process, endpoint]) child.disconnect()
-    rmSync(folder, { recursive: true, force: true })
+      request.on('error', reject).end(text)
+    })
   }
 }
 
-process.once('disconnect', () => process.exit())
-const [kind, port = '', folder = ''] = process.argv.slice(2)
-if (kind === 'endpoint') serveEndpoint()
-else if (kind === 'loop') await obey(handWritten(Number(port)))
-else if (kind === 'engine') await obey(await ours(Number(port), folder))
-else await measure()
+const rows: [what: string, loop: string, ours: string, goal: string][] = []
+const row = (...cells: (typeof rows)[number]) => {
+  rows.push(cells)
+  console.log(cells.join(' | '))
+}
+const ms = (value: number) => `${value.toFixed(2)} ms`
+const times = (value: number) => `${value.toFixed(2)} times`
+
+async function threeTools(loop: Server, own: Server): Promise<void> {
+  for (const [name, atOnce, goal] of [
+    ['one after the other', 1, 'goal 3 times, at most 4'],
+    ['eight at once', 8, ''],
+  ] as const) {
+    for (const server of [loop, own]) await server.cost(await server.sessions(warmUp), 1, atOnce)
+    const pairs: [number, number][] = []
+    for (let round = 0; round < rounds; round++)
+      pairs.push([
+        await loop.cost(await loop.sessions(perRound), 1, atOnce),
+        await own.cost(await own.sessions(perRound), 1, atOnce),
+      ])
+    const ratio = median(pairs.map(([a, b]) => b / a))
+    row(
+      `CPU of a turn with three tool calls, ${name}`,
+      ms(median(pairs.map(([a]) => a))),
+      `${ms(median(pairs.map(([, b]) => b)))}, ${times(ratio)}`,
+      goal,
+    )
+  }
+}
+
+async function longSessions(loop: Server, own: Server): Promise<void> {
+  const cells: string[] = []
+  for (const server of [loop, own]) {
+    const sessions = await server.sessions(10)
+    const tenths: number[] = []
+    for (let i = 0; i < sessionLength / 10; i++) tenths.push(await server.cost(sessions, 10))
+    const [first, last] = [tenths[0]!, tenths.at(-1)!]
+    cells.push(`${ms(first)} -> ${ms(last)}, ${times(last / first)}`)
+  }
+  row(
+    `turns 1 to 10 against ${sessionLength - 9} to ${sessionLength} of a session`,
+    cells[0]!,
+    cells[1]!,
+    'at most 2 times',
+  )
+}
+
+async function manyChats(loop: Server, own: Server): Promise<void> {
+  const message = `talk ${words} ${paceMs}`
+  const ideal = ((words - 1) * paceMs) / 1000
+  const costs: { cpu: number[]; wall: number[]; bytes: number[]; heap: number[]; rss: number[] }[] =
+    [loop, own].map(() => ({ cpu: [], wall: [], bytes: [], heap: [], rss: [] }))
+  for (let round = 0; round < 3; round++)
+    for (const [i, server] of [loop, own].entries()) {
+      const sessions = await server.sessions(chats)
+      const before = await server.usage('gc')
+      const from = performance.now()
+      const all = Promise.all(sessions.map((session) => server.turn(session, message)))
+      await sleep((words * paceMs) / 2)
+      const during = await server.usage('gc')
+      const heard = await all
+      const wall = performance.now() - from
+      const { cpu } = await server.usage()
+      const cost = costs[i]!
+      cost.cpu.push((cpu - before.cpu) / chats / words)
+      cost.wall.push(wall)
+      cost.bytes.push(heard.reduce((sum, { bytes }) => sum + bytes, 0) / chats / words)
+      cost.heap.push((during.heap - before.heap) / chats / 1000)
+      cost.rss.push((during.rss - before.rss) / chats / 1000)
+    }
+  const [bare, ours] = costs as [(typeof costs)[0], (typeof costs)[0]]
+  const of = (pick: 'wall' | 'cpu' | 'bytes' | 'heap' | 'rss', digits: number, scale = 1) =>
+    [bare, ours].map((cost) => (median(cost[pick]) * scale).toFixed(digits)) as [string, string]
+  const [loopWall, ownWall] = of('wall', 2, 0.001)
+  row(
+    `${chats} chats at ${1000 / paceMs} tokens/s`,
+    `${loopWall} s`,
+    `${ownWall} s`,
+    `ideal ${ideal} s, at most ${(ideal * 1.15).toFixed(2)} s`,
+  )
+  const [loopCpu, ownCpu] = of('cpu', 0)
+  const ratio = median(ours.cpu.map((own, i) => own / bare.cpu[i]!))
+  row(`CPU a token, paced`, `${loopCpu} µs`, `${ownCpu} µs, ${times(ratio)}`, 'at most 2 times')
+  const [loopHeap, ownHeap] = of('heap', 0)
+  const [loopRss, ownRss] = of('rss', 0)
+  row(
+    'memory an open stream: heap, process',
+    `${loopHeap}, ${loopRss} kB`,
+    `${ownHeap}, ${ownRss} kB`,
+    'at most 100 kB',
+  )
+  const [loopBytes, ownBytes] = of('bytes', 0)
+  row('bytes a token on the wire', loopBytes, ownBytes, 'at most 110')
+}
+
+async function firstToken(loop: Server, own: Server): Promise<void> {
+  const times: [number[], number[]] = [[], []]
+  for (const [i, server] of [loop, own].entries()) {
+    const sessions = await server.sessions(300)
+    for (const session of sessions) {
+      times[i]!.push((await server.turn(session, 'talk 3 5')).firstMs)
+      await sleep(10)
+    }
+  }
+  row(
+    'time to the first token, the model at once, p50',
+    ms(median(times[0])),
+    ms(median(times[1])),
+    'at most 5 ms',
+  )
+}
+
+async function onDemand(endpoint: ChildProcess, port: number): Promise<void> {
+  type Tally = { calls: number; bytesOfFirst: number }
+  const sizes: number[] = []
+  for (const [n, others] of [10, 100, 500].entries()) {
+    const args = [String(port), join(folder, `demand-${n}`), 'on-demand', String(others)]
+    const server = await Server.start('turn-server.ts', args)
+    const [session = ''] = await server.sessions(1)
+    await tell(endpoint, 'reset')
+    await server.turn(session, 'load sky')
+    const { bytesOfFirst, calls } = await tell<Tally>(endpoint, 'tally')
+    sizes.push(bytesOfFirst)
+    server.stop()
+    if (n > 0) continue
+    const always = await Server.start('turn-server.ts', [String(port), join(folder, 'always')])
+    await always.turn((await always.sessions(1))[0]!, 'load sky')
+    const direct = await tell<Tally>(endpoint, 'tally')
+    always.stop()
+    row(
+      'model calls of a turn that needs an on-demand tool',
+      String(direct.calls),
+      `${calls}, +${calls - direct.calls}`,
+      '+1',
+    )
+  }
+  row(
+    'first request with 10, 100, 500 on-demand tools',
+    'grows',
+    `${sizes.join(', ')} bytes`,
+    'equal within 5 %',
+  )
+}
+
+async function bench(): Promise<void> {
+  const parts = { threeTools, longSessions, firstToken, manyChats }
+  const { child: endpoint, port } = await start('endpoint.ts', [])
+  const loop = await Server.start('hand-loop.ts', [String(port)])
+  const own = await Server.start('turn-server.ts', [String(port), join(folder, 'own')])
+  await sleep(3_000) // ours imports what is heavy once it listens
+  for (const [name, measure] of Object.entries(parts))
+    if (!chosen || chosen.includes(name)) await measure(loop, own)
+  for (const server of [loop, own]) server.stop()
+  if (!chosen || chosen.includes('onDemand')) await onDemand(endpoint, port)
+}
+
+try {
+  await bench()
+} finally {
+  const exits = children.map(async (child) => {
+    if (child.connected) child.disconnect()
+    if (child.exitCode === null) await once(child, 'exit')
+  })
+  await Promise.all(exits)
+  rmSync(folder, { recursive: true, force: true })
+}

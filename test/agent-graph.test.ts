@@ -22,8 +22,11 @@ const suite = (open: () => Promise<Store>) => () => {
     const store = await open()
     const graph = createGraph(store.db, [key('count'), key('note')])
     const given: unknown[] = []
-    const pass = (result: Awaited<ReturnType<Passage['body']>>, more: Partial<Passage> = {}) =>
-      graph.pass({
+    const pass = async (
+      result: Awaited<ReturnType<Passage['body']>>,
+      more: Partial<Passage> = {},
+    ) => {
+      const { checkpoint, save } = await graph.pass({
         thread: 't',
         ...more,
         async body(kept, decided) {
@@ -31,6 +34,9 @@ const suite = (open: () => Promise<Store>) => () => {
           return result
         },
       })
+      if (save) await store.db.transaction().execute(save)
+      return checkpoint
+    }
     return { graph, pass, given, store }
   }
   const waits = { toolCallId: 'c1', toolName: 'pay', args: { amount: 5 } }

@@ -81,8 +81,7 @@ await onEachDatabase('runs that are old, with a fake engine', (where) => {
       .set({ ended_at: sql<number>`ended_at - ${3_600_000 * 2}` })
       .execute()
     const young = await ask()
-    const { kind } = here.store
-    const store = new RunStore({ db, dialect: kind, owner: 'the sweep', leaseMs: 1_000 })
+    const store = new RunStore({ store: here.store, owner: 'the sweep', leaseMs: 1_000 })
     const before = (await here.call('GET', `/messages/${sessionId}`)).body
     expect(await purgeRuns(store, 1)).toBe(1)
     expect(await purgeRuns(store, 1)).toBe(0)
@@ -102,7 +101,7 @@ await onEachDatabase('runs that are old, with a fake engine', (where) => {
     await turn.rest()
     const db = withRunTables(here.store.db)
     await db.updateTable('kernel_runs').set({ ended_at: 0 }).execute()
-    const store = new RunStore({ db, dialect: here.store.kind, owner: 'the sweep', leaseMs: 1_000 })
+    const store = new RunStore({ store: here.store, owner: 'the sweep', leaseMs: 1_000 })
     await purgeRuns(store, 1)
     const path = `/runs/${turn.headers.get('x-run-id')}/resume`
     expect((await here.stream(path, { decision: 'approve' })).status).toBe(200)

@@ -12,6 +12,7 @@ import { prepared } from '../core/runtime/store/prepared.ts'
 import { PostgresChannels } from '../core/runtime/store/postgres-channels.ts'
 import { Pool, postgresSettings } from '../core/runtime/store/postgres.ts'
 import { openSqlite, sqliteDialect } from '../core/runtime/store/sqlite.ts'
+import { WalSync } from '../core/runtime/store/wal-sync.ts'
 import { openStore, type Store } from '../core/runtime/store/store.ts'
 import { killChildren, startChild } from './support/child.ts'
 import { flakyWire, freshDatabase } from './support/database.ts'
@@ -503,14 +504,53 @@ describe('SQLite', () => {
     await store.close()
   })
 
-  test('writes through to the disk before it answers', async () => {
+  test('keeps a log that one can bring to the disk', async () => {
     const database = openSqlite(join(await folder(), 'db'))
     const setting = (name: string) =>
       Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0]
     expect(setting('journal_mode')).toBe('wal')
-    expect(setting('synchronous')).toBe(2)
+    expect(setting('synchronous')).toBe(1)
     expect(setting('foreign_keys')).toBe(1)
     database.close()
+  })
+
+  test('brings the log to the disk, again and again, also when it is closed meanwhile', async () => {
+    const path = join(await folder(), 'db')
+    const database = openSqlite(path)
+    const wal = new WalSync(path)
+    const db = new Kysely<{}>({ dialect: sqliteDialect(database, 50, wal) })
+    await sql`create table t (a integer)`.execute(db)
+    const inserts = Array.from({ length: 20 }, (_, i) =>
+      sql`insert into t values (${i})`.execute(db),
+    )
+    await Promise.all([...inserts, wal.synced(), wal.synced()])
+    await wal.close()
+    await sql`insert into t values (20)`.execute(db)
+    const last = wal.synced()
+    await db.destroy()
+    await last
+    await wal.close()
+  })
+
+  test('tells nobody that something is written before the disk has it', async () => {
+    const synced = Promise.withResolvers<void>()
+    const wal = { synced: () => synced.promise } as WalSync
+    const dialect = sqliteDialect(openSqlite(join(await folder(), 'db')), 50, wal)
+    const [db, unsynced] = [dialect, dialect.unsynced].map(
+      (each) => new Kysely<{}>({ dialect: each }),
+    )
+    const order: string[] = []
+    const create = sql`create table t (a integer)`.execute(db!).then(() => order.push('created'))
+    await sql`insert into t values (1)`.execute(unsynced!)
+    // A read waits for nobody's disk, and neither does a transaction that only reads.
+    const { rows } = await db!.transaction().execute((trx) => sql`select a from t`.execute(trx))
+    expect(rows).toEqual([{ a: 1 }])
+    await sql`with one as (select a from t) select a from one`.execute(db!)
+    order.push('read')
+    synced.resolve()
+    await create
+    expect(order).toEqual(['read', 'created'])
+    await db!.destroy()
   })
 
   test('serves those who wait in the order in which they came', async () => {

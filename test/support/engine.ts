@@ -50,7 +50,10 @@ export async function testEngine(options: EngineOptions): Promise<TestEngine> {
     model: typeof model === 'function' ? model : () => model,
     clientToolTimeoutMs,
   })
-  const carryOut = async (run: FakeRun) => run.settle(await agent.run(run))
+  const carryOut = async (run: FakeRun) => {
+    const { save, ...end } = await agent.run(run)
+    return await run.settle(end, () => save && store.db.transaction().execute(save))
+  }
   return {
     agent,
     runs,

@@ -181,6 +181,7 @@ export class FakeRun implements RunHandle {
   readonly #stop = new AbortController()
   readonly #answers = new Map<string, PromiseWithResolvers<{ result?: unknown; error?: string }>>()
   readonly #settle: (end: RunEnd) => void
+  #appended: Promise<void> = Promise.resolve()
   #count = 0
 
   constructor(
@@ -216,12 +217,17 @@ export class FakeRun implements RunHandle {
         this.historyReads++
         return structuredClone(newest(history(), characters))
       },
-      append: async (entry) => {
-        ours()
-        await this.beforeAppend(entry, this.#count++)
-        ours()
-        // As a database would give it back: plain data, and nothing that was shared.
-        own.push(JSON.parse(JSON.stringify(entry)))
+      flush: async () => undefined,
+      append: (entry) => {
+        const append = async () => {
+          ours()
+          await this.beforeAppend(entry, this.#count++)
+          ours()
+          // As a database would give it back: plain data, and nothing that was shared.
+          own.push(JSON.parse(JSON.stringify(entry)))
+        }
+        // One after the other, as they stand in a table, however long one of them takes.
+        return (this.#appended = this.#appended.then(append))
       },
     }
   }
@@ -254,8 +260,10 @@ export class FakeRun implements RunHandle {
     this.#stop.abort(new RunLost('the run is another process’s now'))
   }
 
-  /** What the run store does when the engine comes back. */
-  settle(end: RunEnd): RunEnd {
+  /** What the run store does when the engine comes back: the end is written after all that came before it. */
+  async settle(end: RunEnd, save: () => unknown): Promise<RunEnd> {
+    await this.#appended
+    await save()
     this.#settle(end)
     return end
   }

@@ -16,9 +16,8 @@ import type {
 } from '@langchain/langgraph-checkpoint'
 import { Channel, Pregel } from '@langchain/langgraph/pregel'
 import type { Database } from '../../plugin.ts'
-import { Checkpointer } from './checkpointer.ts'
-import type { GroupCommit } from '../store/group-commit.ts'
-import type { Decision, WaitingCall } from '../runs/run.ts'
+import { Checkpointer, type Item, writeAll } from './checkpointer.ts'
+import type { Decision, RunEnd, WaitingCall } from '../runs/run.ts'
 import type { StateKey, StateValues } from './state.ts'
 
 /** A person's answer to the call that waited. */
@@ -54,8 +53,8 @@ export interface Passage {
 export type Update = Kept & { readonly waits?: WaitingCall }
 
 export interface Graph {
-  /** Resolves to the checkpoint that was left behind, if one was. */
-  pass(passage: Passage): Promise<string | undefined>
+  /** Resolves to the checkpoint that is left behind, if one is, and how to write it: nothing is written yet. */
+  pass(passage: Passage): Promise<Pick<RunEnd, 'checkpoint' | 'save'>>
   read(thread: string, checkpoint: string | undefined): Promise<Kept>
   /** Removes all that is kept of a thread. */
   forget(thread: string): Promise<void>
@@ -66,8 +65,8 @@ export interface Graph {
  * is all the runtime has of LangGraph beside its checkpointer, and the only place that knows names of it
  * that its documentation does not give (`__pregel_send`, `_streamIterator`).
  */
-export function createGraph(db: Database, keys: readonly StateKey[], commits?: GroupCommit): Graph {
-  const saver = new PassageSaver(db, commits)
+export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
+  const saver = new PassageSaver(db)
   const channels = keys.filter(({ scope }) => scope === 'thread').map(({ channel }) => channel)
   const pregel = new Pregel({
     nodes: {
@@ -90,7 +89,7 @@ export function createGraph(db: Database, keys: readonly StateKey[], commits?: G
 
   return {
     async pass(passage) {
-      const underway: Underway = { passage, nothingNew: false }
+      const underway: Underway = { passage, changes: [], nothingNew: false }
       const input = passage.resume ? new Command({ resume: passage.resume }) : { [start]: {} }
       const steps = pregel._streamIterator(input, {
         durability: 'exit',
@@ -100,7 +99,8 @@ export function createGraph(db: Database, keys: readonly StateKey[], commits?: G
       })
       // `invoke` would lead the same steps through two web streams, though nobody reads them.
       for await (const _ of steps);
-      return underway.checkpoint
+      const { checkpoint, changes } = underway
+      return checkpoint === undefined ? {} : { checkpoint, save: (db) => writeAll(db, changes) }
     },
     async read(thread, checkpoint) {
       const tuple = await saver.getTuple({
@@ -122,6 +122,8 @@ const underwayKey = 'oracle_passage'
 
 interface Underway {
   readonly passage: Passage
+  /** What LangGraph wants written. */
+  readonly changes: Item[]
   nothingNew: boolean
   checkpoint?: string
 }
@@ -181,7 +183,8 @@ const underwayOf = (config: RunnableConfig): Underway | undefined =>
 
 /**
  * A checkpointer that knows of passages. It begins where the passage says, because LangGraph itself takes the
- * checkpoint with the latest time in its id, and the clock of another server may be ahead.
+ * checkpoint with the latest time in its id, and the clock of another server may be ahead. What a passage
+ * leaves behind is gathered, to be written with the end of its run.
  */
 class PassageSaver extends Checkpointer {
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -213,5 +216,11 @@ class PassageSaver extends Checkpointer {
     taskId: string,
   ): Promise<void> {
     if (!underwayOf(config)?.nothingNew) await super.putWrites(config, writes, taskId)
+  }
+
+  protected override async write(item: Item, config: RunnableConfig = {}): Promise<void> {
+    const underway = underwayOf(config)
+    if (underway) underway.changes.push(item)
+    else await super.write(item)
   }
 }

@@ -2,7 +2,6 @@ import type { Database, Log, Message, Model, Session, User } from '../../plugin.
 import type { Graph, Kept } from './agent-graph.ts'
 import { listCapabilities, type ListedCapability } from './capability-list.ts'
 import { loadCapabilities, type LoadResult } from './capabilities.ts'
-import type { GroupCommit } from '../store/group-commit.ts'
 import { bytesThatFit, mended } from './history.ts'
 import { composeModel, type CallModel } from './model-call.ts'
 import type { PluginRecord } from '../plugin-record.ts'
@@ -19,8 +18,6 @@ export interface AgentOptions {
   readonly records: readonly PluginRecord[]
   readonly tools: Tools
   readonly db: Database
-  /** Whose transactions the checkpoints share. */
-  readonly commits?: GroupCommit
   readonly rooms: RoomState
   readonly log: Log
   /** What the agent is called. */
@@ -65,7 +62,7 @@ export class Agent {
 
   #loadGraph(): Promise<Graph> {
     this.#graph ??= import('./agent-graph.ts').then(({ createGraph }) =>
-      createGraph(this.#options.db, this.#keys, this.#options.commits),
+      createGraph(this.#options.db, this.#keys),
     )
     return this.#graph
   }
@@ -93,7 +90,7 @@ export class Agent {
       history: (model) => this.#history(handle, model),
       live: this.#live,
     })
-    const checkpoint = await graph.pass({
+    const left = await graph.pass({
       thread: handle.sessionId,
       checkpoint: handle.checkpoint,
       begins: anew && handle.previous === undefined && handle.checkpoint === undefined,
@@ -104,11 +101,10 @@ export class Agent {
     const { conversation } = turnRun
     if (conversation) this.#memory.keep(handle.sessionId, handle.runId, conversation)
     else this.#memory.forget(handle.sessionId)
-    const head = checkpoint === undefined ? {} : { checkpoint }
-    if (end.status !== 'failed') return { status: end.status, ...head }
+    if (end.status !== 'failed') return { status: end.status, ...left }
     const { error } = end
     if (error.cause) log.error({ err: error.cause, requestId: handle.requestId }, error.message)
-    return { status: 'failed', error, ...head }
+    return { status: 'failed', error, ...left }
   }
 
   async #history(handle: RunHandle, model: Model): Promise<readonly Message[]> {
@@ -132,7 +128,7 @@ export class Agent {
     if (live) return { result: loadCapabilities(records, names, live.loaded) }
     const graph = await this.#loadGraph()
     let result: LoadResult | undefined
-    const checkpoint = await graph.pass({
+    const { checkpoint, save } = await graph.pass({
       thread: session.id,
       checkpoint: session.checkpoint,
       async body({ loadedPlugins }) {
@@ -142,6 +138,7 @@ export class Agent {
         return grown ? { loadedPlugins: [...loaded], states: {} } : undefined
       },
     })
+    if (save) await this.#options.db.transaction().execute(save)
     return { result: result!, checkpoint } // the body has run, or `pass` has thrown
   }
 

@@ -27,20 +27,18 @@ import {
   type Rows,
 } from './checkpoint-tables.ts'
 import { fromText, toText } from './checkpoint-text.ts'
-import { groupCommit, type GroupCommit, type Write } from '../store/group-commit.ts'
 
-type Item = Rows | { readonly deleteThread: string }
+/** A change of what is kept. */
+export type Item = Rows | { readonly deleteThread: string }
 
 /** LangGraph's checkpoints in the runtime's own database, SQLite or PostgreSQL. */
 export class Checkpointer extends BaseCheckpointSaver {
   readonly #db: Kysely<any> // any: the tables are this file's own knowledge
-  readonly #write: Write<Item>
+  #written: Promise<void> = Promise.resolve()
 
-  /** With `commits`, checkpoints share the transactions of whoever else writes through it. */
-  constructor(db: Database, commits: GroupCommit = groupCommit(db)) {
+  constructor(db: Database) {
     super()
     this.#db = db
-    this.#write = commits.writer(writeAll)
   }
 
   /**
@@ -111,7 +109,7 @@ export class Checkpointer extends BaseCheckpointSaver {
         value: await toText(values[channel], this.serde),
       })),
     )
-    await this.#write({ checkpoints: [row], values: texts })
+    await this.write({ checkpoints: [row], values: texts }, config)
     return configOf(thread, namespace, id)
   }
 
@@ -129,11 +127,20 @@ export class Checkpointer extends BaseCheckpointSaver {
       channel,
       value: await toText(value, this.serde),
     }))
-    await this.#write({ writes: await Promise.all(rows) })
+    await this.write({ writes: await Promise.all(rows) }, config)
   }
 
   async deleteThread(threadId: string): Promise<void> {
-    await this.#write({ deleteThread: requireThread(threadId) })
+    await this.write({ deleteThread: requireThread(threadId) })
+  }
+
+  /** Makes a change, after those that were asked for before it. */
+  protected write(item: Item, _config?: RunnableConfig): Promise<void> {
+    const write = () =>
+      this.#db.transaction().execute((transaction) => writeAll(transaction, [item]))
+    const written = this.#written.then(write)
+    this.#written = written.catch(() => undefined) // whoever asked for it is told
+    return written
   }
 
   async #tuple(row: CheckpointRow): Promise<CheckpointTuple> {
@@ -182,8 +189,8 @@ export class Checkpointer extends BaseCheckpointSaver {
   }
 }
 
-/** What came in one turn of the event loop: rows together, in few statements, deletions in their order. */
-async function writeAll(transaction: Kysely<any>, items: readonly Item[]): Promise<void> {
+/** Several changes: rows together, in few statements, deletions in their order. */
+export async function writeAll(transaction: Kysely<any>, items: readonly Item[]): Promise<void> {
   let gathered: Rows[] = []
   for (const item of items) {
     if (!('deleteThread' in item)) {

@@ -55,13 +55,13 @@ export async function carryOut(course: Course): Promise<LoopEnd> {
     const newest = log.messages.at(-1)
     if (newest?.role === 'assistant' && !newest.toolCalls)
       return { status: 'finished', content: newest.content }
-    if (turn.signal.aborted) return await cutShort(course)
+    if (turn.signal.aborted) return cutShort(course)
     if (log.openCalls.length > 0) {
       const waits = await answerCalls(course)
       if (waits) return { status: 'waiting', waits }
       continue
     }
-    if (log.modelCalls >= mostModelCalls) return await stopHere(course)
+    if (log.modelCalls >= mostModelCalls) return stopHere(course)
     const failure = await askModel(course)
     if (failure) return failure
   }
@@ -81,13 +81,13 @@ async function askModel(course: Course): Promise<LoopEnd | undefined> {
   const { message, fault } = await say(course.callModel, { turn, model, request, hear })
   if (fault) {
     if (message.content !== '') log.add(message)
-    if (turn.signal.aborted) return await cutShort(course)
-    await log.write({ partial: true })
+    if (turn.signal.aborted) return cutShort(course)
+    log.writeSoon({ partial: true })
     return { status: 'failed', error: asTurnError(fault.error) }
   }
   log.add(message)
   if (message.toolCalls) return undefined
-  await log.write()
+  log.writeSoon() // it is written with the end of the run
   if (course.parentEventId || course.events.spoke || log.spoke) return undefined
   return {
     status: 'failed',
@@ -111,7 +111,7 @@ function systemMessage(content: string): Message {
 async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
   const { log, turn, events, parentEventId } = course
   const calls = log.openCalls
-  const later = setTimeout(() => void log.recorded(), writeLaterMs)
+  const later = setTimeout(() => log.recorded().catch(() => undefined), writeLaterMs)
   let outcomes: ToolOutcome[]
   try {
     outcomes = await Promise.all(calls.map((call, nth) => answer(course, call, nth)))
@@ -124,9 +124,9 @@ async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
     if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
   if (turn.signal.aborted) return undefined
   if (waiting && !parentEventId) events.interrupt(waiting)
-  const written = log.write(waiting && !parentEventId ? { waits: waiting } : {})
   // The model need not wait for the disk: what must not happen unrecorded asks the log before it begins.
-  if (waiting) await written
+  if (waiting) await log.write(parentEventId ? {} : { waits: waiting })
+  else log.writeSoon()
   return waiting
 }
 
@@ -174,7 +174,7 @@ const asMessage = (call: ToolCall, { content, error }: ToolOutcome): Message => 
 })
 
 /** Stopped: what was said stays, and every call gets the result it has. */
-async function cutShort({ turn, log, parentEventId }: Course): Promise<LoopEnd> {
+function cutShort({ turn, log, parentEventId }: Course): LoopEnd {
   const { reason } = turn.signal
   if (reason instanceof RunLost) throw reason
   for (const call of log.openCalls)
@@ -184,15 +184,15 @@ async function cutShort({ turn, log, parentEventId }: Course): Promise<LoopEnd> 
         error: new RuntimeError('ABORTED', 'Stopped.'),
       }),
     )
-  await log.write(parentEventId ? {} : { partial: true })
+  log.writeSoon(parentEventId ? {} : { partial: true })
   return { status: 'aborted' }
 }
 
 /** The end of a model that goes in circles: a plain message, so that the user knows where it stands. */
-async function stopHere({ log, hear }: Course): Promise<LoopEnd> {
+function stopHere({ log, hear }: Course): LoopEnd {
   const content = `I stopped here: this took more than ${mostModelCalls} steps. Tell me if I should go on, or ask for a part of it.`
   hear.text(content)
   log.add({ role: 'assistant', id: randomUUID(), content })
-  await log.write()
+  log.writeSoon()
   return { status: 'finished', content }
 }

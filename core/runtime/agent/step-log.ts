@@ -1,5 +1,8 @@
 import type { Message, ToolCall } from '../../plugin.ts'
-import type { Journal, JournalEntry, RenderedComponent, WaitingCall } from '../runs/run.ts'
+import type { Journal, JournalEntry, RenderedComponent } from '../runs/run.ts'
+
+/** What a step was beside its messages. */
+type More = Pick<JournalEntry, 'partial' | 'waits'>
 
 /** What a step changed beside its messages. Asked once for every entry that is written. */
 export type TakeChanges = () => Promise<Pick<JournalEntry, 'loaded' | 'states'>>
@@ -12,7 +15,12 @@ export class StepLog {
   readonly #takeChanges: TakeChanges
   #unwritten: Message[] = []
   #components: RenderedComponent[] = []
-  #written: Promise<void> = Promise.resolve()
+  /** Entries reach the journal one after the other, and what it promises of them. */
+  #given: Promise<unknown> = Promise.resolve()
+  #written: Promise<unknown> = Promise.resolve()
+  /** Entries that the journal may take its time over. */
+  #waiting = 0
+  #failure: { readonly error: unknown } | undefined
 
   constructor(
     journal: Journal,
@@ -61,12 +69,27 @@ export class StepLog {
   }
 
   /** Resolves when everything so far is in the journal. */
-  recorded(): Promise<void> {
-    return this.#unwritten.length > 0 ? this.write() : this.#written
+  async recorded(): Promise<void> {
+    if (this.#unwritten.length > 0) void this.#write({}, 'now')
+    else if (this.#waiting > 0) {
+      await this.#given
+      await this.#journal.flush()
+    }
+    await this.#written
+  }
+
+  /** Writes what is not written yet as one step, with whatever is written next. */
+  writeSoon(more: More = {}): void {
+    // Who depends on it asks `recorded`; a failure is told by the end of the run, too.
+    void this.#write(more, 'soon')
   }
 
   /** Writes what is not written yet as one step. After one that failed, no other is tried. */
-  write(more: { readonly partial?: true; readonly waits?: WaitingCall } = {}): Promise<void> {
+  async write(more: More = {}): Promise<void> {
+    await this.#write(more, 'now')
+  }
+
+  #write(more: More, urgency: 'now' | 'soon'): Promise<unknown> {
     const messages = this.#unwritten
     const components = this.#components
     this.#unwritten = []
@@ -74,7 +97,8 @@ export class StepLog {
     // Taken now: what the next step changes belongs to its own entry, however long the disk takes.
     const changes = this.#takeChanges()
     changes.catch(() => undefined)
-    this.#written = this.#written.then(async () => {
+    const given = this.#given.then(async () => {
+      if (this.#failure) throw this.#failure.error
       const entry = {
         messages,
         ...(await changes),
@@ -82,9 +106,18 @@ export class StepLog {
         ...(this.#within !== undefined && { within: this.#within }),
         ...more,
       }
-      await this.#journal.append(entry)
+      // In an object, so that the next entry does not wait until this one is written.
+      return { written: this.#journal.append(entry, urgency) }
     })
+    this.#given = given
+    const written = given.then((append) => append.written)
+    const waits = urgency === 'soon' ? 1 : 0
+    this.#waiting += waits
+    written
+      .catch((error: unknown) => (this.#failure ??= { error }))
+      .finally(() => (this.#waiting -= waits))
     // Who waits for it hears of a failure; when nobody does yet, the next write will.
+    this.#written = Promise.all([this.#written, written])
     this.#written.catch(() => undefined)
     return this.#written
   }

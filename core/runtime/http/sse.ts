@@ -106,8 +106,8 @@ export class SseStream {
     } catch (error) {
       return this.#fail(error)
     }
-    this.#open()
     const { res, limits } = this.#reader
+    this.#head()
     const flowing = res.write(frame)
     if (res.writableLength > limits.maxBufferedBytes) this.#cut()
     else if (flowing) this.#pull()
@@ -133,11 +133,17 @@ export class SseStream {
 
   #open = (): void => {
     if (this.#opened || this.#over) return
+    this.#head()
+    this.#reader.res.flushHeaders()
+  }
+
+  /** The headers leave with the first frame, in one packet. */
+  #head(): void {
+    if (this.#opened) return
     this.#opened = true
     const { res } = this.#reader
     // A handler that sent headers of its own has chosen.
     if (!res.headersSent) setSseHeaders(res)
-    res.flushHeaders()
   }
 
   #beat = (): void => {

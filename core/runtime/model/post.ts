@@ -125,6 +125,7 @@ function reading(host: string, request: http.ClientRequest, response: http.Incom
   let ended = false
   let failure: { readonly error: unknown } | undefined
   let wake: (() => void) | undefined
+  const patience = new Patient(() => wake?.())
 
   const failed = (error: unknown) => {
     if (ended || failure) return
@@ -151,7 +152,10 @@ function reading(host: string, request: http.ClientRequest, response: http.Incom
     wake?.()
   })
   response.on('error', broken)
-  response.on('close', () => broken())
+  response.on('close', () => {
+    broken()
+    patience.stop()
+  })
 
   const exchange: Exchange = {
     status: response.statusCode ?? 0,
@@ -159,13 +163,11 @@ function reading(host: string, request: http.ClientRequest, response: http.Incom
     async read(ms) {
       if (!text && !ended && !failure) {
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, ms)
-          wake = () => {
-            clearTimeout(timer)
-            resolve()
-          }
+          wake = resolve
+          patience.begin(ms)
         })
         wake = undefined
+        patience.end()
       }
       if (text) {
         const piece = text
@@ -187,6 +189,38 @@ function reading(host: string, request: http.ClientRequest, response: http.Incom
     },
   }
   return { exchange, failed }
+}
+
+/** A timer that is begun and ended at every word: it is made once, and looks only when it fires. */
+class Patient {
+  readonly #onLate: () => void
+  #timer: NodeJS.Timeout | undefined
+  #ms = 0
+  #waits = false
+
+  constructor(onLate: () => void) {
+    this.#onLate = onLate
+  }
+
+  begin(ms: number): void {
+    this.#waits = true
+    if (this.#timer && this.#ms === ms) return void this.#timer.refresh()
+    clearTimeout(this.#timer)
+    this.#ms = ms
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      if (this.#waits) this.#onLate()
+    }, ms)
+  }
+
+  end(): void {
+    this.#waits = false
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
 }
 
 function isBreak(error: unknown): boolean {

@@ -109,7 +109,9 @@ export class LiveRun implements RunHandle {
     this.journal = {
       read: async () => toEntries(await this.#orLost(() => parts.store.stepsOf(row))),
       history: (characters) => this.#orLost(() => this.#history(characters)),
-      append: (entry) => (this.isCutOff ? Promise.reject(this.#cutOff()) : this.appendStep(entry)),
+      append: (entry, urgency) =>
+        this.isCutOff ? Promise.reject(this.#cutOff()) : this.appendStep(entry, urgency),
+      flush: () => this.feed.flush(),
     }
     this.effects = {
       begin: (toolCallId, tool) => this.#beginEffect(toolCallId, tool),
@@ -149,7 +151,7 @@ export class LiveRun implements RunHandle {
   }
 
   /** Adds a step to the journal, whoever asks. */
-  async appendStep(entry: JournalEntry): Promise<void> {
+  async appendStep(entry: JournalEntry, urgency?: 'now' | 'soon'): Promise<void> {
     const { row } = this
     const owner = {
       runId: row.id,
@@ -160,7 +162,7 @@ export class LiveRun implements RunHandle {
     const rows = toRows(owner, this.#rows, entry)
     this.#rows += rows.length
     this.#parts.at('before a step is kept', row.id)
-    await this.feed.append(rows)
+    await this.feed.append(rows, urgency)
     this.#parts.at('after a step is kept', row.id)
   }
 

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Decision, TurnRequest } from './run.ts'
-import type { Before, RunRow, RunStore } from './run-store.ts'
+import { type Before, type RunRow, type RunStore, toBefore } from './run-store.ts'
 import type { RunDatabase, RunsTable, Stop } from './run-tables.ts'
-import { runChannel } from './run-write.ts'
 import { positionOf, unanswered } from '../agent/steps.ts'
 import { titleOf } from './sessions.ts'
 
@@ -39,73 +38,51 @@ export async function beginRun(
   trx: RunDatabase,
   { did, sessionId, requestId, request, answers }: Beginning,
 ): Promise<Begun> {
-  const session = await trx
-    .updateTable('kernel_sessions')
-    .set((eb) => ({
-      turns: eb('turns', '+', 1),
-      updated_at: store.now,
-      title: sql<string>`coalesce(title, ${titleOf(request.message)})`,
-    }))
-    .where('id', '=', sessionId)
-    .where('did', '=', did)
-    .returning('turns')
-    .executeTakeFirst()
+  const { begin } = store
+  const title = titleOf(request.message)
+  const [session] = (await begin.takeTurn({ session: sessionId, did, title }, trx)).rows
   if (!session) return { outcome: 'no-session' }
-  const known = await trx
-    .selectFrom('kernel_runs')
-    .selectAll()
-    .where('session_id', '=', sessionId)
-    .where('request_id', '=', requestId)
-    .executeTakeFirst()
-  if (known) return { outcome: 'known', run: known }
+  const { turns: turn } = session
+  const [look] = (await begin.look({ session: sessionId, request: requestId, turn }, trx)).rows
+  if (!look) throw new Error('A select without a table has one row.')
+  if (look.known !== null) return { outcome: 'known', run: (await store.find(look.known, trx))! }
 
   const continued = answers && (await takeWaiting(trx, answers.run.id))
   if (answers && !continued) return { outcome: 'not-waiting' }
-  const { carried: superseded } = await stopOpenRuns(store, trx, sessionId, 'superseded')
-  const { turns: turn } = session
-  const before = await store.before({ session_id: sessionId, turn }, trx)
+  const { carried: superseded } =
+    look.hasOpenRuns > 0 ? await stopOpenRuns(store, trx, sessionId, 'superseded') : { carried: [] }
+  const stopped = look.wasStopped > 0 && (await takeEarlyStop(store, trx, sessionId, requestId))
   const id = randomUUID()
-  const stopped = await takeEarlyStop(store, trx, sessionId, requestId)
-  const run = await trx
-    .insertInto('kernel_runs')
-    .values({
-      id,
-      session_id: sessionId,
-      did,
-      turn,
-      root_id: continued?.root_id ?? id,
-      root_turn: continued?.root_turn ?? turn,
-      continues: continued?.id ?? null,
-      decision: answers ? JSON.stringify(answers.decision) : null,
-      request_id: requestId,
-      status: superseded.length > 0 ? 'queued' : 'running',
-      stop: stopped ? 'aborted' : null,
-      owner: store.owner,
-      epoch: 1,
-      attempts: 0,
-      version: 0,
-      last_seq: 0,
-      kept_seq: 0,
-      kept_length: 0,
-      steps: continued ? 0 : 1,
-      purged: 0,
-      lease_until: store.leaseEnd,
-      created_at: store.now,
-    })
-    .returningAll()
-    .$if(store.dialect === 'postgres', (insert) =>
-      // Whoever holds a socket of this session hears of the run once it is recorded.
-      insert.returning(
-        sql<string>`pg_notify(${runChannel}, ${`began ${id} ${sessionId}`})`.as('told'),
-      ),
+  const [run] = (
+    await begin.insertRun(
+      {
+        id,
+        session_id: sessionId,
+        did,
+        turn,
+        root_id: continued?.root_id ?? id,
+        root_turn: continued?.root_turn ?? turn,
+        continues: continued?.id ?? null,
+        decision: answers ? JSON.stringify(answers.decision) : null,
+        request_id: requestId,
+        status: superseded.length > 0 ? 'queued' : 'running',
+        stop: stopped ? 'aborted' : null,
+        steps: continued ? 0 : 1,
+        told: `began ${id} ${sessionId}`,
+      },
+      trx,
     )
-    .executeTakeFirstOrThrow()
-  await trx
-    .insertInto('kernel_run_requests')
-    .values({ run_id: id, request: JSON.stringify(request) })
-    .execute()
-  if (!continued) await insertUserMessage(store, trx, run, request)
-  return { outcome: 'begun', run, superseded, ...before }
+  ).rows
+  if (!run) throw new Error('What was inserted came not back.')
+  await begin.insertRequest({ run_id: id, request: JSON.stringify(request) }, trx)
+  if (!continued) {
+    const { message, attachments } = request
+    const said = { role: 'user', id: `user-${id}`, content: message }
+    const body = JSON.stringify(attachments?.length ? { ...said, attachments } : said)
+    const position = positionOf(turn, 0)
+    await begin.insertWords({ session_id: sessionId, position, run_id: id, body }, trx)
+  }
+  return { outcome: 'begun', run, superseded, ...toBefore(look) }
 }
 
 /** Makes the waiting run one that was continued; only one answer gets through here. */
@@ -203,26 +180,4 @@ async function takeEarlyStop(
     .returning(sql<number>`case when until > ${store.now} then 1 else 0 end`.as('counts'))
     .execute()
   return rows[0]?.counts === 1
-}
-
-async function insertUserMessage(
-  store: RunStore,
-  trx: RunDatabase,
-  run: RunsTable,
-  { message, attachments }: TurnRequest,
-): Promise<void> {
-  const said = { role: 'user', id: `user-${run.id}`, content: message }
-  await trx
-    .insertInto('kernel_steps')
-    .values({
-      session_id: run.session_id,
-      position: positionOf(run.turn, 0),
-      run_id: run.id,
-      root_id: run.root_id,
-      step: 0,
-      kind: 'user',
-      body: JSON.stringify(attachments?.length ? { ...said, attachments } : said),
-      created_at: store.now,
-    })
-    .execute()
 }

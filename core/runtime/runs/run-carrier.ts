@@ -172,7 +172,7 @@ export class Carrier {
       if (wait > 0) await sleep(wait)
     }
     this.#parts.at('before the end is kept', run.runId)
-    await run.feed.finish(statusOf(run, end), end.checkpoint)
+    await run.feed.finish(statusOf(run, end), end)
     this.#parts.at('after the end is kept', run.runId)
   }
 

@@ -36,7 +36,7 @@ export class RunEvents {
     if (content === '') return
     this.#endReasoning()
     this.spoke = true
-    this.#tell('message', { content, timestamp: now() })
+    this.#tell('message', { content }) // the run store adds the time
   }
 
   reasoning(reasoning: string): void {
@@ -52,7 +52,7 @@ export class RunEvents {
   }
 
   #tellReasoning(reasoning: string, isComplete: boolean): void {
-    this.#tell('reasoning', { ...this.#where(), reasoning, isComplete, timestamp: now() })
+    this.#tell('reasoning', { ...this.#where(), reasoning, isComplete })
   }
 
   /** A call begins, or has come to its end. */

@@ -1,7 +1,7 @@
 import { join, sealed, toData, type EventFacts, type Unsealed, unsealed } from './event-data.ts'
 import { type RunEvent, toBatches } from './event-lines.ts'
 import { EventWindow } from './event-window.ts'
-import { RunLost } from './run.ts'
+import { type RunEnd, RunLost } from './run.ts'
 import type { RunSink } from './run-sink.ts'
 import type { RunRow } from './run-store.ts'
 import type { RunStatus } from './run-tables.ts'
@@ -27,11 +27,13 @@ interface Pending {
   length: number
   steps: StepRow[]
   kept?: RunWrite['kept']
-  end?: { readonly status: RunStatus; readonly checkpoint?: string; readonly done: RunEvent }
+  end?: RunWrite['end'] & { readonly done: RunEvent }
   settles: PromiseWithResolvers<void>[]
+  /** Whether somebody waits for it. */
+  urgent: boolean
 }
 
-const nothing = (): Pending => ({ events: [], length: 0, steps: [], settles: [] })
+const nothing = (): Pending => ({ events: [], length: 0, steps: [], settles: [], urgent: false })
 
 /** The way of one run's events and steps, from the engine to its readers and into the database. */
 export class RunFeed {
@@ -112,30 +114,30 @@ export class RunFeed {
   }
 
   /** Writes a step of the journal, with every event that was emitted before it. */
-  append(steps: readonly StepRow[]): Promise<void> {
+  append(steps: readonly StepRow[], urgency: 'now' | 'soon' = 'now'): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
     this.#pending.steps.push(...steps)
     this.#pending.kept = { seq: this.#lastSeq, length: this.#textLength }
-    return this.#settled()
+    return this.#settled(urgency)
   }
 
-  /** Resolves when all that was emitted so far is in the database. */
+  /** Resolves when all that was emitted and appended so far is in the database. */
   flush(): Promise<void> {
     this.seal()
-    if (this.#over || this.#writtenSeq === this.#lastSeq) return Promise.resolve()
+    if (this.#over || (!this.#underWay && !this.#hasPending())) return Promise.resolve()
     return this.#settled()
   }
 
   /** Ends the run. Readers get `done` once everything is stored. */
-  finish(status: RunStatus, checkpoint?: string): Promise<void> {
+  finish(status: RunStatus, { checkpoint, save }: Omit<RunEnd, 'status'> = {}): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
     this.close()
     const data = toData('done', { status }, this.#facts, '')
     const done = { id: ++this.#lastSeq, event: 'done', data }
     this.#pending.events.push(done)
-    this.#pending.end = { status, checkpoint, done }
+    this.#pending.end = { status, checkpoint, save, done }
     return this.#settled()
   }
 
@@ -180,7 +182,7 @@ export class RunFeed {
       this.#over = true
       this.window.push([pending.end.done])
       this.window.end()
-    } else if (this.#hasPending()) this.#sink.toWrite(this, this.#pending.settles.length > 0)
+    } else if (this.#hasPending()) this.#sink.toWrite(this, this.#pending.urgent)
     for (const settle of pending.settles) settle.resolve()
   }
 
@@ -199,10 +201,11 @@ export class RunFeed {
     this.window.move()
   }
 
-  #settled(): Promise<void> {
+  #settled(urgency: 'now' | 'soon' = 'now'): Promise<void> {
     const settle = Promise.withResolvers<void>()
     this.#pending.settles.push(settle)
-    this.#sink.toWrite(this, true)
+    this.#pending.urgent ||= urgency === 'now'
+    this.#sink.toWrite(this, urgency === 'now')
     return settle.promise
   }
 

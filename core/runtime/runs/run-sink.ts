@@ -6,10 +6,10 @@ import type { RunStore } from './run-store.ts'
 import { runsPerWrite } from './run-write.ts'
 
 /**
- * How long events wait for company on their way to the database. On a busy server whose readers are all here
- * they wait longer: readers have them already, and what a crash takes is said again.
+ * How long events wait for company on their way to the database. Where readers elsewhere get them from it, not
+ * long. Where they are all here they have them already, and what a crash takes is said again.
  */
-const batchMs = { usual: 50, busy: 100, busyAndAlone: 250 }
+const batchMs = { shared: { usual: 50, busy: 100 }, alone: { usual: 200, busy: 1_000 } }
 /** So many runs with something to write are a busy server. */
 const busyRuns = 50
 const retryMs = 250
@@ -75,8 +75,8 @@ export class RunSink {
   }
 
   get #wait(): number {
-    if (this.#lastCount < busyRuns && this.#unwritten.size < busyRuns) return batchMs.usual
-    return this.isShared ? batchMs.busy : batchMs.busyAndAlone
+    const { usual, busy } = this.isShared ? batchMs.shared : batchMs.alone
+    return this.#lastCount < busyRuns && this.#unwritten.size < busyRuns ? usual : busy
   }
 
   #write = async (): Promise<void> => {

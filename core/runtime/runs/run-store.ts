@@ -1,8 +1,15 @@
 import { sql, type Selectable } from 'kysely'
-import { Commits } from '../store/commits.ts'
+import { Commits, type CommitStore } from '../store/commits.ts'
+import { before, beginQueries, type Place } from './run-begin-queries.ts'
 import { fromBatch, type RunEvent } from './event-lines.ts'
 import type { EffectState } from './run.ts'
-import { databaseNow, type Dialect, type RunDatabase, type RunsTable } from './run-tables.ts'
+import {
+  databaseNow,
+  type Dialect,
+  type RunDatabase,
+  type RunsTable,
+  withRunTables,
+} from './run-tables.ts'
 import { batchWriter, type RunWrite } from './run-write.ts'
 import type { StepRow } from '../agent/steps.ts'
 
@@ -21,8 +28,7 @@ export interface Held {
 }
 
 export interface RunStoreOptions {
-  readonly db: RunDatabase
-  readonly dialect: Dialect
+  readonly store: CommitStore
   /** This process. A process that starts anew is another one. */
   readonly owner: string
   readonly leaseMs: number
@@ -39,18 +45,23 @@ export class RunStore {
   readonly dialect: Dialect
   readonly owner: string
   readonly commits: Commits
+  /** What is asked when a run begins. */
+  readonly begin: ReturnType<typeof beginQueries>
   readonly #leaseMs: number
   readonly #now: ReturnType<typeof databaseNow>
   readonly #writeBatch: ReturnType<typeof batchWriter>
 
-  constructor({ db, dialect, owner, leaseMs }: RunStoreOptions) {
-    this.db = db
+  constructor(options: RunStoreOptions) {
+    const { store, owner, leaseMs } = options
+    const dialect = store.kind
+    this.db = withRunTables(store.db)
     this.dialect = dialect
     this.owner = owner
-    this.commits = new Commits(db, dialect)
+    this.commits = new Commits(store)
     this.#leaseMs = leaseMs
     this.#now = databaseNow(dialect)
     this.#writeBatch = batchWriter(dialect)
+    this.begin = beginQueries(this)
   }
 
   /** The database's now, and the end of a lease taken now. */
@@ -61,8 +72,8 @@ export class RunStore {
     return sql<number>`${this.#now} + ${this.#leaseMs}`
   }
 
-  find(id: string): Promise<RunRow | undefined> {
-    return this.db.selectFrom('kernel_runs').selectAll().where('id', '=', id).executeTakeFirst()
+  find(id: string, db = this.db): Promise<RunRow | undefined> {
+    return db.selectFrom('kernel_runs').selectAll().where('id', '=', id).executeTakeFirst()
   }
 
   async requestOf(runId: string): Promise<string | undefined> {
@@ -76,9 +87,17 @@ export class RunStore {
 
   /** Writes for many runs; resolves to those that this process does not hold any more. */
   async write(writes: readonly RunWrite[]): Promise<Set<string>> {
-    const written = await this.commits.single((db) =>
-      this.#writeBatch(db, this.owner, this.#leaseMs, writes),
-    )
+    const saves = writes.filter(({ end }) => end?.save)
+    const write = async (db: RunDatabase) => {
+      const held = await this.#writeBatch(db, this.owner, this.#leaseMs, writes)
+      for (const { id, end } of saves) if (held.has(id)) await end!.save!(db)
+      return held
+    }
+    // What a power cut takes of a run that goes on is done again; its end was told to somebody.
+    const durability = writes.some(({ end }) => end) ? 'synced' : 'unsynced'
+    const written = await (saves.length > 0
+      ? this.commits.atomic(write, durability)
+      : this.commits.single(write, durability))
     const missing = writes.filter(({ id }) => !written.has(id))
     if (missing.length === 0) return new Set()
     // An answer that was lost on the way: the write stands, and its repetition found it done.
@@ -228,30 +247,9 @@ export class RunStore {
     { session_id, turn }: Pick<RunRow, 'session_id' | 'turn'>,
     db = this.db,
   ): Promise<Before> {
-    let runs = db
-      .selectFrom('kernel_runs')
-      .select(['id', 'turn', 'checkpoint'])
-      .where('session_id', '=', session_id)
-      .orderBy('turn', 'desc')
-      .limit(1)
-    let heads = db
-      .selectFrom('kernel_heads')
-      .select(['turn', 'checkpoint'])
-      .where('session_id', '=', session_id)
-      .orderBy('turn', 'desc')
-      .limit(1)
-    if (turn !== Infinity) {
-      runs = runs.where('turn', '<', turn)
-      heads = heads.where('turn', '<', turn)
-    }
-    const last = await runs.executeTakeFirst()
-    const ended = last?.checkpoint
-      ? last
-      : last && (await runs.where('checkpoint', 'is not', null).executeTakeFirst())
-    const moved = await heads.executeTakeFirst()
-    // Moved after the run of that very turn had ended.
-    const head = moved && moved.turn >= (ended?.turn ?? 0) ? moved : ended
-    return { previous: last?.id, checkpoint: head?.checkpoint ?? undefined }
+    const latest = Math.min(turn, 2 ** 31 - 1) // as large as the column takes
+    const { rows } = await sql<Place>`select ${before(session_id, latest)}`.execute(db)
+    return toBefore(rows[0])
   }
 
   /** The session's newest run that is not at its end, and whether somebody carries it. */
@@ -369,6 +367,11 @@ export class RunStore {
     )
   }
 }
+
+export const toBefore = (place: Place | undefined): Before => ({
+  previous: place?.previous ?? undefined,
+  checkpoint: place?.checkpoint ?? undefined,
+})
 
 /** Lists in pieces that one statement takes. */
 export function* slices(ids: readonly string[], size = idsPerStatement): Generator<string[]> {

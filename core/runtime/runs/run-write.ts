@@ -1,6 +1,7 @@
 import { CompiledQuery } from 'kysely'
 import type { EventBatch } from './event-lines.ts'
 import type { Dialect, RunDatabase, RunStatus } from './run-tables.ts'
+import type { RunEnd } from './run.ts'
 import type { StepRow } from '../agent/steps.ts'
 
 /** What one run adds to the database at once: all of it or nothing. */
@@ -14,7 +15,7 @@ export interface RunWrite {
   readonly steps: readonly StepRow[]
   /** How far the journal reaches, when it grew. */
   readonly kept?: { readonly seq: number; readonly length: number }
-  readonly end?: { readonly status: RunStatus; readonly checkpoint?: string }
+  readonly end?: Pick<RunEnd, 'checkpoint' | 'save'> & { readonly status: RunStatus }
 }
 
 /** The channel on which replicas wake each other. */

@@ -1,3 +1,4 @@
+import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
 import type { Message, User } from '../../plugin.ts'
 
@@ -30,7 +31,11 @@ export type RunEnd = (
 ) & {
   /** Where the session's next run goes on. Without one, the old place still holds. */
   readonly checkpoint?: string
+  /** Writes that place, in the transaction of the run's end: both are kept, or neither is. */
+  readonly save?: Save
 }
+
+export type Save = (transaction: Kysely<any>) => Promise<void> // any: its tables are the engine's
 
 /** A person's answer to an approval. */
 export interface Decision {
@@ -81,9 +86,12 @@ export interface Journal {
   history(characters: number): Promise<readonly Message[]>
   /**
    * Writes one step, after the events emitted before it. Rejects with `RunLost` when another process has
-   * taken the run over: stop at once, quietly.
+   * taken the run over: stop at once, quietly. What is not urgent goes with whatever is written next,
+   * within a second.
    */
-  append(entry: JournalEntry): Promise<void>
+  append(entry: JournalEntry, urgency?: 'now' | 'soon'): Promise<void>
+  /** Writes what waits. */
+  flush(): Promise<void>
 }
 
 /** What is known of a write that may have happened. */

@@ -25,7 +25,7 @@ import { Transcripts } from './transcript.ts'
 import { turnRoutes } from './turn-routes.ts'
 
 export interface RunsOptions {
-  readonly store: Pick<Store, 'db' | 'kind' | 'listen' | 'notify'>
+  readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'listen' | 'notify'>
   readonly log: Log
   readonly engine: Engine
   readonly oracle: OracleFacts
@@ -131,7 +131,11 @@ class RunningRuns implements Runs {
     this.#options = options
     const db = withRunTables(store.db)
     const dialect = store.kind
-    this.#store = new RunStore({ db, dialect, owner: randomUUID(), leaseMs })
+    this.#store = new RunStore({
+      store,
+      owner: randomUUID(),
+      leaseMs,
+    })
     this.#followers = new Followers(this.#store, log)
     this.#audience = new Audience(
       (runId, sessionId) => this.#tell(`wanted ${runId} ${sessionId}`),
@@ -301,7 +305,8 @@ class RunningRuns implements Runs {
     if (this.#closing) throw closing()
     const { store, at } = { store: this.#store, at: this.#options.at }
     at?.('before the run is recorded', '')
-    const begun = await store.commits.atomic((trx) => beginRun(store, trx, beginning))
+    // Nothing has happened yet that a power cut could make untrue: what cannot be undone is marked on the disk first.
+    const begun = await store.commits.atomic((trx) => beginRun(store, trx, beginning), 'unsynced')
     if (begun.outcome === 'no-session') throw this.sessions.unknown(beginning.sessionId)
     if (begun.outcome === 'known')
       return { runId: begun.run.id, requestId: begun.run.request_id, live: undefined }

@@ -244,7 +244,7 @@ export class TurnRun {
     if (end) this.#end = end
     else if (turn.signal.aborted) {
       if (turn.signal.reason instanceof RunLost) throw turn.signal.reason
-      await log.write({ partial: true })
+      log.writeSoon({ partial: true })
       this.#end = { status: 'aborted' }
     }
     if (end?.status === 'failed') this.#fail(end.error)

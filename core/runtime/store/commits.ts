@@ -1,43 +1,53 @@
-import type { Dialect, RunDatabase } from '../runs/run-tables.ts'
+import { type RunDatabase, withRunTables } from '../runs/run-tables.ts'
+import type { Store } from './store.ts'
 
 /** Changes the database, through the connection or the transaction it is given. It may run twice: the first is rolled back. */
 export type Change<T> = (db: RunDatabase) => Promise<T>
 
+/** Whether a change is told as done when it would survive a power cut, or already when it would survive the process. */
+export type Durability = 'synced' | 'unsynced'
+
 interface Waiting {
   readonly change: Change<unknown>
+  readonly durability: Durability
   readonly settle: PromiseWithResolvers<unknown>
 }
+
+/** The part of the store that commits need. */
+export type CommitStore = Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind'>
 
 /**
  * Carries out changes. SQLite syncs the disk at every commit and takes one writer at a time, so all
  * changes of one tick share a transaction there; PostgreSQL does that work itself.
  */
 export class Commits {
+  readonly #store: CommitStore
   readonly #db: RunDatabase
-  readonly #dialect: Dialect
+  readonly #unsynced: RunDatabase
   #waiting: Waiting[] = []
   #committing = false
 
-  constructor(db: RunDatabase, dialect: Dialect) {
-    this.#db = db
-    this.#dialect = dialect
+  constructor(store: CommitStore) {
+    this.#store = store
+    this.#db = withRunTables(store.db)
+    this.#unsynced = withRunTables(store.unsynced)
   }
 
   /** One statement, or several that are right in any order of failure. */
-  single<T>(change: Change<T>): Promise<T> {
-    return this.#dialect === 'sqlite' ? this.#enqueue(change) : change(this.#db)
+  single<T>(change: Change<T>, durability: Durability = 'synced'): Promise<T> {
+    const isSqlite = this.#store.kind === 'sqlite'
+    return isSqlite ? this.#enqueue(change, durability) : change(this.#db)
   }
 
   /** Several statements that happen together or not at all. */
-  atomic<T>(change: Change<T>): Promise<T> {
-    return this.#dialect === 'sqlite'
-      ? this.#enqueue(change)
-      : this.#db.transaction().execute(change)
+  atomic<T>(change: Change<T>, durability: Durability = 'synced'): Promise<T> {
+    const isSqlite = this.#store.kind === 'sqlite'
+    return isSqlite ? this.#enqueue(change, durability) : this.#db.transaction().execute(change)
   }
 
-  #enqueue<T>(change: Change<T>): Promise<T> {
+  #enqueue<T>(change: Change<T>, durability: Durability): Promise<T> {
     const settle = Promise.withResolvers<unknown>()
-    this.#waiting.push({ change, settle })
+    this.#waiting.push({ change, durability, settle })
     if (!this.#committing) {
       this.#committing = true
       setImmediate(this.#commit)
@@ -49,12 +59,12 @@ export class Commits {
     const group = this.#waiting
     this.#waiting = []
     try {
-      const results = await this.#db.transaction().execute(async (trx) => {
+      const results = await this.#unsynced.transaction().execute(async (trx) => {
         const values: unknown[] = []
         for (const { change } of group) values.push(await change(trx))
         return values
       })
-      for (const [i, { settle }] of group.entries()) settle.resolve(results[i])
+      for (const [i, waiting] of group.entries()) this.#settle(waiting, results[i])
     } catch (error) {
       // One that fails must not take its neighbours along: each has its own transaction now.
       if (group.length === 1) group[0]?.settle.reject(error)
@@ -64,7 +74,17 @@ export class Commits {
     else this.#committing = false
   }
 
-  async #commitAlone({ change, settle }: Waiting): Promise<void> {
-    await this.#db.transaction().execute(change).then(settle.resolve, settle.reject)
+  async #commitAlone(waiting: Waiting): Promise<void> {
+    const { change, settle } = waiting
+    await this.#unsynced
+      .transaction()
+      .execute(change)
+      .then((result) => this.#settle(waiting, result), settle.reject)
+  }
+
+  /** The next group may be written while the disk still works on this one. */
+  #settle({ durability, settle }: Waiting, result: unknown): void {
+    if (durability === 'unsynced') settle.resolve(result)
+    else this.#store.synced().then(() => settle.resolve(result), settle.reject)
   }
 }

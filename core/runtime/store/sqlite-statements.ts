@@ -5,6 +5,7 @@ import type { QueryResult } from 'kysely'
 const rowsOnly = /^\s*(select|insert|update|delete|replace|with|values)\b/i
 const insertion = /^\s*(insert|replace)\b/i
 const change = /^\s*(insert|update|delete|replace|with)\b/i
+const changeWithin = /\b(insert|update|delete|replace)\b/i
 const comment = /--[^\n]*|\/\*[\s\S]*?\*\//g
 
 /**
@@ -44,6 +45,8 @@ export class StatementCache {
 export class Statement {
   /** Whether it may create, alter or drop something. */
   readonly changesSchema: boolean
+  /** Whether it may change anything. */
+  readonly changes: boolean
   readonly #database: DatabaseSync
   readonly #sql: string
   readonly #prepared: StatementSync
@@ -71,6 +74,7 @@ export class Statement {
     this.#isChange = change.test(words)
     this.#isInsertion = insertion.test(words)
     this.changesSchema = this.#isScript || !rowsOnly.test(words)
+    this.changes = this.changesSchema || (this.#isChange && changeWithin.test(words))
   }
 
   execute<R>(parameters: readonly unknown[]): QueryResult<R> {

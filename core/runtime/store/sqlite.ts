@@ -17,17 +17,18 @@ import type {
 import { isFileBusy, translated } from './database-errors.ts'
 import { Statement, StatementCache } from './sqlite-statements.ts'
 import { Turnstile } from './turnstile.ts'
+import type { WalSync } from './wal-sync.ts'
 
 /** How long a file may be held by another process before that is an error. */
 const fileBusyMs = 5_000
 
-/** Opens a database file, or `:memory:`, so that what was committed survives a crash and a power cut. */
+/** Opens a database file, or `:memory:`, so that what was committed survives a crash, and with `WalSync` a power cut. */
 export function openSqlite(path: string): DatabaseSync {
   const database = new DatabaseSync(path)
   database.exec('pragma busy_timeout = 5000')
   database.exec('pragma journal_mode = wal')
-  // With NORMAL a power cut may take back the last commits of a WAL database, which were answered.
-  database.exec('pragma synchronous = full')
+  // With FULL every commit stops the event loop until the disk has answered: `WalSync` waits beside it.
+  database.exec('pragma synchronous = normal')
   database.exec('pragma foreign_keys = on')
   // Temporary files would lie outside the data directory, readable to others.
   database.exec('pragma temp_store = memory')
@@ -37,14 +38,24 @@ export function openSqlite(path: string): DatabaseSync {
   return database
 }
 
-/** Kysely over `node:sqlite`: one connection, held by one query, transaction or stream at a time. */
-export function sqliteDialect(database: DatabaseSync, patienceMs = 10_000): Dialect {
-  return {
+/**
+ * Kysely over `node:sqlite`: one connection, held by one query, transaction or stream at a time. With `wal`, what
+ * changes the database resolves when it is on the disk; on `unsynced`, as soon as it would survive the process.
+ */
+export function sqliteDialect(
+  database: DatabaseSync,
+  patienceMs = 10_000,
+  wal?: WalSync,
+): Dialect & { readonly unsynced: Dialect } {
+  const turnstile = new Turnstile(patienceMs)
+  const connection = new SqliteConnection(database, turnstile)
+  const dialect = (wal?: WalSync): Dialect => ({
     createAdapter: () => new Adapter(),
-    createDriver: () => new SqliteDriver(database, patienceMs),
+    createDriver: () => new SqliteDriver({ database, turnstile, connection, wal }),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
-  }
+  })
+  return { ...dialect(wal), unsynced: dialect() }
 }
 
 class Adapter extends SqliteAdapter {
@@ -57,15 +68,24 @@ class Adapter extends SqliteAdapter {
   }
 }
 
+interface DriverParts {
+  readonly database: DatabaseSync
+  readonly turnstile: Turnstile
+  readonly connection: SqliteConnection
+  readonly wal: WalSync | undefined
+}
+
 class SqliteDriver implements Driver {
   readonly #database: DatabaseSync
   readonly #turnstile: Turnstile
   readonly #connection: SqliteConnection
+  readonly #wal: WalSync | undefined
 
-  constructor(database: DatabaseSync, patienceMs: number) {
+  constructor({ database, turnstile, connection, wal }: DriverParts) {
     this.#database = database
-    this.#turnstile = new Turnstile(patienceMs)
-    this.#connection = new SqliteConnection(database, this.#turnstile)
+    this.#turnstile = turnstile
+    this.#connection = connection
+    this.#wal = wal
   }
 
   async init(): Promise<void> {}
@@ -78,7 +98,10 @@ class SqliteDriver implements Driver {
   async releaseConnection(): Promise<void> {
     // Somebody's own "begin" without an end would swallow the writes of whoever comes next.
     if (this.#connection.isTransaction) this.#connection.rollback()
+    const hasChanged = this.#connection.takeChanged()
     this.#turnstile.leave()
+    // The next one is inside already: those who commit in the meantime share a sync.
+    if (hasChanged) await this.#wal?.synced()
   }
 
   beginTransaction(_: DatabaseConnection, settings: TransactionSettings): Promise<void> {
@@ -118,11 +141,19 @@ class SqliteConnection implements DatabaseConnection {
   readonly #turnstile: Turnstile
   readonly #statements: StatementCache
   #transaction: 'none' | 'open' | 'aborted' = 'none'
+  #hasChanged = false
 
   constructor(database: DatabaseSync, turnstile: Turnstile) {
     this.#database = database
     this.#turnstile = turnstile
     this.#statements = new StatementCache(database)
+  }
+
+  /** Whether something was changed since this was asked last. */
+  takeChanged(): boolean {
+    const hasChanged = this.#hasChanged
+    this.#hasChanged = false
+    return hasChanged
   }
 
   /** What SQLite says, which is not always what we asked it for. */
@@ -135,6 +166,7 @@ class SqliteConnection implements DatabaseConnection {
       this.#refuseWhenAborted()
       const statement = this.#statements.get(query.sql)
       const result = statement.execute<R>(query.parameters)
+      if (statement.changes) this.#hasChanged = true
       if (statement.changesSchema) this.#statements.clear()
       return result
     })
@@ -145,6 +177,7 @@ class SqliteConnection implements DatabaseConnection {
     try {
       // A statement of its own: the same query inside the loop would start the cached one anew.
       const statement = new Statement(this.#database, query.sql)
+      if (statement.changes) this.#hasChanged = true
       let rows: R[] = []
       for (const row of statement.iterate<R>(query.parameters)) {
         rows.push(row)
@@ -177,6 +210,7 @@ class SqliteConnection implements DatabaseConnection {
 
   rollback(): void {
     this.#transaction = 'none'
+    this.#hasChanged = false
     this.#statements.clear()
     // A full disk, among others, has SQLite roll back by itself.
     if (this.isTransaction) this.#database.exec('rollback')

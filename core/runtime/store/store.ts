@@ -8,6 +8,7 @@ import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
 import { openSqlite, sqliteDialect } from './sqlite.ts'
+import { WalSync } from './wal-sync.ts'
 
 /** How long a closing store waits for the queries that still run. */
 const graceMs = 5_000
@@ -16,6 +17,13 @@ const graceMs = 5_000
 export interface Store extends Omit<Channels, 'close'> {
   readonly kind: 'sqlite' | 'postgres'
   readonly db: Database
+  /**
+   * The same database for what a power cut may take back, which is cheaper: what is committed here survives the death
+   * of the process, and a power cut once `synced` has resolved. On PostgreSQL there is no difference.
+   */
+  readonly unsynced: Database
+  /** Resolves when everything that was committed so far is on the disk. */
+  synced(): Promise<void>
   /** Whether the database answers a question within the time. Never throws. */
   ping(timeoutMs?: number): Promise<boolean>
   /** Runs what this database has not seen of an owner's migrations; resolves to their names. */
@@ -41,10 +49,14 @@ export function openStore(options: StoreOptions): Promise<Store> {
 
 async function openFile(dataDir: DataDir | undefined, log: Log): Promise<Store> {
   const database = dataDir ? await openInDir(dataDir) : openSqlite(':memory:')
-  const db: Database = new Kysely({ dialect: sqliteDialect(database) })
+  const wal = dataDir && new WalSync(dataDir.file('oracle.sqlite'))
+  const dialect = sqliteDialect(database, undefined, wal)
+  const db: Database = new Kysely({ dialect })
   return assemble(log, {
     kind: 'sqlite',
     db,
+    unsynced: new Kysely({ dialect: dialect.unsynced }),
+    synced: async () => wal?.synced(),
     migrationDb: db,
     channels: localChannels(log),
     // Beside the line of queries, so that a long transaction does not look like a dead database.
@@ -52,6 +64,7 @@ async function openFile(dataDir: DataDir | undefined, log: Log): Promise<Store> 
     async end() {
       await db.destroy()
       if (database.isOpen) database.close()
+      await wal?.close()
     },
   })
 }
@@ -86,9 +99,12 @@ async function openPostgres(url: string, log: Log, patienceMs: number): Promise<
     log,
   )
   const channels = new PostgresChannels(settings, pool, log)
+  const db: Database = new Kysely({ dialect: new PortableDialect({ pool }) })
   const store = assemble(log, {
     kind: 'postgres',
-    db: new Kysely({ dialect: new PortableDialect({ pool }) }),
+    db,
+    unsynced: db,
+    synced: async () => undefined,
     migrationDb: new Kysely({ dialect: new PortableDialect({ pool: migrator }) }),
     channels,
     ask: () => pinger.query('select 1'),
@@ -130,6 +146,8 @@ async function firstAnswer(db: Database, target: string, log: Log, patienceMs: n
 interface Parts {
   readonly kind: Store['kind']
   readonly db: Database
+  readonly unsynced: Database
+  synced(): Promise<void>
   readonly migrationDb: Database
   readonly channels: Channels
   /** A question that only a living database answers. */
@@ -137,13 +155,16 @@ interface Parts {
   end(): Promise<void>
 }
 
-function assemble(log: Log, { kind, db, migrationDb, channels, ask, end }: Parts): Store {
+function assemble(log: Log, parts: Parts): Store {
+  const { kind, db, unsynced, synced, migrationDb, channels, ask, end } = parts
   let asking: Promise<boolean> | undefined
   let migrated: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
   return {
     kind,
     db,
+    unsynced,
+    synced,
     listen: (channel, onPayload, onGap) => channels.listen(channel, onPayload, onGap),
     notify: (channel, payload) => channels.notify(channel, payload),
 

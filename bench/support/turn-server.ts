@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { definePlugin } from '#core'
+import { boot } from '../../core/runtime/app.ts'
+
+/** Ours, as a deployment has it: runs, journal and checkpoints in a SQLite file that is synced to the disk. */
+const [port, folder, visibility = 'always', others = '0'] = process.argv.slice(2)
+
+const weather = definePlugin({
+  name: 'sky',
+  summary: 'Weather.',
+  visibility: visibility as 'always' | 'on-demand',
+  // Changed by every turn, so that every turn writes a checkpoint.
+  state: { readings: z.number().default(0) },
+  tools: {
+    get_weather: {
+      description: 'Weather in a city.',
+      effect: 'read',
+      input: z.object({ city: z.string() }),
+      run({ city }, { state }) {
+        state.readings++
+        return { city, temp_c: 21 }
+      },
+    },
+  },
+})
+
+/** Plugins with a tool each that nobody has loaded. Their names are equally long. */
+const unloaded = Array.from({ length: Number(others) }, (_, i) => {
+  const n = String(i).padStart(3, '0')
+  return definePlugin({
+    name: `other-${n}`,
+    summary: 'Something else.',
+    visibility: 'on-demand',
+    tools: {
+      [`other_tool_${n}`]: {
+        description: 'Does something else, with an argument that takes some words to describe.',
+        effect: 'read',
+        input: z.object({ subject: z.string().describe('What it is done to, in some words.') }),
+        run: () => ({}),
+      },
+    },
+  })
+})
+
+const many = '100000000'
+const app = await boot({
+  plugins: [weather, ...unloaded],
+  env: {
+    DATA_DIR: folder,
+    DATABASE_URL: process.env.BENCH_DATABASE_URL,
+    LOG_LEVEL: 'error',
+    MODEL: 'openai/m',
+    OPENAI_BASE_URL: `http://127.0.0.1:${port}`,
+    RATE_LIMIT_PER_MINUTE: many,
+    CALLS_PER_MINUTE: many,
+  },
+  log: (line) => console.error(line),
+})
+const address = await app.listen({ port: 0, host: '127.0.0.1' })
+process.send?.({ port: address.port, did: app.oracleDid })
+process.on('message', async (what) => {
+  if (what === 'gc') {
+    await sleep(50)
+    globalThis.gc?.()
+  }
+  const { user, system } = process.cpuUsage()
+  const { heapUsed, external, rss } = process.memoryUsage()
+  process.send?.({ cpu: user + system, user, heap: heapUsed + external, rss })
+})
+process.once('disconnect', () => app.close().finally(() => process.exit()))
