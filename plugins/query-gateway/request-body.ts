@@ -40,8 +40,11 @@ function readText(req: IncomingMessage): Promise<string> {
       else chunks.push(chunk)
     })
     req.once('end', () => resolve(Buffer.concat(chunks).toString()))
-    const gone = () =>
-      reject(new RuntimeError('BAD_REQUEST', 'The client left in the middle of its body.'))
+    const gone = () => {
+      // Each request closes; an error with its stack is made for those that close too early.
+      if (!req.complete)
+        reject(new RuntimeError('BAD_REQUEST', 'The client left in the middle of its body.'))
+    }
     req.once('error', gone)
     req.once('close', gone)
   })
