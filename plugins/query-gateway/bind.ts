@@ -11,7 +11,7 @@ import {
 } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
 import type { HttpRule } from './http-rule.ts'
-import { pruneUnknown, type JsonObject } from './prune.ts'
+import { fieldsByName, pruneUnknown, type JsonObject } from './prune.ts'
 
 export interface BindOptions {
   readonly registry: Registry
@@ -114,8 +114,7 @@ interface Target {
   readonly field: DescField
 }
 
-const fieldOf = (message: DescMessage, name: string): DescField | undefined =>
-  message.fields.find((field) => field.name === name || field.jsonName === name)
+const fieldOf = (message: DescMessage, name: string) => fieldsByName(message).get(name)
 
 /** Follows a path of names, of proto or JSON, into nested messages. */
 function resolve(message: DescMessage, path: readonly string[]): Target | undefined {

@@ -132,8 +132,7 @@ export function createHttp2Transport({
         if (ended) return
         if (trailers?.['grpc-status'] !== undefined)
           return finish(statusOf(trailers) ?? (reader.isCut ? noGrpc() : undefined))
-        if (how.kind === 'refused' && head === undefined && refusals++ < mostRefusals)
-          return ask()
+        if (how.kind === 'refused' && head === undefined && refusals++ < mostRefusals) return ask()
         finish(failureOf(how))
       },
     }

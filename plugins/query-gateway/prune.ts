@@ -34,15 +34,32 @@ function prune(
   if (message.typeName === 'google.protobuf.Any') return pruneAny(json, registry, depth)
   // Well-known types with a form of their own have no unknown keys.
   if (message.typeName.startsWith('google.protobuf.')) return json
+  const fields = fieldsByName(message)
   const kept: JsonObject = {}
-  for (const field of message.fields)
-    for (const name of new Set([field.name, field.jsonName])) {
-      if (!Object.hasOwn(json, name)) continue
-      if (Object.hasOwn(kept, field.name))
-        throw new RuntimeError('INVALID_INPUT', `${field.name} came by both of its names.`)
-      kept[field.name] = pruneField(field, json[name] ?? null, registry, depth + 1)
-    }
+  for (const name of Object.keys(json)) {
+    const field = fields.get(name)
+    if (field === undefined) continue
+    if (Object.hasOwn(kept, field.name))
+      throw new RuntimeError('INVALID_INPUT', `${field.name} came by both of its names.`)
+    kept[field.name] = pruneField(field, json[name] ?? null, registry, depth + 1)
+  }
   return kept
+}
+
+const known = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>()
+
+/** The fields of a message by their names, of proto and of JSON. */
+export function fieldsByName(message: DescMessage): ReadonlyMap<string, DescField> {
+  let fields = known.get(message)
+  if (fields === undefined) {
+    // A field's own name wins over another's JSON name.
+    fields = new Map([
+      ...message.fields.map((field) => [field.jsonName, field] as const),
+      ...message.fields.map((field) => [field.name, field] as const),
+    ])
+    known.set(message, fields)
+  }
+  return fields
 }
 
 function pruneField(

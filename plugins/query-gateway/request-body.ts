@@ -13,21 +13,31 @@ export async function readJson(req: IncomingMessage): Promise<JsonValue | undefi
   if (Number(length ?? 0) > maxBytes) throw tooLarge()
   const text = await readText(req)
   if (text === '') return undefined
-  let depth = 0
   let json: JsonValue
   try {
     json = JSON.parse(text) as JsonValue
   } catch (cause) {
     throw new RuntimeError('INVALID_JSON', 'The body is not JSON.', { cause })
   }
-  for (const character of text.match(/"(?:\\.|[^"\\])*"|[{}[\]]/g) ?? []) {
-    if (character === '{' || character === '[') depth++
-    else if (character === '}' || character === ']') depth--
-    if (depth > deepest)
-      throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
-  }
+  if (nests(text))
+    throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
   return json
 }
+
+/** Whether text that is JSON nests too deep. */
+function nests(text: string): boolean {
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === quote) {
+      while (text.charCodeAt(++at) !== quote) if (text.charCodeAt(at) === backslash) at++
+    } else if (code === brace || code === bracket) {
+      if (++depth > deepest) return true
+    } else if (code === brace + 2 || code === bracket + 2) depth--
+  }
+  return false
+}
+const [quote, backslash, brace, bracket] = [0x22, 0x5c, 0x7b, 0x5b]
 
 /** By events: an iterator that stops early destroys the request, and the answer with it. */
 function readText(req: IncomingMessage): Promise<string> {

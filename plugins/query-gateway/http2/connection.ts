@@ -235,8 +235,7 @@ export class Http2Connection {
     this.#streams.clear()
     const waiting = [...this.#waiting]
     this.#waiting.clear()
-    for (const stream of streams)
-      stream.events.closed({ kind: 'lost', cause, spoke: this.#spoke })
+    for (const stream of streams) stream.events.closed({ kind: 'lost', cause, spoke: this.#spoke })
     for (const begin of waiting) begin()
   }
 
@@ -311,7 +310,8 @@ export class Http2Connection {
       case frameType.settings:
         return this.#onSettings(flags, payload)
       case frameType.ping:
-        if (payload.length !== 8) throw new ProtocolError('a ping has no 8 bytes', errorCode.frameSize)
+        if (payload.length !== 8)
+          throw new ProtocolError('a ping has no 8 bytes', errorCode.frameSize)
         if ((flags & flag.ack) === 0)
           return this.#write(frameOf(frameType.ping, flag.ack, 0, payload))
         return this.#isThere()
@@ -390,7 +390,10 @@ export class Http2Connection {
     const stream = this.#streamOf(id)
     if (stream === undefined) return
     stream.body = undefined
-    this.#end(stream, code === errorCode.refusedStream ? { kind: 'refused' } : { kind: 'reset', code })
+    this.#end(
+      stream,
+      code === errorCode.refusedStream ? { kind: 'refused' } : { kind: 'reset', code },
+    )
   }
 
   #onSettings(flags: number, payload: Buffer): void {

@@ -83,7 +83,8 @@ export class HeaderDecoder {
         continue
       }
       begun = true
-      const header = byte >= 0x80 ? this.#entry(this.#integer(block, 7)) : this.#literal(block, byte)
+      const header =
+        byte >= 0x80 ? this.#entry(this.#integer(block, 7)) : this.#literal(block, byte)
       listBytes += header.size
       if (listBytes > this.#maxListBytes || !header.sound) continue
       const { name, value } = header
