@@ -6,16 +6,23 @@ import type { Catalogue } from './catalogue.ts'
 import { createBrowserRule } from './browsers.ts'
 import { bundledRegistry } from './descriptors.ts'
 import { createErrorBody, type ErrorAnswer } from './error-body.ts'
-import { withoutKey, type Gate } from './gate.ts'
+import type { Gate } from './gate.ts'
 import type { Dialect } from './json-writer.ts'
-import { deadlineOf, headersFrom, metadataFrom, pinnedHeight } from './metadata.ts'
+import {
+  deadlineOf,
+  headersFrom,
+  metadataFrom,
+  metadataPrefix,
+  pinnedHeight,
+  withoutTrace,
+} from './metadata.ts'
 import { describeGateway } from './openapi.ts'
 import type { Operation, Operations } from './operations.ts'
 import { createPrefixes } from './prefixes.ts'
 import { readJson } from './request-body.ts'
 import { SharedCalls } from './shared-calls.ts'
 import { CallError, grpc } from './statuses.ts'
-import { formFor, sendStream } from './streams.ts'
+import { formFor, ndjsonType, sendStream } from './streams.ts'
 import type { Call, Metadata, Transport } from './transport.ts'
 
 export interface GatewayOptions {
@@ -24,7 +31,6 @@ export interface GatewayOptions {
   readonly upstream: string
   readonly dialect: Dialect
   readonly gate: Gate
-  readonly apiKey: string | undefined
   readonly corsOrigins: readonly string[]
   /** Undefined: what the annotations share. */
   readonly prefix: string | undefined
@@ -43,7 +49,8 @@ const yearSeconds = 31_536_000
 
 /** The web module at '/': what no route of the runtime owns is looked up among the annotations. */
 export function createGateway(options: GatewayOptions) {
-  const { catalogue, transport, dialect, gate, apiKey, log } = options
+  const { catalogue, transport, dialect, log } = options
+  const { admit, gated, withoutGateKeys } = options.gate
   const shared = new SharedCalls<Answered>()
   const errorBody = createErrorBody(options.upstream)
   const browsers = createBrowserRule(options.corsOrigins)
@@ -71,14 +78,16 @@ export function createGateway(options: GatewayOptions) {
     }
     const prefixes = prefixesOf(operations)
     const { path, legacy } = prefixes.place(raw)
-    const method = koa.method === 'HEAD' ? 'GET' : koa.method
+    const isHead = koa.method === 'HEAD'
     let found: ReturnType<Operations['table']['find']>
     try {
-      found = operations.table.find(method, path)
+      found = operations.table.find(koa.method, path)
+      if (found === undefined && isHead) found = operations.table.find('GET', path)
     } catch (thrown) {
       return prefixes.isOurs(path) ? fail(koa, thrown) : next()
     }
-    const isDocument = method === 'GET' && path === `${prefixes.current}/openapi.json`
+    const isDocument =
+      (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
     if (found === undefined && !isDocument) return unknown(koa, next, operations, path)
 
     browsers.mark(req.headers, res)
@@ -87,7 +96,7 @@ export function createGateway(options: GatewayOptions) {
       res.setHeader('Link', `<${path}>; rel="successor-version"`)
     }
     try {
-      gate(req.headers)
+      admit(req.headers)
       // A literal comes before a variable, this one too.
       if (found !== undefined && !isDocument)
         await call(koa, operations, found.value, found.values, path, query)
@@ -116,11 +125,12 @@ export function createGateway(options: GatewayOptions) {
       throw new CallError(grpc.unimplemented, 'This method is switched off in this deployment.')
     if (operation.kind === 'unsupported')
       throw new CallError(grpc.unimplemented, 'This method takes a stream, which HTTP cannot send.')
-    const headers = withoutKey(req.headers, apiKey)
+    const headers = withoutGateKeys(req.headers)
     const metadata = metadataFrom(headers)
     const timeout = headers['grpc-timeout']
     const signal = leaving(res)
     if (operation.kind === 'stream') {
+      if (koa.method === 'HEAD') return answer(koa, 200, { 'Content-Type': ndjsonType }, '')
       const body = await readJson(req)
       const message = operation.bind({ path, query, ...(body === undefined ? {} : { body }) })
       const deadlineMs = deadlineOf(timeout, undefined)
@@ -139,9 +149,9 @@ export function createGateway(options: GatewayOptions) {
       return answer(koa, 200, headersFrom(reply.metadata), reply.json)
     }
 
-    const identity = `${url}?${query}\n${JSON.stringify(metadata)}`
+    const identity = `${url}?${query}\n${JSON.stringify(withoutTrace(metadata))}`
     const height = pinnedHeight(metadata)
-    const pinned = height === undefined ? undefined : pinOf(operations, identity, headers)
+    const pinned = height === undefined ? undefined : pinOf(operations, identity, headers, gated)
     if (pinned && isKnown(req.headers['if-none-match'], pinned.ETag))
       return answer(koa, 304, pinned, '')
     const reply = await shared.join(
@@ -305,8 +315,8 @@ function answer(koa: Context, status: number, headers: Record<string, string>, b
     return
   }
   res.writeHead(status, {
-    ...headers,
     'Content-Type': jsonType,
+    ...headers,
     'Content-Length': Buffer.byteLength(body),
   })
   res.end(koa.method === 'HEAD' ? undefined : body)
@@ -316,14 +326,18 @@ function answer(koa: Context, status: number, headers: Record<string, string>, b
 function pinOf(
   { fingerprint }: Operations,
   identity: string,
-  { authorization }: IncomingHttpHeaders,
+  headers: IncomingHttpHeaders,
+  gated: boolean,
 ): { ETag: string; 'Cache-Control': string; Vary: string } {
   const hash = createHash('sha256').update(`${fingerprint}\n${identity}`).digest('base64url')
-  const scope = authorization === undefined ? 'public' : 'private'
+  const own = Object.keys(headers).filter((name) => name.startsWith(metadataPrefix))
+  // A shared cache would hand the answer to those whom the gate or the upstream refuses.
+  const scope =
+    gated || headers.authorization !== undefined || own.length > 0 ? 'private' : 'public'
   return {
     ETag: `"${hash.slice(0, 22)}"`,
     'Cache-Control': `${scope}, max-age=${yearSeconds}, immutable`,
-    Vary: 'x-cosmos-block-height, Authorization, Origin',
+    Vary: ['x-cosmos-block-height', 'Authorization', 'Origin', ...own].join(', '),
   }
 }
 

@@ -102,7 +102,6 @@ export default definePlugin({
         apiKey: env.GATEWAY_API_KEY,
         requiredHeaders: env.GATEWAY_REQUIRED_HEADERS,
       }),
-      apiKey: env.GATEWAY_API_KEY,
       corsOrigins: env.GATEWAY_CORS_ORIGINS,
       prefix: env.GATEWAY_PREFIX,
       legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.map(plainPrefix),

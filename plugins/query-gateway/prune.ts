@@ -1,9 +1,11 @@
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
+import { LongNumber, scalarInput, withDoubles } from './exact-json.ts'
 
 export type JsonObject = { [key: string]: JsonValue }
 
 const deepest = 64
+const anyName = 'google.protobuf.Any'
 
 /**
  * Takes out what the descriptor does not know, so that the rest can be parsed strictly: the parser's own way
@@ -20,7 +22,13 @@ export function pruneUnknown(
 }
 
 const isObject = (value: JsonValue): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !((value as unknown) instanceof LongNumber)
+
+/** An object on which no key means anything, whatever a descriptor or a client may call it. */
+export const bareObject = (): JsonObject => Object.create(null) as JsonObject
 
 function prune(
   message: DescMessage,
@@ -30,12 +38,15 @@ function prune(
 ): JsonValue {
   if (depth > deepest)
     throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
-  if (!isObject(json)) return json
-  if (message.typeName === 'google.protobuf.Any') return pruneAny(json, registry, depth)
   // Well-known types with a form of their own have no unknown keys.
-  if (message.typeName.startsWith('google.protobuf.')) return json
+  if (message.typeName.startsWith('google.protobuf.') && message.typeName !== anyName)
+    return message.typeName.endsWith('Int64Value')
+      ? scalarInput(message.fields[0]?.scalar, json)
+      : withDoubles(json)
+  if (!isObject(json)) return withDoubles(json)
+  if (message.typeName === anyName) return pruneAny(json, registry, depth)
   const fields = fieldsByName(message)
-  const kept: JsonObject = {}
+  const kept = bareObject()
   for (const name of Object.keys(json)) {
     const field = fields.get(name)
     if (field === undefined) continue
@@ -68,9 +79,9 @@ function pruneField(
   registry: Registry,
   depth: number,
 ): JsonValue {
-  const { message } = field
-  if (message === undefined) return json
-  const one = (item: JsonValue) => prune(message, item, registry, depth)
+  const { message, scalar } = field
+  const one = (item: JsonValue) =>
+    message ? prune(message, item, registry, depth) : scalarInput(scalar, item)
   if (field.fieldKind === 'list') return Array.isArray(json) ? json.map(one) : json
   if (field.fieldKind === 'map')
     return isObject(json)
@@ -83,7 +94,11 @@ function pruneAny(json: JsonObject, registry: Registry, depth: number): JsonValu
   const { '@type': url } = json
   const inner =
     typeof url === 'string' ? registry.getMessage(url.slice(url.lastIndexOf('/') + 1)) : undefined
-  if (inner === undefined || inner.typeName.startsWith('google.protobuf.')) return json
+  if (inner === undefined) return withDoubles(json)
+  if (inner.typeName.startsWith('google.protobuf.')) {
+    if (!Object.hasOwn(json, 'value')) return { '@type': url ?? null }
+    return { '@type': url ?? null, value: prune(inner, json.value ?? null, registry, depth + 1) }
+  }
   const pruned = prune(inner, json, registry, depth + 1)
   return { '@type': url ?? null, ...(isObject(pruned) ? pruned : {}) }
 }

@@ -1,6 +1,7 @@
 import type { JsonValue } from '@bufbuild/protobuf'
 import type { IncomingMessage } from 'node:http'
 import { RuntimeError } from '#core'
+import { parseJson } from './exact-json.ts'
 
 const maxBytes = 1024 * 1024
 /** JSON.parse itself recurses; no honest request is half as deep. */
@@ -15,12 +16,13 @@ export async function readJson(req: IncomingMessage): Promise<JsonValue | undefi
   if (text === '') return undefined
   let json: JsonValue
   try {
-    json = JSON.parse(text) as JsonValue
+    json = parseJson(text)
   } catch (cause) {
     throw new RuntimeError('INVALID_JSON', 'The body is not JSON.', { cause })
   }
   if (nests(text))
     throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
+  if (text.includes('\\u0000') && holdsNul(json)) throw nul()
   return json
 }
 
@@ -38,6 +40,13 @@ function nests(text: string): boolean {
   return false
 }
 const [quote, backslash, brace, bracket] = [0x22, 0x5c, 0x7b, 0x5b]
+
+/** The escape stands in the text; whether it is one depends on the backslashes before it. */
+function holdsNul(json: JsonValue): boolean {
+  if (typeof json === 'string') return json.includes('\0')
+  if (typeof json !== 'object' || json === null) return false
+  return Object.entries(json).some(([key, item]) => key.includes('\0') || holdsNul(item))
+}
 
 /** By events: an iterator that stops early destroys the request, and the answer with it. */
 function readText(req: IncomingMessage): Promise<string> {
@@ -60,5 +69,6 @@ function readText(req: IncomingMessage): Promise<string> {
   })
 }
 
+const nul = () => new RuntimeError('BAD_REQUEST', 'A value holds the character U+0000.')
 const tooLarge = () =>
   new RuntimeError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`)
