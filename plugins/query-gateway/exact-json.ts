@@ -1,4 +1,5 @@
 import { ScalarType, type JsonValue } from '@bufbuild/protobuf'
+import { RuntimeError } from '#core'
 
 /** A number of a JSON text that a double cannot hold, as it stood there. */
 export class LongNumber {
@@ -40,11 +41,25 @@ const long = new Set([
   ScalarType.SFIXED64,
 ])
 
+const textual = new Set([ScalarType.STRING, ScalarType.BYTES, ScalarType.BOOL])
+const number = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$|^(NaN|-?Infinity)$/
+
 /** A value for a scalar field; for one of 64 bits as text with every digit, however it was written. */
 export function scalarInput(scalar: ScalarType | undefined, json: JsonValue): JsonValue {
-  const text = (json as unknown) instanceof LongNumber ? (json as unknown as LongNumber).text : json
-  if (scalar === undefined || !long.has(scalar)) return text === json ? json : Number(text)
-  return typeof text === 'string' ? wholeNumber(text) : text
+  const isLong = (json as unknown) instanceof LongNumber
+  const text = isLong ? (json as unknown as LongNumber).text : json
+  if (scalar !== undefined && long.has(scalar))
+    return typeof text === 'string' ? wholeNumber(checked(text)) : text
+  if (isLong) return Number(text)
+  return typeof json === 'string' && scalar !== undefined && !textual.has(scalar)
+    ? checked(json)
+    : json
+}
+
+/** The parser would also take hexadecimal digits, and numbers with blanks around them. */
+function checked(text: string): string {
+  if (!number.test(text)) throw new RuntimeError('INVALID_INPUT', `"${text}" is no number.`)
+  return text
 }
 
 /** `1e2` and `1.0` are whole numbers too; what is none stays as it is, for the parser to refuse. */

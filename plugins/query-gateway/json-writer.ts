@@ -11,6 +11,7 @@ import {
   type Registry,
 } from '@bufbuild/protobuf'
 import { bundledRegistry } from './descriptors.ts'
+import { hasOwnForm, isWrapper } from './own-forms.ts'
 import { decimalText, scalarJson } from './scalar-json.ts'
 
 export type Dialect = 'cosmos' | 'grpc-gateway' | 'proto3'
@@ -194,15 +195,6 @@ export function createJsonWriter({ dialect, registry, decimals }: WriterOptions)
 }
 
 const implicitPresence = 2 // google.protobuf.FeatureSet.FieldPresence.IMPLICIT
-
-const ownForms = new Set(
-  ['Any', 'Timestamp', 'Duration', 'FieldMask', 'Struct', 'Value', 'ListValue'].map(
-    (name) => `google.protobuf.${name}`,
-  ),
-)
-const isWrapper = ({ typeName }: DescMessage): boolean =>
-  /^google\.protobuf\.(Double|Float|U?Int(32|64)|Bool|String|Bytes)Value$/.test(typeName)
-const hasOwnForm = (desc: DescMessage): boolean => ownForms.has(desc.typeName) || isWrapper(desc)
 
 /** An unknown number stays one. */
 function enumJson({ value, typeName }: DescEnum): WriteValue {

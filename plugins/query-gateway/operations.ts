@@ -6,7 +6,7 @@ import {
   type JsonValue,
   type Message,
 } from '@bufbuild/protobuf'
-import type { FileDescriptorProto } from '@bufbuild/protobuf/wkt'
+import { FileDescriptorProtoSchema, type FileDescriptorProto } from '@bufbuild/protobuf/wkt'
 import { createHash } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { compileBinding, parse, type Sources } from './bind.ts'
@@ -115,7 +115,7 @@ export function compileOperations(
     registry,
     table,
     all,
-    fingerprint: fingerprintOf(all, `${dialect} ${decimals}`),
+    fingerprint: fingerprintOf(files, `${dialect} ${decimals}`),
     commonPrefix,
     isDocument: (path, current) =>
       path.endsWith(documentTail) &&
@@ -158,12 +158,9 @@ function firstWord({ template }: HttpRule): string | undefined {
 }
 
 /** Two replicas with the same descriptors agree on it, whatever order the files came in. */
-function fingerprintOf(all: readonly Operation[], rendering: string): string {
+function fingerprintOf(files: readonly FileDescriptorProto[], rendering: string): string {
   const hash = createHash('sha256').update(rendering)
-  const lines = all.map(({ path, rule: { verb, template, method } }) => {
-    const fields = method.output.fields.map(({ name, number }) => `${name}=${number}`)
-    return `${path} ${verb} ${template.text} ${fields.join()}`
-  })
-  for (const line of lines.sort()) hash.update(line)
+  for (const file of files.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+    hash.update(toBinary(FileDescriptorProtoSchema, file))
   return hash.digest('base64url').slice(0, 12)
 }

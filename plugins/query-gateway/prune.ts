@@ -1,5 +1,12 @@
-import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf'
+import {
+  ScalarType,
+  type DescField,
+  type DescMessage,
+  type JsonValue,
+  type Registry,
+} from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
+import { hasOwnForm } from './own-forms.ts'
 import { LongNumber, scalarInput, withDoubles } from './exact-json.ts'
 
 export type JsonObject = { [key: string]: JsonValue }
@@ -39,7 +46,7 @@ function prune(
   if (depth > deepest)
     throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
   // Well-known types with a form of their own have no unknown keys.
-  if (message.typeName.startsWith('google.protobuf.') && message.typeName !== anyName)
+  if (hasOwnForm(message) && message.typeName !== anyName)
     return message.typeName.endsWith('Int64Value')
       ? scalarInput(message.fields[0]?.scalar, json)
       : withDoubles(json)
@@ -49,13 +56,19 @@ function prune(
   const kept = bareObject()
   for (const name of Object.keys(json)) {
     const field = fields.get(name)
-    if (field === undefined) continue
+    if (field === undefined || (json[name] === null && !saysNull(field))) continue
     if (Object.hasOwn(kept, field.name))
       throw new RuntimeError('INVALID_INPUT', `${field.name} came by both of its names.`)
     kept[field.name] = pruneField(field, json[name] ?? null, registry, depth + 1)
   }
   return kept
 }
+
+/** Null is the default of every field but of those that have it as a value. */
+const saysNull = ({ message, enum: names, fieldKind }: DescField): boolean =>
+  fieldKind !== 'list' &&
+  fieldKind !== 'map' &&
+  (message?.typeName === 'google.protobuf.Value' || names?.typeName === 'google.protobuf.NullValue')
 
 const known = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>()
 
@@ -85,9 +98,18 @@ function pruneField(
   if (field.fieldKind === 'list') return Array.isArray(json) ? json.map(one) : json
   if (field.fieldKind === 'map')
     return isObject(json)
-      ? Object.fromEntries(Object.entries(json).map(([key, item]) => [key, one(item)]))
+      ? Object.fromEntries(
+          Object.entries(json).map(([key, item]) => [mapKey(field, key), one(item)]),
+        )
       : json
   return one(json)
+}
+
+function mapKey(field: DescField & { fieldKind: 'map' }, key: string): string {
+  const isText = field.mapKey === ScalarType.STRING || field.mapKey === ScalarType.BOOL
+  if (!isText && !/^-?\d+$/.test(key))
+    throw new RuntimeError('INVALID_INPUT', `"${key}" is no key of ${field.name}.`)
+  return key
 }
 
 function pruneAny(json: JsonObject, registry: Registry, depth: number): JsonValue {
@@ -95,7 +117,7 @@ function pruneAny(json: JsonObject, registry: Registry, depth: number): JsonValu
   const inner =
     typeof url === 'string' ? registry.getMessage(url.slice(url.lastIndexOf('/') + 1)) : undefined
   if (inner === undefined) return withDoubles(json)
-  if (inner.typeName.startsWith('google.protobuf.')) {
+  if (hasOwnForm(inner)) {
     if (!Object.hasOwn(json, 'value')) return { '@type': url ?? null }
     return { '@type': url ?? null, value: prune(inner, json.value ?? null, registry, depth + 1) }
   }
