@@ -20,10 +20,12 @@ async function appWith(model?: Parameters<typeof testApp>[0]['model']) {
 }
 
 /** What a tool answered, as the model was told. */
-const told: (nth: number) => ScriptedStep = (nth) => ({ messages }) => {
-  const answers = messages.filter(({ role }) => role === 'tool')
-  return JSON.stringify(answers[nth])
-}
+const told: (nth: number) => ScriptedStep =
+  (nth) =>
+  ({ messages }) => {
+    const answers = messages.filter(({ role }) => role === 'tool')
+    return JSON.stringify(answers[nth])
+  }
 
 describe('an agent', () => {
   it('finds the ledger, loads it, looks for the method and answers from what it says', async () => {
@@ -55,8 +57,27 @@ describe('an agent', () => {
     expect(JSON.stringify(model.requests[2]!.messages)).toContain('ledger.v1.EntityQuery.Entity')
   })
 
+  it('may leave out the beginning of a name, and narrow the list', async () => {
+    await using app = await appWith()
+    const thread = app.thread().load('query-gateway')
+    const ask = (args: object) => thread.call('query_ledger', args as never)
+    expect(await ask({ method: 'Entity', request: { id: 'stove/7' } })).toMatchObject({
+      entity: { id: 'stove/7' },
+    })
+    expect(await ask({ method: '/ledger.v1.TokenQuery/Params' })).toMatchObject({
+      contract_code: '7',
+    })
+    await expect(ask({ method: 'Params' })).rejects.toThrow('the end of 2 names')
+    expect(await ask({ about: 'TOKEN' })).toEqual({
+      methods: [{ method: 'ledger.v1.TokenQuery.Params', request: {} }],
+    })
+  })
+
   it('is told what went wrong in words that it can act on', async () => {
-    const ask = (method: string, request = {}) => ({ call: 'query_ledger', args: { method, request } })
+    const ask = (method: string, request = {}) => ({
+      call: 'query_ledger',
+      args: { method, request },
+    })
     const model = scriptedModel([
       { call: 'load_capability', args: { names: ['query-gateway'] } },
       [
@@ -86,9 +107,9 @@ describe('an agent', () => {
 describe('the demonstration model', () => {
   it('answers from the ledger when it is told the method', async () => {
     await using app = await appWith()
-    const said = await (await app.user()).say(
-      'Query the ledger with method "ledger.v1.TokenQuery.Params" for the token parameters',
-    )
+    const said = await (
+      await app.user()
+    ).say('Query the ledger with method "ledger.v1.TokenQuery.Params" for the token parameters')
     expect(said.tools).toContain('query_ledger')
     expect(said.text).toContain('9007199254740993')
   })

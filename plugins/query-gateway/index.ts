@@ -122,13 +122,17 @@ export default definePlugin({
           .string()
           .optional()
           .describe('Service.Method as listed, for example "ledger.entity.v1.Query.Entity"'),
+        about: z
+          .string()
+          .optional()
+          .describe('Without a method: lists those whose names hold this'),
         request: z
           .record(z.string(), z.unknown())
           .default({})
           .describe('The fields of the request, by name'),
       }),
-      run: ({ method, request }, { self, signal }) =>
-        method === undefined ? self.queries.list() : self.queries.ask(method, request, signal),
+      run: ({ method, about, request }, { self, signal }) =>
+        method === undefined ? self.queries.list(about) : self.queries.ask(method, request, signal),
     },
   },
 
