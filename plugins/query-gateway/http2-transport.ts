@@ -42,6 +42,8 @@ export function createHttp2Transport({
   const host = upstream.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
   let current: Http2Connection | undefined
   let closed = false
+  let wasThere = false
+  const listeners: (() => void)[] = []
 
   function connection(): Http2Connection {
     if (closed) throw new CallError(grpc.unavailable, 'The gateway is closing.')
@@ -55,7 +57,10 @@ export function createHttp2Transport({
           ...(ca === undefined ? {} : { ca }),
         })
       : connectPlain({ host, port })
-    return (current = new Http2Connection(socket))
+    return (current = new Http2Connection(socket, () => {
+      if (wasThere) for (const listener of listeners) listener()
+      wasThere = true
+    }))
   }
 
   /** By path: the part of the header block that is the same for each call. */
@@ -240,6 +245,8 @@ export function createHttp2Transport({
       }
       return { metadata: head.promise, messages: read() }
     },
+
+    onReturn: (listener) => void listeners.push(listener),
 
     close() {
       closed = true

@@ -80,6 +80,7 @@ interface Block {
  */
 export class Http2Connection {
   readonly #socket: Socket
+  readonly #onSpoken: (() => void) | undefined
   readonly #streams = new Map<number, Stream>()
   readonly #waiting = new Set<() => void>()
   readonly #decoder = new HeaderDecoder(maxHeaderBytes)
@@ -98,8 +99,10 @@ export class Http2Connection {
   #going = false
   #gone: { readonly cause: Error | undefined } | undefined
 
-  constructor(socket: Socket) {
+  /** `onSpoken` is called once, when the other side has said that it speaks HTTP/2. */
+  constructor(socket: Socket, onSpoken?: () => void) {
     this.#socket = socket
+    this.#onSpoken = onSpoken
     socket.setNoDelay(true)
     // An idle connection must not keep the process alive.
     socket.unref()
@@ -403,6 +406,7 @@ export class Http2Connection {
       this.#spoke = true
       this.#maxStreams = Infinity
       this.#isThere()
+      this.#onSpoken?.()
     }
     for (let at = 0; at < payload.length; at += 6)
       this.#onSetting(payload.readUInt16BE(at), payload.readUInt32BE(at + 2))
