@@ -274,3 +274,56 @@ it('serves none of the rules that cannot work, and says why of each', async () =
   ])
     expect(log).toContain(why)
 })
+
+describe('the OpenAPI document', () => {
+  it('has each binding once, with an id of its own, and every reference leads somewhere', async () => {
+    const { body } = await send('GET', '/r/openapi.json', undefined, 'cosmos')
+    expect(Object.keys(body.paths)).toEqual(
+      expect.arrayContaining([
+        '/r/one/{name}',
+        '/r/deep/{shelf.leaf.text}/{shelf.leaf.number}',
+        '/r/one/{name}:cancel',
+        '/r/more/{name}/of/{leaf.text}',
+      ]),
+    )
+    expect(Object.keys(body.paths).some((path) => path.includes('/bad/'))).toBe(false)
+    expect(Object.keys(body.paths['/r/custom/{name}'])).toEqual(['x-report'])
+    expect(Object.keys(body.paths['/r/every/{name}'])).toContain('put')
+    const text = JSON.stringify(body)
+    for (const [, name] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g))
+      expect(body.components.schemas).toHaveProperty([name!])
+    const ids = [...text.matchAll(/"operationId":"([^"]+)"/g)].map(([, id]) => id)
+    expect(ids.length).toBeGreaterThan(25)
+    expect(new Set(ids).size).toBe(ids.length)
+    const answer = (path: string) =>
+      body.paths[path].get.responses[200].content['application/json'].schema
+    expect(answer('/r/as/list')).toEqual({
+      type: 'array',
+      items: { $ref: '#/components/schemas/rules.Leaf' },
+    })
+    const { data, number, text: plain } = body.components.schemas['rules.Told'].properties
+    expect(data.anyOf).toContainEqual({ type: 'null' })
+    expect(number).toEqual({ type: 'string', pattern: '^-?[0-9]+$' })
+    expect(plain).toEqual({ type: 'string' })
+  })
+
+  it('names as parameters what the path and the query take', async () => {
+    const { body } = await send('GET', '/r/openapi.json')
+    const names = (path: string, method = 'get') =>
+      body.paths[path][method].parameters.map(
+        ({ name, in: place }: { name: string; in: string }) => `${place} ${name}`,
+      )
+    expect(names('/r/deep/{shelf.leaf.text}/{shelf.leaf.number}')).toEqual([
+      'path shelf.leaf.text',
+      'path shelf.leaf.number',
+      'query name',
+      'query shelf.tags',
+      'query leaf.text',
+      'query leaf.number',
+      'query page',
+      'header x-cosmos-block-height',
+    ])
+    expect(names('/r/whole/{name}', 'post')).toEqual(['path name'])
+    expect(names('/r/part/{name}', 'put')).not.toContain('query leaf.text')
+  })
+})

@@ -61,6 +61,17 @@ export function createGateway(options: GatewayOptions) {
     createPrefixes(options.prefix ?? operations.commonPrefix, options.legacyPrefixes),
   )
 
+  const documents = perOperations(() => ({ text: '', unimplemented: -1 }))
+  /** Written anew only when there is something new to say: it is long, and anybody may ask for it. */
+  function documentOf(operations: Operations): string {
+    const document = documents(operations)
+    if (document.unimplemented !== unimplemented.size) {
+      document.unimplemented = unimplemented.size
+      document.text = JSON.stringify(describeGateway(operations, { dialect, unimplemented }))
+    }
+    return document.text
+  }
+
   const serve: WebModule = async (koa, next) => {
     const operations = catalogue.current
     const { req, res } = koa
@@ -84,7 +95,9 @@ export function createGateway(options: GatewayOptions) {
       found = operations.table.find(koa.method, path)
       if (found === undefined && isHead) found = operations.table.find('GET', path)
     } catch (thrown) {
-      return prefixes.isOurs(path) ? fail(koa, thrown) : next()
+      if (!prefixes.isOurs(path)) return next()
+      browsers.mark(req.headers, res)
+      return fail(koa, thrown)
     }
     const isDocument =
       (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
@@ -100,13 +113,7 @@ export function createGateway(options: GatewayOptions) {
       // A literal comes before a variable, this one too.
       if (found !== undefined && !isDocument)
         await call(koa, operations, found.value, found.values, path, query)
-      else
-        answer(
-          koa,
-          200,
-          {},
-          JSON.stringify(describeGateway(operations, { dialect, unimplemented })),
-        )
+      else answer(koa, 200, {}, documentOf(operations))
     } catch (thrown) {
       fail(koa, thrown, operations)
     }
@@ -233,14 +240,14 @@ export function createGateway(options: GatewayOptions) {
       )
     }
     const served = prefixes.current
-    if (prefixes.isOurs(path))
-      return fail(koa, new CallError(grpc.notFound, `Nothing is served at ${path}.`))
-    if (served !== '' && prefixes.knowsTail(path, operations.table))
-      return fail(
-        koa,
-        new CallError(grpc.notFound, `This deployment serves its queries under ${served}.`),
-      )
-    await next()
+    const message = prefixes.isOurs(path)
+      ? `Nothing is served at ${path}.`
+      : served !== '' && prefixes.knowsTail(path, operations.table)
+        ? `This deployment serves its queries under ${served}.`
+        : undefined
+    if (message === undefined) return void (await next())
+    browsers.mark(req.headers, res)
+    fail(koa, new CallError(grpc.notFound, message))
   }
 
   function explained(thrown: unknown, operations?: Operations): ErrorAnswer {

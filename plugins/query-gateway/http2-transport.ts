@@ -17,6 +17,7 @@ export interface Http2Options {
 
 /** How long an upstream that let a deadline pass may take to answer a ping before it is given up. */
 const pingPatienceMs = 5000
+const keepAliveMs = 60_000
 /** How often a call is asked anew that the upstream says it has not looked at. */
 const mostRefusals = 2
 /** Messages that wait for a reader before the upstream is held back. */
@@ -57,6 +58,8 @@ export function createHttp2Transport({
           ...(ca === undefined ? {} : { ca }),
         })
       : connectPlain({ host, port })
+    // A peer that vanished without a word is noticed even while nothing but a quiet stream is open.
+    socket.setKeepAlive(true, keepAliveMs)
     return (current = new Http2Connection(socket, () => {
       if (wasThere) for (const listener of listeners) listener()
       wasThere = true
