@@ -50,7 +50,7 @@ export function openCatalogue(options: CatalogueOptions): Catalogue {
     const before = current
     if (before?.fingerprint === made.fingerprint) return
     current = made
-    for (const note of made.notes) log.warn(`not served as annotated: ${note}`)
+    for (const note of made.notes) log.warn(`not served: ${note}`)
     log.info(`${before ? 'now serves' : 'serves'} ${made.all.length} bindings`)
     ready.resolve()
   }

@@ -9,6 +9,17 @@ const list = z
   .default([])
 const flag = z.stringbool().default(false)
 
+function readAuthorities(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new RuntimeError('ENV_INVALID', `GATEWAY_TLS_CA is "${file}", which cannot be read.`, {
+      hint: 'Give it the path of a PEM file.',
+      cause,
+    })
+  }
+}
+
 export default definePlugin({
   name: 'query-gateway',
   summary: 'HTTP and JSON access to the query services of a ledger, and questions to it.',
@@ -70,7 +81,7 @@ export default definePlugin({
     const transport = createHttp2Transport({
       upstream,
       tls: env.GATEWAY_TLS,
-      ...(ca === undefined ? {} : { ca: readFileSync(ca, 'utf8') }),
+      ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
     })
     onClose(() => transport.close())
     const catalogue = openCatalogue({

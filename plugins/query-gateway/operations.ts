@@ -73,6 +73,10 @@ export function compileOperations(
       },
     )
   const notes = [...faults]
+  if (bare.length > 0)
+    notes.push(
+      `${bare.join(', ')}: no method has a google.api.http annotation (some reflection servers drop them)`,
+    )
   const { writerOf, fieldWriterOf } = createJsonWriter({ dialect, decimals, registry })
   const all = rules.flatMap((rule) => {
     try {
