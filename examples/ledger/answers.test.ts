@@ -217,6 +217,20 @@ describe('prefixes', () => {
   })
 })
 
+describe('a query', () => {
+  it('may hold what nobody knows, unless the operator is strict', async () => {
+    const { get } = await start()
+    expect((await get(`${path}?utm_source=a&agentDid=b`)).status).toBe(200)
+    const strict = await start({}, { GATEWAY_STRICT_QUERY: 'true' })
+    const refused = await strict.get(`${path}?utm_source=a`)
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { code: 3, message: expect.stringContaining('utm_source') },
+    })
+    expect((await strict.get('/ledger/claims/claims?agentDid=did:x:agent:1')).status).toBe(200)
+  })
+})
+
 describe('what does not hurt', () => {
   it('an authorization that is the gate’s own stays at the gate', async () => {
     let seen: grpc.Metadata | undefined
