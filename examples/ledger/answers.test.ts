@@ -245,6 +245,57 @@ describe('what does not hurt', () => {
     expect(seen?.get('authorization')).toEqual(['Bearer theirs'])
   })
 
+  it('details of an error are told as JSON, of types that nobody knows as well', async () => {
+    const any = (type: string, bytes: number[]) => ({
+      '@type': `type.googleapis.com/${type}`,
+      bytes: Buffer.from(bytes),
+    })
+    const details = [
+      any('ledger.v1.EntityParams', [0x0a, 1, 0x78]),
+      any('google.protobuf.Duration', [0x08, 5]),
+      any('nobody.Knows', [1, 2]),
+    ]
+    const piece = (no: number, bytes: Uint8Array) =>
+      Buffer.concat([Buffer.of((no << 3) | 2, bytes.length), bytes])
+    const status = Buffer.concat([
+      Buffer.of(0x08, 9),
+      piece(2, Buffer.from('not in this state')),
+      ...details.map((one) =>
+        piece(3, Buffer.concat([piece(1, Buffer.from(one['@type'])), piece(2, one.bytes)])),
+      ),
+    ])
+    const fail = () => {
+      const metadata = new grpc.Metadata()
+      metadata.set('grpc-status-details-bin', status)
+      throw Object.assign(new Error('x'), { code: 9, details: 'not in this state', metadata })
+    }
+    const { get } = await start({ handlers: { 'TokenQuery.Params': fail } })
+    expect((await get(path)).body).toEqual({
+      code: 9,
+      message: 'not in this state',
+      details: [
+        {
+          '@type': 'type.googleapis.com/ledger.v1.EntityParams',
+          nft_contract_address: 'x',
+          create_enabled: false,
+        },
+        { '@type': 'type.googleapis.com/google.protobuf.Duration', value: '5s' },
+        { '@type': 'type.googleapis.com/nobody.Knows', value: 'AQI=' },
+      ],
+    })
+  })
+
+  it('a body that is no UTF-8 is refused', async () => {
+    const { app } = await start()
+    const body = Buffer.concat([
+      Buffer.from('{"denom":"'),
+      Buffer.of(0xc0, 0xaf),
+      Buffer.from('"}'),
+    ])
+    const answer = await fetch(`${app.url}/ledger/token/simulate`, { method: 'POST', body })
+    expect(answer.status).toBe(400)
+  })
+
   it('a HEAD of a stream opens none', async () => {
     const { app, ledger } = await start()
     const head = await fetch(`${app.url}/ledger/claims/watch`, { method: 'HEAD' })

@@ -30,7 +30,7 @@ it('answers every curl line of the page as it stands there', async () => {
   await ledger.close()
 })
 
-it('has every variable of the plugin in the table of its README, with what it is at the start', () => {
+it('has every variable of the plugin in the table of its README, and no other', () => {
   const readme = readFileSync(
     new URL('../../plugins/query-gateway/README.md', import.meta.url),
     'utf8',

@@ -48,6 +48,8 @@ function holdsNul(json: JsonValue): boolean {
   return Object.entries(json).some(([key, item]) => key.includes('\0') || holdsNul(item))
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
 /** By events: an iterator that stops early destroys the request, and the answer with it. */
 function readText(req: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -58,7 +60,13 @@ function readText(req: IncomingMessage): Promise<string> {
       if (size > maxBytes) reject(tooLarge())
       else chunks.push(chunk)
     })
-    req.once('end', () => resolve(Buffer.concat(chunks).toString()))
+    req.once('end', () => {
+      try {
+        resolve(utf8.decode(Buffer.concat(chunks)))
+      } catch (cause) {
+        reject(new RuntimeError('INVALID_JSON', 'The body is not UTF-8.', { cause }))
+      }
+    })
     const gone = () => {
       // Each request closes; an error with its stack is made for those that close too early.
       if (!req.complete)
