@@ -1,4 +1,4 @@
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
@@ -33,7 +33,7 @@ async function aLedger(options: LedgerOptions = {}) {
 const path = '/ledger/token/params'
 
 describe('clients', () => {
-  it('that leave by the thousand each cancel their call, and nobody else is the worse for it', async () => {
+  it('that leave by the hundred each cancel their call, and nobody else is the worse for it', async () => {
     let cancelled = 0
     const wait = ({ call, request: { id } }: LedgerCall) => {
       if (id === 'stays') return { entity: { id } }
@@ -42,24 +42,36 @@ describe('clients', () => {
     }
     const ledger = await aLedger({ handlers: { 'EntityQuery.Entity': wait } })
     const app = await gatewayTo(ledger.address)
-    const leaving = Array.from({ length: 1000 }, (_, nth) => {
+    const leaving = Array.from({ length: 400 }, (_, nth) => {
       const asked = request(`${app.url}/ledger/entity/leaves-${nth}`)
       asked.on('error', () => undefined) // it leaves
       asked.end()
       return asked
     })
-    await expect.poll(() => ledger.calls['EntityQuery.Entity'], { timeout: 10_000 }).toBe(1000)
+    await expect.poll(() => ledger.calls['EntityQuery.Entity'], { timeout: 10_000 }).toBe(400)
     for (const asked of leaving) asked.destroy()
     expect((await app.get('/ledger/entity/stays')).status).toBe(200)
-    await expect.poll(() => cancelled, { timeout: 10_000 }).toBe(1000)
+    await expect.poll(() => cancelled, { timeout: 10_000 }).toBe(400)
   })
 
-  it('that ask three thousand different things at once are all answered', async () => {
+  it('that ask two thousand different things at once are all answered', async () => {
     const app = await gatewayTo((await aLedger()).address)
+    const agent = new Agent({ keepAlive: true, maxSockets: 200 })
+    closers.push(() => agent.destroy())
     const answers = await Promise.all(
-      Array.from({ length: 3000 }, (_, nth) => app.get(`${path}?n=${nth}`)),
+      Array.from(
+        { length: 2000 },
+        (_, nth) =>
+          new Promise<number>((resolve, reject) => {
+            request(`${app.url}${path}?n=${nth}`, { agent }, (response) =>
+              response.resume().on('end', () => resolve(response.statusCode ?? 0)),
+            )
+              .on('error', reject)
+              .end()
+          }),
+      ),
     )
-    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect(new Set(answers)).toEqual(new Set([200]))
   })
 
   it('that send half a body and go, or never end one, cost no upstream call', async () => {

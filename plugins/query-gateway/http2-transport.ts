@@ -20,8 +20,8 @@ const pingPatienceMs = 5000
 const keepAliveMs = 60_000
 /** How often a call is asked anew that the upstream says it has not looked at. */
 const mostRefusals = 2
-/** Messages that wait for a reader before the upstream is held back. */
-const mostQueued = 16
+/** What waits for a reader before the upstream is held back. */
+const mostQueued = { messages: 16, bytes: 64 * 1024 }
 
 /** What a call tells whoever made it. */
 interface CallEvents {
@@ -211,14 +211,16 @@ export function createHttp2Transport({
       const head = Promise.withResolvers<Metadata>()
       head.promise.catch(() => undefined) // whoever reads the messages meets the same failure
       const queue: Uint8Array[] = []
+      let queuedBytes = 0
       let done: { failure: CallError | undefined } | undefined
       let wake = Promise.withResolvers<void>()
       const source = run(call, {
         headers: (headers) => head.resolve(headers),
         message(bytes) {
           queue.push(bytes)
+          queuedBytes += bytes.length
           // A reader that lags holds back the upstream instead of filling our memory.
-          if (queue.length > mostQueued) source?.pause()
+          if (queue.length > mostQueued.messages || queuedBytes > mostQueued.bytes) source?.pause()
           wake.resolve()
         },
         end(failure) {
@@ -233,6 +235,7 @@ export function createHttp2Transport({
           for (;;) {
             const next = queue.shift()
             if (next !== undefined) {
+              queuedBytes -= next.length
               yield next
               continue
             }

@@ -46,8 +46,9 @@ export class ProtocolError extends Error {
   }
 }
 
-const streamWindow = 1024 * 1024
-const connectionWindow = 4 * streamWindow
+/** What may wait in our memory for one slow reader. */
+const streamWindow = 256 * 1024
+const connectionWindow = 16 * streamWindow
 const initialWindow = 65_535
 const maxWindow = 2 ** 31 - 1
 /** Until the other side says how many streams it takes at once. */
