@@ -296,6 +296,16 @@ describe('what does not hurt', () => {
     expect(answer.status).toBe(400)
   })
 
+  it('an upstream that is away fills no log', async () => {
+    const { app, get, ledger } = await start()
+    await ledger.close()
+    for (let nth = 0; nth < 40; nth++) expect((await get(path)).status).toBe(503)
+    const lines = app.log.filter((line) => line.includes('failed with 503'))
+    expect(lines.length).toBeGreaterThan(0)
+    expect(lines.length).toBeLessThan(10)
+    await expect.poll(() => app.log.join()).toMatch(/\d+ more failed with 503/)
+  })
+
   it('a HEAD of a stream opens none', async () => {
     const { app, ledger } = await start()
     const head = await fetch(`${app.url}/ledger/claims/watch`, { method: 'HEAD' })

@@ -108,6 +108,25 @@ it('reads its descriptors again on SIGHUP, while requests and streams go on', as
   }
 })
 
+it('waits for a descriptor file that is not there yet', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
+  const file = join(folder, 'descriptors.binpb')
+  const ledger = await startLedger()
+  await using app = await testApp({
+    plugins: [gateway],
+    env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: file },
+  })
+  expect(app.report.plugins[0]).toMatchObject({ state: 'pending' })
+  expect((await app.get('/ledger/token/params')).status).toBe(503)
+  expect((await app.get('/health')).body.plugins['query-gateway']).toBe('degraded')
+  copyFileSync(descriptorFile, file)
+  await expect
+    .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 10_000 })
+    .toBe(200)
+  await ledger.close()
+  rmSync(folder, { recursive: true })
+})
+
 it('takes new descriptors while requests run, keeps the old ones when they are broken, and drops nothing', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
   const file = join(folder, 'descriptors.binpb')

@@ -46,6 +46,7 @@ interface Answered {
 
 const jsonType = 'application/json; charset=utf-8'
 const yearSeconds = 31_536_000
+const complaintMs = 1000
 
 /** The web module at '/': what no route of the runtime owns is looked up among the annotations. */
 export function createGateway(options: GatewayOptions) {
@@ -106,7 +107,10 @@ export function createGateway(options: GatewayOptions) {
     browsers.mark(req.headers, res)
     if (legacy !== undefined) {
       res.setHeader('Deprecation', 'true')
-      res.setHeader('Link', `<${path}>; rel="successor-version"`)
+      res.setHeader(
+        'Link',
+        `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`,
+      )
     }
     try {
       admit(req.headers)
@@ -250,11 +254,24 @@ export function createGateway(options: GatewayOptions) {
     fail(koa, new CallError(grpc.notFound, message))
   }
 
+  /** An upstream that is away fails every query: one line a second says so, and how many it stands for. */
+  const silent = new Map<number, number>()
+  function complain(status: number, thrown: unknown): void {
+    const more = silent.get(status)
+    if (more !== undefined) return void silent.set(status, more + 1)
+    silent.set(status, 0)
+    log.warn({ err: thrown }, `a query failed with ${status}`)
+    setTimeout(() => {
+      const unsaid = silent.get(status) ?? 0
+      silent.delete(status)
+      if (unsaid > 0) log.warn(`${unsaid} more failed with ${status} within a second`)
+    }, complaintMs).unref()
+  }
+
   function explained(thrown: unknown, operations?: Operations): ErrorAnswer {
     const known = errorBody(thrown, operations?.registry ?? bundledRegistry, dialect)
     if (known) {
-      if (known.status >= 500 && known.status !== 501)
-        log.warn({ err: thrown }, `a query failed with ${known.status}`)
+      if (known.status >= 500 && known.status !== 501) complain(known.status, thrown)
       return known
     }
     log.error({ err: thrown }, 'a query failed on our side')
