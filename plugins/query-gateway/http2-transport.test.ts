@@ -355,6 +355,34 @@ describe('with an upstream that is no good', () => {
     await expect.poll(() => upstream.seen.some(({ type }) => type === frameType.ping)).toBe(true)
   })
 
+  it('gives up a connection that has gone silent, for those who wait on it too, and makes another', async () => {
+    let mute = true
+    const upstream = await startRawUpstream(
+      (stream) => (mute ? undefined : stream.answer(frame(hello))),
+      (socket) => (mute ? undefined : socket.write(settings)),
+    )
+    closers.push(() => upstream.close())
+    const transport = createHttp2Transport({
+      upstream: upstream.address,
+      tls: false,
+      pingPatienceMs: 50,
+    })
+    closers.push(() => transport.close())
+    const patient = transport.unary(callOf(hello))
+    await expect(transport.unary(callOf(hello, { deadlineMs: 30 }))).rejects.toEqual(refusal(504))
+    await expect(patient).rejects.toEqual(refusal(503))
+    mute = false
+    await expect
+      .poll(() =>
+        transport.unary(callOf(hello)).then(
+          ({ message }) => Buffer.from(message).toString(),
+          () => 'not yet',
+        ),
+      )
+      .toBe('hello')
+    expect(upstream.connections).toBe(2)
+  })
+
   it('answers pings and settings, skips what it does not know, and takes padding and interim heads', async () => {
     const { transport, upstream } = await against((stream) => {
       const { send, socket } = stream
@@ -448,10 +476,12 @@ describe('with an upstream that is no good', () => {
   })
 
   it('reads no more of an upstream once it is closed', async () => {
-    const { transport } = await against(({ socket }) => socket.write(settings))
+    const { transport, upstream } = await against(() => undefined)
+    const early = transport.unary(callOf(hello))
     const call = transport.unary(callOf(hello))
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await expect.poll(() => upstream.seen.length).toBeGreaterThan(3)
     transport.close()
+    await expect(early).rejects.toEqual(refusal(503))
     await expect(call).rejects.toEqual(refusal(503))
     await expect(transport.unary(callOf(hello))).rejects.toEqual(refusal(503))
   })

@@ -13,10 +13,10 @@ export interface Http2Options {
   /** PEM of the authorities to trust instead of the system's. */
   readonly ca?: string
   readonly maxMessageBytes?: number
+  /** How long an upstream that let a deadline pass may take to answer a ping before it is given up. */
+  readonly pingPatienceMs?: number
 }
 
-/** How long an upstream that let a deadline pass may take to answer a ping before it is given up. */
-const pingPatienceMs = 5000
 const keepAliveMs = 60_000
 /** How often a call is asked anew that the upstream says it has not looked at. */
 const mostRefusals = 2
@@ -37,6 +37,7 @@ export function createHttp2Transport({
   tls,
   ca,
   maxMessageBytes = 16 * 1024 * 1024,
+  pingPatienceMs = 5000,
 }: Http2Options): Transport {
   const colon = upstream.lastIndexOf(':')
   const port = Number(upstream.slice(colon + 1))
@@ -256,7 +257,7 @@ export function createHttp2Transport({
 
     close() {
       closed = true
-      current?.destroy()
+      current?.destroy(new Error('the gateway is closing'))
     },
   }
 }
