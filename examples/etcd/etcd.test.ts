@@ -50,6 +50,25 @@ await describeWith('etcd', 'beside the HTTP gateway of etcd, over its gRPC', () 
     ],
     ['/v3/kv/range', { key: text('a'), range_end: text('z'), sort_order: 2, sort_target: 1 }],
     ['/v3/kv/range', { key: text('nothing') }],
+    ['/v3/kv/range', { key: text('a'), keys_only: true, serializable: true }],
+    ['/v3/kv/range', { key: text('a'), range_end: text('z'), count_only: true, limit: 2 }],
+    [
+      '/v3/kv/range',
+      {
+        key: text('\0'),
+        range_end: text('\0'),
+        sort_order: 'ASCEND',
+        sort_target: 'MOD',
+        min_mod_revision: '1',
+        max_create_revision: 9007199254740993,
+      },
+    ],
+    ['/v3/kv/range', { key: 'YQ==', limit: null }],
+    ['/v3/maintenance/status', {}],
+    ['/v3/maintenance/hash', {}],
+    ['/v3/auth/role/list', {}],
+    ['/v3/kv/lease/leases', {}],
+    ['/v3/kv/lease/timetolive', { ID: '7', keys: true }],
     ['/v3/cluster/member/list', {}],
     ['/v3/auth/user/list', {}],
     ['/v3/maintenance/alarm', {}],
@@ -61,6 +80,20 @@ await describeWith('etcd', 'beside the HTTP gateway of etcd, over its gRPC', () 
         compare: [{ key: text('a'), target: 'VALUE', value: text('1') }],
         success: [{ request_range: { key: text('a') } }],
         failure: [],
+      },
+    ],
+    [
+      '/v3/kv/txn',
+      {
+        compare: [
+          { key: text('a'), target: 'CREATE', result: 'GREATER', create_revision: '0' },
+          { key: text('b'), target: 'VERSION', result: 'NOT_EQUAL', version: '99' },
+        ],
+        success: [
+          { request_range: { key: text('a'), range_end: text('z') } },
+          { request_txn: { failure: [], success: [{ requestRange: { key: text('b') } }] } },
+        ],
+        failure: [{ request_delete_range: { key: text('a') } }],
       },
     ],
   ]
@@ -86,10 +119,38 @@ await describeWith('etcd', 'beside the HTTP gateway of etcd, over its gRPC', () 
       ['/v3/kv/put', { key: text('w'), value: text('2'), prev_kv: true }],
       ['/v3/kv/deleterange', { key: text('w'), prev_kv: true }],
       ['/v3/kv/put', { key: text('w'), value: text('') }],
+      ['/v3/kv/put', { key: text('w'), value: text('3'), ignore_lease: true, prev_kv: true }],
+      ['/v3/kv/put', { key: text('é 😀\0'), value: Buffer.from([0, 255, 254]).toString('base64') }],
+      ['/v3/kv/range', { key: text('é 😀\0') }],
+      ['/v3/kv/deleterange', { key: text('é 😀\0') }],
+      [
+        '/v3/kv/txn',
+        {
+          compare: [],
+          success: [
+            { request_put: { key: text('t'), value: text('1'), prev_kv: true } },
+            { request_delete_range: { key: text('w'), prev_kv: true } },
+          ],
+        },
+      ],
+      ['/v3/auth/user/add', { name: 'ann', password: 'x' }],
+      ['/v3/auth/role/add', { name: 'reader' }],
+      [
+        '/v3/auth/role/grant',
+        { name: 'reader', perm: { permType: 'READ', key: text('a'), range_end: text('b') } },
+      ],
+      ['/v3/auth/role/get', { role: 'reader' }],
+      ['/v3/auth/user/grant', { user: 'ann', role: 'reader' }],
+      ['/v3/auth/user/get', { name: 'ann' }],
+      ['/v3/auth/user/delete', { name: 'ann' }],
+      ['/v3/auth/role/delete', { role: 'reader' }],
+      ['/v3/maintenance/alarm', { action: 'ACTIVATE', alarm: 'NOSPACE' }],
+      ['/v3/maintenance/alarm', { action: 'DEACTIVATE', alarm: 'NOSPACE' }],
+      ['/v3/maintenance/defragment', {}],
     ]
     const mine = []
     for (const [path, body] of writes) mine.push(normal(await ours(path, body)))
-    await ours('/v3/kv/deleterange', { key: text('w') })
+    for (const key of ['w', 't']) await ours('/v3/kv/deleterange', { key: text(key) })
     const other = []
     for (const [path, body] of writes) other.push(normal(await theirs(path, body)))
     expect(mine).toEqual(other)
@@ -114,14 +175,40 @@ await describeWith('etcd', 'beside the HTTP gateway of etcd, over its gRPC', () 
       ['/v3/kv/range', { key: text('a'), revision: '99999999' }],
       ['/v3/auth/user/get', { name: 'nobody' }],
       ['/v3/kv/compaction', { revision: '99999999' }],
+      [
+        '/v3/kv/txn',
+        { success: [{ request_put: { key: text('d') } }, { request_put: { key: text('d') } }] },
+      ],
+      ['/v3/auth/authenticate', { name: 'nobody', password: 'x' }],
+      ['/v3/auth/role/get', { role: 'nobody' }],
+      ['/v3/cluster/member/remove', { ID: '5' }],
+      ['/v3/lease/grant', { TTL: 1, ID: 'x' }],
+      ['/v3/kv/range', { key: '!!' }],
+      ['/v3/kv/range', { key: text('a'), sort_order: 'SIDEWAYS' }],
+      ['/v3/kv/range', { key: text('a'), limit: '1.5' }],
+      ['/v3/kv/range', []],
     ]
+    const own = new Set(wrong.slice(-5).map(([, body]) => JSON.stringify(body)))
     for (const [path, body] of wrong) {
       const [mine, other] = [await ours(path, body), await theirs(path, body)]
       expect(mine.lines[0].code, path).toBe(other.lines[0].code)
-      expect(mine.lines[0].message, path).toBe(other.lines[0].message)
+      // What the request itself got wrong, each gateway says in words of its own.
+      if (own.has(JSON.stringify(body))) expect(mine.lines[0].code, path).toBe(3)
+      else expect(mine.lines[0].message, path).toBe(other.lines[0].message)
       // That gateway is older than the present table, in which FAILED_PRECONDITION is 400 and no longer 412.
       if (other.status !== 412) expect(mine.status, path).toBe(other.status)
       else expect(mine.status, path).toBe(400)
+    }
+  })
+
+  it('answers the same where nothing is served', async () => {
+    for (const [method, path] of [
+      ['POST', '/v3/kv/nothing'],
+      ['POST', '/v2/kv/range'],
+      ['GET', '/v3/nothing'],
+    ] as const) {
+      const at = async (base: string) => (await fetch(base + path, { method })).status
+      expect(await at(app.url), path).toBe(await at(`http://${etcd.address}`))
     }
   })
 

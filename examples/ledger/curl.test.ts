@@ -29,3 +29,15 @@ it('answers every curl line of the page as it stands there', async () => {
   }
   await ledger.close()
 })
+
+it('has every variable of the plugin in the table of its README, and no other', () => {
+  const readme = readFileSync(
+    new URL('../../plugins/query-gateway/README.md', import.meta.url),
+    'utf8',
+  )
+  const variables = Object.keys(gateway.definition.env ?? {})
+  expect(variables.length).toBeGreaterThan(10)
+  for (const name of variables) expect(readme).toContain(`| \`${name}\``)
+  const told = [...readme.matchAll(/^\| `(GATEWAY_\w+)`/gm)].map(([, name]) => name)
+  expect(told.toSorted()).toEqual(variables.toSorted())
+})

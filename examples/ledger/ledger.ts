@@ -30,6 +30,8 @@ export interface LedgerOptions {
   readonly streams?: Readonly<Record<string, StreamHandler>>
   readonly reflection?: 'v1' | 'v1alpha'
   readonly credentials?: grpc.ServerCredentials
+  /** What reflection tells instead of all, an older ledger's descriptors, say; read anew for each question. */
+  readonly reflected?: readonly FileDescriptorProto[]
 }
 
 export interface Ledger {
@@ -105,7 +107,7 @@ export async function startLedger(options: LedgerOptions = {}): Promise<Ledger> 
     { ...flows, ...options.streams },
     calls,
   )
-  if (options.reflection) addReflection(server, options.reflection, files)
+  if (options.reflection) addReflection(server, options.reflection, options.reflected ?? files)
   const port = await new Promise<number>((resolve, reject) =>
     server.bindAsync(
       `127.0.0.1:${options.port ?? 0}`,

@@ -11,7 +11,9 @@ import {
 } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
 import type { HttpRule } from './http-rule.ts'
-import { pruneUnknown, type JsonObject } from './prune.ts'
+import { scalarInput } from './exact-json.ts'
+import { bareObject, fieldsByName, pruneUnknown, type JsonObject } from './prune.ts'
+import { readQuery } from './query.ts'
 
 export interface BindOptions {
   readonly registry: Registry
@@ -36,7 +38,7 @@ export function compileBinding(
   const { input } = method
   const variables = template.variables.map(({ path }) => {
     const target = resolve(input, path)
-    if (target === undefined || !isText(target.field) || target.field.fieldKind === 'list')
+    if (target === undefined || !isText(target.field) || isMany(target.field))
       throw new RuntimeError(
         'ROUTE_INVALID',
         `${template.text} binds ${path.join('.')}, which is no single value of ${input.typeName}.`,
@@ -52,7 +54,7 @@ export function compileBinding(
   const fixed = new Set(variables.map(({ names }) => names.join('.')))
 
   return ({ path, query, body }) => {
-    const json: JsonObject = {}
+    const json = bareObject()
     if (body !== undefined && bodyRule === '*') {
       const pruned = pruneUnknown(input, body, registry)
       if (!isObject(pruned)) throw invalid('The body is not a JSON object.')
@@ -66,7 +68,7 @@ export function compileBinding(
 
   function bindQuery(json: JsonObject, query: string): void {
     const given = new Map<string, { target: Target; texts: string[]; mapKey?: string }>()
-    for (const [name, text] of new URLSearchParams(query)) {
+    for (const [name, text] of readQuery(query)) {
       const bracket = /^([^[\]]+)\[([^\]]*)\]$/.exec(name)
       const target = resolve(input, (bracket?.[1] ?? name).split('.'))
       const map = target?.field.fieldKind === 'map'
@@ -114,11 +116,16 @@ interface Target {
   readonly field: DescField
 }
 
-const fieldOf = (message: DescMessage, name: string): DescField | undefined =>
-  message.fields.find((field) => field.name === name || field.jsonName === name)
+const fieldOf = (message: DescMessage, name: string) => fieldsByName(message).get(name)
+
+/** No request has a field so far down, and a type that holds itself has no end. */
+const deepestPath = 32
+const isMany = ({ fieldKind }: DescField) => fieldKind === 'list' || fieldKind === 'map'
 
 /** Follows a path of names, of proto or JSON, into nested messages. */
 function resolve(message: DescMessage, path: readonly string[]): Target | undefined {
+  if (path.length > deepestPath)
+    throw invalid(`A query parameter names a field more than ${deepestPath} levels down.`)
   const names: string[] = []
   let at: DescMessage | undefined = message
   let field: DescField | undefined
@@ -157,14 +164,14 @@ function put(
   for (const name of names.slice(0, -1)) {
     const next = at[name]
     if (isObject(next)) at = next
-    else at = at[name] = {}
+    else at = at[name] = bareObject()
   }
   const values = texts.map((text) => textAsJson(field, text))
   if (mapKey !== undefined) {
     const map = at[field.name]
     const value = values[0] ?? null
     if (isObject(map)) map[mapKey] = value
-    else at[field.name] = { [mapKey]: value }
+    else at[field.name] = Object.assign(bareObject(), { [mapKey]: value })
   } else if (field.fieldKind === 'list') at[field.name] = values
   else at[field.name] = values[0] ?? null
   // The path also wins over another member of its oneof.
@@ -187,7 +194,7 @@ function textAsJson(field: DescField, text: string): JsonValue {
     default:
       if (text.trim() === '' || text.trim() !== text)
         throw invalid(`${field.name} is "${text}", which is no number.`)
-      return text
+      return scalarInput(scalar, text)
   }
 }
 

@@ -28,6 +28,7 @@ export interface Catalogue {
 const longestPauseMs = 15_000
 const reflectionMs = 10_000
 const lookEveryMs = 1000
+const betweenReturnsMs = 5000
 
 /** Keeps the operations: read at boot, as often as it takes, and again when the file changes. */
 export function openCatalogue(options: CatalogueOptions): Catalogue {
@@ -37,30 +38,44 @@ export function openCatalogue(options: CatalogueOptions): Catalogue {
   let closed = false
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
+  let next: Promise<void> | undefined
 
   async function read(): Promise<void> {
     const files =
       file === undefined
         ? await reflect(transport, reflectionMs)
         : readDescriptorSet(await readFile(file))
-    const next = compileOperations(files, options)
+    const made = compileOperations(files, options)
     if (closed) return
     const before = current
-    current = next
-    for (const note of next.notes) log.warn(`not served as annotated: ${note}`)
-    log.info(`${before ? 'now serves' : 'serves'} ${next.all.length} bindings`)
+    if (before?.fingerprint === made.fingerprint) return
+    current = made
+    for (const note of made.notes) log.warn(`not served: ${note}`)
+    log.info(`${before ? 'now serves' : 'serves'} ${made.all.length} bindings`)
     ready.resolve()
   }
 
-  /** One reading at a time; who asks meanwhile gets one that begins after they asked. */
-  function reload(): Promise<void> {
-    const go = (running ?? Promise.resolve()).then(read).catch((thrown: unknown) => {
+  async function attempt(): Promise<void> {
+    try {
+      await read()
+    } catch (thrown) {
       const why = thrown instanceof Error ? thrown.message : String(thrown)
       const hint = thrown instanceof RuntimeError && thrown.hint ? ` ${thrown.hint}` : ''
       log.warn(`the descriptors cannot be used: ${why}${hint}`)
+    }
+  }
+
+  /** One reading at a time; all who ask meanwhile share the next, which begins after they asked. */
+  function reload(): Promise<void> {
+    if (running === undefined) {
+      running = attempt().finally(() => (running = undefined))
+      return running
+    }
+    next ??= running.then(() => {
+      next = undefined
+      return reload()
     })
-    running = go
-    return go
+    return next
   }
 
   async function start(pauseMs: number): Promise<void> {
@@ -72,6 +87,18 @@ export function openCatalogue(options: CatalogueOptions): Catalogue {
   void start(options.pauseMs ?? 500)
 
   const changed = () => void reload()
+  // A ledger that was upgraded was away for a moment; one that goes away every second is not asked each time.
+  let returning: NodeJS.Timeout | undefined
+  let lastReturn = -Infinity
+  const returned = () => {
+    const wait = Math.max(lastReturn + betweenReturnsMs - performance.now(), 0)
+    returning ??= setTimeout(() => {
+      returning = undefined
+      lastReturn = performance.now()
+      changed()
+    }, wait).unref()
+  }
+  if (file === undefined) transport.onReturn(returned)
   // Polled: a file that is replaced by a rename, or lies on a mounted volume, escapes a watcher.
   if (file !== undefined) watchFile(file, { interval: lookEveryMs, persistent: false }, changed)
   process.on('SIGHUP', changed)
@@ -85,6 +112,7 @@ export function openCatalogue(options: CatalogueOptions): Catalogue {
     close() {
       closed = true
       clearTimeout(timer)
+      clearTimeout(returning)
       if (file !== undefined) unwatchFile(file, changed)
       process.off('SIGHUP', changed)
     },

@@ -1,5 +1,9 @@
 import { createFileRegistry, create, fromBinary, type FileRegistry } from '@bufbuild/protobuf'
-import { FileDescriptorSetSchema, type FileDescriptorProto } from '@bufbuild/protobuf/wkt'
+import {
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+  type FileDescriptorProto,
+} from '@bufbuild/protobuf/wkt'
 import { RuntimeError } from '#core'
 import { bundledFiles } from './bundled-files.ts'
 
@@ -14,6 +18,9 @@ export function readDescriptorSet(bytes: Uint8Array): FileDescriptorProto[] {
     })
   }
 }
+
+/** Files that are imported for options which nobody reads here: they may be missing. */
+const onlyOptions = /^(google\/api|gogoproto|cosmos_proto|amino|protoc-gen-openapiv2)\//
 
 /**
  * One registry of these files and of the bundled ones, in an order in which each file comes after
@@ -34,7 +41,9 @@ export function registryOf(given: readonly FileDescriptorProto[]): FileRegistry 
   const state = new Map<string, 'open' | 'done'>()
   const visit = (name: string, importer: string | undefined) => {
     if (state.has(name)) return
-    const file = files.get(name)
+    const file =
+      files.get(name) ??
+      (onlyOptions.test(name) ? create(FileDescriptorProtoSchema, { name }) : undefined)
     if (file === undefined)
       throw new RuntimeError('UPSTREAM_FAILED', `${importer} imports ${name}, which is missing.`, {
         hint: 'Write the descriptors with --include_imports.',

@@ -15,8 +15,10 @@ const statusDesc = bundledRegistry.getMessage('google.rpc.Status')!
 /** Renders failures as `{ code, message, details }`, with nothing in it that tells where the upstream is. */
 export function createErrorBody(upstream: string) {
   const host = upstream.replace(/:\d+$/, '')
+  // A host that is one plain word may stand in any sentence; with its port it is an address.
+  const named = /^[a-z]+$/i.test(host) && host !== 'localhost' ? '' : `|\\b${escape(host)}\\b`
   const addresses = new RegExp(
-    `${escape(upstream)}|\\b${escape(host)}(:\\d+)?\\b|\\b\\d{1,3}(\\.\\d{1,3}){3}(:\\d+)?\\b|\\[[0-9a-f:]+\\](:\\d+)?`,
+    `${escape(upstream)}${named}|\\b\\d{1,3}(\\.\\d{1,3}){3}\\b(:\\d+)?|\\[[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*(%[\\w.-]+)?\\](:\\d+)?`,
     'gi',
   )
   const hide = (text: string) => text.replace(addresses, 'upstream')
@@ -38,11 +40,12 @@ export function createErrorBody(upstream: string) {
 
   function detailsOf(bytes: Uint8Array, registry: Registry, dialect: Dialect): unknown {
     try {
-      const status = createJsonWriter({ dialect, registry, decimals: false })(statusDesc)
-      const { details = [] } = JSON.parse(hide(status(fromBinary(statusDesc, bytes)))) as {
-        details?: unknown
-      }
-      return details
+      const { writerOf } = createJsonWriter({ dialect, registry, decimals: false })
+      const text = writerOf(statusDesc)(fromBinary(statusDesc, bytes))
+      const hidden = JSON.parse(text, (_, value: unknown) =>
+        typeof value === 'string' ? hide(value) : value,
+      ) as { details?: unknown }
+      return hidden.details ?? []
     } catch {
       // Details that are no google.rpc.Status say nothing that could be shown.
       return []

@@ -21,6 +21,11 @@ export class FrameReader {
     this.#maxBytes = maxBytes
   }
 
+  /** Whether the last message is not whole yet. */
+  get isCut(): boolean {
+    return this.#length > 0
+  }
+
   push(chunk: Buffer, take: (message: Uint8Array) => void): void {
     this.#chunks.push(chunk)
     this.#length += chunk.length

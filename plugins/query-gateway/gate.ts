@@ -8,10 +8,16 @@ export interface GateOptions {
   readonly requiredHeaders: readonly string[]
 }
 
-/** Lets a request through or throws: 401 where a credential is missing, 403 where it is wrong. */
-export type Gate = (headers: IncomingHttpHeaders) => void
-
 /** The deployment's own check in front of every gateway route. */
+export interface Gate {
+  /** Whether it asks for anything. */
+  readonly gated: boolean
+  /** Lets a request through or throws: 401 where a credential is missing, 403 where it is wrong. */
+  admit(headers: IncomingHttpHeaders): void
+  /** The headers without an Authorization that is the gate's own, which is not for the upstream. */
+  withoutGateKeys(headers: IncomingHttpHeaders): IncomingHttpHeaders
+}
+
 export function createGate({ apiKey, requiredHeaders }: GateOptions): Gate {
   const required = requiredHeaders.map((text) => {
     const at = text.indexOf('=')
@@ -19,27 +25,29 @@ export function createGate({ apiKey, requiredHeaders }: GateOptions): Gate {
       ? { name: text.toLowerCase(), value: undefined }
       : { name: text.slice(0, at).toLowerCase(), value: text.slice(at + 1) }
   })
-  return (headers) => {
-    for (const { name, value } of required) {
-      const given = headers[name]
-      if (given === undefined) throw missing(`the header ${name}`)
-      if (value !== undefined && !isSame(String(given), value)) throw refused()
-    }
-    if (apiKey === undefined) return
-    const given = keyOf(headers)
-    if (given === undefined) throw missing('the header X-Api-Key')
-    if (!isSame(given, apiKey)) throw refused()
+  const ownsAuthorization = required.some(
+    ({ name, value }) => name === 'authorization' && value !== undefined,
+  )
+  return {
+    gated: apiKey !== undefined || required.length > 0,
+    admit(headers) {
+      for (const { name, value } of required) {
+        const given = headers[name]
+        if (given === undefined) throw missing(`the header ${name}`)
+        if (value !== undefined && !isSame(String(given), value)) throw refused()
+      }
+      if (apiKey === undefined) return
+      const given = keyOf(headers)
+      if (given === undefined) throw missing('the header X-Api-Key')
+      if (!isSame(given, apiKey)) throw refused()
+    },
+    withoutGateKeys(headers) {
+      const isKey = apiKey !== undefined && headers['x-api-key'] === undefined
+      if (!ownsAuthorization && !isKey) return headers
+      const { authorization: _, ...rest } = headers
+      return rest
+    },
   }
-}
-
-/** The headers without the gate's own credentials, which are not for the upstream. */
-export function withoutKey(
-  headers: IncomingHttpHeaders,
-  apiKey: string | undefined,
-): IncomingHttpHeaders {
-  if (apiKey === undefined || headers['x-api-key'] !== undefined) return headers
-  const { authorization: _, ...rest } = headers
-  return rest
 }
 
 function keyOf(headers: IncomingHttpHeaders): string | undefined {

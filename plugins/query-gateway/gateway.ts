@@ -6,16 +6,23 @@ import type { Catalogue } from './catalogue.ts'
 import { createBrowserRule } from './browsers.ts'
 import { bundledRegistry } from './descriptors.ts'
 import { createErrorBody, type ErrorAnswer } from './error-body.ts'
-import { withoutKey, type Gate } from './gate.ts'
+import type { Gate } from './gate.ts'
 import type { Dialect } from './json-writer.ts'
-import { deadlineOf, headersFrom, metadataFrom, pinnedHeight } from './metadata.ts'
+import {
+  deadlineOf,
+  headersFrom,
+  metadataFrom,
+  metadataPrefix,
+  pinnedHeight,
+  withoutTrace,
+} from './metadata.ts'
 import { describeGateway } from './openapi.ts'
 import type { Operation, Operations } from './operations.ts'
 import { createPrefixes } from './prefixes.ts'
 import { readJson } from './request-body.ts'
 import { SharedCalls } from './shared-calls.ts'
 import { CallError, grpc } from './statuses.ts'
-import { formFor, sendStream } from './streams.ts'
+import { formFor, ndjsonType, sendStream } from './streams.ts'
 import type { Call, Metadata, Transport } from './transport.ts'
 
 export interface GatewayOptions {
@@ -24,7 +31,6 @@ export interface GatewayOptions {
   readonly upstream: string
   readonly dialect: Dialect
   readonly gate: Gate
-  readonly apiKey: string | undefined
   readonly corsOrigins: readonly string[]
   /** Undefined: what the annotations share. */
   readonly prefix: string | undefined
@@ -40,10 +46,12 @@ interface Answered {
 
 const jsonType = 'application/json; charset=utf-8'
 const yearSeconds = 31_536_000
+const complaintMs = 1000
 
 /** The web module at '/': what no route of the runtime owns is looked up among the annotations. */
 export function createGateway(options: GatewayOptions) {
-  const { catalogue, transport, dialect, gate, apiKey, log } = options
+  const { catalogue, transport, dialect, log } = options
+  const { admit, gated, withoutGateKeys } = options.gate
   const shared = new SharedCalls<Answered>()
   const errorBody = createErrorBody(options.upstream)
   const browsers = createBrowserRule(options.corsOrigins)
@@ -53,6 +61,17 @@ export function createGateway(options: GatewayOptions) {
   const prefixesOf = perOperations((operations) =>
     createPrefixes(options.prefix ?? operations.commonPrefix, options.legacyPrefixes),
   )
+
+  const documents = perOperations(() => ({ text: '', unimplemented: -1 }))
+  /** Written anew only when there is something new to say: it is long, and anybody may ask for it. */
+  function documentOf(operations: Operations): string {
+    const document = documents(operations)
+    if (document.unimplemented !== unimplemented.size) {
+      document.unimplemented = unimplemented.size
+      document.text = JSON.stringify(describeGateway(operations, { dialect, unimplemented }))
+    }
+    return document.text
+  }
 
   const serve: WebModule = async (koa, next) => {
     const operations = catalogue.current
@@ -71,33 +90,34 @@ export function createGateway(options: GatewayOptions) {
     }
     const prefixes = prefixesOf(operations)
     const { path, legacy } = prefixes.place(raw)
-    const method = koa.method === 'HEAD' ? 'GET' : koa.method
+    const isHead = koa.method === 'HEAD'
     let found: ReturnType<Operations['table']['find']>
     try {
-      found = operations.table.find(method, path)
+      found = operations.table.find(koa.method, path)
+      if (found === undefined && isHead) found = operations.table.find('GET', path)
     } catch (thrown) {
-      return prefixes.isOurs(path) ? fail(koa, thrown) : next()
+      if (!prefixes.isOurs(path)) return next()
+      browsers.mark(req.headers, res)
+      return fail(koa, thrown)
     }
-    const isDocument = method === 'GET' && path === `${prefixes.current}/openapi.json`
+    const isDocument =
+      (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
     if (found === undefined && !isDocument) return unknown(koa, next, operations, path)
 
     browsers.mark(req.headers, res)
     if (legacy !== undefined) {
       res.setHeader('Deprecation', 'true')
-      res.setHeader('Link', `<${path}>; rel="successor-version"`)
+      res.setHeader(
+        'Link',
+        `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`,
+      )
     }
     try {
-      gate(req.headers)
+      admit(req.headers)
       // A literal comes before a variable, this one too.
       if (found !== undefined && !isDocument)
         await call(koa, operations, found.value, found.values, path, query)
-      else
-        answer(
-          koa,
-          200,
-          {},
-          JSON.stringify(describeGateway(operations, { dialect, unimplemented })),
-        )
+      else answer(koa, 200, {}, documentOf(operations))
     } catch (thrown) {
       fail(koa, thrown, operations)
     }
@@ -116,11 +136,12 @@ export function createGateway(options: GatewayOptions) {
       throw new CallError(grpc.unimplemented, 'This method is switched off in this deployment.')
     if (operation.kind === 'unsupported')
       throw new CallError(grpc.unimplemented, 'This method takes a stream, which HTTP cannot send.')
-    const headers = withoutKey(req.headers, apiKey)
+    const headers = withoutGateKeys(req.headers)
     const metadata = metadataFrom(headers)
     const timeout = headers['grpc-timeout']
     const signal = leaving(res)
     if (operation.kind === 'stream') {
+      if (koa.method === 'HEAD') return answer(koa, 200, { 'Content-Type': ndjsonType }, '')
       const body = await readJson(req)
       const message = operation.bind({ path, query, ...(body === undefined ? {} : { body }) })
       const deadlineMs = deadlineOf(timeout, undefined)
@@ -139,9 +160,9 @@ export function createGateway(options: GatewayOptions) {
       return answer(koa, 200, headersFrom(reply.metadata), reply.json)
     }
 
-    const identity = `${url}?${query}\n${JSON.stringify(metadata)}`
+    const identity = `${url}?${query}\n${JSON.stringify(withoutTrace(metadata))}`
     const height = pinnedHeight(metadata)
-    const pinned = height === undefined ? undefined : pinOf(operations, identity, headers)
+    const pinned = height === undefined ? undefined : pinOf(operations, identity, headers, gated)
     if (pinned && isKnown(req.headers['if-none-match'], pinned.ETag))
       return answer(koa, 304, pinned, '')
     const reply = await shared.join(
@@ -223,21 +244,34 @@ export function createGateway(options: GatewayOptions) {
       )
     }
     const served = prefixes.current
-    if (prefixes.isOurs(path))
-      return fail(koa, new CallError(grpc.notFound, `Nothing is served at ${path}.`))
-    if (served !== '' && prefixes.knowsTail(path, operations.table))
-      return fail(
-        koa,
-        new CallError(grpc.notFound, `This deployment serves its queries under ${served}.`),
-      )
-    await next()
+    const message = prefixes.isOurs(path)
+      ? `Nothing is served at ${path}.`
+      : served !== '' && prefixes.knowsTail(path, operations.table)
+        ? `This deployment serves its queries under ${served}.`
+        : undefined
+    if (message === undefined) return void (await next())
+    browsers.mark(req.headers, res)
+    fail(koa, new CallError(grpc.notFound, message))
+  }
+
+  /** An upstream that is away fails every query: one line a second says so, and how many it stands for. */
+  const silent = new Map<number, number>()
+  function complain(status: number, thrown: unknown): void {
+    const more = silent.get(status)
+    if (more !== undefined) return void silent.set(status, more + 1)
+    silent.set(status, 0)
+    log.warn({ err: thrown }, `a query failed with ${status}`)
+    setTimeout(() => {
+      const unsaid = silent.get(status) ?? 0
+      silent.delete(status)
+      if (unsaid > 0) log.warn(`${unsaid} more failed with ${status} within a second`)
+    }, complaintMs).unref()
   }
 
   function explained(thrown: unknown, operations?: Operations): ErrorAnswer {
     const known = errorBody(thrown, operations?.registry ?? bundledRegistry, dialect)
     if (known) {
-      if (known.status >= 500 && known.status !== 501)
-        log.warn({ err: thrown }, `a query failed with ${known.status}`)
+      if (known.status >= 500 && known.status !== 501) complain(known.status, thrown)
       return known
     }
     log.error({ err: thrown }, 'a query failed on our side')
@@ -305,8 +339,8 @@ function answer(koa: Context, status: number, headers: Record<string, string>, b
     return
   }
   res.writeHead(status, {
-    ...headers,
     'Content-Type': jsonType,
+    ...headers,
     'Content-Length': Buffer.byteLength(body),
   })
   res.end(koa.method === 'HEAD' ? undefined : body)
@@ -316,14 +350,18 @@ function answer(koa: Context, status: number, headers: Record<string, string>, b
 function pinOf(
   { fingerprint }: Operations,
   identity: string,
-  { authorization }: IncomingHttpHeaders,
+  headers: IncomingHttpHeaders,
+  gated: boolean,
 ): { ETag: string; 'Cache-Control': string; Vary: string } {
   const hash = createHash('sha256').update(`${fingerprint}\n${identity}`).digest('base64url')
-  const scope = authorization === undefined ? 'public' : 'private'
+  const own = Object.keys(headers).filter((name) => name.startsWith(metadataPrefix))
+  // A shared cache would hand the answer to those whom the gate or the upstream refuses.
+  const scope =
+    gated || headers.authorization !== undefined || own.length > 0 ? 'private' : 'public'
   return {
     ETag: `"${hash.slice(0, 22)}"`,
     'Cache-Control': `${scope}, max-age=${yearSeconds}, immutable`,
-    Vary: 'x-cosmos-block-height, Authorization, Origin',
+    Vary: ['x-cosmos-block-height', 'Authorization', 'Origin', ...own].join(', '),
   }
 }
 

@@ -1,6 +1,8 @@
-import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
-import type { IncomingHttpHeaders } from 'node:http2'
+import { connect as connectPlain, isIP } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { FrameReader, frame } from './frames.ts'
+import { type Closed, Http2Connection, type OpenStream, ProtocolError } from './http2/connection.ts'
+import { encodeHeaders, type Headers } from './http2/hpack.ts'
 import { CallError, grpc } from './statuses.ts'
 import type { Call, Metadata, StreamAnswer, Transport, UnaryAnswer } from './transport.ts'
 
@@ -11,159 +13,169 @@ export interface Http2Options {
   /** PEM of the authorities to trust instead of the system's. */
   readonly ca?: string
   readonly maxMessageBytes?: number
+  /** How long an upstream that let a deadline pass may take to answer a ping before it is given up. */
+  readonly pingPatienceMs?: number
 }
 
-const { HTTP2_HEADER_METHOD, HTTP2_HEADER_PATH, NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants
-/** How long an upstream that let a deadline pass may take to answer a ping before it is given up. */
-const pingPatienceMs = 5000
-const windowBytes = 1024 * 1024
+const keepAliveMs = 60_000
+/** How often a call is asked anew that the upstream says it has not looked at. */
+const mostRefusals = 2
+/** What waits for a reader before the upstream is held back. */
+const mostQueued = { messages: 16, bytes: 64 * 1024 }
 
-/** gRPC over one connection of node:http2, made when it is needed and again when it broke. */
+/** What a call tells whoever made it. */
+interface CallEvents {
+  headers(headers: Headers): void
+  message(bytes: Uint8Array): void
+  /** Comes once, last. */
+  end(failure: CallError | undefined): void
+}
+
+/** gRPC over one HTTP/2 connection, made when it is needed and again when it broke. */
 export function createHttp2Transport({
   upstream,
   tls,
   ca,
   maxMessageBytes = 16 * 1024 * 1024,
+  pingPatienceMs = 5000,
 }: Http2Options): Transport {
-  let current: ClientHttp2Session | undefined
+  const colon = upstream.lastIndexOf(':')
+  const port = Number(upstream.slice(colon + 1))
+  const host = upstream.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
+  let current: Http2Connection | undefined
   let closed = false
-  const failures = new WeakMap<ClientHttp2Session, Error>()
-  /** Connections on which the other side said anything in HTTP/2. */
-  const spoke = new WeakSet<ClientHttp2Session>()
+  let wasThere = false
+  const listeners: (() => void)[] = []
 
-  function session(): ClientHttp2Session {
+  function connection(): Http2Connection {
     if (closed) throw new CallError(grpc.unavailable, 'The gateway is closing.')
-    if (current !== undefined && !current.destroyed && !current.closed) return current
-    const made = connect(`${tls ? 'https' : 'http'}://${upstream}`, {
-      settings: { initialWindowSize: windowBytes, enablePush: false },
-      ...(ca === undefined ? {} : { ca }),
-    })
-    current = made
-    const forget = () => {
-      if (current === made) current = undefined
-    }
-    made.on('connect', () => made.setLocalWindowSize(windowBytes * 4))
-    made.on('error', (error) => failures.set(made, error))
-    made.on('remoteSettings', () => spoke.add(made))
-    made.on('goaway', forget)
-    made.on('close', forget)
-    // An idle connection must not keep the process alive.
-    made.unref()
-    return made
+    if (current?.usable) return current
+    const socket = tls
+      ? connectTls({
+          host,
+          port,
+          ALPNProtocols: ['h2'],
+          ...(isIP(host) ? {} : { servername: host }),
+          ...(ca === undefined ? {} : { ca }),
+        })
+      : connectPlain({ host, port })
+    // A peer that vanished without a word is noticed even while nothing but a quiet stream is open.
+    socket.setKeepAlive(true, keepAliveMs)
+    return (current = new Http2Connection(socket, () => {
+      if (wasThere) for (const listener of listeners) listener()
+      wasThere = true
+    }))
   }
 
-  function open(call: Call): { stream: ClientHttp2Stream; on: ClientHttp2Session } {
-    const on = session()
-    const headers = {
-      [HTTP2_HEADER_METHOD]: 'POST',
-      [HTTP2_HEADER_PATH]: call.path,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      'user-agent': 'oracle-runtime',
-      'grpc-accept-encoding': 'identity',
-      ...(call.deadlineMs === undefined
-        ? {}
-        : { 'grpc-timeout': `${Math.min(Math.ceil(call.deadlineMs), 99_999_999)}m` }),
-      ...(call.metadata as Record<string, string | string[]>), // copied by node, never changed
+  /** By path: the part of the header block that is the same for each call. */
+  const fixed = new Map<string, Buffer>()
+  function blockOf({ path, deadlineMs, metadata }: Call): Buffer {
+    let block = fixed.get(path)
+    if (block === undefined) {
+      block = encodeHeaders([
+        [':method', 'POST'],
+        [':scheme', tls ? 'https' : 'http'],
+        [':path', path],
+        [':authority', upstream],
+        ['content-type', 'application/grpc'],
+        ['te', 'trailers'],
+        ['user-agent', 'oracle-runtime'],
+        ['grpc-accept-encoding', 'identity'],
+      ])
+      fixed.set(path, block)
     }
-    try {
-      const stream = on.request(headers)
-      const [only] = call.messages
-      if (call.messages.length === 1 && only !== undefined) stream.end(frame(only))
-      else stream.end(Buffer.concat(call.messages.map(frame)))
-      return { stream, on }
-    } catch (cause) {
-      throw lost(cause)
-    }
+    const own: [string, string][] = []
+    if (deadlineMs !== undefined)
+      own.push(['grpc-timeout', `${Math.min(Math.ceil(deadlineMs), 99_999_999)}m`])
+    for (const name in metadata)
+      for (const value of [metadata[name] ?? []].flat()) own.push([name, value])
+    return own.length === 0 ? block : Buffer.concat([block, encodeHeaders(own)])
   }
 
   /** Runs one call: messages as they come, then how it ended. */
-  function run(
-    call: Call,
-    handle: {
-      headers(headers: IncomingHttpHeaders): void
-      message(bytes: Uint8Array, stream: ClientHttp2Stream): void
-      end(failure: CallError | undefined): void
-    },
-  ): void {
-    let stream: ClientHttp2Stream
-    let on: ClientHttp2Session
-    try {
-      call.signal?.throwIfAborted()
-      ;({ stream, on } = open(call))
-    } catch (thrown) {
-      return handle.end(
-        thrown instanceof CallError
-          ? thrown
-          : new CallError(grpc.cancelled, 'The call was cancelled.'),
-      )
-    }
+  function run(call: Call, events: CallEvents): OpenStream | undefined {
+    let open: OpenStream | undefined
+    let on: Http2Connection | undefined
+    let timer: NodeJS.Timeout | undefined
     let ended = false
-    let head: IncomingHttpHeaders | undefined
-    let trailers: IncomingHttpHeaders | undefined
-    let foreign: CallError | undefined
-    let failure: Error | undefined
+    let refusals = 0
+    let head: Headers | undefined
+    let trailers: Headers | undefined
     const reader = new FrameReader(maxMessageBytes)
-    const finish = (error: CallError | undefined) => {
+    const take = (bytes: Uint8Array) => events.message(bytes)
+    const finish = (failure: CallError | undefined) => {
       if (ended) return
       ended = true
       clearTimeout(timer)
       call.signal?.removeEventListener('abort', leave)
-      if (error !== undefined && !stream.destroyed) stream.close(NGHTTP2_CANCEL)
-      handle.end(error)
+      events.end(failure)
     }
-    const leave = () => finish(new CallError(grpc.cancelled, 'The call was cancelled.'))
-    call.signal?.addEventListener('abort', leave, { once: true })
-    const timer =
-      call.deadlineMs === undefined
-        ? undefined
-        : setTimeout(() => {
-            finish(new CallError(grpc.deadlineExceeded, 'The upstream did not answer in time.'))
-            giveUpIfSilent(on)
-          }, call.deadlineMs)
+    /** Ends a call that the other side has not ended. */
+    const quit = (failure: CallError) => {
+      open?.cancel()
+      finish(failure)
+    }
+    const leave = () => quit(new CallError(grpc.cancelled, 'The call was cancelled.'))
 
-    stream.on('response', (headers) => {
-      head = headers
-      if (!String(headers['content-type'] ?? '').startsWith('application/grpc')) {
-        foreign = noGrpc()
-        stream.resume()
-        return finish(foreign)
-      }
-      if (headers['grpc-status'] !== undefined) trailers = headers
-      handle.headers(headers)
-    })
-    stream.on('trailers', (given) => (trailers = given))
-    stream.on('data', (chunk: Buffer) => {
-      if (ended) return
+    const stream = {
+      headers(headers: Headers) {
+        if (head !== undefined) {
+          trailers = headers
+          return
+        }
+        head = headers
+        if (!String(headers['content-type'] ?? '').startsWith('application/grpc'))
+          return quit(noGrpc())
+        if (headers['grpc-status'] !== undefined) trailers = headers
+        events.headers(headers)
+      },
+      data(chunk: Buffer) {
+        try {
+          if (head === undefined) return quit(noGrpc())
+          reader.push(chunk, take)
+        } catch (thrown) {
+          quit(thrown instanceof CallError ? thrown : noGrpc(thrown))
+        }
+      },
+      closed(how: Closed) {
+        if (ended) return
+        if (trailers?.['grpc-status'] !== undefined)
+          return finish(statusOf(trailers) ?? (reader.isCut ? noGrpc() : undefined))
+        if (how.kind === 'refused' && head === undefined && refusals++ < mostRefusals) return ask()
+        finish(failureOf(how))
+      },
+    }
+    const block = blockOf(call)
+    const [only] = call.messages
+    const body =
+      call.messages.length === 1 && only !== undefined
+        ? frame(only)
+        : Buffer.concat(call.messages.map(frame))
+    function ask(): void {
       try {
-        reader.push(chunk, (bytes) => handle.message(bytes, stream))
+        on = connection()
+        open = on.open(block, body, stream)
       } catch (thrown) {
-        finish(thrown instanceof CallError ? thrown : noGrpc(thrown))
+        finish(thrown instanceof CallError ? thrown : lost(thrown))
       }
-    })
-    stream.on('error', (error) => (failure = error))
-    stream.on('close', () => {
-      if (ended) return
-      if (trailers?.['grpc-status'] !== undefined) return finish(statusOf(trailers))
-      if (head !== undefined && failure === undefined && stream.rstCode === 0)
-        return finish(noGrpc())
-      if (stream.rstCode === NGHTTP2_REFUSED_STREAM) return finish(lost(failure))
-      // The stream ends before its connection tells why; the reason is then the cause of its error.
-      const why = failures.get(on) ?? failure?.cause ?? failure
-      finish(why === undefined && !spoke.has(on) ? noGrpc() : brokenBy(why))
-    })
-  }
+    }
 
-  function giveUpIfSilent(on: ClientHttp2Session): void {
-    if (on.destroyed) return
-    const timer = setTimeout(() => on.destroy(), pingPatienceMs)
-    timer.unref()
-    try {
-      if (!on.ping(() => clearTimeout(timer))) clearTimeout(timer)
-    } catch {
-      // The session is still connecting or already gone: there is nobody to ping.
-      on.destroy()
-      clearTimeout(timer)
+    if (call.signal?.aborted) {
+      leave()
+      return undefined
+    }
+    ask()
+    if (ended) return undefined
+    call.signal?.addEventListener('abort', leave, { once: true })
+    if (call.deadlineMs !== undefined)
+      timer = setTimeout(() => {
+        quit(new CallError(grpc.deadlineExceeded, 'The upstream did not answer in time.'))
+        on?.check(pingPatienceMs)
+      }, call.deadlineMs)
+    return {
+      cancel: leave,
+      pause: () => open?.pause(),
+      resume: () => open?.resume(),
     }
   }
 
@@ -181,17 +193,16 @@ export function createHttp2Transport({
           },
           end(failure) {
             if (failure !== undefined) reject(failure)
-            else if (message === undefined || count > 1)
+            // Servers that answer nothing at all mean a message with its defaults.
+            else if (count <= 1) resolve({ message: message ?? new Uint8Array(), metadata })
+            else
               reject(
                 new CallError(
                   grpc.internal,
                   `The upstream sent ${count} messages where one is due.`,
-                  {
-                    status: 502,
-                  },
+                  { status: 502 },
                 ),
               )
-            else resolve({ message, metadata })
           },
         })
       })
@@ -201,35 +212,31 @@ export function createHttp2Transport({
       const head = Promise.withResolvers<Metadata>()
       head.promise.catch(() => undefined) // whoever reads the messages meets the same failure
       const queue: Uint8Array[] = []
-      const left = new AbortController()
-      const signal = call.signal ? AbortSignal.any([call.signal, left.signal]) : left.signal
-      let source: ClientHttp2Stream | undefined
+      let queuedBytes = 0
       let done: { failure: CallError | undefined } | undefined
       let wake = Promise.withResolvers<void>()
-      run(
-        { ...call, signal },
-        {
-          headers: (headers) => head.resolve(headers),
-          message(bytes, stream) {
-            source = stream
-            queue.push(bytes)
-            // A reader that lags holds back the upstream instead of filling our memory.
-            if (queue.length > 16) stream.pause()
-            wake.resolve()
-          },
-          end(failure) {
-            done = { failure }
-            if (failure) head.reject(failure)
-            else head.resolve({})
-            wake.resolve()
-          },
+      const source = run(call, {
+        headers: (headers) => head.resolve(headers),
+        message(bytes) {
+          queue.push(bytes)
+          queuedBytes += bytes.length
+          // A reader that lags holds back the upstream instead of filling our memory.
+          if (queue.length > mostQueued.messages || queuedBytes > mostQueued.bytes) source?.pause()
+          wake.resolve()
         },
-      )
+        end(failure) {
+          done = { failure }
+          if (failure) head.reject(failure)
+          else head.resolve({})
+          wake.resolve()
+        },
+      })
       async function* read() {
         try {
           for (;;) {
             const next = queue.shift()
             if (next !== undefined) {
+              queuedBytes -= next.length
               yield next
               continue
             }
@@ -240,15 +247,17 @@ export function createHttp2Transport({
             wake = Promise.withResolvers()
           }
         } finally {
-          left.abort()
+          source?.cancel()
         }
       }
       return { metadata: head.promise, messages: read() }
     },
 
+    onReturn: (listener) => void listeners.push(listener),
+
     close() {
       closed = true
-      current?.destroy()
+      current?.destroy(new Error('the gateway is closing'))
     },
   }
 }
@@ -269,11 +278,18 @@ function noGrpc(cause?: unknown): CallError {
   })
 }
 
+/** What a stream that closed without a status says about the upstream. */
+function failureOf(how: Closed): CallError {
+  if (how.kind === 'ended') return noGrpc()
+  if (how.kind !== 'lost') return lost(new Error(`the stream closed: ${JSON.stringify(how)}`))
+  return how.cause === undefined && !how.spoke ? noGrpc() : brokenBy(how.cause)
+}
+
 /** A connection that spoke something else than HTTP/2 or TLS is a wrong upstream; any other is away. */
-function brokenBy(cause: unknown): CallError {
+function brokenBy(cause: Error | undefined): CallError {
   const { code = '', message = '' } = (cause ?? {}) as Partial<NodeJS.ErrnoException>
   const wrong =
-    code === 'ERR_HTTP2_ERROR' ||
+    cause instanceof ProtocolError ||
     code === 'EPROTO' ||
     // A plain server hangs up on the hello of TLS, which Node tells by these words alone.
     message.includes('before secure TLS connection') ||
@@ -282,10 +298,11 @@ function brokenBy(cause: unknown): CallError {
 }
 
 /** What the trailers say; undefined for OK. */
-function statusOf(trailers: IncomingHttpHeaders): CallError | undefined {
-  const code = Number(trailers['grpc-status'])
+function statusOf(trailers: Headers): CallError | undefined {
+  const text = String(trailers['grpc-status'])
+  if (!/^\d{1,9}$/.test(text)) return noGrpc()
+  const code = Number(text)
   if (code === 0) return undefined
-  if (!Number.isInteger(code) || code < 0) return noGrpc()
   const details = trailers['grpc-status-details-bin']
   return new CallError(code, percentDecoded(String(trailers['grpc-message'] ?? '')), {
     ...(typeof details === 'string' ? { statusDetails: Buffer.from(details, 'base64') } : {}),

@@ -9,6 +9,17 @@ const list = z
   .default([])
 const flag = z.stringbool().default(false)
 
+function readAuthorities(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new RuntimeError('ENV_INVALID', `GATEWAY_TLS_CA is "${file}", which cannot be read.`, {
+      hint: 'Give it the path of a PEM file.',
+      cause,
+    })
+  }
+}
+
 export default definePlugin({
   name: 'query-gateway',
   summary: 'HTTP and JSON access to the query services of a ledger, and questions to it.',
@@ -70,7 +81,7 @@ export default definePlugin({
     const transport = createHttp2Transport({
       upstream,
       tls: env.GATEWAY_TLS,
-      ...(ca === undefined ? {} : { ca: readFileSync(ca, 'utf8') }),
+      ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
     })
     onClose(() => transport.close())
     const catalogue = openCatalogue({
@@ -102,7 +113,6 @@ export default definePlugin({
         apiKey: env.GATEWAY_API_KEY,
         requiredHeaders: env.GATEWAY_REQUIRED_HEADERS,
       }),
-      apiKey: env.GATEWAY_API_KEY,
       corsOrigins: env.GATEWAY_CORS_ORIGINS,
       prefix: env.GATEWAY_PREFIX,
       legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.map(plainPrefix),
@@ -123,13 +133,17 @@ export default definePlugin({
           .string()
           .optional()
           .describe('Service.Method as listed, for example "ledger.entity.v1.Query.Entity"'),
+        about: z
+          .string()
+          .optional()
+          .describe('Without a method: lists those whose names hold this'),
         request: z
           .record(z.string(), z.unknown())
           .default({})
           .describe('The fields of the request, by name'),
       }),
-      run: ({ method, request }, { self, signal }) =>
-        method === undefined ? self.queries.list() : self.queries.ask(method, request, signal),
+      run: ({ method, about, request }, { self, signal }) =>
+        method === undefined ? self.queries.list(about) : self.queries.ask(method, request, signal),
     },
   },
 

@@ -11,6 +11,7 @@ import {
   type Registry,
 } from '@bufbuild/protobuf'
 import { bundledRegistry } from './descriptors.ts'
+import { hasOwnForm, isWrapper } from './own-forms.ts'
 import { decimalText, scalarJson } from './scalar-json.ts'
 
 export type Dialect = 'cosmos' | 'grpc-gateway' | 'proto3'
@@ -172,19 +173,28 @@ export function createJsonWriter({ dialect, registry, decimals }: WriterOptions)
     }
   }
 
-  return writerOf
+  /** Writes one field of a message, also where a whole message would leave it out. */
+  function fieldWriterOf(field: DescField): WriteJson {
+    const write = compileField(field)
+    const skip = JSON.stringify(protoNames ? field.name : field.jsonName).length + 2
+    const unset = defaultJson(field)
+    return (message) => {
+      const text = write(message as unknown as Record<string, unknown>)
+      return text === '' ? unset : text.slice(skip)
+    }
+  }
+
+  function defaultJson(field: DescField): string {
+    if (field.fieldKind === 'list') return '[]'
+    if (field.fieldKind === 'map') return '{}'
+    if (field.message !== undefined) return 'null'
+    return compileValue(field)(zeroOf(field) as never)
+  }
+
+  return { writerOf, fieldWriterOf }
 }
 
 const implicitPresence = 2 // google.protobuf.FeatureSet.FieldPresence.IMPLICIT
-
-const ownForms = new Set(
-  ['Any', 'Timestamp', 'Duration', 'FieldMask', 'Struct', 'Value', 'ListValue'].map(
-    (name) => `google.protobuf.${name}`,
-  ),
-)
-const isWrapper = ({ typeName }: DescMessage): boolean =>
-  /^google\.protobuf\.(Double|Float|U?Int(32|64)|Bool|String|Bytes)Value$/.test(typeName)
-const hasOwnForm = (desc: DescMessage): boolean => ownForms.has(desc.typeName) || isWrapper(desc)
 
 /** An unknown number stays one. */
 function enumJson({ value, typeName }: DescEnum): WriteValue {
@@ -206,6 +216,8 @@ function zeroes(scalar: ScalarType): unknown {
       return ''
     case ScalarType.BOOL:
       return false
+    case ScalarType.BYTES:
+      return new Uint8Array()
     case ScalarType.INT64:
     case ScalarType.UINT64:
     case ScalarType.SINT64:

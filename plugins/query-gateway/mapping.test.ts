@@ -15,7 +15,7 @@ const [get, post] = readRules(registry).rules
 /** A value by way of the wire, as an upstream would send it, and out again. */
 function written(json: JsonValue, dialect: Dialect = 'proto3', decimals = false): unknown {
   const bytes = toBinary(all, fromJson(all, json, { registry }))
-  const writer = createJsonWriter({ dialect, registry, decimals })(all)
+  const writer = createJsonWriter({ dialect, registry, decimals }).writerOf(all)
   return JSON.parse(writer(fromBinary(all, bytes)))
 }
 
@@ -121,7 +121,7 @@ describe('the proto3 JSON mapping', () => {
         value: new Uint8Array([1, 2]),
       }),
     )
-    const writer = createJsonWriter({ dialect: 'proto3', registry, decimals: false })(any)
+    const writer = createJsonWriter({ dialect: 'proto3', registry, decimals: false }).writerOf(any)
     expect(JSON.parse(writer(fromBinary(any, bytes)))).toEqual({
       '@type': '/foreign.Thing',
       value: 'AQI=',
@@ -155,7 +155,11 @@ describe('the proto3 JSON mapping', () => {
 describe('binding', () => {
   const bind = compileBinding(get!, { registry, strictQuery: false })
   const bound = (query: string, path = 'id') => {
-    const writer = createJsonWriter({ dialect: 'grpc-gateway', registry, decimals: false })(all)
+    const writer = createJsonWriter({
+      dialect: 'grpc-gateway',
+      registry,
+      decimals: false,
+    }).writerOf(all)
     const { a_string: _, ...rest } = JSON.parse(writer(bind({ path: [path], query })))
     return rest
   }
@@ -212,7 +216,7 @@ describe('binding', () => {
       query: '',
       body,
     })
-    const writer = createJsonWriter({ dialect: 'proto3', registry, decimals: false })(all)
+    const writer = createJsonWriter({ dialect: 'proto3', registry, decimals: false }).writerOf(all)
     expect(JSON.parse(writer(message))).toEqual({
       anInner: { text: 'path', numbers: ['1'], inner: {} },
     })

@@ -4,7 +4,8 @@ import type { Metadata } from './transport.ts'
 
 const heightHeader = 'x-cosmos-block-height'
 const passed = ['authorization', 'traceparent', 'tracestate']
-const prefix = 'grpc-metadata-'
+/** How headers begin that are metadata of the call. */
+export const metadataPrefix = 'grpc-metadata-'
 /** What a client must not set: it belongs to the protocol or to the connection. */
 const reserved =
   /^(:|grpc-|te$|host$|connection$|content-|transfer-encoding$|user-agent$|upgrade$|keep-alive$|proxy-)/
@@ -14,8 +15,8 @@ const longestDeadlineMs = 24 * 60 * 60 * 1000
 export function metadataFrom(headers: IncomingHttpHeaders): Record<string, string> {
   const metadata: Record<string, string> = {}
   for (const name in headers)
-    if (name.startsWith(prefix)) {
-      const key = name.slice(prefix.length)
+    if (name.startsWith(metadataPrefix)) {
+      const key = name.slice(metadataPrefix.length)
       if (key !== '' && !reserved.test(key)) metadata[key] = String(headers[name])
     }
   for (const name of passed) {
@@ -32,6 +33,12 @@ export function metadataFrom(headers: IncomingHttpHeaders): Record<string, strin
     metadata[heightHeader] = String(height)
   }
   return metadata
+}
+
+/** What makes two calls the same: not that each is traced for itself. */
+export function withoutTrace(metadata: Record<string, string>): Record<string, string> {
+  const { traceparent: _, tracestate: __, ...rest } = metadata
+  return rest
 }
 
 /** The height that a request is pinned to. Zero means the latest, which is no pin. */

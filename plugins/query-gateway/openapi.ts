@@ -23,10 +23,16 @@ export function describeGateway(
     const { verb, template, method } = operation.rule
     const path = pathOf(template)
     const name = `${method.parent.name}_${method.name}`
-    const count = (ids.get(name) ?? 0) + 1
-    ids.set(name, count)
     const item = (paths[path] ??= {})
-    item[verb.toLowerCase()] = describe(operation, count === 1 ? name : `${name}${count}`)
+    // OpenAPI knows eight methods; any other is an extension of the path.
+    for (const key of verb === '*' ? everyVerb : [verb.toLowerCase()]) {
+      const count = (ids.get(name) ?? 0) + 1
+      ids.set(name, count)
+      item[known.has(key) ? key : `x-${key}`] ??= describe(
+        operation,
+        count === 1 ? name : `${name}${count}`,
+      )
+    }
   }
   return {
     openapi: '3.1.0',
@@ -39,7 +45,8 @@ export function describeGateway(
     const { method, template, body, verb } = rule
     const inPath = new Set(template.variables.map((variable) => variable.path.join('.')))
     const missing = off || kind === 'unsupported' || unimplemented.has(path)
-    const answer = schemaOf(method.output)
+    const whole = method.output.fields.find(({ name }) => name === rule.responseBody)
+    const answer = whole === undefined ? schemaOf(method.output) : fieldSchema(whole)
     const bodySchema =
       body === '*'
         ? schemaOf(method.input)
@@ -109,7 +116,7 @@ export function describeGateway(
       schema.properties = Object.fromEntries(
         message.fields.map((field) => [
           dialect === 'proto3' ? field.jsonName : field.name,
-          fieldSchema(field),
+          inMessage(field),
         ]),
       )
     }
@@ -126,7 +133,24 @@ export function describeGateway(
     if (field.message) return schemaOf(field.message)
     return field.enum ? enumSchema(field.enum) : scalarSchema(field.scalar)
   }
+
+  /** A ledger writes null for what was not sent, where there is no other way to say so. */
+  function inMessage(field: DescField): Json {
+    const schema = fieldSchema(field)
+    const single = field.fieldKind !== 'list' && field.fieldKind !== 'map'
+    const canBeNull =
+      single &&
+      field.oneof === undefined &&
+      (field.message !== undefined ||
+        field.scalar === ScalarType.BYTES ||
+        field.presence === explicitPresence)
+    return dialect === 'cosmos' && canBeNull ? { anyOf: [schema, { type: 'null' }] } : schema
+  }
 }
+
+const explicitPresence = 1 // google.protobuf.FeatureSet.FieldPresence.EXPLICIT
+const known = new Set(['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'])
+const everyVerb = ['get', 'put', 'post', 'delete', 'patch']
 
 const pathOf = ({ parts, variables, verb }: Template): string => {
   const segments: string[] = []

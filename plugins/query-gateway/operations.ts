@@ -6,13 +6,13 @@ import {
   type JsonValue,
   type Message,
 } from '@bufbuild/protobuf'
-import type { FileDescriptorProto } from '@bufbuild/protobuf/wkt'
+import { FileDescriptorProtoSchema, type FileDescriptorProto } from '@bufbuild/protobuf/wkt'
 import { createHash } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { compileBinding, parse, type Sources } from './bind.ts'
 import { registryOf } from './descriptors.ts'
 import { readRules, type HttpRule } from './http-rule.ts'
-import { createJsonWriter, type Dialect } from './json-writer.ts'
+import { createJsonWriter, type Dialect, type WriteJson } from './json-writer.ts'
 import { pruneUnknown } from './prune.ts'
 import { createRouteTable, type RouteTable } from './route-table.ts'
 import { CallError, grpc } from './statuses.ts'
@@ -41,6 +41,8 @@ export interface Operations {
   readonly fingerprint: string
   /** What the annotations share as their first segment; empty when they share none. */
   readonly commonPrefix: string
+  /** Whether the description of what is served is found at this path. */
+  isDocument(path: string, currentPrefix: string): boolean
   /** What the operator should know, a sentence each. */
   readonly notes: readonly string[]
 }
@@ -71,7 +73,11 @@ export function compileOperations(
       },
     )
   const notes = [...faults]
-  const writerOf = createJsonWriter({ dialect, decimals, registry })
+  if (bare.length > 0)
+    notes.push(
+      `${bare.join(', ')}: no method has a google.api.http annotation (some reflection servers drop them)`,
+    )
+  const { writerOf, fieldWriterOf } = createJsonWriter({ dialect, decimals, registry })
   const all = rules.flatMap((rule) => {
     try {
       return [operationOf(rule)]
@@ -85,11 +91,8 @@ export function compileOperations(
   function operationOf(rule: HttpRule): Operation {
     const { method, responseBody } = rule
     const bind = compileBinding(rule, { registry, strictQuery })
-    const whole = writerOf(method.output)
-    const write = (message: Message) =>
-      responseBody === ''
-        ? whole(message)
-        : onlyField(whole(message), method, responseBody, dialect)
+    const field = method.output.fields.find(({ name }) => name === responseBody)
+    const write = field === undefined ? writerOf(method.output) : fieldWriterOf(field)
     const service = method.parent.typeName
     return {
       rule,
@@ -102,19 +105,27 @@ export function compileOperations(
           method.input,
           parse(method.input, pruneUnknown(method.input, json, registry), registry),
         ),
-      write: (bytes) => write(decode(method, bytes)),
+      write: (bytes) => written(method, write, bytes),
     }
   }
 
   const table = createRouteTable(
     all.map((value) => ({ verb: value.rule.verb, template: value.rule.template, value })),
   )
+  const firsts = new Set(rules.map(firstWord))
+  const [only] = firsts
+  const commonPrefix = firsts.size === 1 && only !== undefined ? only : ''
   return {
     registry,
     table,
     all,
-    fingerprint: fingerprintOf(all, `${dialect} ${decimals}`),
-    commonPrefix: commonFirst(rules),
+    fingerprint: fingerprintOf(files, `${dialect} ${decimals}`),
+    commonPrefix,
+    isDocument: (path, current) =>
+      path.endsWith(documentTail) &&
+      (current === ''
+        ? firsts.has(path.slice(1, -documentTail.length))
+        : path === `${current}${documentTail}`),
     notes: [...notes, ...table.conflicts],
   }
 }
@@ -124,42 +135,36 @@ function kindOf({ methodKind }: DescMethod): Operation['kind'] {
   return methodKind === 'server_streaming' ? 'stream' : 'unsupported'
 }
 
-function decode({ output }: DescMethod, bytes: Uint8Array): Message {
+function written({ output }: DescMethod, write: WriteJson, bytes: Uint8Array): string {
+  let message: Message
   try {
-    return fromBinary(output, bytes)
+    message = fromBinary(output, bytes)
   } catch (cause) {
-    throw new CallError(grpc.internal, `The upstream sent no ${output.typeName}.`, {
-      status: 502,
-      cause,
-    })
+    throw unusable(`The upstream sent no ${output.typeName}.`, cause)
+  }
+  try {
+    return write(message)
+  } catch (cause) {
+    // A Timestamp of the year 20000, a Value without a value: well-known types have bounds.
+    throw unusable(`The upstream sent a ${output.typeName} that JSON cannot say.`, cause)
   }
 }
 
-function onlyField(json: string, { output }: DescMethod, name: string, dialect: Dialect): string {
-  const key =
-    dialect === 'proto3' ? output.fields.find((field) => field.name === name)?.jsonName : name
-  const whole = JSON.parse(json) as Record<string, unknown>
-  return JSON.stringify(whole[key ?? name] ?? null)
-}
+const unusable = (message: string, cause: unknown) =>
+  new CallError(grpc.internal, message, { status: 502, cause })
 
-function commonFirst(rules: readonly HttpRule[]): string {
-  const firsts = new Set(
-    rules.map(({ template }) => {
-      const [first] = template.parts
-      return typeof first === 'object' ? first.literal : ''
-    }),
-  )
-  const [only] = firsts
-  return firsts.size === 1 && only !== undefined ? only : ''
+const documentTail = '/openapi.json'
+
+/** The literal that a path begins with; undefined where it begins with a variable. */
+function firstWord({ template }: HttpRule): string | undefined {
+  const [first] = template.parts
+  return typeof first === 'object' ? first.literal : undefined
 }
 
 /** Two replicas with the same descriptors agree on it, whatever order the files came in. */
-function fingerprintOf(all: readonly Operation[], rendering: string): string {
+function fingerprintOf(files: readonly FileDescriptorProto[], rendering: string): string {
   const hash = createHash('sha256').update(rendering)
-  const lines = all.map(({ path, rule: { verb, template, method } }) => {
-    const fields = method.output.fields.map(({ name, number }) => `${name}=${number}`)
-    return `${path} ${verb} ${template.text} ${fields.join()}`
-  })
-  for (const line of lines.sort()) hash.update(line)
+  for (const file of files.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+    hash.update(toBinary(FileDescriptorProtoSchema, file))
   return hash.digest('base64url').slice(0, 12)
 }

@@ -23,7 +23,9 @@ export function createPrefixes(current: string, legacy: readonly string[]) {
     isOurs: (path: string) => here !== '' && under(here, path),
     /** Whether the rest of a path that is not served would be, behind the current prefix. */
     knowsTail(path: string, table: RouteTable<unknown>): boolean {
-      const segments = path.split('/')
+      const segments = path.split('/', mostSegments + 1)
+      // Each tail is looked up by itself, which no honest path makes expensive.
+      if (segments.length > mostSegments) return false
       return segments.some((_, index) => {
         const tail = segments.slice(index).join('/')
         return index > 1 && tail !== '' && table.methods(`${here}/${tail}`).length > 0
@@ -31,6 +33,8 @@ export function createPrefixes(current: string, legacy: readonly string[]) {
     },
   }
 }
+
+const mostSegments = 24
 
 /** A prefix as people write it: with slashes around it or without. */
 export const plainPrefix = (text: string): string => text.trim().replace(/^\/+|\/+$/g, '')

@@ -26,16 +26,41 @@ export function createQueries(catalogue: Catalogue, ask: Ask) {
         found.set(nameOf(operation), operation)
     return found
   }
-  const list = (): { methods: Query[] } => ({
-    methods: [...operations()].map(([method, { rule }]) => ({
-      method,
-      request: Object.fromEntries(
-        rule.method.input.fields.map((field) => [field.name, typeOf(field)]),
-      ),
-    })),
-  })
+  /** The method of a name, of which the beginning may be left out where the rest says it. */
+  const find = (name: string): Operation => {
+    const known = operations()
+    const asked = name.replace(/^\//, '').replace('/', '.')
+    const exact = known.get(asked)
+    if (exact) return exact
+    const alike = [...known.keys()].filter((each) => each.endsWith(`.${asked}`))
+    const [only] = alike
+    if (alike.length === 1 && only !== undefined) return known.get(only)!
+    throw alike.length > 1
+      ? new RuntimeError('INVALID_INPUT', `"${name}" is the end of ${alike.length} names.`, {
+          hint: `Say which: ${alike.slice(0, mostListed).join(', ')}.`,
+        })
+      : new RuntimeError('NOT_FOUND', `The ledger has no query called "${name}".`, {
+          hint: 'Call query_ledger without a method to see what there is.',
+        })
+  }
   return {
-    list,
+    /** The methods with their fields, those alone whose names hold `about`. */
+    list(about = ''): { methods: Query[] } {
+      const wanted = about.toLowerCase()
+      const methods = [...operations()].filter(([name]) => name.toLowerCase().includes(wanted))
+      if (methods.length > mostListed)
+        throw new RuntimeError('INVALID_INPUT', `There are ${methods.length} methods.`, {
+          hint: `Narrow them with "about", for example one of: ${servicesOf(methods).join(', ')}.`,
+        })
+      return {
+        methods: methods.map(([method, { rule }]) => ({
+          method,
+          request: Object.fromEntries(
+            rule.method.input.fields.map((field) => [field.name, typeOf(field)]),
+          ),
+        })),
+      }
+    },
 
     /** The lines in the prompt once the capability is loaded. */
     prompt(): string | undefined {
@@ -50,11 +75,7 @@ export function createQueries(catalogue: Catalogue, ask: Ask) {
       request: Record<string, unknown>,
       signal: AbortSignal,
     ): Promise<unknown> {
-      const operation = operations().get(name.replace(/^\//, '').replace('/', '.'))
-      if (operation === undefined)
-        throw new RuntimeError('NOT_FOUND', `The ledger has no query called "${name}".`, {
-          hint: 'Call query_ledger without a method to see what there is.',
-        })
+      const operation = find(name)
       try {
         // It came as JSON from the model.
         const json = await ask(operation, operation.encode(request as JsonValue), signal)
@@ -81,6 +102,9 @@ function asRuntimeError(error: CallError, name: string): RuntimeError {
   })
 }
 
+const servicesOf = (methods: readonly (readonly [string, Operation])[]) => [
+  ...new Set(methods.map(([, { rule }]) => rule.method.parent.typeName)),
+]
 const nameOf = ({ rule: { method } }: Operation) => `${method.parent.typeName}.${method.name}`
 
 function typeOf(field: DescField): string {

@@ -1,4 +1,5 @@
 import { RuntimeError } from '#core'
+import { withoutNul } from './query.ts'
 import type { PathVariable, Template } from './template.ts'
 
 /** What stands at one method and template. */
@@ -98,7 +99,7 @@ export function createRouteTable<T>(
       const segments = split(path)
       let found: Found<T> | undefined
       walk(segments, (byMethod, taken) => {
-        const entry = byMethod.get(method) ?? byMethod.get('*')
+        const entry = byMethod.get(method) ?? (method === 'OPTIONS' ? undefined : byMethod.get('*'))
         if (entry === undefined) return false
         const values = entry.template.variables.map((variable) => valueOf(variable, taken))
         found = { value: entry.value, values }
@@ -128,8 +129,9 @@ const split = (path: string): Segment[] =>
 function segmentOf(raw: string): Segment {
   if (!raw.includes('%')) return { raw, text: raw }
   try {
-    return { raw, text: decodeURIComponent(raw) }
+    return { raw, text: withoutNul(decodeURIComponent(raw)) }
   } catch (cause) {
+    if (cause instanceof RuntimeError) throw cause
     throw new RuntimeError(
       'BAD_REQUEST',
       `The path segment "${raw}" is not percent-encoded UTF-8.`,

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { StreamAnswer } from './transport.ts'
 
@@ -9,8 +8,9 @@ export interface StreamForm {
   failure(json: string): string
 }
 
+export const ndjsonType = 'application/x-ndjson'
 const ndjson: StreamForm = {
-  type: 'application/x-ndjson',
+  type: ndjsonType,
   item: (json) => `{"result":${json}}\n`,
   failure: (json) => `{"error":${json}}\n`,
 }
@@ -33,6 +33,22 @@ export interface Sending {
   readonly explain: (thrown: unknown) => string
 }
 
+/** How long a reader may take nothing of what waits for it. */
+const patienceMs = 120_000
+
+/** Resolves when there is room again, or when the reader is gone. */
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      res.off('drain', done).off('close', done)
+      resolve()
+    }
+    const timer = setTimeout(() => res.destroy(), patienceMs)
+    res.on('drain', done).on('close', done)
+  })
+}
+
 /** Sends a stream line by line, as fast as the reader reads. A failure before the first line is thrown. */
 export async function sendStream(
   { messages, metadata }: StreamAnswer,
@@ -49,7 +65,7 @@ export async function sendStream(
       const line = form.item(write(message))
       first()
       if (res.destroyed) return
-      if (!res.write(line)) await Promise.race([once(res, 'drain'), once(res, 'close')])
+      if (!res.write(line)) await drained(res)
     }
   } catch (thrown) {
     if (!begun) throw thrown

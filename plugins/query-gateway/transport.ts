@@ -27,5 +27,7 @@ export interface StreamAnswer {
 export interface Transport {
   unary(call: Call): Promise<UnaryAnswer>
   serverStream(call: Call): StreamAnswer
+  /** Calls `listener` when the upstream is there again after its connection broke: it may be another now. */
+  onReturn(listener: () => void): void
   close(): void
 }

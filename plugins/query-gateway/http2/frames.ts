@@ -1,0 +1,82 @@
+/** The frames of HTTP/2 (RFC 9113, section 6) as far as a client needs them. */
+export const frameType = {
+  data: 0,
+  headers: 1,
+  resetStream: 3,
+  settings: 4,
+  pushPromise: 5,
+  ping: 6,
+  goAway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const
+
+export const flag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, priority: 32 } as const
+
+export const errorCode = {
+  none: 0,
+  protocol: 1,
+  flowControl: 3,
+  frameSize: 6,
+  refusedStream: 7,
+  cancel: 8,
+  compression: 9,
+  enhanceYourCalm: 11,
+} as const
+
+export const setting = {
+  headerTableSize: 1,
+  enablePush: 2,
+  maxConcurrentStreams: 3,
+  initialWindowSize: 4,
+  maxFrameSize: 5,
+  maxHeaderListSize: 6,
+} as const
+
+export const headBytes = 9
+/** What either side may send unless the other one allows more, which we never do. */
+export const defaultFrameBytes = 16_384
+export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+
+/** Writes a frame into `out` at `at`; the payload follows behind the head. */
+export function writeHead(
+  out: Buffer,
+  at: number,
+  length: number,
+  type: number,
+  flags: number,
+  stream: number,
+): number {
+  out[at] = length >>> 16
+  out[at + 1] = length >>> 8
+  out[at + 2] = length
+  out[at + 3] = type
+  out[at + 4] = flags
+  out[at + 5] = stream >>> 24
+  out[at + 6] = stream >>> 16
+  out[at + 7] = stream >>> 8
+  out[at + 8] = stream
+  return at + headBytes
+}
+
+export function frameOf(type: number, flags: number, stream: number, payload: Uint8Array): Buffer {
+  const out = Buffer.allocUnsafe(headBytes + payload.length)
+  out.set(payload, writeHead(out, 0, payload.length, type, flags, stream))
+  return out
+}
+
+/** A frame whose payload is a number of 32 bits: a window update or a reset. */
+export function numberFrame(type: number, stream: number, value: number): Buffer {
+  const payload = Buffer.allocUnsafe(4)
+  payload.writeUInt32BE(value)
+  return frameOf(type, 0, stream, payload)
+}
+
+export function settingsFrame(settings: readonly (readonly [id: number, value: number])[]): Buffer {
+  const payload = Buffer.allocUnsafe(settings.length * 6)
+  for (const [index, [id, value]] of settings.entries()) {
+    payload.writeUInt16BE(id, index * 6)
+    payload.writeUInt32BE(value, index * 6 + 2)
+  }
+  return frameOf(frameType.settings, 0, 0, payload)
+}

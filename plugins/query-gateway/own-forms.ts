@@ -1,0 +1,13 @@
+import type { DescMessage } from '@bufbuild/protobuf'
+
+const named = new Set(
+  ['Any', 'Timestamp', 'Duration', 'FieldMask', 'Struct', 'Value', 'ListValue'].map(
+    (name) => `google.protobuf.${name}`,
+  ),
+)
+export const isWrapper = ({ typeName }: DescMessage): boolean =>
+  /^google\.protobuf\.(Double|Float|U?Int(32|64)|Bool|String|Bytes)Value$/.test(typeName)
+
+/** Whether JSON has a form of its own for a message, instead of an object of its fields. */
+export const hasOwnForm = (message: DescMessage): boolean =>
+  named.has(message.typeName) || isWrapper(message)
