@@ -331,6 +331,9 @@ export interface Turns {
     readonly user: User | { readonly did: string }
     readonly session?: string
     readonly message: string
+    /** A UUID of the turn. The same in the same session finds the turn again, from its first event. */
+    readonly requestId?: string
+    /** Stops the turn, also one that waits for a person or is carried by another server. */
     readonly signal?: AbortSignal
   }): AsyncIterable<TurnEvent>
 }

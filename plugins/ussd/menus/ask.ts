@@ -7,6 +7,7 @@ const screenOf: Record<Answer['status'], string> = {
   none: 'question',
   working: 'waiting',
   answered: 'answer',
+  consent: 'consent',
   lost: 'lost',
 }
 
@@ -29,6 +30,7 @@ export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
           'The oracle is still thinking. You can also hang up and dial again later.\n1. Continue',
         answer: '{answer}',
         again: 'Ask again',
+        consent: 'That needs a consent that cannot be given by phone. Nothing was done.',
         lost: 'There is no answer this time. Please ask again.',
       },
       sw: {
@@ -38,6 +40,7 @@ export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
         waiting: 'Oracle bado inafikiri. Unaweza kukata simu na kupiga tena baadaye.\n1. Endelea',
         answer: '{answer}',
         again: 'Uliza tena',
+        consent: 'Hilo linahitaji idhini isiyoweza kutolewa kwa simu. Hakuna kilichofanyika.',
         lost: 'Hakuna jibu safari hii. Tafadhali uliza tena.',
       },
       fr: {
@@ -48,10 +51,11 @@ export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
           "L'oracle cherche encore. Vous pouvez raccrocher et rappeler plus tard.\n1. Continuer",
         answer: '{answer}',
         again: 'Autre question',
+        consent: "Cela demande un accord qu'on ne peut donner par téléphone. Rien n'a été fait.",
         lost: 'Pas de réponse cette fois. Veuillez redemander.',
       },
     },
-    start: async (ctx) => screenOf[(await oracle.answer((await ownerOf(ctx)).did)).status],
+    start: async (ctx) => screenOf[(await oracle.answer(await ownerOf(ctx))).status],
     screens: {
       question: {
         title: 'again',
@@ -60,25 +64,26 @@ export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
         async next(question, ctx) {
           const owner = await ownerOf(ctx)
           await oracle.ask(owner, question)
-          return screenOf[(await oracle.settled(owner.did)).status]
+          return screenOf[(await oracle.settled(owner)).status]
         },
       },
       waiting: {
         ask: 'waiting',
         input: z.string(),
         effect: 'read',
-        next: async (_, ctx) => screenOf[(await oracle.settled((await ownerOf(ctx)).did)).status],
+        next: async (_, ctx) => screenOf[(await oracle.settled(await ownerOf(ctx))).status],
       },
       answer: {
         text: 'answer',
         long: true,
         async values(ctx) {
-          const answer = await oracle.answer((await ownerOf(ctx)).did)
+          const answer = await oracle.answer(await ownerOf(ctx))
           return { answer: answer.status === 'answered' ? answer.text : ctx.t('lost') }
         },
         sample: { answer: 'word '.repeat(100) },
         options: { '1': 'question' },
       },
+      consent: { text: 'consent', options: { '1': 'question' } },
       lost: { text: 'lost', options: { '1': 'question' } },
     },
   })
