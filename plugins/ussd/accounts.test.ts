@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -241,34 +240,4 @@ describe('a PIN', () => {
 
 it('a customer number is nine digits that a phone can type', () => {
   for (let tries = 0; tries < 100; tries++) expect(newCustomerId()).toMatch(/^[1-9]\d{8}$/)
-})
-
-it('npm run ussd is a phone in the terminal', async () => {
-  const app = await starting({})
-  const child = spawn(process.execPath, [
-    '--conditions=oracle-runtime-source',
-    '--disable-warning=ExperimentalWarning',
-    join(import.meta.dirname, 'cli.ts'),
-    '--url',
-    app.url,
-  ])
-  let output = ''
-  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  const shows = (text: string) => expect.poll(() => output, { timeout: 15_000 }).toContain(text)
-  await shows('Welcome to the oracle')
-  for (const [input, answer] of [
-    ['2', 'Your account'],
-    ['1', 'Your name:'],
-    ['Amina', 'Your e-mail'],
-    ['1', 'Choose a PIN'],
-    ['48213', 'Type the PIN once more'],
-    ['48213', 'Your account is ready'],
-    ['0', '*. Exit'],
-    ['*', 'The call is over'],
-  ]) {
-    child.stdin.write(`${input}\n`)
-    await shows(answer!)
-  }
-  child.stdin.end()
-  expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(0)
 })
