@@ -551,7 +551,7 @@ describe('SQLite', () => {
 
   test('says what to do when a transaction waits for itself', async () => {
     const database = openSqlite(':memory:')
-    const db = new Kysely<{}>({ dialect: sqliteDialect(database, 50) })
+    const db = new Kysely<{}>({ dialect: sqliteDialect(database, { patienceMs: 50 }) })
     const stuck = db.transaction().execute(() => sql`select 1`.execute(db))
     await expect(stuck).rejects.toMatchObject({
       code: 'UNAVAILABLE',

@@ -14,7 +14,7 @@ import type {
   QueryResult,
   TransactionSettings,
 } from 'kysely'
-import { isFileBusy, translated } from './database-errors.ts'
+import { isConnectionError, isFileBusy, translated } from './database-errors.ts'
 import { Statement, StatementCache } from './sqlite-statements.ts'
 import { Turnstile } from './turnstile.ts'
 
@@ -37,11 +37,21 @@ export function openSqlite(path: string): DatabaseSync {
   return database
 }
 
+export interface SqliteOptions {
+  /** How long a query waits for its turn. */
+  readonly patienceMs?: number
+  /** Told whenever the file could not be used: it is full, held by somebody, read-only or broken. */
+  readonly onUnusable?: () => void
+}
+
 /** Kysely over `node:sqlite`: one connection, held by one query, transaction or stream at a time. */
-export function sqliteDialect(database: DatabaseSync, patienceMs = 10_000): Dialect {
+export function sqliteDialect(
+  database: DatabaseSync,
+  { patienceMs = 10_000, onUnusable = () => {} }: SqliteOptions = {},
+): Dialect {
   return {
     createAdapter: () => new Adapter(),
-    createDriver: () => new SqliteDriver(database, patienceMs),
+    createDriver: () => new SqliteDriver(database, patienceMs, onUnusable),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   }
@@ -62,10 +72,10 @@ class SqliteDriver implements Driver {
   readonly #turnstile: Turnstile
   readonly #connection: SqliteConnection
 
-  constructor(database: DatabaseSync, patienceMs: number) {
+  constructor(database: DatabaseSync, patienceMs: number, onUnusable: () => void) {
     this.#database = database
     this.#turnstile = new Turnstile(patienceMs)
-    this.#connection = new SqliteConnection(database, this.#turnstile)
+    this.#connection = new SqliteConnection(database, this.#turnstile, onUnusable)
   }
 
   async init(): Promise<void> {}
@@ -117,11 +127,13 @@ class SqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync
   readonly #turnstile: Turnstile
   readonly #statements: StatementCache
+  readonly #onUnusable: () => void
   #transaction: 'none' | 'open' | 'aborted' = 'none'
 
-  constructor(database: DatabaseSync, turnstile: Turnstile) {
+  constructor(database: DatabaseSync, turnstile: Turnstile, onUnusable: () => void) {
     this.#database = database
     this.#turnstile = turnstile
+    this.#onUnusable = onUnusable
     this.#statements = new StatementCache(database)
   }
 
@@ -171,7 +183,11 @@ class SqliteConnection implements DatabaseConnection {
       this.rollback()
       throw new AbortedTransactionError()
     }
-    this.#database.exec('commit')
+    try {
+      this.#database.exec('commit')
+    } catch (error) {
+      throw this.#failed(error)
+    }
     this.#transaction = 'none'
   }
 
@@ -213,6 +229,8 @@ class SqliteConnection implements DatabaseConnection {
 
   #failed(error: unknown): unknown {
     if (this.#transaction === 'open') this.#transaction = 'aborted'
-    return translated(error)
+    const failure = translated(error)
+    if (isConnectionError(failure)) this.#onUnusable()
+    return failure
   }
 }
