@@ -23,7 +23,7 @@ export interface GatewayOptions {
     readonly USSD_SESSION_TTL_SECONDS: number
     readonly USSD_RESUME_SECONDS: number
     readonly USSD_REPLY_BUDGET_MS: number
-    readonly USSD_SERVICE_NAME: string
+    readonly USSD_SERVICE_NAME?: string | undefined
   }
   readonly db: Database
   readonly log: Log

@@ -70,8 +70,8 @@ export default definePlugin({
       .string()
       .min(1)
       .max(30)
-      .default('the oracle')
-      .describe('What callers are welcomed to'),
+      .optional()
+      .describe('What callers are welcomed to; without it the oracle, in their language'),
   },
   migrations,
 

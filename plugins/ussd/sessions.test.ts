@@ -255,6 +255,48 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     expect(effects()).toBe(2)
   })
 
+  it('is counted as dropped once, by the replica that had it last', async () => {
+    const shared = { DATABASE_URL: await fresh(), USSD_SESSION_TTL_SECONDS: '2' }
+    const one = await starting(shared)
+    const two = await starting(shared)
+    const dropped = async ({ app }: typeof one) =>
+      (await app.get('/api/ussd/metrics')).body.droppedAt
+    await one.phone.dial()
+    await one.phone.type('2')
+    two.phone.sessionId = one.phone.sessionId
+    two.phone.text = one.phone.text
+    await two.phone.type('1')
+    await expect.poll(() => dropped(two), { timeout: 10_000 }).toEqual({ 'account.name': 1 })
+    await sleep(1500)
+    expect(await dropped(one)).toEqual({})
+  })
+
+  it('goes on while servers move to another PIN key one after the other', async () => {
+    const DATABASE_URL = await fresh()
+    const next = {
+      PIN_ENCRYPTION_KEY: 'cd'.repeat(32),
+      PIN_ENCRYPTION_KEY_PREVIOUS: 'ab'.repeat(32),
+    }
+    const former = await starting({ DATABASE_URL })
+    const later = await starting({ DATABASE_URL, ...next })
+    const { phone } = former
+    const handOver = (to: Phone, from: Phone) => {
+      to.sessionId = from.sessionId
+      to.text = from.text
+    }
+    await phone.dial()
+    await phone.type('2', '1', 'Amina', '1', '48213')
+    handOver(later.phone, phone)
+    expect(await later.phone.again()).toMatch(/^CON Type the PIN once more/)
+    expect(await later.phone.type('48214')).toMatch(/^CON The two PINs differ/)
+    // The one that has the former key alone is still asked now and then.
+    handOver(phone, later.phone)
+    expect(await phone.again()).toMatch(/^CON The two PINs differ/)
+    expect(await phone.type('48213')).toMatch(/^CON Your account is ready/)
+    handOver(later.phone, phone)
+    expect(await later.phone.type('0', '4')).toMatch(/^CON (Not an option|Say something)/)
+  })
+
   it('hands the result of a slow screen to the replica that is asked next', async () => {
     const shared = { DATABASE_URL: await fresh(), USSD_REPLY_BUDGET_MS: '300' }
     const one = await starting(shared)
