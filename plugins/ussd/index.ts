@@ -114,6 +114,8 @@ export default definePlugin({
             return read.success ? read.data.phoneNumber : undefined
           },
         },
+        // By its session and text; a key that is used twice would be a status that no phone can show.
+        idempotent: true,
         input: requestSchema,
         onInvalid: () => text(invalidInput),
         onFault: () => text(unavailable),

@@ -155,6 +155,26 @@ describe('a request', () => {
     expect((await app.get('/api/ussd/sessions')).body.count).toBe(0)
   })
 
+  it('is never answered with a status that a phone cannot show, whatever headers come with it', async () => {
+    await using app = await start()
+    const keys = ['one', 'one', 'x'.repeat(5000), '"', 'é'].map((key) => ({
+      'idempotency-key': key,
+    }))
+    const others = [{ accept: 'application/json' }, { 'if-match': '"1"' }]
+    for (const [nth, header] of [...keys, ...others].entries()) {
+      const session = { ...fields, sessionId: `header-${nth}` }
+      const { status, body } = await app.post(
+        '/api/ussd',
+        session,
+        header as Record<string, string>,
+      )
+      expect([status, body.slice(0, 11)], JSON.stringify(header).slice(0, 60)).toEqual([
+        200,
+        'CON Welcome',
+      ])
+    }
+  })
+
   it('is welcomed by a plain menu with numbers and an exit', async () => {
     await using app = await start()
     const { body, headers } = await app.post('/api/ussd', fields)

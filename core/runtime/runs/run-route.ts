@@ -55,7 +55,8 @@ export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOpt
   const readInput = prepareInput(key, route)
   const parseOutput = route.output && prepareSchema(route.output)
   const lineBytes = kind === 'ndjson' ? maxBytes : undefined
-  const keys = key.method === 'GET' || lineBytes !== undefined ? undefined : idempotency
+  const isKeyed = key.method !== 'GET' && lineBytes === undefined && !route.idempotent
+  const keys = isKeyed ? idempotency : undefined
 
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
     const { res } = koa
