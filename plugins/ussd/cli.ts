@@ -46,21 +46,20 @@ async function answered(call: Promise<string>): Promise<string | undefined> {
 }
 
 const terminal = createInterface({ input: process.stdin, output: process.stdout })
-let isOpen = true
-terminal.once('close', () => (isOpen = false))
+// Before anything is awaited: lines that came earlier would be lost.
+const lines = terminal[Symbol.asyncIterator]()
 
 say(`${values.number} dials ${values.code}. Type an answer and Enter; Ctrl-D hangs up.`)
 let answer = await answered(phone.dial())
 if (answer === undefined) process.exitCode = 1
 else {
-  const lines = terminal[Symbol.asyncIterator]()
   for (;;) {
     const isOver = answer !== undefined && !answer.startsWith('CON ')
     say(answer === undefined ? 'Enter sends it again.' : `\n${answer.slice(4)}\n`)
     if (isOver) say('The call is over. Enter dials again, Ctrl-D puts the phone away.')
     process.stdout.write('> ')
-    const line = isOpen || process.stdin.readable ? await lines.next() : undefined
-    if (line === undefined || line.done) break
+    const line = await lines.next()
+    if (line.done) break
     if (answer === undefined) answer = await answered(phone.again())
     else answer = await answered(isOver ? phone.dial() : phone.type(line.value))
   }

@@ -140,6 +140,26 @@ describe('a menu', () => {
     )
   })
 
+  it('of a plugin that is ready late joins the welcome screen then', async () => {
+    let add = () => {}
+    const late = definePlugin({
+      name: 'late',
+      summary: 'Adds a menu when it is ready.',
+      visibility: 'silent',
+      requires: [ussd],
+      setup: ({ plugins }) =>
+        void (add = () => plugins.ussd.addMenu(one('late', { title: 'Late' }))),
+    })
+    await using app = await testApp({ plugins: [ussd, late], env })
+    const phone = new Phone(
+      '+254711000111',
+      async (request) => (await app.post('/api/ussd', request)).body,
+    )
+    expect(await phone.dial()).not.toContain('4.')
+    add()
+    expect(await phone.dial()).toContain('\n4. Late\n')
+  })
+
   it('stops the boot when it is malformed, with what is wrong', async () => {
     const faults: [Menu, RegExp][] = [
       [one('Not a name'), /not lower-case words/],

@@ -158,7 +158,8 @@ export class Sessions {
 
   #begin(language: Language): Outcome {
     const known = this.#fresh.get(language)
-    if (known !== undefined) return known
+    // A plugin that was late may have added its menu meanwhile.
+    if (known?.body === this.#options.menus.welcome(language)) return known
     const fresh = this.#options.engine.begin(language)
     this.#fresh.set(language, fresh)
     return fresh

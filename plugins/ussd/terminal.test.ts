@@ -208,6 +208,25 @@ await describeWith('postgres', 'a phone in the terminal, on PostgreSQL', (url) =
   }, 60_000)
 })
 
+it('a script of answers is typed line by line', async () => {
+  const { url } = await server({})
+  const child = spawn(process.execPath, [
+    '--conditions=oracle-runtime-source',
+    join(import.meta.dirname, 'cli.ts'),
+    ...['--url', url],
+  ])
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.stdin.end('2\n1\nAmina\n0\n')
+  expect((await once(child, 'exit'))[0]).toBe(0)
+  expect(output.match(/Your account|Your name|Your e-mail/g)).toEqual([
+    'Your account',
+    'Your name',
+    'Your e-mail',
+    'Your name',
+  ])
+})
+
 it('a phone that reaches no server says where it looked, and how to use it', async () => {
   const child = spawn(process.execPath, [
     '--conditions=oracle-runtime-source',
