@@ -17,11 +17,18 @@ export interface Owner {
   readonly isGuest: boolean
 }
 
+export interface OracleOptions {
+  readonly db: Kysely<Tables>
+  readonly turns: Turns
+  readonly log: Log
+  /** How long a phone is kept waiting for an answer before it is told that there is none yet. */
+  readonly waitMs: number
+}
+
 type Question = Tables['ussd_questions']
 
 /** After this long without an answer a question is given up. */
 const patienceMs = 5 * 60_000
-const waitMs = 50_000
 const pollMs = 500
 /** How long an answer waits to be read. */
 const keptMs = 24 * 60 * 60_000
@@ -35,11 +42,13 @@ export class Oracle {
   readonly #db: Kysely<Tables>
   readonly #turns: Turns
   readonly #log: Log
+  readonly #waitMs: number
   /** The turns that are read here, by their keys. */
   readonly #reading = new Map<string, Promise<void>>()
   readonly #closing = new AbortController()
 
-  constructor(db: Kysely<Tables>, turns: Turns, log: Log) {
+  constructor({ db, turns, log, waitMs }: OracleOptions) {
+    this.#waitMs = waitMs
     this.#db = db
     this.#turns = turns
     this.#log = log
@@ -69,9 +78,9 @@ export class Oracle {
     this.#read(owner, asked)
   }
 
-  /** Waits for the answer to the last question, wherever its turn is carried out. */
+  /** Waits a while for the answer to the last question, wherever its turn is carried out. */
   async settled(owner: Owner): Promise<Answer> {
-    const until = performance.now() + waitMs
+    const until = performance.now() + this.#waitMs
     for (;;) {
       const row = await this.#row(owner)
       const answer = this.#answerOf(owner, row)
@@ -79,7 +88,8 @@ export class Oracle {
       if (answer.status !== 'working' || left <= 0 || this.#closing.signal.aborted) return answer
       const reading = row && this.#reading.get(row.request_id)
       if (reading) await this.#orClosed(left, reading)
-      if ((await this.answer(owner)).status === 'working') await this.#orClosed(pollMs)
+      if ((await this.answer(owner)).status === 'working')
+        await this.#orClosed(Math.min(pollMs, Math.max(0, until - performance.now())))
     }
   }
 
