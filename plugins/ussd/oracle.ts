@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { type Log, RuntimeError, type Turns } from '#core'
 import { plain } from './plain.ts'
@@ -45,7 +44,9 @@ export class Oracle {
   readonly #waitMs: number
   /** The turns that are read here, by their keys. */
   readonly #reading = new Map<string, Promise<void>>()
-  readonly #closing = new AbortController()
+  /** Those who wait for an answer, to be woken when the server closes. */
+  readonly #waiting = new Set<() => void>()
+  #isClosing = false
 
   constructor({ db, turns, log, waitMs }: OracleOptions) {
     this.#waitMs = waitMs
@@ -85,7 +86,7 @@ export class Oracle {
       const row = await this.#row(owner)
       const answer = this.#answerOf(owner, row)
       const left = until - performance.now()
-      if (answer.status !== 'working' || left <= 0 || this.#closing.signal.aborted) return answer
+      if (answer.status !== 'working' || left <= 0 || this.#isClosing) return answer
       const reading = row && this.#reading.get(row.request_id)
       if (reading) await this.#orClosed(left, reading)
       if ((await this.answer(owner)).status === 'working')
@@ -99,7 +100,8 @@ export class Oracle {
 
   /** Lets go of the turns; they go on at another server, or here after a restart. */
   close(): void {
-    this.#closing.abort()
+    this.#isClosing = true
+    for (const wake of this.#waiting) wake()
   }
 
   #row({ did }: Owner): Promise<Question | undefined> {
@@ -123,7 +125,7 @@ export class Oracle {
   /** Reads a turn to its end, unless that is being done here already. */
   #read(owner: Owner, question: Question): void {
     const { request_id: key } = question
-    if (this.#reading.has(key) || this.#closing.signal.aborted) return
+    if (this.#reading.has(key) || this.#isClosing) return
     const reading = this.#answerTo(owner, question)
       .catch((error: unknown) =>
         this.#log.warn({ err: error }, 'an answer could not be read; it is looked for again'),
@@ -172,12 +174,17 @@ export class Oracle {
   }
 
   /** Waits so long, or for the work, or until the server closes. */
-  async #orClosed(ms: number, work?: Promise<void>): Promise<void> {
-    const over = new AbortController()
-    const signal = AbortSignal.any([this.#closing.signal, over.signal])
-    const late = sleep(ms, undefined, { signal }).catch(() => undefined)
-    await Promise.race(work ? [late, work] : [late])
-    over.abort()
+  #orClosed(ms: number, work?: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer)
+        this.#waiting.delete(wake)
+        resolve()
+      }
+      const timer = setTimeout(wake, ms)
+      this.#waiting.add(wake)
+      void work?.then(wake)
+    })
   }
 }
 

@@ -23,7 +23,13 @@ const phoneOf = (app: TestApp, number = '+254711000111') =>
 /** A menu of another plugin: counts what it does, and can be slow. */
 function counter() {
   const seen = { effects: 0, values: [] as string[], delayMs: 0, broken: false }
-  const words = { title: 'Count', ask: 'Say something:', done: 'Done {n}.', bye: 'Bye {n}.' }
+  const words = {
+    title: 'Count',
+    ask: 'Say something:',
+    done: 'Done {n}.',
+    echo: 'You said {value}.',
+    bye: 'Bye {n}.',
+  }
   const menu = defineMenu({
     name: 'count',
     title: 'title',
@@ -39,8 +45,15 @@ function counter() {
           seen.values.push(value)
           memory.n = String(seen.effects)
           if (seen.delayMs) await sleep(seen.delayMs)
-          return value === 'bye' ? end('bye', { n: memory.n }) : 'done'
+          memory.value = value
+          if (value === 'bye') return end('bye', { n: memory.n })
+          return value.startsWith('mine') ? 'echo' : 'done'
         },
+      },
+      echo: {
+        text: 'echo',
+        values: ({ memory }) => ({ value: memory.value ?? '' }),
+        sample: { value: 'x'.repeat(20) },
       },
       done: {
         text: 'done',
@@ -147,7 +160,15 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     )
     await Promise.all(phones.map((phone) => phone.dial()))
     await Promise.all(phones.map((phone) => phone.type('4')))
-    await Promise.all(phones.map((phone, n) => phone.type(`mine ${n}`)))
+    // Each twice at once, in an order that nobody planned.
+    const echoes = await Promise.all(
+      phones.map(async (phone, n) => {
+        const first = phone.type(`mine ${n}`)
+        return Promise.all([first, phone.again()])
+      }),
+    )
+    for (const [n, echo] of echoes.entries())
+      expect(echo).toEqual([`CON You said mine ${n}.\n0. Back`, `CON You said mine ${n}.\n0. Back`])
     expect(new Set(seen.values).size).toBe(1000)
     expect(seen.effects).toBe(1000)
     const { body } = await app.get('/api/ussd/sessions')
