@@ -19,6 +19,7 @@ export {
   type StateOf,
   type ToolsOf,
   type TurnContext,
+  type TurnEvent,
   type Turns,
   type User,
   type WebModule,

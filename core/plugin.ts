@@ -281,6 +281,8 @@ interface RouteIn<Key extends string, I, Context> {
   readonly can?: Demand<RouteInput<Key, I>, Context>
   /** Renders a failed `input` where a protocol wants its own words. */
   onInvalid?(faults: readonly Fault[], ctx: Context): unknown
+  /** The route tells repeats apart itself: an Idempotency-Key is passed over. */
+  readonly idempotent?: true
   /** Renders a fault on our side (a status of 500 and above) likewise. The log has it all the same. */
   onFault?(error: RuntimeError, ctx: Context): unknown
   run(input: RouteInput<Key, I>, ctx: Context): unknown
@@ -348,6 +350,9 @@ export interface Turns {
     readonly user: User | { readonly did: string }
     readonly session?: string
     readonly message: string
+    /** A UUID of the turn. The same in the same session finds the turn again, from its first event. */
+    readonly requestId?: string
+    /** Stops the turn, also one that waits for a person or is carried by another server. */
     readonly signal?: AbortSignal
   }): AsyncIterable<TurnEvent>
 }
@@ -506,6 +511,7 @@ export interface AnyRoute {
   readonly summary?: string
   readonly can?: Demand<unknown, RouteContext>
   onInvalid?(faults: readonly Fault[], ctx: RouteContext): unknown
+  readonly idempotent?: true
   onFault?(error: RuntimeError, ctx: RouteContext): unknown
   run(input: unknown, ctx: RouteContext): unknown
 }

@@ -1,6 +1,6 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -34,6 +34,18 @@ const app = await testApp({ plugins: [weather], fetch: fakeFetch({}) })
 const names: string[] = app.thread().load('weather').tools
 await app.close()
 console.log(ask.city, names.length)
+`
+
+const phones = `import { createApp } from 'oracle-runtime'
+import ussd from 'oracle-runtime/plugins/ussd'
+import water from './water.ts'
+
+const app = await createApp({ plugins: [ussd, water], env: { DATA_DIR: ':memory:' } })
+const { url } = await app.listen({ port: 0 })
+const call = { sessionId: 'a', serviceCode: '*384#', phoneNumber: '+254711000111', text: '4*1' }
+const answer = await fetch(url + '/api/ussd', { method: 'POST', body: new URLSearchParams(call) })
+console.log(await answer.text())
+await app.close()
 `
 
 describe('the published package', () => {
@@ -82,6 +94,12 @@ describe('the published package', () => {
     })
   }, 60_000)
 
+  it('runs a menu for phones that a user wrote as the documentation does', () => {
+    copyFileSync(join(root, 'examples/ussd-menu/water.ts'), join(folder, 'water.ts'))
+    writeFileSync(join(folder, 'phones.ts'), phones)
+    expect(run(process.execPath, ['phones.ts'])).toContain('CON Which well?\n0. Back\n')
+  }, 60_000)
+
   it('has types for the kernel, its plugins and the testing entry', () => {
     writeFileSync(join(folder, 'server.ts'), server)
     writeFileSync(join(folder, 'author.ts'), author)
@@ -93,6 +111,7 @@ describe('the published package', () => {
           target: 'es2024',
           strict: true,
           noEmit: true,
+          allowImportingTsExtensions: true,
           skipLibCheck: true,
           types: [],
         },

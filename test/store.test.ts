@@ -518,7 +518,7 @@ describe('SQLite', () => {
     const path = join(await folder(), 'db')
     const database = openSqlite(path)
     const wal = new WalSync(path)
-    const db = new Kysely<{}>({ dialect: sqliteDialect(database, 50, wal) })
+    const db = new Kysely<{}>({ dialect: sqliteDialect(database, { patienceMs: 50, wal }) })
     await sql`create table t (a integer)`.execute(db)
     const inserts = Array.from({ length: 20 }, (_, i) =>
       sql`insert into t values (${i})`.execute(db),
@@ -535,7 +535,7 @@ describe('SQLite', () => {
   test('tells nobody that something is written before the disk has it', async () => {
     const synced = Promise.withResolvers<void>()
     const wal = { synced: () => synced.promise } as WalSync
-    const dialect = sqliteDialect(openSqlite(join(await folder(), 'db')), 50, wal)
+    const dialect = sqliteDialect(openSqlite(join(await folder(), 'db')), { patienceMs: 50, wal })
     const [db, unsynced] = [dialect, dialect.unsynced].map(
       (each) => new Kysely<{}>({ dialect: each }),
     )
@@ -591,7 +591,7 @@ describe('SQLite', () => {
 
   test('says what to do when a transaction waits for itself', async () => {
     const database = openSqlite(':memory:')
-    const db = new Kysely<{}>({ dialect: sqliteDialect(database, 50) })
+    const db = new Kysely<{}>({ dialect: sqliteDialect(database, { patienceMs: 50 }) })
     const stuck = db.transaction().execute(() => sql`select 1`.execute(db))
     await expect(stuck).rejects.toMatchObject({
       code: 'UNAVAILABLE',

@@ -9,12 +9,26 @@ const en = {
   askPlace: 'Which well?',
   thanks: 'Thank you. {place} is noted.',
 }
+const sw = {
+  title: 'Maji',
+  home: 'Vituo vya maji',
+  report: 'Ripoti hitilafu',
+  askPlace: 'Kisima gani?',
+  thanks: 'Asante. {place} imeandikwa.',
+}
+const fr = {
+  title: 'Eau',
+  home: "Points d'eau",
+  report: 'Signaler une panne',
+  askPlace: 'Quel puits ?',
+  thanks: "Merci. C'est noté : {place}.",
+}
 
 const water = defineMenu({
   name: 'water',
   title: 'title',
   start: 'home',
-  texts: { en, sw: en, fr: en },
+  texts: { en, sw, fr },
   screens: {
     home: { text: 'home', options: { '1': 'place' } },
     place: {

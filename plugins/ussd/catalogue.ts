@@ -20,6 +20,7 @@ export function fill(sentence: string, values: Values = {}): string {
 export const common: Catalogues = {
   en: {
     welcome: 'Welcome to {name}',
+    serviceName: 'the oracle',
     exit: 'Exit',
     back: 'Back',
     more: 'More',
@@ -34,6 +35,7 @@ export const common: Catalogues = {
   },
   sw: {
     welcome: 'Karibu {name}',
+    serviceName: 'kwenye oracle',
     exit: 'Ondoka',
     back: 'Rudi',
     more: 'Zaidi',
@@ -48,6 +50,7 @@ export const common: Catalogues = {
   },
   fr: {
     welcome: 'Bienvenue chez {name}',
+    serviceName: "l'oracle",
     exit: 'Quitter',
     back: 'Retour',
     more: 'Suite',

@@ -32,27 +32,36 @@ const phone = new Phone(
   },
   values.code,
 )
+
+/** What the gateway answers, or undefined when none can be reached. */
+async function answered(call: Promise<string>): Promise<string | undefined> {
+  try {
+    return await call
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    const why = cause instanceof Error ? cause.message || cause.name : String(cause)
+    say(`No answer from ${values.url}: ${why}. Is the server running (npm start)?`)
+    return undefined
+  }
+}
+
 const terminal = createInterface({ input: process.stdin, output: process.stdout })
-let isOpen = true
-terminal.once('close', () => (isOpen = false))
+// Before anything is awaited: lines that came earlier would be lost.
+const lines = terminal[Symbol.asyncIterator]()
 
 say(`${values.number} dials ${values.code}. Type an answer and Enter; Ctrl-D hangs up.`)
-try {
-  let answer = await phone.dial()
-  const lines = terminal[Symbol.asyncIterator]()
+let answer = await answered(phone.dial())
+if (answer === undefined) process.exitCode = 1
+else {
   for (;;) {
-    const isOver = !answer.startsWith('CON ')
-    say(`\n${answer.slice(4)}\n`)
+    const isOver = answer !== undefined && !answer.startsWith('CON ')
+    say(answer === undefined ? 'Enter sends it again.' : `\n${answer.slice(4)}\n`)
     if (isOver) say('The call is over. Enter dials again, Ctrl-D puts the phone away.')
     process.stdout.write('> ')
-    const line = isOpen || process.stdin.readable ? await lines.next() : undefined
-    if (line === undefined || line.done) break
-    answer = isOver ? await phone.dial() : await phone.type(line.value)
+    const line = await lines.next()
+    if (line.done) break
+    if (answer === undefined) answer = await answered(phone.again())
+    else answer = await answered(isOver ? phone.dial() : phone.type(line.value))
   }
-} catch (error) {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : error
-  say(`No answer from ${values.url}: ${String(cause)}. Is the server running (npm start)?`)
-  process.exitCode = 1
-} finally {
-  terminal.close()
 }
+terminal.close()

@@ -18,9 +18,9 @@ const reserved = new Set(['0', '98'])
 export class Menus {
   readonly #menus = new Map<string, Menu>()
   readonly #welcome = new Map<Language, string>()
-  readonly #serviceName: string
+  readonly #serviceName: string | undefined
 
-  constructor(serviceName: string) {
+  constructor(serviceName?: string) {
     this.#serviceName = serviceName
     this.#drawWelcome([])
   }
@@ -78,7 +78,7 @@ export class Menus {
   #welcomeOf(entries: readonly Menu[], language: Language): string {
     const words = common[language]
     return [
-      fill(words.welcome!, { name: this.#serviceName }),
+      fill(words.welcome!, { name: this.#serviceName ?? words.serviceName! }),
       ...entries.map(({ title, texts }, index) => `${index + 1}. ${texts[language][title]}`),
       `*. ${words.exit}`,
     ].join('\n')

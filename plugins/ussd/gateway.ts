@@ -23,7 +23,7 @@ export interface GatewayOptions {
     readonly USSD_SESSION_TTL_SECONDS: number
     readonly USSD_RESUME_SECONDS: number
     readonly USSD_REPLY_BUDGET_MS: number
-    readonly USSD_SERVICE_NAME: string
+    readonly USSD_SERVICE_NAME?: string | undefined
   }
   readonly db: Database
   readonly log: Log
@@ -46,7 +46,9 @@ export function setUp({ env, db, log, turns, onClose }: GatewayOptions): Gateway
   const tables = db.withTables<Tables>()
   const pins = new Pins(env.PIN_ENCRYPTION_KEY, env.PIN_ENCRYPTION_KEY_PREVIOUS)
   const accounts = new Accounts(tables, pins)
-  const oracle = new Oracle(tables, turns, log)
+  // Within the reply's budget, so that a session never waits for a handler whose server may be gone.
+  const waitMs = env.USSD_REPLY_BUDGET_MS * 0.8
+  const oracle = new Oracle({ db: tables, turns, log, waitMs })
   const menus = new Menus(env.USSD_SERVICE_NAME)
   for (const menu of [knowMore, accountMenu(accounts, pins), askMenu(oracle, accounts)])
     menus.add(menu)

@@ -33,3 +33,38 @@ export function fits(text: string): boolean {
   const { size, most } = measure(text)
   return size <= most
 }
+
+const plainer: Readonly<Record<string, string>> = {
+  '\u2018': "'",
+  '\u2019': "'",
+  '\u201c': '"',
+  '\u201d': '"',
+  '\u00ab': '"',
+  '\u00bb': '"',
+  '\u2010': '-',
+  '\u2011': '-',
+  '\u2013': '-',
+  '\u2014': '-',
+  '\u2022': '-',
+  '\u2026': '...',
+  '\u0153': 'oe',
+  '\u0152': 'OE',
+}
+
+/**
+ * A text with the letters of the GSM alphabet wherever one stands for another: a single `ê` would leave room
+ * for 80 characters instead of 182. What has no such letter, another script for one, stays as it is.
+ */
+export function folded(text: string): string {
+  let result = ''
+  for (const character of text.normalize('NFC'))
+    result += isGsm(character) ? character : fold(character)
+  return result
+}
+
+const isGsm = (character: string) => basic.has(character) || extended.has(character)
+
+function fold(character: string): string {
+  const base = plainer[character] ?? character.normalize('NFKD').replace(/\p{M}+/gu, '')
+  return base !== '' && [...base].every(isGsm) ? base : character
+}

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { definePlugin, RuntimeError, text } from '#core'
 import { foreignEntries, gatewayList } from './gateways.ts'
 import { setUp } from './gateway.ts'
-import { isGuestSession } from './oracle.ts'
+import { isGuestSession, isPhoneSession } from './oracle.ts'
 import { readKey } from './pins.ts'
 import { invalidInput, requestSchema, unavailable, type UssdRequest } from './request.ts'
 import { screenName } from './engine.ts'
@@ -13,6 +13,10 @@ export type { Catalogue, Catalogues, Language, Values } from './catalogue.ts'
 
 const seconds = (most: number) => z.coerce.number().int().min(0).max(most)
 const key = () => z.string().min(32).meta({ secret: true })
+
+/** What the agent is told of whoever asks through a menu. */
+const smallScreen =
+  'The user is at a feature phone with screens of 180 letters. Answer in the language of the question, in plain words without markup, in at most three short sentences.'
 
 export default definePlugin({
   name: 'ussd',
@@ -66,14 +70,25 @@ export default definePlugin({
       .string()
       .min(1)
       .max(30)
-      .default('the oracle')
-      .describe('What callers are welcomed to'),
+      .optional()
+      .describe('What callers are welcomed to; without it the oracle, in their language'),
   },
   migrations,
 
   setup: (boot) => setUp(boot),
 
   middleware: {
+    async model(ctx, next) {
+      if (!isPhoneSession(ctx.session.id)) return next()
+      const [first, ...rest] = ctx.request.messages
+      if (first?.role === 'system')
+        ctx.request = {
+          ...ctx.request,
+          messages: [{ ...first, content: `${first.content}\n\n${smallScreen}` }, ...rest],
+        }
+      return next()
+    },
+
     async tool(call, ctx, next) {
       if (call.effect === 'write' && isGuestSession(ctx.session.id))
         throw new RuntimeError('FORBIDDEN', 'Over USSD this is only done for who has logged in.', {
@@ -99,6 +114,8 @@ export default definePlugin({
             return read.success ? read.data.phoneNumber : undefined
           },
         },
+        // By its session and text; a key that is used twice would be a status that no phone can show.
+        idempotent: true,
         input: requestSchema,
         onInvalid: () => text(invalidInput),
         onFault: () => text(unavailable),

@@ -2,10 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
-import { languages } from './catalogue.ts'
+import { type Catalogues, common, languages } from './catalogue.ts'
 import { pagesOf } from './draw.ts'
 import { fits, measure } from './gsm7.ts'
 import ussd, { defineMenu, type Menu } from './index.ts'
+import { accountTexts } from './menus/account-texts.ts'
+import { askTexts } from './menus/ask.ts'
+import { knowMore } from './menus/know-more.ts'
 import { Phone } from './phone.ts'
 
 const env = { USSD_RATE_LIMIT_PER_MINUTE: '1000000' }
@@ -38,6 +41,35 @@ const one = (
     texts: texts(changes),
     screens: { home: { text: 'text', ...more } },
   })
+
+describe('a catalogue', () => {
+  const catalogues: Record<string, Catalogues> = {
+    common,
+    account: accountTexts,
+    ask: askTexts,
+    'know-more': knowMore.texts,
+  }
+  const placesOf = (sentence = '') => (sentence.match(/\{\w+\}/g) ?? []).sort()
+  /** The same word in two languages, or no word at all. */
+  const shared = new Set(['account.balanceText', 'ask.answer'])
+
+  it('has every sentence in every language, with the same places, in letters that phones have', () => {
+    for (const [name, catalogue] of Object.entries(catalogues))
+      for (const language of languages) {
+        expect(Object.keys(catalogue[language]).sort(), `${language} ${name}`).toEqual(
+          Object.keys(catalogue.en).sort(),
+        )
+        for (const [key, sentence] of Object.entries(catalogue[language])) {
+          const where = `${language} ${name}.${key}: ${sentence}`
+          expect(placesOf(sentence), where).toEqual(placesOf(catalogue.en[key]))
+          expect(measure(sentence).unit, where).toBe('septets')
+          expect(sentence.trim(), where).not.toBe('')
+          if (language !== 'en' && !shared.has(`${name}.${key}`))
+            expect(sentence, where).not.toBe(catalogue.en[key])
+        }
+      }
+  })
+})
 
 describe('a screen', () => {
   it('is measured in septets, where some characters count two', () => {
@@ -106,6 +138,26 @@ describe('a menu', () => {
     expect((await app.get('/api/ussd/debug/a')).body.debugInfo.context.message).toBe(
       'Some words.\n0. Back',
     )
+  })
+
+  it('of a plugin that is ready late joins the welcome screen then', async () => {
+    let add = () => {}
+    const late = definePlugin({
+      name: 'late',
+      summary: 'Adds a menu when it is ready.',
+      visibility: 'silent',
+      requires: [ussd],
+      setup: ({ plugins }) =>
+        void (add = () => plugins.ussd.addMenu(one('late', { title: 'Late' }))),
+    })
+    await using app = await testApp({ plugins: [ussd, late], env })
+    const phone = new Phone(
+      '+254711000111',
+      async (request) => (await app.post('/api/ussd', request)).body,
+    )
+    expect(await phone.dial()).not.toContain('4.')
+    add()
+    expect(await phone.dial()).toContain('\n4. Late\n')
   })
 
   it('stops the boot when it is malformed, with what is wrong', async () => {

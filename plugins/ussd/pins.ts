@@ -26,7 +26,7 @@ const atOnce = 2
 export class Pins {
   readonly #keys: ReadonlyMap<string, Buffer>
   readonly #current: string
-  readonly #markKey: Buffer
+  readonly #markKeys: ReadonlyMap<string, Buffer>
   readonly #queue: (() => void)[] = []
   #running = 0
 
@@ -36,14 +36,32 @@ export class Pins {
       ...(previous ? [[keyId(previous), previous] as const] : []),
       [this.#current, key],
     ])
-    this.#markKey = Buffer.from(hkdfSync('sha256', key, '', 'ussd text mark v1', 32))
+    this.#markKeys = new Map(
+      [...this.#keys].map(([id, each]) => [
+        id,
+        Buffer.from(hkdfSync('sha256', each, '', 'ussd text mark v1', 32)),
+      ]),
+    )
   }
 
   /** Tells texts apart without telling them: they may hold a PIN. */
   mark(sessionId: string, text: string): string {
-    if (text === '') return ''
-    const hmac = createHmac('sha256', this.#markKey).update(`${sessionId}\u0000${text}`)
-    return hmac.digest('base64url').slice(0, 22)
+    return text === '' ? '' : this.#markWith(this.#current, sessionId, text)
+  }
+
+  /**
+   * Whether a mark is that of a text. One that was made with a key that is not loaded, by a server that has
+   * the next one already, is taken for it: the length is what is left to tell texts apart.
+   */
+  isMarkOf(mark: string, sessionId: string, text: string): boolean {
+    if (mark === '' || text === '') return mark === text
+    const id = mark.slice(0, mark.indexOf('.'))
+    return !this.#markKeys.has(id) || this.#markWith(id, sessionId, text) === mark
+  }
+
+  #markWith(id: string, sessionId: string, text: string): string {
+    const hmac = createHmac('sha256', this.#markKeys.get(id)!).update(`${sessionId}\u0000${text}`)
+    return `${id}.${hmac.digest('base64url').slice(0, 22)}`
   }
 
   /** Seals a PIN for its owner. Twice the same PIN never looks the same. */

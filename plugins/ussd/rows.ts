@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { prepared } from '#core'
 import type { Language } from './catalogue.ts'
@@ -6,6 +7,7 @@ import type { SessionRow, Tables } from './tables.ts'
 type Db = Kysely<Tables>
 
 const largestBatch = 32
+const forgottenAtOnce = 500
 
 /** A row that was kept, and the language that its phone has chosen. */
 export interface Kept {
@@ -140,8 +142,32 @@ export class SessionRows {
     return rows.map(({ session_id: id }) => id)
   }
 
+  /** How far those sessions are, wherever they went on. */
+  async versions(ids: readonly string[]): Promise<Map<string, number>> {
+    const rows = await this.#db
+      .selectFrom('ussd_sessions')
+      .select(['session_id', 'version'])
+      .where('session_id', 'in', ids)
+      .execute()
+    return new Map(rows.map(({ session_id: id, version }) => [id, version]))
+  }
+
+  /** In slices, so that calls in progress get in between. */
   async forget(before: number): Promise<void> {
-    await this.#db.deleteFrom('ussd_sessions').where('expires_at', '<=', before).execute()
+    for (;;) {
+      const { numDeletedRows } = await this.#db
+        .deleteFrom('ussd_sessions')
+        .where('session_id', 'in', (eb) =>
+          eb
+            .selectFrom('ussd_sessions')
+            .select('session_id')
+            .where('expires_at', '<=', before)
+            .limit(forgottenAtOnce),
+        )
+        .executeTakeFirstOrThrow()
+      if (numDeletedRows < forgottenAtOnce) return
+      await nextTick()
+    }
   }
 }
 

@@ -23,7 +23,13 @@ const phoneOf = (app: TestApp, number = '+254711000111') =>
 /** A menu of another plugin: counts what it does, and can be slow. */
 function counter() {
   const seen = { effects: 0, values: [] as string[], delayMs: 0, broken: false }
-  const words = { title: 'Count', ask: 'Say something:', done: 'Done {n}.', bye: 'Bye {n}.' }
+  const words = {
+    title: 'Count',
+    ask: 'Say something:',
+    done: 'Done {n}.',
+    echo: 'You said {value}.',
+    bye: 'Bye {n}.',
+  }
   const menu = defineMenu({
     name: 'count',
     title: 'title',
@@ -39,8 +45,15 @@ function counter() {
           seen.values.push(value)
           memory.n = String(seen.effects)
           if (seen.delayMs) await sleep(seen.delayMs)
-          return value === 'bye' ? end('bye', { n: memory.n }) : 'done'
+          memory.value = value
+          if (value === 'bye') return end('bye', { n: memory.n })
+          return value.startsWith('mine') ? 'echo' : 'done'
         },
+      },
+      echo: {
+        text: 'echo',
+        values: ({ memory }) => ({ value: memory.value ?? '' }),
+        sample: { value: 'x'.repeat(20) },
       },
       done: {
         text: 'done',
@@ -147,7 +160,15 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     )
     await Promise.all(phones.map((phone) => phone.dial()))
     await Promise.all(phones.map((phone) => phone.type('4')))
-    await Promise.all(phones.map((phone, n) => phone.type(`mine ${n}`)))
+    // Each twice at once, in an order that nobody planned.
+    const echoes = await Promise.all(
+      phones.map(async (phone, n) => {
+        const first = phone.type(`mine ${n}`)
+        return Promise.all([first, phone.again()])
+      }),
+    )
+    for (const [n, echo] of echoes.entries())
+      expect(echo).toEqual([`CON You said mine ${n}.\n0. Back`, `CON You said mine ${n}.\n0. Back`])
     expect(new Set(seen.values).size).toBe(1000)
     expect(seen.effects).toBe(1000)
     const { body } = await app.get('/api/ussd/sessions')
@@ -253,6 +274,48 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     here.text = there.text
     expect(await here.type('again')).toMatch(/^CON Done/)
     expect(effects()).toBe(2)
+  })
+
+  it('is counted as dropped once, by the replica that had it last', async () => {
+    const shared = { DATABASE_URL: await fresh(), USSD_SESSION_TTL_SECONDS: '2' }
+    const one = await starting(shared)
+    const two = await starting(shared)
+    const dropped = async ({ app }: typeof one) =>
+      (await app.get('/api/ussd/metrics')).body.droppedAt
+    await one.phone.dial()
+    await one.phone.type('2')
+    two.phone.sessionId = one.phone.sessionId
+    two.phone.text = one.phone.text
+    await two.phone.type('1')
+    await expect.poll(() => dropped(two), { timeout: 10_000 }).toEqual({ 'account.name': 1 })
+    await sleep(1500)
+    expect(await dropped(one)).toEqual({})
+  })
+
+  it('goes on while servers move to another PIN key one after the other', async () => {
+    const DATABASE_URL = await fresh()
+    const next = {
+      PIN_ENCRYPTION_KEY: 'cd'.repeat(32),
+      PIN_ENCRYPTION_KEY_PREVIOUS: 'ab'.repeat(32),
+    }
+    const former = await starting({ DATABASE_URL })
+    const later = await starting({ DATABASE_URL, ...next })
+    const { phone } = former
+    const handOver = (to: Phone, from: Phone) => {
+      to.sessionId = from.sessionId
+      to.text = from.text
+    }
+    await phone.dial()
+    await phone.type('2', '1', 'Amina', '1', '48213')
+    handOver(later.phone, phone)
+    expect(await later.phone.again()).toMatch(/^CON Type the PIN once more/)
+    expect(await later.phone.type('48214')).toMatch(/^CON The two PINs differ/)
+    // The one that has the former key alone is still asked now and then.
+    handOver(phone, later.phone)
+    expect(await phone.again()).toMatch(/^CON The two PINs differ/)
+    expect(await phone.type('48213')).toMatch(/^CON Your account is ready/)
+    handOver(later.phone, phone)
+    expect(await later.phone.type('0', '4')).toMatch(/^CON (Not an option|Say something)/)
   })
 
   it('hands the result of a slow screen to the replica that is asked next', async () => {

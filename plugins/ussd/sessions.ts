@@ -27,7 +27,10 @@ const mostHeld = 100_000
 const abandonedMs = 65_000
 const handlerMs = 60_000
 const forgetEveryMs = 30_000
+/** Rows stay so much longer than their sessions, for whoever still has to count them. */
+const countedWithinMs = 2000
 const pollMs = 100
+const sliceSize = 200
 /** What is added to two reply budgets, the wait for a copy and one's own, before giving up. */
 const graceMs = 2000
 /** How long a closing server waits for handlers; what takes longer is told to be interrupted. */
@@ -47,6 +50,7 @@ export class Sessions {
   readonly #timer: NodeJS.Timeout
   readonly #fresh = new Map<Language, Outcome>()
   #forgottenAt = Date.now()
+  #sweeping: Promise<void> = Promise.resolve()
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -82,7 +86,11 @@ export class Sessions {
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    const rest = Promise.allSettled([...this.#queues.values(), ...this.#working.values()])
+    const rest = Promise.allSettled([
+      ...this.#queues.values(),
+      ...this.#working.values(),
+      this.#sweeping,
+    ])
     await withinOrUndefined(closeMs, rest)
     this.#held.clear()
   }
@@ -150,7 +158,8 @@ export class Sessions {
 
   #begin(language: Language): Outcome {
     const known = this.#fresh.get(language)
-    if (known !== undefined) return known
+    // A plugin that was late may have added its menu meanwhile.
+    if (known?.body === this.#options.menus.welcome(language)) return known
     const fresh = this.#options.engine.begin(language)
     this.#fresh.set(language, fresh)
     return fresh
@@ -320,16 +329,15 @@ export class Sessions {
   }
 
   #isText(session: Session, text: string): boolean {
-    return (
-      session.length === text.length && this.#options.pins.mark(session.id, text) === session.mark
-    )
+    const { id, length, mark } = session
+    return length === text.length && this.#options.pins.isMarkOf(mark, id, text)
   }
 
   /** Whether a text is the session's text and one more input. */
   #follows({ id, length, mark }: Session, text: string): boolean {
     if (text.length <= length) return false
     if (length === 0) return true
-    return text[length] === '*' && this.#options.pins.mark(id, text.slice(0, length)) === mark
+    return text[length] === '*' && this.#options.pins.isMarkOf(mark, id, text.slice(0, length))
   }
 
   /** What a late or confused copy is told: where the session stands. */
@@ -365,19 +373,34 @@ export class Sessions {
   }
 
   #sweep(): void {
+    const { rows, resumeMs } = this.#options
     const now = Date.now()
+    const expired: Session[] = []
     for (const [id, session] of this.#held) {
       if (session.expiresAt > now) break
       this.#held.delete(id)
-      if (!session.ended) this.#options.metrics.dropped(screenName(session.state))
+      if (!session.ended) expired.push(session)
     }
-    if (now - this.#forgottenAt < Math.min(forgetEveryMs, this.#options.ttlMs)) return
-    this.#forgottenAt = now
-    this.#options.rows
-      .forget(now - this.#options.resumeMs)
+    const isDue = now - this.#forgottenAt >= Math.min(forgetEveryMs, this.#options.ttlMs)
+    if (isDue) this.#forgottenAt = now
+    if (expired.length === 0 && !isDue) return
+    this.#sweeping = this.#sweeping
+      .then(() => this.#countDropped(expired))
+      .then(() => (isDue ? rows.forget(now - resumeMs - countedWithinMs) : undefined))
       .catch((error: unknown) =>
         this.#options.log.warn({ err: error }, 'expired sessions stay for now'),
       )
+  }
+
+  /** A session that went on at another replica was dropped by nobody here. */
+  async #countDropped(expired: readonly Session[]): Promise<void> {
+    const { rows, metrics } = this.#options
+    for (let at = 0; at < expired.length; at += sliceSize) {
+      const slice = expired.slice(at, at + sliceSize)
+      const versions = await rows.versions(slice.map(({ id }) => id))
+      for (const { id, version, state } of slice)
+        if (versions.get(id) === version) metrics.dropped(screenName(state))
+    }
   }
 }
 

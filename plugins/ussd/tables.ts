@@ -31,6 +31,11 @@ export type Tables = {
   ussd_attempts: { subject: string; failures: number; failed_at: number; locked_until: number }
   ussd_questions: {
     owner: string
+    /** What was asked, until there is an answer: the turn may have to be begun again. */
+    question: string
+    /** The turn, by the key that finds it from any server. */
+    request_id: string
+    outcome: 'answered' | 'consent' | 'lost' | ''
     answer: string
     asked_at: number
     answered_at: number
@@ -93,5 +98,18 @@ export const migrations = {
       .addColumn('asked_at', 'bigint', (column) => column.notNull())
       .addColumn('answered_at', 'bigint', (column) => column.notNull())
       .execute()
+  },
+  '002-questions-by-turn': async (db: Any) => {
+    for (const [name, type] of [
+      ['question', 'text'],
+      ['request_id', 'varchar(36)'],
+      ['outcome', 'varchar(8)'],
+    ] as const)
+      await db.schema
+        .alterTable('ussd_questions')
+        .addColumn(name, type, (column) => column.notNull().defaultTo(''))
+        .execute()
+    // Answers are kept for a day; one of before is asked again.
+    await db.deleteFrom('ussd_questions').execute()
   },
 }

@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { testApp, type TestApp } from '#core/testing'
 import ussd from './index.ts'
@@ -23,56 +24,111 @@ async function both(app: TestApp, changes: Record<string, string>) {
   return asJson.body as string
 }
 
+/** The specification's rules, a field and a boundary at a time. */
+const allowed: Record<string, string[]> = {
+  sessionId: ['x', 'x'.repeat(100), '💧'.repeat(100), 'a b', 'ATUid_0f-1.2:3', '0', 'ü', ' '],
+  serviceCode: ['*1#', '*384#', '*384*1#', '*384*1*22#', `*${'9'.repeat(40)}#`],
+  phoneNumber: ['+1234567', '+254711000111', '+123456789012345', '+9999999'],
+  text: ['', '1', '1*2', '*', '1**2', '1*two * three', 'é'.repeat(182), '1'.repeat(182), '日本'],
+}
+const refused: Record<string, string[]> = {
+  sessionId: [
+    '',
+    'x'.repeat(101),
+    '💧'.repeat(101),
+    'a\nb',
+    'a\n',
+    '\t',
+    'a\u007f',
+    'a\u0085',
+    '\u0000',
+  ],
+  serviceCode: [
+    ...['', '#', '*', '*#', '**#', '384#', '*384', '*384*#', '**384#', '*384##', '*384#1', '#384*'],
+    ...['*38a#', '*384#\n', '\n*384#', ' *384#', '*384# ', '*3 84#', '*３８４#', '*384*1', '*-1#'],
+  ],
+  phoneNumber: [
+    ...['', '+', '254711000111', '0711000111', '00254711000111', '+0254711000', '+00000000'],
+    ...['+123456', '+1234567890123456', '+254711000111\n', '\n+254711000111', '+254711000111 '],
+    ...[
+      '+254 711000111',
+      '+254-711-000',
+      '++254711000111',
+      '+25471100011a',
+      '+２５４７１１０００１１１',
+    ],
+    ...['＋254711000111', 'tel:+254711000111', '+254711000111,+254711000112', '+2547110001;11'],
+  ],
+  text: ['1'.repeat(183), 'é'.repeat(183), `${'1'.repeat(182)}\n`, '1*'.repeat(92)],
+}
+const cases = (table: Record<string, string[]>) =>
+  Object.entries(table).flatMap(([field, values]) => values.map((value) => ({ [field]: value })))
+const wrongTypes: unknown[] = [7, 0, null, true, false, [], {}, ['+254711000111'], { $ne: '' }]
+
 describe('a request', () => {
   it('is taken at the edges of what is allowed, as JSON and as a form', async () => {
     await using app = await start()
-    const right: Record<string, string>[] = [
-      {},
-      { sessionId: 'x'.repeat(100) },
-      { sessionId: '💧'.repeat(100) },
-      { text: '1'.repeat(182) },
-      { serviceCode: '*1#' },
-      { serviceCode: '*384*1*22#' },
-      { phoneNumber: '+1234567' },
-      { phoneNumber: '+123456789012345' },
-    ]
-    for (const changes of right) expect(await both(app, changes)).toMatch(/^CON /)
+    for (const changes of cases(allowed))
+      expect(await both(app, changes), JSON.stringify(changes)).toMatch(/^CON |^END Thank you/)
   })
 
   it('is refused just beyond them, with the exact words and HTTP 200', async () => {
     await using app = await start()
-    const wrong: Record<string, string>[] = [
-      { sessionId: '' },
-      { sessionId: 'x'.repeat(101) },
-      { sessionId: 'a\nb' },
-      { sessionId: 'a\u007f' },
-      { text: '1'.repeat(183) },
-      ...[
-        '',
-        '384#',
-        '*384',
-        '*#',
-        '*384*#',
-        '**384#',
-        '*38a#',
-        '*384#\n',
-        '*３８４#',
-        ' *384#',
-      ].map((serviceCode) => ({ serviceCode })),
-      ...[
-        '',
-        '254711000111',
-        '+0254711000',
-        '+123456',
-        '+1234567890123456',
-        '+254711000111\n',
-        '+254 711000111',
-        '+２５４７１１０００１１１',
-        'tel:+254711000111',
-      ].map((phoneNumber) => ({ phoneNumber })),
-    ]
-    for (const changes of wrong)
+    for (const changes of cases(refused))
       expect(await both(app, changes), JSON.stringify(changes)).toBe(invalid)
+  })
+
+  it('is refused likewise without one of its fields, or with one of another type', async () => {
+    await using app = await start()
+    for (const field of Object.keys(fields))
+      for (const value of [undefined, ...wrongTypes]) {
+        const { status, body } = await app.post('/api/ussd', { ...fields, [field]: value })
+        expect([status, body], `${field} ${JSON.stringify(value)}`).toEqual([200, invalid])
+      }
+    for (const field of Object.keys(fields)) {
+      const without = new URLSearchParams(fields)
+      without.delete(field)
+      expect((await app.post('/api/ussd', `${without}`, form)).body, field).toBe(invalid)
+    }
+  })
+
+  it('is taken as Africa’s Talking sends it, and what a form can have beside it', async () => {
+    await using app = await start()
+    const call = {
+      sessionId: 'ATUid_9c8d6a7b',
+      serviceCode: '*384*123#',
+      phoneNumber: '+254711000111',
+      networkCode: '63902',
+    }
+    const utf8 = { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' }
+    const send = async (text: string, headers = utf8) => {
+      const { status, body } = await app.post(
+        '/api/ussd',
+        `${new URLSearchParams({ ...call, text })}`,
+        headers,
+      )
+      expect(status).toBe(200)
+      return body
+    }
+    expect(await send('')).toMatch(/^CON Welcome to the oracle\n1\. Know more/)
+    expect(await send('2')).toMatch(/^CON Your account/)
+    expect(await send('2*1', form)).toBe('CON Your name:\n0. Back')
+    expect(await send('2*1*Wanjirũ & sons = 100%')).toMatch(/^CON Your e-mail/)
+    const shouted = { 'content-type': 'Application/X-WWW-Form-URLEncoded;CHARSET="utf-8"' }
+    expect(await send('2*1*Wanjirũ & sons = 100%*1', shouted)).toMatch(/^CON Choose a PIN/)
+    // The asterisks of a code may come as they are or encoded; a plus in a form is a space.
+    const raw = (phone: string, more = '') =>
+      `sessionId=raw&serviceCode=*384*123%23&phoneNumber=${phone}&text=${more}`
+    for (const [body, answer] of [
+      [raw('%2B254711000111'), /^CON Welcome/],
+      [raw('%2b254711000111', '&empty&=&x=%20'), /^CON Welcome/],
+      [raw('+254711000111'), /^END Invalid input\. Please try again\.$/],
+      [raw('%2B254711000111').replace('384*123%23', '384*123#'), /^CON Welcome/],
+      [raw('%2B254711000111', '&text=1'), /^END Invalid/],
+      [raw('%2B254711000111').replace('*384*123%23', ''), /^END Invalid/],
+      [raw('%2B254711000111', '%E0%A4%A'), /^(END Invalid input|CON Not an option)/],
+    ] as const)
+      expect((await app.post('/api/ussd', body, form)).body, body).toMatch(answer)
   })
 
   it('is refused with the same words when it is no such request at all', async () => {
@@ -86,24 +142,37 @@ describe('a request', () => {
       ['', json],
       ['{}', {}],
       ['<xml/>', { 'content-type': 'text/xml' }],
-      [JSON.stringify({ ...fields, text: 7 }), json],
-      [JSON.stringify({ ...fields, text: null }), json],
-      [JSON.stringify({ ...fields, phoneNumber: ['+254711000111'] }), json],
-      [JSON.stringify({ ...fields, text: undefined }), json],
-      [JSON.stringify({ ...fields, sessionId: { $ne: '' } }), json],
       ['{"__proto__":{}}', json],
       [JSON.stringify({ ...fields, text: '\u0000' }), json],
       [JSON.stringify({ ...fields, sessionId: 'a' }).replace('"a"', '"\\ud800"'), json],
       [JSON.stringify({ ...fields, text: 'x'.repeat(2_000_000) }), json],
       ['sessionId=a&sessionId=b&serviceCode=*1%23&phoneNumber=%2B254711000111&text=', form],
-      ['sessionId=a&serviceCode=*1%23&phoneNumber=+254711000111&text=', form],
-      ['sessionId=a&serviceCode=*1%23&phoneNumber=%2B254711000111', form],
     ]
     for (const [body, headers] of bodies) {
       const answer = await app.post('/api/ussd', body, headers)
       expect([answer.status, answer.body], body.slice(0, 80)).toEqual([200, invalid])
     }
     expect((await app.get('/api/ussd/sessions')).body.count).toBe(0)
+  })
+
+  it('is never answered with a status that a phone cannot show, whatever headers come with it', async () => {
+    await using app = await start()
+    const keys = ['one', 'one', 'x'.repeat(5000), '"', 'é'].map((key) => ({
+      'idempotency-key': key,
+    }))
+    const others = [{ accept: 'application/json' }, { 'if-match': '"1"' }]
+    for (const [nth, header] of [...keys, ...others].entries()) {
+      const session = { ...fields, sessionId: `header-${nth}` }
+      const { status, body } = await app.post(
+        '/api/ussd',
+        session,
+        header as Record<string, string>,
+      )
+      expect([status, body.slice(0, 11)], JSON.stringify(header).slice(0, 60)).toEqual([
+        200,
+        'CON Welcome',
+      ])
+    }
   })
 
   it('is welcomed by a plain menu with numbers and an exit', async () => {
@@ -139,6 +208,29 @@ describe('the limit', () => {
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expect((await app.get('/api/ussd/sessions')).status).toBe(200)
+  })
+
+  it('lets exactly a hundred through, one after the other, and another address as many', async () => {
+    await using app = await testApp({ plugins: [ussd] })
+    const from = (localAddress: string) =>
+      new Promise<number>((resolve, reject) => {
+        const headers = {
+          ...json,
+          'x-forwarded-for': `198.51.100.${Math.floor(Math.random() * 250)}`,
+        }
+        request(`${app.url}/api/ussd`, { method: 'POST', localAddress, headers }, (response) => {
+          response.resume().once('end', () => resolve(response.statusCode ?? 0))
+        })
+          .on('error', reject)
+          .end(JSON.stringify({ ...fields, text: 'invalid or not'.repeat(20) }))
+      })
+    for (const address of ['127.0.0.1', '127.0.0.2']) {
+      for (let nth = 1; nth <= 100; nth++)
+        expect(await from(address), `${address} ${nth}`).toBe(200)
+      expect(await from(address)).toBe(429)
+      expect(await from(address)).toBe(429)
+    }
+    expect(await from('127.0.0.3')).toBe(200)
   })
 
   it('counts by the rightmost hop behind a trusted proxy', async () => {

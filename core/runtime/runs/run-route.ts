@@ -74,7 +74,7 @@ export function prepareRoute(
   const readInput = prepareInput(key, route)
   const parseOutput = route.output && prepareSchema(route.output)
   const lineBytes = kind === 'ndjson' ? maxBytes : undefined
-  const keys = key.method === 'GET' ? undefined : idempotency
+  const keys = key.method === 'GET' || route.idempotent ? undefined : idempotency
 
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
     const { res } = koa

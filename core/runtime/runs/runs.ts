@@ -287,8 +287,8 @@ class RunningRuns implements Runs {
       })
   }
 
-  start({ user, session, message, signal }: Parameters<Turns['start']>[0]) {
-    const events = this.#startTurn(withCapabilities(user), session, message, signal)
+  start(turn: Parameters<Turns['start']>[0]) {
+    const events = this.#startTurn(turn)
     // A plugin may never look at the events; then a fault is the log's, not the process's end.
     events.catch((error: unknown) =>
       this.#options.log.warn({ err: error }, 'A turn that a plugin started did not begin'),
@@ -351,12 +351,27 @@ class RunningRuns implements Runs {
     })
   }
 
-  async #startTurn(user: User, session: string | undefined, message: string, signal?: AbortSignal) {
+  async #startTurn({
+    user: given,
+    session,
+    message,
+    requestId: key,
+    signal,
+  }: Parameters<Turns['start']>[0]): Promise<EventReader> {
+    const user = withCapabilities(given)
     if (session !== undefined) await this.sessions.ensure(user.did, session)
     const sessionId = session ?? (await this.sessions.create(user.did)).sessionId
-    const { runId, live } = await this.send({ user, sessionId, request: { message } })
-    const stop = () => void live?.stop('aborted')
-    if (signal?.aborted) stop()
+    const { runId, requestId } = await this.send({
+      user,
+      sessionId,
+      requestId: key,
+      request: { message },
+    })
+    const stop = () =>
+      this.abort(user.did, sessionId, requestId).catch((error: unknown) =>
+        this.#options.log.warn({ err: error, runId }, 'A turn that a plugin stops may go on'),
+      )
+    if (signal?.aborted) void stop()
     else signal?.addEventListener('abort', stop, { once: true })
     return this.subscribe(runId)
   }

@@ -2,9 +2,12 @@ import { RuntimeError } from '../../errors.ts'
 
 /** SQLite's extended result codes: UNIQUE, PRIMARYKEY and ROWID constraints. */
 const sqliteUnique = new Set([2067, 1555, 2579])
-/** SQLite's primary result codes, the low byte of the extended ones: busy, I/O error, cannot open. */
 const sqliteBusy = 5
-const sqliteGone = new Set([sqliteBusy, 10, 14])
+/**
+ * SQLite's primary result codes, the low byte of the extended ones, for a file that cannot be used: busy, read-only,
+ * I/O error, corrupt, full disk, cannot open, not a database.
+ */
+const sqliteGone = new Set([sqliteBusy, 8, 10, 11, 13, 14, 26])
 
 const socketCodes = new Set([
   'ECONNREFUSED',
@@ -22,8 +25,8 @@ const socketCodes = new Set([
 
 /** SQLSTATEs about who connects and where to: PostgreSQL answered, and waiting does not help. */
 const refused = /^(28...|3D000)$/
-/** The connection (08), too many of them (53300), a server that stops, crashed or starts (57P0x). */
-const gone = /^(08...|53300|57P0[1-5])$/
+/** The connection (08), a full disk (53100), too many connections (53300), a server that stops, crashed or starts (57P0x). */
+const gone = /^(08...|53[13]00|57P0[1-5])$/
 
 /** What Kysely says before it asks the driver, which therefore cannot translate it. */
 const closed = 'driver has already been destroyed'

@@ -14,7 +14,7 @@ import type {
   QueryResult,
   TransactionSettings,
 } from 'kysely'
-import { isFileBusy, translated } from './database-errors.ts'
+import { isConnectionError, isFileBusy, translated } from './database-errors.ts'
 import { Statement, StatementCache } from './sqlite-statements.ts'
 import { Turnstile } from './turnstile.ts'
 import type { WalSync } from './wal-sync.ts'
@@ -38,17 +38,25 @@ export function openSqlite(path: string): DatabaseSync {
   return database
 }
 
+export interface SqliteOptions {
+  /** How long a query waits for its turn. */
+  readonly patienceMs?: number
+  /** Told whenever the file could not be used: it is full, held by somebody, read-only or broken. */
+  readonly onUnusable?: () => void
+  /** With it, what changes the database resolves when it is on the disk. */
+  readonly wal?: WalSync
+}
+
 /**
- * Kysely over `node:sqlite`: one connection, held by one query, transaction or stream at a time. With `wal`, what
- * changes the database resolves when it is on the disk; on `unsynced`, as soon as it would survive the process.
+ * Kysely over `node:sqlite`: one connection, held by one query, transaction or stream at a time. On `unsynced`, a change
+ * resolves as soon as it would survive the process.
  */
 export function sqliteDialect(
   database: DatabaseSync,
-  patienceMs = 10_000,
-  wal?: WalSync,
+  { patienceMs = 10_000, onUnusable = () => {}, wal }: SqliteOptions = {},
 ): Dialect & { readonly unsynced: Dialect } {
   const turnstile = new Turnstile(patienceMs)
-  const connection = new SqliteConnection(database, turnstile)
+  const connection = new SqliteConnection(database, turnstile, onUnusable)
   const dialect = (wal?: WalSync): Dialect => ({
     createAdapter: () => new Adapter(),
     createDriver: () => new SqliteDriver({ database, turnstile, connection, wal }),
@@ -140,12 +148,14 @@ class SqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync
   readonly #turnstile: Turnstile
   readonly #statements: StatementCache
+  readonly #onUnusable: () => void
   #transaction: 'none' | 'open' | 'aborted' = 'none'
   #hasChanged = false
 
-  constructor(database: DatabaseSync, turnstile: Turnstile) {
+  constructor(database: DatabaseSync, turnstile: Turnstile, onUnusable: () => void) {
     this.#database = database
     this.#turnstile = turnstile
+    this.#onUnusable = onUnusable
     this.#statements = new StatementCache(database)
   }
 
@@ -204,7 +214,11 @@ class SqliteConnection implements DatabaseConnection {
       this.rollback()
       throw new AbortedTransactionError()
     }
-    this.#database.exec('commit')
+    try {
+      this.#database.exec('commit')
+    } catch (error) {
+      throw this.#failed(error)
+    }
     this.#transaction = 'none'
   }
 
@@ -247,6 +261,8 @@ class SqliteConnection implements DatabaseConnection {
 
   #failed(error: unknown): unknown {
     if (this.#transaction === 'open') this.#transaction = 'aborted'
-    return translated(error)
+    const failure = translated(error)
+    if (isConnectionError(failure)) this.#onUnusable()
+    return failure
   }
 }

@@ -50,7 +50,8 @@ export function openStore(options: StoreOptions): Promise<Store> {
 async function openFile(dataDir: DataDir | undefined, log: Log): Promise<Store> {
   const database = dataDir ? await openInDir(dataDir) : openSqlite(':memory:')
   const wal = dataDir && new WalSync(dataDir.file('oracle.sqlite'))
-  const dialect = sqliteDialect(database, undefined, wal)
+  let unusable = false
+  const dialect = sqliteDialect(database, { wal, onUnusable: () => (unusable = true) })
   const db: Database = new Kysely({ dialect })
   return assemble(log, {
     kind: 'sqlite',
@@ -60,7 +61,15 @@ async function openFile(dataDir: DataDir | undefined, log: Log): Promise<Store> 
     migrationDb: db,
     channels: localChannels(log),
     // Beside the line of queries, so that a long transaction does not look like a dead database.
-    ask: async () => database.prepare('pragma schema_version').get(),
+    async ask() {
+      // Pages of a file that was broken are read again, for it may have been repaired.
+      if (unusable) database.exec('pragma shrink_memory')
+      database.prepare('pragma schema_version').get()
+      if (!unusable) return
+      // A full disk and a file that somebody holds can be read; it is well when it can be written.
+      await sql`pragma user_version = 0`.execute(db)
+      unusable = false
+    },
     async end() {
       await db.destroy()
       if (database.isOpen) database.close()

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Accounts } from '../accounts.ts'
+import type { Catalogues } from '../catalogue.ts'
 import { defineMenu, type Menu, type ScreenContext } from '../menu.ts'
 import type { Answer, Oracle, Owner } from '../oracle.ts'
 
@@ -7,7 +8,42 @@ const screenOf: Record<Answer['status'], string> = {
   none: 'question',
   working: 'waiting',
   answered: 'answer',
+  consent: 'consent',
   lost: 'lost',
+}
+
+/** What the entry of the oracle says. */
+export const askTexts: Catalogues = {
+  en: {
+    title: 'Ask the oracle',
+    question: 'Your question:',
+    tooShort: 'Please type a question.',
+    waiting: 'Still working. You can also hang up and dial again later.\n1. Continue',
+    answer: '{answer}',
+    again: 'Ask again',
+    consent: 'That needs a consent that cannot be given by phone. Nothing was done.',
+    lost: 'There is no answer this time. Please ask again.',
+  },
+  sw: {
+    title: 'Uliza oracle',
+    question: 'Swali lako:',
+    tooShort: 'Tafadhali andika swali.',
+    waiting: 'Bado inaendelea. Unaweza kukata simu na kupiga tena baadaye.\n1. Endelea',
+    answer: '{answer}',
+    again: 'Uliza tena',
+    consent: 'Hilo linahitaji idhini isiyoweza kutolewa kwa simu. Hakuna kilichofanyika.',
+    lost: 'Hakuna jibu safari hii. Tafadhali uliza tena.',
+  },
+  fr: {
+    title: "Demander à l'oracle",
+    question: 'Votre question :',
+    tooShort: 'Veuillez écrire une question.',
+    waiting: 'Toujours en cours. Vous pouvez raccrocher et rappeler plus tard.\n1. Continuer',
+    answer: '{answer}',
+    again: 'Autre question',
+    consent: "Cela demande un accord qu'on ne peut donner par téléphone. Rien n'a été fait.",
+    lost: 'Pas de réponse cette fois. Veuillez redemander.',
+  },
 }
 
 /** Asks the agent. An answer that takes longer than the call waits behind the same entry. */
@@ -20,38 +56,8 @@ export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
   return defineMenu({
     name: 'ask',
     title: 'title',
-    texts: {
-      en: {
-        title: 'Ask the oracle',
-        question: 'Your question:',
-        tooShort: 'Please type a question.',
-        waiting:
-          'The oracle is still thinking. You can also hang up and dial again later.\n1. Continue',
-        answer: '{answer}',
-        again: 'Ask again',
-        lost: 'There is no answer this time. Please ask again.',
-      },
-      sw: {
-        title: 'Uliza oracle',
-        question: 'Swali lako:',
-        tooShort: 'Tafadhali andika swali.',
-        waiting: 'Oracle bado inafikiri. Unaweza kukata simu na kupiga tena baadaye.\n1. Endelea',
-        answer: '{answer}',
-        again: 'Uliza tena',
-        lost: 'Hakuna jibu safari hii. Tafadhali uliza tena.',
-      },
-      fr: {
-        title: "Demander à l'oracle",
-        question: 'Votre question :',
-        tooShort: 'Veuillez écrire une question.',
-        waiting:
-          "L'oracle cherche encore. Vous pouvez raccrocher et rappeler plus tard.\n1. Continuer",
-        answer: '{answer}',
-        again: 'Autre question',
-        lost: 'Pas de réponse cette fois. Veuillez redemander.',
-      },
-    },
-    start: async (ctx) => screenOf[(await oracle.answer((await ownerOf(ctx)).did)).status],
+    texts: askTexts,
+    start: async (ctx) => screenOf[(await oracle.answer(await ownerOf(ctx))).status],
     screens: {
       question: {
         title: 'again',
@@ -60,25 +66,26 @@ export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
         async next(question, ctx) {
           const owner = await ownerOf(ctx)
           await oracle.ask(owner, question)
-          return screenOf[(await oracle.settled(owner.did)).status]
+          return screenOf[(await oracle.settled(owner)).status]
         },
       },
       waiting: {
         ask: 'waiting',
         input: z.string(),
         effect: 'read',
-        next: async (_, ctx) => screenOf[(await oracle.settled((await ownerOf(ctx)).did)).status],
+        next: async (_, ctx) => screenOf[(await oracle.settled(await ownerOf(ctx))).status],
       },
       answer: {
         text: 'answer',
         long: true,
         async values(ctx) {
-          const answer = await oracle.answer((await ownerOf(ctx)).did)
+          const answer = await oracle.answer(await ownerOf(ctx))
           return { answer: answer.status === 'answered' ? answer.text : ctx.t('lost') }
         },
         sample: { answer: 'word '.repeat(100) },
         options: { '1': 'question' },
       },
+      consent: { text: 'consent', options: { '1': 'question' } },
       lost: { text: 'lost', options: { '1': 'question' } },
     },
   })
