@@ -1,4 +1,7 @@
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+
+const older = join(import.meta.dirname, 'test/older-peers/node_modules')
 
 export default defineConfig({
   resolve: { conditions: ['oracle-runtime-source'] },
@@ -11,5 +14,23 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     execArgv: ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source'],
+    projects: [
+      { extends: true, test: { name: 'all', env: { REACT: '19' } } },
+      {
+        // The client once more, on the oldest peers that it promises to work with.
+        extends: true,
+        resolve: {
+          alias: [
+            { find: /^(react|react-dom)(\/.*)?$/, replacement: `${older}/$1$2` },
+            { find: 'zod/v4/core', replacement: `${older}/zod/v4/core` },
+          ],
+        },
+        test: {
+          name: 'older peers',
+          include: ['test/client/*.test.{ts,tsx}'],
+          env: { REACT: '18' },
+        },
+      },
+    ],
   },
 })

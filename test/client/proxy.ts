@@ -12,7 +12,7 @@ export interface SeenRequest {
 /** What a proxy does instead of passing a request on. */
 export type Interference = (
   request: SeenRequest,
-) => 'cut' | 'hang' | { status: number; body: unknown } | void
+) => 'cut' | 'hang' | { status: number; body: unknown } | void | Promise<void>
 
 /** A network between a page and a server that can be bad in every way; no part of either. */
 export interface Proxy extends AsyncDisposable {
@@ -49,6 +49,7 @@ export async function proxyTo(target: string): Promise<Proxy> {
     req.on('end', () => {
       seen.body = Buffer.concat(chunks).toString()
       const instead = proxy.interfere?.(seen)
+      if (instead instanceof Promise) return void instead.then(() => pass(seen, res))
       if (instead === 'cut') return void req.socket.destroy()
       if (instead === 'hang') return
       if (instead) {
@@ -69,16 +70,18 @@ export async function proxyTo(target: string): Promise<Proxy> {
         res.flushHeaders()
         if (!/event-stream/.test(answer.headers['content-type'] ?? '')) return void answer.pipe(res)
         let events = 0
+        let isCut = proxy.eventsPerStream === 0
         let text = ''
         answer.setEncoding('utf8')
         answer.on('data', (chunk: string) => {
           text += chunk
           for (let end; (end = text.indexOf('\n\n')) >= 0; text = text.slice(end + 2)) {
-            if (events >= proxy.silentAfter) continue
-            if (events++ >= proxy.eventsPerStream) return void res.socket?.destroy()
+            if (isCut || events >= proxy.silentAfter) continue
+            isCut = ++events >= proxy.eventsPerStream
             res.write(text.slice(0, end + 2))
           }
-          if (events >= proxy.eventsPerStream) res.socket?.destroy()
+          // A body that breaks in the same packet as its last chunk loses that chunk, and makes no progress.
+          if (isCut) setTimeout(() => res.destroy(), 10)
         })
         answer.on('end', () => events < proxy.silentAfter && res.end())
         answer.on('error', () => res.destroy())
