@@ -47,7 +47,15 @@ export async function toJsonSchema(name: string, schema: ToolSchema): Promise<Js
 async function converted(schema: ToolSchema): Promise<JsonSchema> {
   const { '~standard': standard, _zod, _def } = schema as Record<string, any> // any: another library's inside
   if (standard?.jsonSchema) return standard.jsonSchema.input({ target: 'draft-2020-12' })
-  if (_zod) return (await import('zod/v4/core')).toJSONSchema(schema as never, { io: 'input' })
+  if (_zod)
+    return (await import('zod/v4/core')).toJSONSchema(schema as never, {
+      io: 'input',
+      // Descriptions are kept by the copy of zod that made the schema, and this may be another.
+      override({ zodSchema, jsonSchema }) {
+        const { description } = zodSchema as { description?: string }
+        if (description !== undefined) jsonSchema.description ??= description
+      },
+    })
   if (_def?.typeName) return (await import('./zod3.ts')).fromZod3(schema)
   const plain = Object.getPrototypeOf(schema) === Object.prototype
   if (!standard && plain) return schema as JsonSchema
