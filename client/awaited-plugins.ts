@@ -5,7 +5,7 @@ import { useClient } from './provider.ts'
 export function pluginNotAvailable(plugin: string, purpose: string): OracleError {
   return new OracleError(
     'plugin_not_available',
-    `${purpose} needs the oracle's "${plugin}" plugin, which is not available.`,
+    `${purpose} needs the "${plugin}" plugin, which is not available.`,
   )
 }
 

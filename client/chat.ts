@@ -2,8 +2,8 @@ import type { ComponentType } from 'react'
 import type { RegisteredAction } from './actions.ts'
 import { claimIdsOf, OracleError, toOracleError } from './error.ts'
 import type { AnyEvent, EventPayloads } from './events.ts'
-import { follow } from './follow.ts'
-import { announced, carriedOut, type IBrowserTools, type Outcome, toolNamed } from './page-tools.ts'
+import { reconciled, shown } from './history.ts'
+import type { IBrowserTools, Outcome } from './page-tools.ts'
 import type {
   ChatRunState,
   ChatStatus,
@@ -14,11 +14,11 @@ import type {
 } from './records.ts'
 import { Memory, type TabStorage } from './remembered.ts'
 import { askAs, type Call, readJson } from './request.ts'
-import { EventSocket, socketUrl } from './socket.ts'
+import type { LiveReply } from './reply.ts'
+import type { EventSocket } from './socket.ts'
 import { Store } from './store.ts'
-import { backoff, onReturn, pause, type Timing } from './timing.ts'
+import { onReturn, pause, type Timing } from './timing.ts'
 import type { Tokens } from './tokens.ts'
-import { LiveReply, reconciled, shown } from './transcript.ts'
 
 /** What is to be seen of a chat. */
 export interface ChatSnapshot {
@@ -58,7 +58,8 @@ export interface ChatParts {
 interface Turn {
   requestId: string
   runId: string | undefined
-  readonly reply: LiveReply
+  /** What it says, once the code that reads it is there. */
+  reply: LiveReply | undefined
   /** The user's message that began it, while the history does not have it. */
   user: IMessage | undefined
   /** It was begun in this tab: the tools of this page are its tools. */
@@ -191,7 +192,7 @@ export class Chat extends Store<ChatSnapshot> {
         requestId,
         model: model(),
         timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-        ...(await announced(this.#browserTools(), [...this.#parts.actions.values()])),
+        ...(await this.#pageTools()),
       }
       await this.#follow(turn, (signal) => this.#ask(`/messages/${sessionId}`, { body, signal }))
     } catch (thrown) {
@@ -257,7 +258,8 @@ export class Chat extends Store<ChatSnapshot> {
     const { sessionId, config } = this.#parts
     if (!sessionId) return
     try {
-      await this.#openChannel(await config())
+      void this.#openChannel(await config())
+      void import('./turn.ts') // Here before it is needed, and not in the way of the history.
       const isFirst = this.#unloaded
       const { messages } = await this.#json<{ messages: IMessage[] }>(`/messages/${sessionId}`)
       if (!this.isMounted) return
@@ -324,10 +326,11 @@ export class Chat extends Store<ChatSnapshot> {
 
   async #openChannel({ wsUrl }: OracleConfig): Promise<void> {
     if (!this.getSnapshot().isConfigReady) this.set({ isConfigReady: true })
+    const { EventSocket } = await import('./socket.ts')
     if (!this.isMounted || this.#socket) return
     const { oracleDid, sessionId, tokens, timing } = this.#parts
     const socket = new EventSocket({
-      url: socketUrl(wsUrl),
+      wsUrl,
       oracleDid,
       sessionId,
       tokens,
@@ -345,7 +348,7 @@ export class Chat extends Store<ChatSnapshot> {
     if (event.eventName === 'message_cache_invalidation') return void this.#load()
     const { requestId } = event.payload as { requestId?: string }
     if (event.eventName === 'browser_tool_call' && requestId === this.#turn?.requestId)
-      return this.#runPageTool(this.#turn!, event.payload, 'browser')
+      return this.#runPageTool(this.#turn!, event.payload)
     // Another tab or device says something: this one follows.
     const { run } = this.getSnapshot()
     if (!this.#turn && requestId && requestId !== run.requestId) void this.#load()
@@ -361,7 +364,7 @@ export class Chat extends Store<ChatSnapshot> {
       fault: undefined,
       isStopped: false,
       continues: false,
-      reply: new LiveReply(given.requestId),
+      reply: undefined,
       begun: new Set(),
       open: new Set(),
       leaving: new AbortController(),
@@ -373,8 +376,10 @@ export class Chat extends Store<ChatSnapshot> {
     return turn
   }
 
-  #follow(turn: Turn, begin?: (signal: AbortSignal) => Promise<Response>): Promise<void> {
+  async #follow(turn: Turn, begin?: (signal: AbortSignal) => Promise<Response>): Promise<void> {
     const { timing } = this.#parts
+    const { follow, LiveReply } = await import('./turn.ts')
+    turn.reply ??= new LiveReply(turn.requestId)
     return follow({
       runId: turn.runId,
       signal: turn.leaving.signal,
@@ -405,9 +410,9 @@ export class Chat extends Store<ChatSnapshot> {
       turn.requestId = payload.requestId
       if (payload.continues) turn.continues = true
       if (payload.resumed) this.#run({ resumed: this.getSnapshot().run.resumed + 1 })
-    } else if (eventName === 'browser_tool_call') this.#runPageTool(turn, payload, 'browser')
+    } else if (eventName === 'browser_tool_call') this.#runPageTool(turn, payload)
     else if (eventName === 'action_call' && payload.status === 'isRunning')
-      this.#runPageTool(turn, payload, 'action')
+      this.#runPageTool(turn, payload, true)
     else if (eventName === 'delegation_required') void this.#authorise()
     else if (eventName === 'interrupt') this.set({ approval: payload })
     else if (eventName === 'error') turn.fault = payload
@@ -418,7 +423,7 @@ export class Chat extends Store<ChatSnapshot> {
     )
       this.#toolFailed(turn, payload)
     const isKnown = turn.continues && this.#inHistory(turn, event)
-    const changed = !isKnown && turn.reply.apply(event)
+    const changed = !isKnown && turn.reply!.apply(event)
     if (eventName === 'done') return this.#end(turn, payload.status)
     if (!changed && !isKnown) return
     this.#dirty = true
@@ -429,7 +434,7 @@ export class Chat extends Store<ChatSnapshot> {
   /** A run that goes on after an approval ends a call that stands in the history. */
   #inHistory(turn: Turn, event: AnyEvent): boolean {
     const { eventName, payload } = event
-    if (eventName !== 'tool_call' || turn.reply.messages.length > 0) return false
+    if (eventName !== 'tool_call' || !turn.reply!.isEmpty) return false
     const { toolCallId = payload.eventId, status, output, error } = payload
     const at = this.#history.findLastIndex(({ toolCalls }) =>
       toolCalls?.some(({ id }) => id === toolCallId),
@@ -450,24 +455,20 @@ export class Chat extends Store<ChatSnapshot> {
     if (this.#turn !== turn) return
     const { fault } = turn
     turn.leaving.abort()
-    if (ended !== 'finished' && ended !== 'waiting') turn.reply.cutShort()
+    if (ended !== 'finished' && ended !== 'waiting') turn.reply?.cutShort()
     if (ended !== 'waiting') this.#memory.write(undefined)
     this.#settle(turn)
     this.#run({ ended, reconnecting: false })
     if (ended === 'failed') {
-      const isUnpaid = fault?.kind === 'payment_required' || fault?.code === 'PAYMENT_REQUIRED'
-      const error = isUnpaid
-        ? new OracleError('payment_required', fault!.error, {
-            status: 402,
-            claimIds: claimIdsOf(fault!.claims),
-          })
-        : new OracleError('run_failed', fault?.error ?? 'The oracle could not answer.', {
-            status: fault?.statusCode,
-            serverCode: fault?.code,
-            requestId: turn.requestId,
-            details: fault && { kind: fault.kind, retryable: fault.retryable },
-          })
-      return this.#refused(turn, error)
+      const { error = 'The oracle could not answer.', code, statusCode, claims } = fault ?? {}
+      const kind = code === 'PAYMENT_REQUIRED' ? 'payment_required' : 'run_failed'
+      const facts = {
+        status: statusCode,
+        serverCode: code,
+        details: fault,
+        claimIds: claimIdsOf(claims),
+      }
+      return this.#refused(turn, new OracleError(kind, error, facts))
     }
     this.#show({ status: 'ready' })
     // Another tab said something newer: go on with that.
@@ -479,7 +480,7 @@ export class Chat extends Store<ChatSnapshot> {
     if (this.#turn !== turn) return
     if (turn.isStopped) return this.#end(turn, 'aborted')
     turn.leaving.abort()
-    turn.reply.cutShort()
+    turn.reply?.cutShort()
     this.#settle(turn)
     if (!turn.runId) this.#unsent = turn.user
     this.#run({ ended: turn.runId ? 'disconnected' : 'failed', reconnecting: false })
@@ -499,7 +500,7 @@ export class Chat extends Store<ChatSnapshot> {
   /** What a turn said becomes part of the history. */
   #settle(turn: Turn): void {
     this.#turn = undefined
-    this.#history = [...this.#history, ...(turn.user ? [turn.user] : []), ...turn.reply.messages]
+    this.#history = this.#with(turn)
     this.#dirty = true
   }
 
@@ -508,7 +509,7 @@ export class Chat extends Store<ChatSnapshot> {
     const turn = this.#turn
     if (!turn) return
     turn.leaving.abort()
-    turn.reply.cutShort()
+    turn.reply?.cutShort()
     this.#settle(turn)
   }
 
@@ -525,6 +526,14 @@ export class Chat extends Store<ChatSnapshot> {
 
   // Tools that run in this page.
 
+  /** What the oracle is told of them. Most chats have none, and load no code for them. */
+  async #pageTools() {
+    const tools = this.#browserTools()
+    const actions = [...this.#parts.actions.values()]
+    if (actions.length + Object.keys(tools).length === 0) return {}
+    return (await import('./page-tools.ts')).announced(tools, actions)
+  }
+
   #browserTools(): IBrowserTools {
     return Object.assign({}, ...[...this.#uses].map((use) => use().browserTools))
   }
@@ -532,42 +541,33 @@ export class Chat extends Store<ChatSnapshot> {
   #runPageTool(
     turn: Turn,
     { toolCallId, toolName, args }: { toolCallId: string; toolName: string; args: unknown },
-    kind: 'browser' | 'action',
+    isAction = false,
   ): void {
     if (!turn.isOurs || turn.begun.has(toolCallId)) return
     turn.begun.add(toolCallId)
     turn.open.add(toolCallId)
     this.#remember(turn)
-    const tool = toolNamed(this.#browserTools(), toolName)
-    const action = this.#parts.actions.get(toolName)
-    const runs =
-      kind === 'browser'
-        ? tool && { schema: tool.schema, run: (given: unknown) => tool.fn(given) }
-        : action && { schema: action.parameters, run: (given: unknown) => action.handler(given) }
-    void carriedOut(runs, toolName, args).then((outcome) => this.#handIn(turn, toolCallId, outcome))
+    void import('./page-tools.ts')
+      .then(({ carriedOut }) =>
+        carriedOut(isAction ? this.#parts.actions : this.#browserTools(), toolName, args),
+      )
+      .then((outcome) => this.#handIn(turn, toolCallId, outcome))
   }
 
   /** Gives the server what came of a call: on the channel where there is one, and surely over HTTP. */
   async #handIn(turn: Turn, toolCallId: string, outcome: Outcome): Promise<void> {
     const { sessionId, timing } = this.#parts
     const { signal } = turn.leaving
-    if (signal.aborted) return
     this.#socket?.send({ type: 'tool_result', toolCallId, sessionId, ...outcome })
-    for (let tries = 1; !signal.aborted && tries <= timing.retries; tries++) {
-      try {
-        await this.#json(`/runs/${turn.runId}/tool-results`, {
-          body: { toolCallId, ...outcome },
-          signal,
-        })
-        turn.open.delete(toolCallId)
-        return this.#remember(turn)
-      } catch (error) {
-        // Refused for good, for example because it is too large; the model hears of it when its time is up.
-        const { status, code } = toOracleError(error)
-        if (status >= 400 && status < 500 && code !== 'rate_limited') return
-        await pause(backoff(tries, timing), signal)
-      }
-    }
+    const body = { toolCallId, ...outcome }
+    const { untilTaken } = await import('./page-tools.ts')
+    await untilTaken(
+      () => this.#json(`/runs/${turn.runId}/tool-results`, { body, signal }),
+      signal,
+      timing,
+    )
+    turn.open.delete(toolCallId)
+    this.#remember(turn)
   }
 
   #toolFailed(
@@ -606,14 +606,15 @@ export class Chat extends Store<ChatSnapshot> {
       this.#timer = undefined
       if (this.#dirty) this.#show()
     }, this.#parts.timing.flushMs)
-    this.set(this.#dirty ? { ...part, messages: this.#composed() } : part)
+    this.set(this.#dirty ? { ...part, messages: this.#with(this.#turn) } : part)
     this.#dirty = false
   }
 
-  #composed(): readonly IMessage[] {
-    const turn = this.#turn
+  /** The history, and behind it what a turn says. */
+  #with(turn: Turn | undefined): readonly IMessage[] {
     if (!turn) return this.#history
-    return [...this.#history, ...(turn.user ? [turn.user] : []), ...turn.reply.messages]
+    const { user, reply } = turn
+    return [...this.#history, ...(user ? [user] : []), ...(reply?.messages ?? [])]
   }
 }
 

@@ -1,6 +1,5 @@
 import type { RegisteredAction } from './actions.ts'
 import { Chat } from './chat.ts'
-import { resolveConfig } from './config.ts'
 import { OracleError } from './error.ts'
 import type {
   Capability,
@@ -12,7 +11,7 @@ import type {
   TransactionFn,
 } from './records.ts'
 import type { TabStorage } from './remembered.ts'
-import { ask, askAs, type Call, readJson } from './request.ts'
+import { ask, askAs, type Call, readJson, trimmed } from './request.ts'
 import { Resource } from './resource.ts'
 import { Sessions } from './sessions.ts'
 import { type Timing, usualTiming } from './timing.ts'
@@ -69,9 +68,15 @@ export class OracleClient {
 
   /** Where an oracle answers, from its DID. */
   config(oracleDid: string, overrides: Overrides = {}): Resource<OracleConfig> {
+    const { baseUrl, wsUrl } = overrides
+    const apiUrl = baseUrl && trimmed(baseUrl)
     return this.#once('config', oracleDid, overrides, () => {
-      const { resolverUrl } = this.#options
-      return new Resource(() => resolveConfig(oracleDid, overrides, resolverUrl))
+      return new Resource(async () => {
+        if (apiUrl) return { apiUrl, wsUrl: wsUrl ?? apiUrl }
+        const { resolveOracle } = await import('./resolve.ts')
+        const config = await resolveOracle(oracleDid, this.#options.resolverUrl)
+        return wsUrl ? { ...config, wsUrl } : config
+      })
     })
   }
 

@@ -45,26 +45,20 @@ export interface ErrorFacts {
 
 /** Every error of this library. */
 export class OracleError extends Error {
+  declare readonly status: number
+  declare readonly serverCode?: string
+  declare readonly hint?: string
+  declare readonly details?: unknown
+  declare readonly requestId?: string
+  declare readonly claimIds: readonly string[]
+  declare readonly retryAfterMs?: number
   override readonly name = 'OracleError'
   readonly code: OracleErrorCode
-  readonly status: number
-  readonly serverCode: string | undefined
-  readonly hint: string | undefined
-  readonly details: unknown
-  readonly requestId: string | undefined
-  readonly claimIds: readonly string[]
-  readonly retryAfterMs: number | undefined
 
   constructor(code: OracleErrorCode, message: string, facts: ErrorFacts = {}) {
-    super(message, { cause: facts.cause })
+    super(message)
     this.code = code
-    this.status = facts.status ?? 0
-    this.serverCode = facts.serverCode
-    this.hint = facts.hint
-    this.details = facts.details
-    this.requestId = facts.requestId
-    this.claimIds = facts.claimIds ?? []
-    this.retryAfterMs = facts.retryAfterMs
+    Object.assign(this, { status: 0, claimIds: [] }, facts)
   }
 }
 
@@ -108,7 +102,7 @@ async function bodyOf(response: Response): Promise<Partial<ErrorBody> & { claims
 /** Claims come as ids, or as records that have one. */
 export function claimIdsOf(claims: unknown): string[] {
   if (!Array.isArray(claims)) return []
-  return claims.map((claim) => String(Object(claim).claimId ?? Object(claim).id ?? claim))
+  return claims.map((claim) => String(claim?.claimId ?? claim?.id ?? claim))
 }
 
 export function toOracleError(thrown: unknown): OracleError {

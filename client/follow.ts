@@ -1,7 +1,8 @@
 import { createParser } from 'eventsource-parser'
 import { OracleError, toOracleError } from './error.ts'
 import type { AnyEvent } from './events.ts'
-import { backoff, onReturn, pause, type Timing } from './timing.ts'
+import { backoff } from './backoff.ts'
+import { onReturn, pause, type Timing } from './timing.ts'
 
 export interface Following {
   /** The run, once it is known. */

@@ -1,6 +1,5 @@
-import { OracleError } from './error.ts'
+import type { OracleError } from './error.ts'
 import { useClient } from './provider.ts'
-import { ask, readJson } from './request.ts'
 import { Resource } from './resource.ts'
 import { useStore } from './use-store.ts'
 
@@ -22,22 +21,8 @@ export interface GetOpenIdTokenParams {
 }
 
 /** Mints an OpenID token on the messaging server. */
-export async function getOpenIdToken({
-  userId,
-  matrixAccessToken,
-  homeServer = userId.slice(userId.indexOf(':') + 1),
-}: GetOpenIdTokenParams): Promise<IOpenIDToken> {
-  if (!matrixAccessToken || !homeServer)
-    throw new OracleError(
-      'invalid_request',
-      'The wallet has no messaging account: its matrix field is empty.',
-    )
-  const server = /^https?:/.test(homeServer)
-    ? homeServer.replace(/\/+$/, '')
-    : `https://${homeServer}`
-  const url = `${server}/_matrix/client/v3/user/${encodeURIComponent(userId)}/openid/request_token`
-  const headers = { authorization: `Bearer ${matrixAccessToken}` }
-  return readJson({ method: 'POST', body: {}, headers }, (call) => ask(url, call))
+export async function getOpenIdToken(params: GetOpenIdTokenParams): Promise<IOpenIDToken> {
+  return (await import('./messaging-server.ts')).mintOpenIdToken(params)
 }
 
 export interface OpenIdTokenResult {

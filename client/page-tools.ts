@@ -1,5 +1,8 @@
-import type { AgAction } from './actions.ts'
+import type { AgAction, RegisteredAction } from './actions.ts'
+import { toOracleError } from './error.ts'
 import { type JsonSchema, toJsonSchema, type ToolSchema, validated } from './schema.ts'
+import { backoff } from './backoff.ts'
+import { pause, type Timing } from './timing.ts'
 
 /** A tool that runs in the page. */
 export interface IBrowserToolParams {
@@ -50,24 +53,46 @@ export interface Outcome {
   readonly error?: string
 }
 
-/** Runs a tool of the page. Its failure is an outcome too: the model reads it. */
+/** Runs a tool of the page, or an action. Its failure is an outcome too: the model reads it. */
 export async function carriedOut(
-  tool: { readonly schema: ToolSchema; run(args: unknown): unknown } | undefined,
+  tools: IBrowserTools | ReadonlyMap<string, RegisteredAction>,
   name: string,
   args: unknown,
 ): Promise<Outcome> {
   try {
-    if (!tool) throw new Error(`The page has no tool "${name}" any more.`)
-    const result = (await tool.run(await validated(tool.schema, args))) ?? null
+    const [schema, run] = tools instanceof Map ? ofAction(tools.get(name)) : ofTool(tools, name)
+    if (!run || !schema) throw new Error(`The page has no tool "${name}" any more.`)
+    const result = (await run(await validated(schema, args))) ?? null
     JSON.stringify(result) // Throws here, where it can be told, for what JSON cannot hold.
     return { result }
   } catch (thrown) {
-    return {
-      result: null,
-      error: thrown instanceof Error ? thrown.message || thrown.name : String(thrown),
-    }
+    const error = thrown instanceof Error ? thrown.message || thrown.name : String(thrown)
+    return { result: null, error }
   }
 }
 
-export const toolNamed = (tools: IBrowserTools | undefined, name: string) =>
-  Object.entries(tools ?? {}).find(([key, { toolName }]) => (toolName || key) === name)?.[1]
+const ofAction = (action: RegisteredAction | undefined) =>
+  [action?.parameters, action?.handler] as const
+
+function ofTool(tools: object, name: string) {
+  const all = Object.entries(tools) as [string, IBrowserToolParams][]
+  const tool = all.find(([key, { toolName }]) => (toolName || key) === name)?.[1]
+  return [tool?.schema, tool && ((args: unknown) => tool.fn(args))] as const
+}
+
+/** Hands an outcome in until it is taken, or refused for good; the model hears of that when its time is up. */
+export async function untilTaken(
+  handIn: () => Promise<unknown>,
+  signal: AbortSignal,
+  timing: Timing,
+): Promise<void> {
+  for (let tries = 1; !signal.aborted && tries <= timing.retries; tries++) {
+    try {
+      return void (await handIn())
+    } catch (error) {
+      const { status, code } = toOracleError(error)
+      if (status >= 400 && status < 500 && code !== 'rate_limited') return
+      await pause(backoff(tries, timing), signal)
+    }
+  }
+}

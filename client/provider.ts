@@ -10,7 +10,6 @@ import {
 import type { AgAction, AgActionRender } from './actions.ts'
 import { createOracleClient, type OracleClient } from './client.ts'
 import type { IWalletProps, MintFn, TransactionFn } from './records.ts'
-import { validated } from './schema.ts'
 
 export interface IOraclesProviderProps {
   /** Who the user is. Another `did` is another user: everything begins anew. */
@@ -118,6 +117,7 @@ function contextOf(client: OracleClient): IOraclesContextProps {
     async executeAgAction(name, args) {
       const action = actions.get(name)
       if (!action) throw new Error(`There is no action "${name}".`)
+      const { validated } = await import('./schema.ts')
       return action.handler(await validated(action.parameters, args))
     },
     getAgActionRender: (name) => actions.get(name)?.render,

@@ -59,3 +59,6 @@ export async function readJson<T>(call: Call, send: (call: Call) => Promise<Resp
     throw toOracleError(thrown)
   }
 }
+
+/** An address to which a path can be added. */
+export const trimmed = (url: string) => url.replace(/\/+$/, '')

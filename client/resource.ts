@@ -45,8 +45,4 @@ export class Resource<T> extends Store<Loaded<T>> {
       .finally(() => (this.#loading = undefined))
     return (this.#loading = loading)
   }
-
-  change(data: (old: T | undefined) => T): void {
-    this.set({ data: data(this.getSnapshot().data) })
-  }
 }

@@ -1,9 +1,10 @@
 import type { AnyEvent } from './events.ts'
-import { backoff, pause, type Timing } from './timing.ts'
+import { backoff } from './backoff.ts'
+import { pause, type Timing } from './timing.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface SocketOptions {
-  readonly url: string
+  readonly wsUrl: string
   readonly oracleDid: string
   readonly sessionId: string
   readonly tokens: Tokens
@@ -60,14 +61,14 @@ export class EventSocket {
 
   /** Resolves when the connection is over, to how that came. */
   async #connect(): Promise<{ code: number; wasConnected: boolean }> {
-    const { url, sessionId, oracleDid, tokens, onEvent, onConnection } = this.#options
+    const { wsUrl, sessionId, oracleDid, tokens, onEvent, onConnection } = this.#options
     const [invocation, ucanDelegation] = await Promise.all([
       tokens.get('invocation', oracleDid),
       tokens.get('delegation', oracleDid),
     ])
     if (this.#closing.signal.aborted) return { code: 0, wasConnected: false }
     return new Promise((resolve) => {
-      const socket = (this.#socket = new WebSocket(url))
+      const socket = (this.#socket = new WebSocket(socketUrl(wsUrl)))
       let wasConnected = false
       socket.onopen = () =>
         socket.send(
@@ -87,7 +88,7 @@ export class EventSocket {
 }
 
 /** Where the channel is: beside the API, or where the oracle says. */
-export function socketUrl(wsUrl: string): string {
+function socketUrl(wsUrl: string): string {
   const url = wsUrl.replace(/^http/, 'ws').replace(/\/+$/, '')
   return url.endsWith('/ws') ? url : `${url}/ws`
 }

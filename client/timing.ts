@@ -19,11 +19,6 @@ export const usualTiming: Timing = {
   retries: 14,
 }
 
-/** Grows with every try and is never the same for two clients, which would come back all at once. */
-export function backoff(tries: number, { retryMs, maxRetryMs }: Timing): number {
-  return Math.min(maxRetryMs, retryMs * 2 ** (tries - 1)) * (0.5 + Math.random() / 2)
-}
-
 /** Resolves after a while, or as soon as the page is seen again, is back online, or the signal fires. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

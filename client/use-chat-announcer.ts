@@ -48,14 +48,12 @@ function sayingOf(
   { messages, status, approval, run }: ChatSnapshot,
   isBusy: boolean,
   words: AnnouncerWords,
-) {
-  const last = messages.at(-1)
-  if (isBusy) {
-    const call = last?.toolCalls?.findLast((one) => one.status === 'isRunning')
-    return call ? words.using(call.name) : words.answering
-  }
+): string {
+  const { toolCalls, content, type } = messages.at(-1) ?? {}
+  const call = toolCalls?.findLast((one) => one.status === 'isRunning')
+  if (isBusy) return call ? words.using(call.name) : words.answering
   if (approval) return words.asking(approval.toolName)
   if (run.ended === 'aborted') return words.stopped
   if (status === 'error') return words.failed
-  return last?.type === 'ai' && typeof last.content === 'string' ? last.content : ''
+  return type === 'ai' ? String(content) : ''
 }

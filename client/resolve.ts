@@ -1,31 +1,26 @@
 import { OracleError } from './error.ts'
-import type { OracleConfig, Overrides } from './records.ts'
-import { ask, readJson } from './request.ts'
+import type { OracleConfig } from './records.ts'
+import { ask, readJson, trimmed } from './request.ts'
 
 const json = <T>(url: string) =>
   readJson<T>({ headers: { accept: 'application/did-resolution, application/json' } }, (call) =>
     ask(url, call),
   )
 
-/** Where an oracle answers. `overrides.baseUrl` is taken as it is, and nobody is asked. */
-export async function resolveConfig(
+/** Where an oracle answers, and what it says of itself, by its DID. */
+export async function resolveOracle(
   oracleDid: string,
-  { baseUrl, wsUrl }: Overrides,
   resolverUrl: string | undefined,
 ): Promise<OracleConfig> {
-  if (baseUrl) {
-    const apiUrl = trimmed(baseUrl)
-    return { apiUrl, wsUrl: wsUrl ?? apiUrl }
-  }
-  const document = await documentAddress(oracleDid, resolverUrl)
   try {
+    const document = documentAddress(oracleDid, resolverUrl)
     const apiUrl = document ? apiOf(await json(document)) : location.origin
     const config = await json<OracleConfig & { entityDid?: string }>(
       `${apiUrl}/.well-known/oracle.json`,
     )
     if (config.did !== oracleDid && config.entityDid !== oracleDid)
       throw new Error(`${apiUrl} is the oracle ${config.did}`)
-    return { ...config, apiUrl: trimmed(config.apiUrl), wsUrl: wsUrl ?? config.wsUrl }
+    return { ...config, apiUrl: trimmed(config.apiUrl) }
   } catch (cause) {
     throw new OracleError(
       'config_unresolved',
@@ -39,7 +34,7 @@ export async function resolveConfig(
  * The address of a DID's document: did:web has its own, the resolver knows the rest. Without one, the page's
  * own server may be the oracle.
  */
-async function documentAddress(did: string, resolverUrl: string | undefined) {
+function documentAddress(did: string, resolverUrl: string | undefined) {
   const [, method, name = '', ...path] = did.split(':')
   if (method === 'web')
     return `https://${decodeURIComponent(name)}/${path.length ? path.join('/') : '.well-known'}/did.json`
@@ -60,5 +55,3 @@ function apiOf({ didDocument, service = [] }: DidDocument): string {
   if (typeof endpoint !== 'string') throw new Error('its document names no service "#api"')
   return trimmed(endpoint)
 }
-
-const trimmed = (url: string) => url.replace(/\/+$/, '')
