@@ -290,9 +290,8 @@ export class Chat extends Store<ChatSnapshot> {
   /** Takes the history as the server has it, without what the run under way tells itself. */
   #take(fresh: readonly IMessage[]): void {
     const turn = this.#turn
-    const from = turn?.runId ? fresh.findIndex(({ id }) => id === `user-${turn.runId}`) : -1
-    if (turn && from >= 0) turn.user ??= fresh[from]
-    const kept = from < 0 ? fresh : fresh.slice(0, from)
+    const kept = this.#beforeRun(turn, fresh)
+    if (turn) turn.user ??= fresh[kept.length]
     const { approval } = this.getSnapshot()
     const isOpen = (callId: string) => !!turn || approval?.toolCallId === callId
     const history = reconciled(this.#history, shown(kept, isOpen))
@@ -301,6 +300,12 @@ export class Chat extends Store<ChatSnapshot> {
       !unsent || history.some(({ type, content }) => type === 'human' && content === unsent.content)
     this.#history = isKept ? history : [...history, unsent]
     this.#dirty = true
+  }
+
+  /** The history without what a run tells itself. */
+  #beforeRun(turn: Turn | undefined, messages: readonly IMessage[]): readonly IMessage[] {
+    const from = messages.findIndex(({ id }) => id === `user-${turn?.runId}`)
+    return from < 0 ? messages : messages.slice(0, from)
   }
 
   #join(runId: string): void {
@@ -390,6 +395,9 @@ export class Chat extends Store<ChatSnapshot> {
       onRun: (runId) => {
         if (turn.runId === runId || this.#turn !== turn) return
         turn.runId = runId
+        // The history may have come between the message and the name of its run.
+        this.#history = this.#beforeRun(turn, this.#history)
+        this.#dirty = true
         this.#remember(turn)
         this.#run({ runId })
       },

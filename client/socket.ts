@@ -16,6 +16,8 @@ export interface SocketOptions {
 /** What the server closes with when it does not take the credentials, or the session is another's. */
 const refused = 4401
 const foreign = 4403
+/** A server takes 64 KiB, and a character has up to three bytes. */
+const longestFrame = 20_000
 /** A server without the channel is not asked all the time. */
 const patienceMs = 30_000
 
@@ -31,11 +33,10 @@ export class EventSocket {
     if (typeof WebSocket !== 'undefined') void this.#keepOpen()
   }
 
-  /** Sends a frame; false when there is no connection. */
-  send(frame: unknown): boolean {
-    if (!this.#connected) return false
-    this.#socket!.send(JSON.stringify(frame))
-    return true
+  /** Sends a frame where there is a connection; one that is too long would end it. */
+  send(frame: unknown): void {
+    const text = JSON.stringify(frame)
+    if (this.#connected && text.length <= longestFrame) this.#socket!.send(text)
   }
 
   close(): void {

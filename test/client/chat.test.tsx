@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { definePlugin } from '#core'
 import { scriptedModel } from '#core/testing'
 import { z } from 'zod'
-import { useChat } from '../../client/index.ts'
+import { OraclesProvider, useChat } from '../../client/index.ts'
 import { testOracle } from './oracle.ts'
 import { hook, until } from './page.ts'
 
@@ -77,4 +77,68 @@ it('says something, streams the answer, and has in the end what the history has'
     { type: 'ai', content: 'It is on shelf 7.', isComplete: true },
   ])
   expect(oracle.proxy.to(/^\/messages/, 'POST')).toHaveLength(1)
+})
+
+it('a message that is said before the history has come stands behind it, once', async () => {
+  const model = scriptedModel(['First.', { text: ['Second', '.'], paceMs: 60 }])
+  await using oracle = await testOracle({ plugins: [], model })
+  const { oracleDid, overrides, proxy } = oracle
+  const sessionId = await oracle.session()
+  await (await oracle.app.user('a user')).say('One', { sessionId })
+  const history = Promise.withResolvers<void>()
+  proxy.interfere = ({ method }) => (method === 'GET' ? history.promise : undefined)
+  const seen = hook(
+    () => useChat({ oracleDid, sessionId, overrides, onPaymentRequiredError: never }),
+    oracle.provided,
+  )
+  const sending = seen.now.sendMessage('Two')
+  await until(() => seen.now.messages.length === 2)
+  history.resolve()
+  await sending
+  await until(() => !seen.now.isLoading)
+  const said = () => seen.now.messages.map(({ content }) => content)
+  expect(said()).toEqual(['One', 'First.', 'Two', 'Second.'])
+  await seen.now.refetchMessages()
+  expect(said()).toEqual(['One', 'First.', 'Two', 'Second.'])
+})
+
+it('batched publishes once in a while, immediate for every event, and both end with the same text', async () => {
+  const text = Array.from({ length: 60 }, (_, i) => `${i} `)
+  const renders: Record<string, number> = {}
+  for (const streamingMode of ['batched', 'immediate'] as const) {
+    const model = scriptedModel([{ text, paceMs: 4 }])
+    await using oracle = await testOracle({ plugins: [], model })
+    const { oracleDid, overrides } = oracle
+    const sessionId = await oracle.session()
+    const seen = hook(
+      () =>
+        useChat({ oracleDid, sessionId, overrides, streamingMode, onPaymentRequiredError: never }),
+      oracle.provided,
+    )
+    await until(() => !seen.now.isLoading)
+    const before = seen.renders
+    await seen.now.sendMessage('Count')
+    await until(() => seen.now.status === 'ready')
+    expect(seen.now.messages[1]!.content).toBe(text.join(''))
+    renders[streamingMode] = seen.renders - before
+  }
+  expect(renders.immediate).toBeGreaterThan(40)
+  expect(renders.batched).toBeLessThan(renders.immediate! / 2)
+})
+
+it('without createInvocation the delegation alone says who calls', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel(['Hello.']) })
+  const { oracleDid, overrides, proxy, wallet } = oracle
+  const sessionId = await oracle.session()
+  const { createInvocation: _, ...rest } = wallet
+  const seen = hook(
+    () => useChat({ oracleDid, sessionId, overrides, onPaymentRequiredError: never }),
+    (child) => <OraclesProvider {...rest}>{child}</OraclesProvider>,
+  )
+  await until(() => !seen.now.isLoading)
+  await seen.now.sendMessage('Hi')
+  expect(seen.now.sendMessageError).toBeNull()
+  const { headers } = proxy.to(/^\/messages/, 'POST')[0]!
+  expect(headers).toMatchObject({ 'x-ucan-delegation': expect.stringMatching(/.{100}/) })
+  expect(headers.authorization).toBeUndefined()
 })
