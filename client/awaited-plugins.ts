@@ -19,9 +19,7 @@ export interface ContractOracle {
 
 /** Pays to contract an oracle. Its plugin is not there yet: every call rejects with `plugin_not_available`. */
 export function useContractOracle(_options?: unknown): ContractOracle {
-  useClient()
-  const error = pluginNotAvailable('payments', 'Contracting an oracle')
-  const refuse = () => Promise.reject(error)
+  const { error, refuse } = useAwaited('payments', 'Contracting an oracle')
   return {
     contractOracle: refuse,
     payClaim: refuse,
@@ -41,9 +39,7 @@ export interface MemoryEngine {
 
 /** The optional memory beyond a session. Its plugin is not there yet: every call rejects with `plugin_not_available`. */
 export function useMemoryEngine(_oracleDid?: string): MemoryEngine {
-  useClient()
-  const error = pluginNotAvailable('memory', 'The memory engine')
-  const refuse = () => Promise.reject(error)
+  const { error, refuse } = useAwaited('memory', 'The memory engine')
   return {
     enableMemoryEngine: refuse,
     inviteUser: refuse,
@@ -51,4 +47,10 @@ export function useMemoryEngine(_oracleDid?: string): MemoryEngine {
     isInvitingUser: false,
     error,
   }
+}
+
+function useAwaited(plugin: string, purpose: string) {
+  useClient()
+  const error = pluginNotAvailable(plugin, purpose)
+  return { error, refuse: () => Promise.reject(error) }
 }

@@ -12,7 +12,7 @@ import type {
   PendingApproval,
   StreamingMode,
 } from './records.ts'
-import { Memory, type TabStorage } from './remembered.ts'
+import { remember, remembered, type TabStorage } from './remembered.ts'
 import { askAs, type Call, readJson } from './request.ts'
 import type { LiveReply } from './reply.ts'
 import type { EventSocket } from './socket.ts'
@@ -49,7 +49,7 @@ export interface ChatParts {
   readonly timing: Timing
   readonly config: () => Promise<OracleConfig>
   readonly actions: ReadonlyMap<string, RegisteredAction>
-  readonly storage: (() => TabStorage) | undefined
+  readonly storage: () => TabStorage
   /** The model that the user chose, if any. */
   readonly model: () => string | undefined
 }
@@ -57,22 +57,22 @@ export interface ChatParts {
 /** One run that this chat reads. */
 interface Turn {
   requestId: string
-  runId: string | undefined
+  runId?: string
   /** What it says, once the code that reads it is there. */
-  reply: LiveReply | undefined
+  reply?: LiveReply
   /** The user's message that began it, while the history does not have it. */
-  user: IMessage | undefined
+  user?: IMessage
   /** It was begun in this tab: the tools of this page are its tools. */
   readonly isOurs: boolean
   /** Calls that were begun here, and those whose result is still owed. */
   readonly begun: Set<string>
   readonly open: Set<string>
-  readonly use: ChatUse | undefined
+  readonly use?: ChatUse
   readonly leaving: AbortController
-  fault: EventPayloads['error'] | undefined
-  isStopped: boolean
+  fault?: EventPayloads['error']
+  isStopped?: boolean
   /** The rest of an earlier run whose call was approved. */
-  continues: boolean
+  continues?: boolean
 }
 
 const idle: ChatRunState = {
@@ -92,7 +92,7 @@ const awayMs = 10_000
 /** One session as one user sees it in one tab. React reads it; it knows nothing of React. */
 export class Chat extends Store<ChatSnapshot> {
   readonly #parts: ChatParts
-  readonly #memory: Memory
+  readonly #key: string
   readonly #uses = new Set<() => ChatUse>()
   readonly #handlers = new Set<(event: AnyEvent) => void>()
   #history: readonly IMessage[] = []
@@ -120,10 +120,7 @@ export class Chat extends Store<ChatSnapshot> {
       approval: null,
     })
     this.#parts = parts
-    this.#memory = new Memory(
-      `${parts.userDid} ${parts.oracleDid} ${parts.sessionId}`,
-      parts.storage,
-    )
+    this.#key = `oracle-run ${parts.userDid} ${parts.oracleDid} ${parts.sessionId}`
   }
 
   get sessionId(): string {
@@ -174,7 +171,7 @@ export class Chat extends Store<ChatSnapshot> {
   /** Says something. Resolves when the turn is over; what goes wrong is in the snapshot. */
   async sendMessage(text: string, use?: ChatUse): Promise<void> {
     const { sessionId, model } = this.#parts
-    const requestId = crypto.randomUUID()
+    const requestId = uuid()
     const user: IMessage = { id: requestId, type: 'human', content: text, isComplete: true }
     // The same again, after a payment for example, takes the place of what could not be said.
     if (this.#unsent?.content === text)
@@ -222,7 +219,7 @@ export class Chat extends Store<ChatSnapshot> {
   async answer(decision: 'approve' | 'reject' | 'edit', args?: unknown): Promise<void> {
     const { approval } = this.getSnapshot()
     if (!approval) return
-    const turn = this.#begin({ requestId: crypto.randomUUID(), isOurs: true })
+    const turn = this.#begin({ requestId: uuid(), isOurs: true })
     turn.continues = true
     this.set({ approval: null, error: null })
     this.#show({ status: 'submitted' })
@@ -266,8 +263,7 @@ export class Chat extends Store<ChatSnapshot> {
       this.#unloaded = false
       this.#loadedAt = Date.now()
       if (!this.#turn && !isSettled(messages)) {
-        const remembered = isFirst ? this.#memory.read() : undefined
-        const runId = remembered?.runId ?? (await this.#openRun())
+        const runId = (isFirst && this.#remembered()?.runId) || (await this.#openRun())
         if (!this.isMounted) return
         if (runId && !this.#turn) this.#join(runId)
       }
@@ -309,8 +305,8 @@ export class Chat extends Store<ChatSnapshot> {
   }
 
   #join(runId: string): void {
-    const remembered = this.#memory.read()
-    const ours = remembered?.runId === runId ? remembered : undefined
+    const known = this.#remembered()
+    const ours = known?.runId === runId ? known : undefined
     const turn = this.#begin({ requestId: ours?.requestId ?? runId, runId, isOurs: !!ours })
     for (const id of ours?.begun ?? []) turn.begun.add(id)
     this.#show({ status: 'streaming' })
@@ -363,13 +359,6 @@ export class Chat extends Store<ChatSnapshot> {
 
   #begin(given: Pick<Turn, 'requestId' | 'isOurs'> & Partial<Turn>): Turn {
     const turn: Turn = {
-      runId: undefined,
-      user: undefined,
-      use: undefined,
-      fault: undefined,
-      isStopped: false,
-      continues: false,
-      reply: undefined,
       begun: new Set(),
       open: new Set(),
       leaving: new AbortController(),
@@ -422,6 +411,7 @@ export class Chat extends Store<ChatSnapshot> {
     else if (eventName === 'action_call' && payload.status === 'isRunning')
       this.#runPageTool(turn, payload, true)
     else if (eventName === 'delegation_required') void this.#authorise()
+    else if (eventName === 'message_cache_invalidation') void this.#load()
     else if (eventName === 'interrupt') this.set({ approval: payload })
     else if (eventName === 'error') turn.fault = payload
     if (
@@ -464,7 +454,7 @@ export class Chat extends Store<ChatSnapshot> {
     const { fault } = turn
     turn.leaving.abort()
     if (ended !== 'finished' && ended !== 'waiting') turn.reply?.cutShort()
-    if (ended !== 'waiting') this.#memory.write(undefined)
+    if (ended !== 'waiting') remember(this.#parts.storage, this.#key)
     this.#settle(turn)
     this.#run({ ended, reconnecting: false })
     if (ended === 'failed') {
@@ -590,10 +580,15 @@ export class Chat extends Store<ChatSnapshot> {
     })
   }
 
+  #remembered() {
+    return remembered(this.#parts.storage, this.#key)
+  }
+
   #remember(turn: Turn): void {
     const { runId, requestId, isOurs } = turn
     if (!isOurs || !runId || this.#turn !== turn) return
-    this.#memory.write({ runId, requestId, begun: [...turn.begun], open: [...turn.open] })
+    const run = { runId, requestId, begun: [...turn.begun], open: [...turn.open] }
+    remember(this.#parts.storage, this.#key, run)
   }
 
   // What is shown, and when.
@@ -631,3 +626,6 @@ function isSettled(messages: readonly IMessage[]): boolean {
   const last = messages.at(-1)
   return !last || (last.type === 'ai' && !last.toolCalls?.length)
 }
+
+/** A page that came by plain HTTP has no `randomUUID`, but its objects have such names. */
+const uuid = (): string => crypto.randomUUID?.() ?? URL.createObjectURL(new Blob()).slice(-36)

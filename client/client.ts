@@ -92,7 +92,7 @@ export class OracleClient {
         tokens,
         actions,
         timing: this.#timing,
-        storage: storage && (() => storage),
+        storage: () => storage ?? sessionStorage,
         config: () => this.config(oracleDid, overrides).read(),
         model: () => this.#models.get(oracleDid),
       })

@@ -62,13 +62,14 @@ export class OracleError extends Error {
   }
 }
 
-export function codeOfStatus(status: number): OracleErrorCode {
-  if (status === 401) return 'unauthorized'
-  if (status === 402) return 'payment_required'
-  if (status === 404 || status === 410) return 'not_found'
-  if (status === 408 || status === 504) return 'timeout'
-  if (status === 429) return 'rate_limited'
-  return status < 500 ? 'invalid_request' : 'server'
+const codes: Readonly<Record<number, OracleErrorCode>> = {
+  401: 'unauthorized',
+  402: 'payment_required',
+  404: 'not_found',
+  408: 'timeout',
+  410: 'not_found',
+  429: 'rate_limited',
+  504: 'timeout',
 }
 
 /** The error that an answer stands for. */
@@ -77,7 +78,7 @@ export async function errorOf(response: Response): Promise<OracleError> {
   const body = await bodyOf(response)
   const wait = Number(headers.get('retry-after') ?? NaN)
   return new OracleError(
-    codeOfStatus(status),
+    codes[status] ?? (status < 500 ? 'invalid_request' : 'server'),
     body.message ?? `The server answered ${status} with something that is not its own.`,
     {
       status,

@@ -11,30 +11,21 @@ export interface RememberedRun {
 /** What remembers over a reload, for one tab. */
 export type TabStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>
 
-/** The tab's own memory; a page that may not use it forgets at a reload and is none the worse. */
-export class Memory {
-  readonly #key: string
-  readonly #storage: () => TabStorage
-
-  constructor(key: string, storage: () => TabStorage = () => sessionStorage) {
-    this.#key = `oracle-run ${key}`
-    this.#storage = storage
+/** Reads what a tab remembers. A page that may not use its storage forgets at a reload and is none the worse. */
+export function remembered(storage: () => TabStorage, key: string): RememberedRun | undefined {
+  try {
+    return JSON.parse(storage().getItem(key)!) ?? undefined
+  } catch {
+    return undefined
   }
+}
 
-  read(): RememberedRun | undefined {
-    try {
-      return JSON.parse(this.#storage().getItem(this.#key) ?? 'null') ?? undefined
-    } catch {
-      return undefined
-    }
-  }
-
-  write(run: RememberedRun | undefined): void {
-    try {
-      if (run) this.#storage().setItem(this.#key, JSON.stringify(run))
-      else this.#storage().removeItem(this.#key)
-    } catch {
-      // Not allowed, or full.
-    }
+/** Remembers a run, or forgets it. */
+export function remember(storage: () => TabStorage, key: string, run?: RememberedRun): void {
+  try {
+    if (run) storage().setItem(key, JSON.stringify(run))
+    else storage().removeItem(key)
+  } catch {
+    // Not allowed, or full.
   }
 }

@@ -142,3 +142,19 @@ it('without createInvocation the delegation alone says who calls', async () => {
   expect(headers).toMatchObject({ 'x-ucan-delegation': expect.stringMatching(/.{100}/) })
   expect(headers.authorization).toBeUndefined()
 })
+
+it('a page that came by plain HTTP, where there is no randomUUID, can say something, too', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel(['Hello.']) })
+  const { oracleDid, overrides, proxy } = oracle
+  const chat = oracle.tab().chat({ oracleDid, overrides, sessionId: await oracle.session() })
+  Object.defineProperty(crypto, 'randomUUID', { value: undefined, configurable: true })
+  try {
+    await chat.sendMessage('Hi')
+  } finally {
+    Reflect.deleteProperty(crypto, 'randomUUID')
+  }
+  expect(chat.getSnapshot()).toMatchObject({ status: 'ready', sendMessageError: null })
+  const { requestId } = JSON.parse(proxy.to(/^\/messages/, 'POST')[0]!.body)
+  expect(requestId).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
+  expect(typeof crypto.randomUUID).toBe('function')
+})
