@@ -1,15 +1,45 @@
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+
+const older = join(import.meta.dirname, 'test/older-peers/node_modules')
 
 export default defineConfig({
   resolve: { conditions: ['oracle-runtime-source'] },
   ssr: { resolve: { conditions: ['oracle-runtime-source'] } },
   test: {
-    include: ['{core,plugins,client,examples,test}/**/*.test.{ts,tsx}'],
     reporters: ['default', './test/support/closing-line.ts'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
     pool: 'forks',
     maxWorkers: 2,
     execArgv: ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source'],
+    projects: [
+      {
+        extends: true,
+        // Not in what both share: lists of both would be joined.
+        test: {
+          name: 'all',
+          include: ['{core,plugins,client,examples,test}/**/*.test.{ts,tsx}'],
+          env: { REACT: '19' },
+        },
+      },
+      {
+        // The client once more, on the oldest peers that it promises to work with.
+        extends: true,
+        resolve: {
+          alias: [
+            { find: /^(react|react-dom)(\/.*)?$/, replacement: `${older}/$1$2` },
+            { find: 'zod/v4/core', replacement: `${older}/zod/v4/core` },
+          ],
+        },
+        test: {
+          name: 'older peers',
+          include: ['test/client/*.test.{ts,tsx}'],
+          // The same whichever React is above.
+          exclude: ['test/client/{stream,size,wallet,package}.test.ts'],
+          env: { REACT: '18' },
+        },
+      },
+    ],
   },
 })

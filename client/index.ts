@@ -1,50 +1,63 @@
-/** The one shape of every error answer. */
-export interface ErrorBody {
-  readonly statusCode: number
-  readonly code: string
-  readonly message: string
-  readonly hint?: string
-  readonly details?: unknown
-  readonly requestId: string
-}
-
-/** An error answer of an oracle, or a connection that failed (status 0). */
-export class OracleError extends Error {
-  override readonly name = 'OracleError'
-  readonly status: number
-  readonly code: string
-  readonly hint: string | undefined
-  readonly details: unknown
-  readonly requestId: string | undefined
-
-  constructor(body: Partial<ErrorBody> & { readonly message: string }) {
-    super(body.message)
-    this.status = body.statusCode ?? 0
-    this.code = body.code ?? 'UNKNOWN'
-    this.hint = body.hint
-    this.details = body.details
-    this.requestId = body.requestId
-  }
-}
-
-/** The JSON of a good answer; an `OracleError` for any other. */
-export async function answerOf<T>(response: Response): Promise<T> {
-  const text = await response.text()
-  const body = parsed(text)
-  if (response.ok && body !== undefined) return body as T
-  const error = body as Partial<ErrorBody> | undefined
-  throw new OracleError({
-    statusCode: response.status,
-    requestId: response.headers.get('x-request-id') ?? undefined,
-    ...error,
-    message: error?.message ?? `The server answered ${response.status} with something that is not JSON.`,
-  })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined // A proxy's page, say; the caller tells from the status.
-  }
-}
+'use client'
+export type { AgAction, AgActionRender, AgActionRenderProps } from './actions.ts'
+export { useContractOracle, useMemoryEngine } from './awaited-plugins.ts'
+export type { ContractOracle, MemoryEngine } from './awaited-plugins.ts'
+export type { Chat, ChatSnapshot } from './chat.ts'
+export { createOracleClient } from './client.ts'
+export type { ChatAddress, Models, OracleClient, OracleClientOptions } from './client.ts'
+export { renderMessageContent } from './content.ts'
+export type { UIComponentProps, UIComponents } from './content.ts'
+export { OracleError } from './error.ts'
+export type { ErrorBody, OracleErrorCode } from './error.ts'
+export type {
+  ActionCallEvent,
+  AnyEvent,
+  BrowserToolCallEvent,
+  EventName,
+  EventPayloads,
+  OracleEvent,
+  RenderComponentEvent,
+  RunEnding,
+  ToolCallEvent,
+} from './events.ts'
+export { getOpenIdToken, useGetOpenIdToken } from './openid-token.ts'
+export type { GetOpenIdTokenParams, IOpenIDToken, OpenIdTokenResult } from './openid-token.ts'
+export type { IBrowserToolParams, IBrowserTools } from './page-tools.ts'
+export { OracleClientProvider, OraclesProvider, useOraclesContext } from './provider.ts'
+export type { IOraclesContextProps, IOraclesProviderProps } from './provider.ts'
+export type {
+  AnyTools,
+  Attachment,
+  Capability,
+  ChatRunState,
+  ChatStatus,
+  IChatSession,
+  IComponentMetadata,
+  IMessage,
+  IWalletProps,
+  MessageContent,
+  MintFn,
+  ModelInfo,
+  OracleConfig,
+  Overrides,
+  PendingApproval,
+  Serialized,
+  StreamingMode,
+  ToolCall,
+  ToolCallOf,
+  TransactionFn,
+} from './records.ts'
+export type { JsonSchema, StandardSchema, ToolSchema } from './schema.ts'
+export type { Timing } from './timing.ts'
+export { useAgAction } from './use-ag-action.ts'
+export type { AgActionConfig } from './use-ag-action.ts'
+export { useChat } from './use-chat.ts'
+export type { ChatResult, IChatOptions } from './use-chat.ts'
+export { useChatAnnouncer } from './use-chat-announcer.ts'
+export type { Announcer, AnnouncerWords } from './use-chat-announcer.ts'
+export { useCapabilities, useModels, useOraclesConfig } from './use-oracle.ts'
+export type { CapabilitiesResult, OraclesConfigResult, UseModelsResult } from './use-oracle.ts'
+export { useOracleSessions } from './use-oracle-sessions.ts'
+export type { OracleSessions, UseOracleSessionsOptions } from './use-oracle-sessions.ts'
+export { useApproval, useChatEvents, useRun } from './use-run.ts'
+export type { Approval } from './use-run.ts'

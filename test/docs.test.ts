@@ -23,17 +23,20 @@ interface Block {
   readonly page: string
   /** `file: <path>` builds that file, `include: <path>` shows it as it is. */
   readonly mark: string | undefined
+  /** `tsx` is for browsers, `ts` for Node. */
+  readonly kind: string
   readonly code: string
 }
 
 const blocks: Block[] = pages.flatMap((page) =>
   [
     ...readFileSync(join(root, page), 'utf8').matchAll(
-      /(?:<!-- (.+?) -->\n\n)?```tsx?\n(.*?)```/gs,
+      /(?:<!-- (.+?) -->\n\n)?```(tsx?)\n(.*?)```/gs,
     ),
-  ].map(([, mark, code]) => ({
+  ].map(([, mark, kind, code]) => ({
     page,
     mark,
+    kind: kind!,
     code: code!,
   })),
 )
@@ -92,13 +95,19 @@ describe('the documentation', () => {
     }
     const plugins = globSync('plugins/*/index.ts', { cwd: root }).map((path) => dirname(path))
     for (const plugin of plugins) symlinkSync(join(root, plugin), join(folder, plugin))
-    programs.forEach(({ code }, i) => writeFileSync(join(folder, `program-${i}.ts`), code))
+    programs.forEach(({ kind, code }, i) =>
+      writeFileSync(join(folder, `program-${i}.${kind}`), code),
+    )
     // Tests beside a plugin may reach for test/support, which is not here; they are checked where they are.
     const exclude = plugins.map((plugin) => `${plugin}/*.test.ts`)
     const config = { extends: '../tsconfig.json', include: ['**/*.ts'], exclude }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
 
-    expect(node(['node_modules/typescript/bin/tsc', '-p', folder])).toBe('')
+    const forBrowsers = { extends: '../tsconfig.browser.json', include: ['*.tsx'], exclude: [] }
+    writeFileSync(join(folder, 'tsconfig.browser.json'), JSON.stringify(forBrowsers))
+
+    for (const name of ['tsconfig.json', 'tsconfig.browser.json'])
+      expect(node(['node_modules/typescript/bin/tsc', '-p', join(folder, name)])).toBe('')
     const output = node([
       'node_modules/vitest/vitest.mjs',
       'run',

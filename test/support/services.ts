@@ -19,6 +19,12 @@ const services = {
     url: process.env.TEST_RSCRIPT ?? 'Rscript',
     enable: 'install R (in Debian the package r-base-core), or set TEST_RSCRIPT to its Rscript',
   },
+  /** Debian's browser, driven by playwright-core; it downloads none of its own. */
+  chromium: {
+    url: process.env.TEST_CHROMIUM ?? '/usr/bin/chromium',
+    enable:
+      'install Chromium (in Debian the package chromium), or set TEST_CHROMIUM to its program',
+  },
   etcd: {
     url: 'command:etcd+protoc',
     enable: 'install etcd-server, golang-etcd-server-dev and protobuf-compiler (Debian)',
@@ -50,7 +56,8 @@ const isCommand = (name: string) =>
  */
 export async function describeWith(service: Service, name: string, suite: (url: string) => void) {
   const { url, enable } = services[service]
-  const there = service === 'r' ? runs(url) : await reachable(url)
+  const isProgram = service === 'r' || service === 'chromium'
+  const there = isProgram ? runs(url) : await reachable(url)
   if (process.env.REQUIRE_ALL || there) return describe(name, () => suite(url))
   process.stdout.write(`skipped: ${name}. To run it, ${enable}.\n`)
   describe.skipIf(true)(name, () => suite(url))

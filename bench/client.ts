@@ -1,0 +1,13 @@
+import { coreBudget, sizeOf } from './client/size.ts'
+import { streamBench, streamBudget } from './client/stream.ts'
+
+// What the React library costs: its download, and the main thread while a reply streams.
+const sizes = await Promise.all(['index', 'live-agent', 'wallet'].map(sizeOf))
+console.table(Object.fromEntries(sizes.map(({ entry, ...size }) => [entry, size])))
+console.log(`the core may have ${coreBudget} bytes of gzip; "later" is fetched when it is needed\n`)
+
+const { library, baseline, timeRatio } = await streamBench()
+console.table({ 'oracle-client': library, 'plain 50 ms flush': baseline })
+console.log(
+  `main-thread time ${timeRatio.toFixed(2)} (at most ${streamBudget.timeRatio}), commits at most ${streamBudget.commits}`,
+)

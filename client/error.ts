@@ -1,0 +1,115 @@
+/** What can go wrong, in the words that an app branches on. */
+export type OracleErrorCode =
+  | 'network'
+  | 'timeout'
+  | 'unauthorized'
+  | 'delegation_required'
+  | 'payment_required'
+  | 'rate_limited'
+  | 'invalid_request'
+  | 'not_found'
+  | 'server'
+  | 'stream_interrupted'
+  | 'run_failed'
+  | 'tool_failed'
+  | 'browser_tool_failed'
+  | 'config_unresolved'
+  | 'schema_unsupported'
+  | 'plugin_not_available'
+
+/** The one shape of every error answer of a server. */
+export interface ErrorBody {
+  readonly statusCode: number
+  readonly code: string
+  readonly message: string
+  readonly hint?: string
+  readonly details?: unknown
+  readonly requestId: string
+}
+
+/** What may be known about an error beside its code and its sentence. */
+export interface ErrorFacts {
+  /** The HTTP status; 0 when no answer came. */
+  readonly status?: number
+  /** The server's own code, for example `SIGNING_KEY_NOT_LOADED`. */
+  readonly serverCode?: string
+  readonly hint?: string
+  readonly details?: unknown
+  readonly requestId?: string
+  /** What is to be paid first. */
+  readonly claimIds?: readonly string[]
+  /** After how many milliseconds the server wants to be asked again. */
+  readonly retryAfterMs?: number
+  readonly cause?: unknown
+}
+
+/** Every error of this library. */
+export class OracleError extends Error {
+  declare readonly status: number
+  declare readonly serverCode?: string
+  declare readonly hint?: string
+  declare readonly details?: unknown
+  declare readonly requestId?: string
+  declare readonly claimIds: readonly string[]
+  declare readonly retryAfterMs?: number
+  override readonly name = 'OracleError'
+  readonly code: OracleErrorCode
+
+  constructor(code: OracleErrorCode, message: string, facts: ErrorFacts = {}) {
+    super(message)
+    this.code = code
+    Object.assign(this, { status: 0, claimIds: [] }, facts)
+  }
+}
+
+const codes: Readonly<Record<number, OracleErrorCode>> = {
+  401: 'unauthorized',
+  402: 'payment_required',
+  404: 'not_found',
+  408: 'timeout',
+  410: 'not_found',
+  429: 'rate_limited',
+  504: 'timeout',
+}
+
+/** The error that an answer stands for. */
+export async function errorOf(response: Response): Promise<OracleError> {
+  const { status, headers } = response
+  const body = await bodyOf(response)
+  const wait = Number(headers.get('retry-after') ?? NaN)
+  return new OracleError(
+    codes[status] ?? (status < 500 ? 'invalid_request' : 'server'),
+    body.message ?? `The server answered ${status} with something that is not its own.`,
+    {
+      status,
+      serverCode: body.code,
+      hint: body.hint,
+      details: body.details,
+      requestId: body.requestId ?? headers.get('x-request-id') ?? undefined,
+      claimIds: claimIdsOf(body.claims),
+      retryAfterMs: Number.isFinite(wait) ? wait * 1000 : undefined,
+    },
+  )
+}
+
+async function bodyOf(response: Response): Promise<Partial<ErrorBody> & { claims?: unknown }> {
+  try {
+    return Object(await response.json())
+  } catch {
+    return {} // A proxy's page, say; the status speaks.
+  }
+}
+
+/** Claims come as ids, or as records that have one. */
+export function claimIdsOf(claims: unknown): string[] {
+  if (!Array.isArray(claims)) return []
+  return claims.map((claim) => String(claim?.claimId ?? claim?.id ?? claim))
+}
+
+export function toOracleError(thrown: unknown): OracleError {
+  if (thrown instanceof OracleError) return thrown
+  const timedOut = (thrown as Error | null)?.name === 'TimeoutError'
+  return timedOut
+    ? new OracleError('timeout', 'The server did not answer in time.', { cause: thrown })
+    : new OracleError('network', 'The server cannot be reached.', { cause: thrown })
+}

@@ -1,0 +1,48 @@
+import { toOracleError, type OracleError } from './error.ts'
+import { Store } from './store.ts'
+
+export interface Loaded<T> {
+  readonly data: T | undefined
+  readonly isLoading: boolean
+  readonly error: OracleError | null
+}
+
+/** Something that is read when it is first looked at, and again when that is asked for. */
+export class Resource<T> extends Store<Loaded<T>> {
+  readonly #load: () => Promise<T>
+  #loading: Promise<T> | undefined
+
+  constructor(load: () => Promise<T>) {
+    super({ data: undefined, isLoading: true, error: null })
+    this.#load = load
+  }
+
+  protected mount(): void {
+    if (this.getSnapshot().data === undefined) this.refetch().catch(() => {})
+  }
+
+  /** What is known, or else what the first reading gives. */
+  async read(): Promise<T> {
+    return this.getSnapshot().data ?? this.refetch()
+  }
+
+  /** One reading at a time serves all who ask. */
+  refetch = (): Promise<T> => {
+    if (this.#loading) return this.#loading
+    if (!this.getSnapshot().isLoading) this.set({ isLoading: true })
+    const loading = this.#load()
+      .then(
+        (data) => {
+          this.set({ data, error: null, isLoading: false })
+          return data
+        },
+        (thrown: unknown) => {
+          const error = toOracleError(thrown)
+          this.set({ error, isLoading: false })
+          throw error
+        },
+      )
+      .finally(() => (this.#loading = undefined))
+    return (this.#loading = loading)
+  }
+}

@@ -1,0 +1,82 @@
+import { OracleError } from './error.ts'
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** What we use of https://standardschema.dev: zod 3.24 and later, zod 4, valibot, arktype, … */
+export interface StandardSchema<Output = any> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => Checked<Output> | Promise<Checked<Output>>
+    readonly types?: { readonly input: unknown; readonly output: Output } | undefined
+    readonly jsonSchema?: { readonly input: (options: { target: 'draft-2020-12' }) => JsonSchema }
+  }
+}
+
+type Checked<Output> =
+  { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly Issue[] }
+
+interface Issue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
+
+/** What the arguments of a tool look like: a schema of a library, or JSON Schema as it stands. */
+export type ToolSchema<Output = any> = StandardSchema<Output> | JsonSchema
+
+/** What a tool's function is given. */
+export type OutputOf<Schema> = Schema extends StandardSchema<infer Output> ? Output : any
+
+const known = new WeakMap<object, JsonSchema>()
+
+/** The schema as the model reads it. One that cannot be expressed is an error: an empty one would let anything pass. */
+export async function toJsonSchema(name: string, schema: ToolSchema): Promise<JsonSchema> {
+  let json = known.get(schema)
+  if (json) return json
+  try {
+    json = await converted(schema)
+  } catch (cause) {
+    throw unsupported(name, (cause as Error).message, cause)
+  }
+  if (json.type !== undefined && json.type !== 'object')
+    throw unsupported(name, `arguments are an object, and this is ${String(json.type)}`)
+  known.set(schema, json)
+  return json
+}
+
+async function converted(schema: ToolSchema): Promise<JsonSchema> {
+  const { '~standard': standard, _zod, _def } = schema as Record<string, any> // any: another library's inside
+  if (standard?.jsonSchema) return standard.jsonSchema.input({ target: 'draft-2020-12' })
+  if (_zod)
+    return (await import('zod/v4/core')).toJSONSchema(schema as never, {
+      io: 'input',
+      // Descriptions are kept by the copy of zod that made the schema, and this may be another.
+      override({ zodSchema, jsonSchema }) {
+        const { description } = zodSchema as { description?: string }
+        if (description !== undefined) jsonSchema.description ??= description
+      },
+    })
+  if (_def?.typeName) return (await import('./zod3.ts')).fromZod3(schema)
+  const plain = Object.getPrototypeOf(schema) === Object.prototype
+  if (!standard && plain) return schema as JsonSchema
+  throw new Error(`${standard?.vendor ?? 'its library'} has no JSON Schema for it`)
+}
+
+const unsupported = (name: string, why: string, cause?: unknown) =>
+  new OracleError('schema_unsupported', `The schema of "${name}" cannot be sent: ${why}.`, {
+    cause,
+    hint: 'Use a zod object, another Standard Schema that knows JSON Schema, or JSON Schema itself.',
+  })
+
+/** The arguments as the schema makes them; the server has checked those of a plain JSON Schema. */
+export async function validated(schema: ToolSchema, args: unknown): Promise<unknown> {
+  const { '~standard': standard } = schema as Partial<StandardSchema>
+  if (!standard) return args
+  const checked = await standard.validate(args)
+  if (!checked.issues) return checked.value
+  const faults = checked.issues.map(({ message, path = [] }) => {
+    const where = path.map((key) => String(typeof key === 'object' ? key.key : key)).join('.')
+    return where ? `${where}: ${message}` : message
+  })
+  throw new Error(`The arguments do not fit: ${faults.join('; ')}`)
+}

@@ -1,0 +1,43 @@
+import { useEffect, useInsertionEffect, useRef } from 'react'
+import type { AgActionRender } from './actions.ts'
+import { useClient } from './provider.ts'
+import type { OutputOf, ToolSchema } from './schema.ts'
+
+export interface AgActionConfig<Schema extends ToolSchema = ToolSchema> {
+  readonly name: string
+  readonly description: string
+  readonly parameters: Schema
+  readonly handler: (args: OutputOf<Schema>) => unknown
+  /** Shows the action in the conversation, from its start to its end. */
+  readonly render?: AgActionRender<OutputOf<Schema>>
+}
+
+/** Registers an action that the agent may invoke as long as the component is there. */
+export function useAgAction<Schema extends ToolSchema>(config: AgActionConfig<Schema>): void {
+  const { actions } = useClient()
+  const latest = useRef(config)
+  useInsertionEffect(() => void (latest.current = config))
+  const { name } = config
+  const hasRender = config.render !== undefined
+  useEffect(() => {
+    const action = {
+      name,
+      hasRender,
+      get description() {
+        return latest.current.description
+      },
+      get parameters() {
+        return latest.current.parameters
+      },
+      handler: (args: OutputOf<Schema>) => latest.current.handler(args),
+      ...(hasRender && {
+        render: ((props) => latest.current.render?.(props) ?? null) as AgActionRender,
+      }),
+    }
+    actions.set(name, action)
+    return () => {
+      // Another component may have taken the name meanwhile.
+      if (actions.get(name) === action) actions.delete(name)
+    }
+  }, [actions, name, hasRender])
+}

@@ -1,0 +1,75 @@
+import { useEffect, useState } from 'react'
+import { createRoot } from 'react-dom/client'
+import {
+  OraclesProvider,
+  renderMessageContent,
+  useAgAction,
+  useChat,
+  useOracleSessions,
+} from 'oracle-client'
+import { createDevelopmentWallet } from 'oracle-client/wallet'
+import { z } from 'zod'
+
+const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
+const { did: oracleDid } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
+const wallet = await createDevelopmentWallet()
+const overrides = { baseUrl }
+
+const browserTools = {
+  clock: {
+    toolName: 'look_at_the_clock',
+    description: 'What time it is where the user is.',
+    schema: z.object({ style: z.enum(['short', 'full']).default('short') }),
+    fn: ({ style }: { style: 'short' | 'full' }) =>
+      new Date().toLocaleTimeString('en', { timeStyle: style }),
+  },
+}
+type Weather = { city: string; temp_c: number; conditions: string }
+const uiComponents = {
+  WeatherCard: (day: Weather) => <b>{`${day.city}: ${day.temp_c} °C, ${day.conditions}`}</b>,
+}
+
+function Chat({ sessionId }: { sessionId: string }) {
+  const [claims, onPaymentRequiredError] = useState<string[]>([])
+  const tools = { browserTools, uiComponents, onPaymentRequiredError }
+  const chat = useChat({ oracleDid, sessionId, overrides, ...tools })
+  useAgAction({
+    name: 'draw_bar',
+    description: 'Draws one number as a bar.',
+    parameters: z.object({ label: z.string(), percent: z.number().min(0).max(100) }),
+    handler: () => 'The user sees it.',
+    render: ({ args }) => <meter aria-label={args?.label} max={100} value={args?.percent} />,
+  })
+  return (
+    <form action={(form) => void chat.sendMessage(String(form.get('words')))}>
+      {chat.messages.map(({ id, content }) => (
+        <p key={id}>{renderMessageContent(content)}</p>
+      ))}
+      {chat.error && <p role="alert">{chat.error.message}</p>}
+      {claims.length > 0 && <p role="alert">{`To be paid first: ${claims.join(', ')}`}</p>}
+      <input name="words" aria-label="Your message" required autoComplete="off" />
+      {chat.isSending ? (
+        <button type="button" onClick={chat.abortStream}>
+          Stop
+        </button>
+      ) : (
+        <button>Send</button>
+      )}
+    </form>
+  )
+}
+
+function App() {
+  const { sessions, isLoading, createSession } = useOracleSessions(oracleDid, overrides)
+  const isNew = !isLoading && sessions.length === 0
+  useEffect(() => {
+    if (isNew) void createSession()
+  }, [isNew, createSession])
+  return sessions[0] ? <Chat sessionId={sessions[0].sessionId} /> : null
+}
+
+createRoot(document.getElementById('root')!).render(
+  <OraclesProvider {...wallet}>
+    <App />
+  </OraclesProvider>,
+)

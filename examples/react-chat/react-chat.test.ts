@@ -1,0 +1,121 @@
+import { createServer } from 'node:http'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { chromium, type Browser, type Page } from 'playwright-core'
+import { build } from 'vite'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin, RuntimeError } from '#core'
+import { scriptedModel, testApp } from '#core/testing'
+import { describeWith } from '../../test/support/services.ts'
+
+const call = (name: string, args: unknown = {}) => ({ call: name, args })
+
+const reading = { city: 'Lusaka', temp_c: 24, conditions: 'clear sky' }
+const weather = definePlugin({
+  name: 'forecast',
+  summary: 'Knows the weather.',
+  visibility: 'always',
+  tools: {
+    look_outside: {
+      description: 'Looks outside.',
+      effect: 'read',
+      input: z.object({}),
+      run: (_, { emit }) => (emit.component('WeatherCard', reading), reading),
+    },
+  },
+})
+
+it('is sixty lines of its own', () => {
+  const lines = readFileSync(join(import.meta.dirname, 'main.tsx'), 'utf8').split('\n')
+  const own = lines.slice(lines.findLastIndex((line) => /^import/.test(line)) + 1)
+  expect(own.filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(60)
+})
+
+await describeWith('chromium', 'the React example', (executablePath) => {
+  const folder = mkdtempSync(join(tmpdir(), 'react-chat-'))
+  let browser: Browser
+  let site: string
+  const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript' }
+  const server = createServer(({ url }, res) => {
+    const { pathname } = new URL(url!, 'http://localhost')
+    const file = pathname === '/' ? '/index.html' : pathname
+    res.setHeader('content-type', types[extname(file)] ?? 'text/plain')
+    res.end(readFileSync(join(folder, file)))
+  })
+
+  beforeAll(async () => {
+    await build({
+      root: import.meta.dirname,
+      logLevel: 'silent',
+      build: { outDir: folder, emptyOutDir: true },
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    server.closeAllConnections()
+    server.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function open(oracle: string): Promise<{ page: Page; complaints: string[] }> {
+    const page = await (await browser.newContext()).newPage()
+    const complaints: string[] = []
+    page.on('pageerror', (error) => complaints.push(error.message))
+    page.on('console', (line) => {
+      if (/error|warning/.test(line.type())) complaints.push(line.text())
+    })
+    await page.goto(`${site}/?oracle=${oracle}`)
+    return { page, complaints }
+  }
+  const say = async (page: Page, words: string) => {
+    await page.getByLabel('Your message').fill(words)
+    await page.getByRole('button', { name: 'Send' }).click()
+  }
+
+  it('shows a component, runs a tool and an action of the page, and keeps it all over a reload', async () => {
+    const model = scriptedModel([
+      [call('look_outside'), call('look_at_the_clock', { style: 'short' })],
+      call('draw_bar', { label: 'Rain', percent: 40 }),
+      'It is dry.',
+    ])
+    await using app = await testApp({ plugins: [weather], model })
+    const { page } = await open(app.url)
+    await say(page, 'How is it outside?')
+    await page.getByText('It is dry.').waitFor()
+    await page.getByText('Lusaka: 24 °C, clear sky').waitFor()
+    expect(await page.getByLabel('Rain').getAttribute('value')).toBe('40')
+    const told = model.requests.at(-1)!.messages.filter(({ role }) => role === 'tool')
+    expect(told.map(({ content }) => content)).toEqual([
+      JSON.stringify(reading),
+      expect.stringMatching(/^\d+:\d\d [AP]M$/),
+      'The user sees it.',
+    ])
+    await page.reload()
+    await page.getByText('It is dry.').waitFor()
+    expect(await page.getByText('Lusaka: 24 °C').count()).toBe(1)
+    expect(await page.getByLabel('Rain').count()).toBe(1)
+  })
+
+  it('says what is to be paid', async () => {
+    const paywall = definePlugin({
+      name: 'paywall',
+      summary: 'Wants to be paid.',
+      visibility: 'always',
+      middleware: {
+        turn() {
+          throw new RuntimeError('PAYMENT_REQUIRED', 'Pay.', { details: { claims: ['c-1'] } })
+        },
+      },
+    })
+    await using app = await testApp({ plugins: [paywall], model: scriptedModel([]) })
+    const { page } = await open(app.url)
+    await say(page, 'Hello')
+    await page.getByText('To be paid first: c-1').waitFor()
+  })
+})

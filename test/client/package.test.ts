@@ -1,0 +1,125 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = resolve(import.meta.dirname, '../..')
+
+const app = `import { OraclesProvider, useChat, type IMessage, type IChatOptions } from 'oracle-client'
+import { useLiveAgent } from 'oracle-client/live-agent'
+import { createDevelopmentWallet, type DevelopmentWallet } from 'oracle-client/wallet'
+
+export function Page({ wallet, options }: { wallet: DevelopmentWallet; options: IChatOptions }) {
+  return <OraclesProvider {...wallet}><Chat {...options} /></OraclesProvider>
+}
+function Chat(options: IChatOptions) {
+  const { messages, status } = useChat(options)
+  const last: IMessage | undefined = messages.at(-1)
+  return <p title={status}>{String(last?.content)}{String(useLiveAgent().isReady)}</p>
+}
+export const wallet = createDevelopmentWallet()
+`
+
+describe('the package of the client', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-client-package-'))
+  const installed = join(folder, 'node_modules/oracle-client')
+  let files: string[] = []
+  const run = (command: string, args: string[], cwd: string) =>
+    execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+
+  beforeAll(() => {
+    const [packed] = JSON.parse(
+      run('npm', ['pack', '--json', '--pack-destination', folder], join(root, 'client')),
+    ) as { filename: string; files: { path: string }[] }[]
+    files = packed!.files.map(({ path }) => path)
+    mkdirSync(installed, { recursive: true })
+    run(
+      'tar',
+      ['xzf', join(folder, packed!.filename), '-C', installed, '--strip-components=1'],
+      folder,
+    )
+    for (const name of [
+      'react',
+      'react-dom',
+      'zod',
+      'eventsource-parser',
+      '@types/react',
+      'csstype',
+    ]) {
+      mkdirSync(dirname(join(folder, 'node_modules', name)), { recursive: true })
+      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+    }
+  }, 120_000)
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('carries built files and nothing of the workshop', () => {
+    expect(files).toEqual(
+      expect.arrayContaining([
+        'README.md',
+        'dist/index.js',
+        'dist/index.d.ts',
+        'dist/live-agent.js',
+        'dist/wallet.js',
+      ]),
+    )
+    expect(
+      files.filter((path) => !/^(dist\/[\w-]+\.(js|d\.ts)|README\.md|package\.json)$/.test(path)),
+    ).toEqual([])
+  })
+
+  it('is as a package should be', async () => {
+    const { messages, pkg } = await publint({ pkgDir: installed, strict: true })
+    expect(messages.map((message) => formatMessage(message, pkg))).toEqual([])
+    const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+    expect(manifest).toMatchObject({
+      type: 'module',
+      sideEffects: false,
+      dependencies: { 'eventsource-parser': expect.any(String) },
+      peerDependencies: { react: '>=18', zod: '^3.25 || ^4' },
+    })
+    expect(Object.keys(manifest.dependencies)).toHaveLength(1)
+    for (const entry of ['index', 'live-agent'])
+      expect(readFileSync(join(installed, `dist/${entry}.js`), 'utf8')).toMatch(
+        /^['"]use client['"]/,
+      )
+  })
+
+  it('has types for an app, as bundlers and as Node resolve them', () => {
+    writeFileSync(join(folder, 'app.tsx'), app)
+    for (const [module, moduleResolution] of [
+      ['esnext', 'bundler'],
+      ['nodenext', 'nodenext'],
+    ]) {
+      const compilerOptions = {
+        module,
+        moduleResolution,
+        target: 'es2022',
+        lib: ['es2023', 'dom', 'dom.iterable'],
+        jsx: 'react-jsx',
+        strict: true,
+        noEmit: true,
+        types: [],
+      }
+      writeFileSync(
+        join(folder, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions, include: ['app.tsx'] }),
+      )
+      writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', private: true }))
+      expect(
+        run(
+          process.execPath,
+          [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder],
+          folder,
+        ),
+      ).toBe('')
+    }
+  }, 60_000)
+
+  it('can be imported on a server', () => {
+    const script = `import('oracle-client').then((m) => console.log(typeof m.useChat, typeof m.createOracleClient))`
+    expect(run(process.execPath, ['-e', script], folder)).toBe('function function\n')
+  })
+})

@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest'
+import { delegate, Delegation } from '@ucanto/core'
+import type { Capabilities } from '@ucanto/interface'
+import { ed25519 } from '@ucanto/principal'
+import { testApp } from '#core/testing'
+import { type Grant, keyOf, mint } from '../../client/ucan.ts'
+import { createDevelopmentWallet } from '../../client/wallet.ts'
+import { tabStorage } from './oracle.ts'
+
+const seed = Uint8Array.from({ length: 32 }, (_, i) => (i * 37 + 11) % 256)
+
+it('makes the very bytes that ucanto makes, whatever the audience and the time', async () => {
+  const key = await keyOf(seed)
+  const issuer = await ed25519.derive(seed)
+  expect(key.did).toBe(issuer.did())
+  const oracle = (await ed25519.generate()).did()
+  for (const audience of [oracle, 'did:ixo:entity:abc', 'did:web:oracle.example'] as const)
+    for (const expiration of [23, 200, 60_000, 1_800_000_000, 5_000_000_000]) {
+      const capabilities: Capabilities = [
+        { can: '*', with: 'ixo:oracle' },
+        { can: 'registry/*', with: key.did as `did:key:${string}` },
+      ]
+      const theirs = await delegate({
+        issuer,
+        audience: { did: () => audience },
+        capabilities,
+        expiration,
+      })
+      const { ok } = await theirs.archive()
+      expect(await mint(key, audience, capabilities as Grant[], expiration)).toBe(
+        Buffer.from(ok!).toString('base64'),
+      )
+    }
+})
+
+it('makes tokens whose signature holds', async () => {
+  const wallet = await createDevelopmentWallet({ seed })
+  const { serialized, expiresAt } = await wallet.createDelegation(
+    'did:key:z6MkffDZCkCTWreg8868fG1FGFogcJj5X6PY93pPcWDn9bob',
+  )
+  const { ok } = await Delegation.extract(Buffer.from(serialized, 'base64'))
+  expect(ok!.issuer.did()).toBe(wallet.initialWallet.did)
+  expect(ok!.expiration * 1000).toBe(expiresAt)
+})
+
+it('calls a server, and is the same user at the next visit', async () => {
+  await using app = await testApp({ plugins: [] })
+  const storage = tabStorage()
+  const dids = new Set<string>()
+  for (const _ of [1, 2]) {
+    const { initialWallet, createDelegation, createInvocation } = await createDevelopmentWallet({
+      storage,
+    })
+    dids.add(initialWallet.did)
+    const response = await fetch(`${app.url}/sessions`, {
+      headers: {
+        authorization: `Bearer ${(await createInvocation(app.oracleDid)).serialized}`,
+        'x-auth-type': 'ucan',
+        'x-ucan-delegation': (await createDelegation(app.oracleDid)).serialized,
+      },
+    })
+    expect(response.status).toBe(200)
+  }
+  expect(dids.size).toBe(1)
+})
