@@ -1,0 +1,298 @@
+import { randomBytes } from 'node:crypto'
+import { RuntimeError } from '#core'
+import { bulkInsert, overList } from './bulk.ts'
+import { unknown } from './conform.ts'
+import { entityPath } from './did.ts'
+import { detailsOf, type Relationship } from './entity.ts'
+import { classOf, contains, groupId, groupType, isOfKind, readGroupId } from './kinds.ts'
+import type { Checker, Protocols } from './protocols.ts'
+import { conflicting, invalid, refused, unresolved } from './refusal.ts'
+import type { EntityRequest } from './request.ts'
+import { searchText } from './search-text.ts'
+import type { EdgeRow, EntityRow, RegistryDatabase } from './tables.ts'
+import type { Writing } from './writing.ts'
+
+/** What became of one request: the entity, or why there is none. */
+export type Outcome =
+  | { readonly row: EntityRow; readonly edges: readonly EdgeRow[]; readonly error?: undefined }
+  | { readonly row?: undefined; readonly error: RuntimeError }
+
+/** What has to be known of an entity that others name. */
+export type Known = Pick<EntityRow, 'did' | 'type' | 'class' | 'status' | 'controller'>
+
+export interface Creating {
+  readonly db: RegistryDatabase
+  readonly protocols: Protocols
+  /** Types whose entities are organisational domains. */
+  readonly organisational: ReadonlySet<string>
+  readonly oracleDid: string
+}
+
+/** Makes entities, any number in one transaction. */
+export function creation({ db, protocols, organisational, oracleDid }: Creating) {
+  const insertEntities = bulkInsert(db, 'registry_entities', [
+    'did',
+    'ordinal',
+    'type',
+    'class',
+    'controller',
+    'protocol',
+    'protocol_version',
+    'status',
+    'version',
+    'created_at',
+    'updated_at',
+    'properties',
+    'details',
+    'search',
+    'edges_made',
+  ])
+  const insertEdges = bulkInsert(db, 'registry_edges', [
+    'source',
+    'role',
+    'target',
+    'position',
+    'properties',
+  ])
+  const entitiesOf = overList<Known>(db, (dids) =>
+    db
+      .selectFrom('registry_entities')
+      .select(['did', 'type', 'class', 'status', 'controller'])
+      .where('did', 'in', dids),
+  )
+  const protocolsOf = overList<{ did: string }>(db, (dids) =>
+    db.selectFrom('registry_protocols').select('did').where('did', 'in', dids),
+  )
+
+  /** What is known of the ids that the requests name, before any of them is carried out. */
+  async function lookUp(requests: readonly EntityRequest[], on: RegistryDatabase) {
+    const named = new Set<string>()
+    const wanted = new Set<string>()
+    for (const { did, relationships, type, groups = [defaultGroup] } of requests) {
+      if (did !== undefined) {
+        wanted.add(did)
+        for (const group of groups) named.add(groupId(did, group))
+        const organisation = type === groupType ? readGroupId(did)?.organisation : undefined
+        if (organisation !== undefined) named.add(organisation)
+      }
+      for (const { target } of relationships ?? []) named.add(target)
+    }
+    const known = new Map<string, Known>()
+    for (const row of await entitiesOf([...new Set([...named, ...wanted])], on))
+      known.set(row.did, row)
+    const taken = new Set((await protocolsOf([...wanted], on)).map(({ did }) => did))
+    return { known, taken }
+  }
+
+  /**
+   * Creates what can be created. With `together` the requests may name each other in any order, for they are kept all
+   * or not at all: that is up to the caller, who sees the outcomes.
+   */
+  async function createAll(
+    writing: Writing,
+    requests: readonly EntityRequest[],
+    together = false,
+  ): Promise<Outcome[]> {
+    const { db: trx, actor, at } = writing
+    const { known, taken } = await lookUp(requests, trx)
+    const promised = new Map<string, Known>()
+    if (together)
+      for (const { did, type, class: given } of requests)
+        if (did !== undefined)
+          promised.set(did, {
+            did,
+            type,
+            class: classOf(type, given, organisational) ?? null,
+            status: 'active',
+            controller: '',
+          })
+    const checkers = new Map<string, Checker | undefined>()
+    const rows: EntityRow[] = []
+    const edges: EdgeRow[] = []
+
+    async function checkerOf(did: string): Promise<Checker> {
+      if (!checkers.has(did)) checkers.set(did, await protocols.newest(did, trx))
+      const checker = checkers.get(did)
+      if (checker) return checker
+      throw unresolved('protocol', `there is no protocol ${did}`, 'POST /v1/protocols makes one.')
+    }
+
+    function add(row: EntityRow, own: readonly EdgeRow[]): void {
+      rows.push(row)
+      for (const edge of own) edges.push(edge)
+      known.set(row.did, row)
+    }
+
+    async function create(request: EntityRequest): Promise<Outcome> {
+      const { type, properties } = request
+      const did = request.did ?? `did:ixo:entity:${randomBytes(16).toString('hex')}`
+      const present = known.get(did)
+      if (present || taken.has(did)) throw inUse(did, present)
+      if (type === groupType) throw invalid('type', 'create a group by itself, not in a batch')
+      const protocol = await checkerOf(request.protocol!)
+      const faults = protocol.conform(properties)
+      if (faults.length > 0) throw refused(faults, `The protocol is ${protocol.did}.`)
+      const twin = classOf(type, request.class, organisational)
+      const own = (request.relationships ?? []).map((relationship, position) => {
+        const { target } = relationship
+        const entity =
+          target === did
+            ? { type, class: twin ?? null }
+            : (known.get(target) ?? promised.get(target))
+        checkEdge(relationship, entity as Known | undefined, protocol, `relationships.${position}`)
+        return edgeOf(did, relationship, position)
+      })
+      const groups = twin === 'cognitive-twin' ? (request.groups ?? [defaultGroup]) : []
+      if (request.groups && twin !== 'cognitive-twin')
+        throw invalid(
+          'groups',
+          'only an organisational domain has groups',
+          'Its class is cognitive-twin.',
+        )
+      for (const group of groups) {
+        const present = known.get(groupId(did, group))
+        if (present) throw inUse(present.did, present)
+        own.push(edgeOf(did, { role: contains, target: groupId(did, group) }, own.length))
+      }
+
+      const controller = request.controller ?? actor.did ?? oracleDid
+      const state = {
+        controller,
+        protocol: protocol.did,
+        protocol_version: protocol.version,
+        properties: JSON.stringify(properties),
+        details: detailsOf(request.services, request.verifiableCredential),
+      }
+      const row = rowOf(
+        writing,
+        { did, type, class: twin ?? null, ...state },
+        properties,
+        own.length,
+      )
+      add(row, own)
+      for (const group of groups) add(groupRow(writing, groupId(did, group), group, controller), [])
+      return { row, edges: own }
+    }
+
+    const outcomes: Outcome[] = []
+    for (const request of requests) {
+      try {
+        outcomes.push(await create(request))
+      } catch (error) {
+        if (!(error instanceof RuntimeError)) throw error
+        outcomes.push({ error })
+      }
+    }
+    await insertEntities(rows, trx)
+    await insertEdges(edges, trx)
+    return outcomes
+  }
+
+  return { createAll, entitiesOf, insertEdges, insertEntities }
+}
+
+const defaultGroup = 'members'
+
+export const edgeOf = (
+  source: string,
+  { role, target, properties }: Relationship,
+  position: number,
+): EdgeRow => ({
+  source,
+  role,
+  target,
+  position,
+  properties: properties === undefined ? null : JSON.stringify(properties),
+})
+
+/** A new row, and the change that made it. */
+export function rowOf(
+  writing: Writing,
+  entity: Pick<
+    EntityRow,
+    | 'did'
+    | 'type'
+    | 'class'
+    | 'controller'
+    | 'protocol'
+    | 'protocol_version'
+    | 'properties'
+    | 'details'
+  >,
+  properties: Readonly<Record<string, unknown>>,
+  edgesMade: number,
+): EntityRow {
+  const { class: _, ...recorded } = entity
+  const ordinal = writing.change({ kind: 'entity', version: 1, action: 'created', ...recorded })
+  return {
+    ...entity,
+    ordinal,
+    status: 'active',
+    version: 1,
+    created_at: writing.at,
+    updated_at: writing.at,
+    search: searchText(entity.did, entity.type, properties),
+    edges_made: edgesMade,
+  }
+}
+
+export function groupRow(
+  writing: Writing,
+  did: string,
+  name: string,
+  controller: string,
+): EntityRow {
+  const properties = { name }
+  return rowOf(
+    writing,
+    {
+      did,
+      type: groupType,
+      class: null,
+      controller,
+      protocol: null,
+      protocol_version: null,
+      properties: JSON.stringify(properties),
+      details: null,
+    },
+    properties,
+    0,
+  )
+}
+
+/** Refuses an edge that leads nowhere or that the protocol of its source does not have. */
+export function checkEdge(
+  { role, target }: Relationship,
+  entity: (Pick<Known, 'type' | 'class'> & Partial<Known>) | undefined,
+  protocol: Checker | undefined,
+  path: string,
+): void {
+  if (!entity)
+    throw unresolved(`${path}.target`, `there is no entity ${target}`, 'Create it first.')
+  if (entity.status === 'deactivated')
+    throw conflicting(`${target} was deactivated, so nothing can relate to it.`, 'Name another.', {
+      path: `${path}.target`,
+    })
+  const roles = protocol?.relationships
+  if (!roles || (role === contains && entity.type === groupType)) return
+  const kind = Object.hasOwn(roles, role) ? roles[role] : undefined
+  if (kind === undefined)
+    throw refused([unknown(`${path}.role`, role, 'relationship', Object.keys(roles))])
+  if (!isOfKind(entity, kind))
+    throw invalid(
+      `${path}.target`,
+      `the role "${role}" is for ${kind}, and ${target} is ${entity.type}`,
+    )
+}
+
+function inUse(did: string, present: Known | undefined): RuntimeError {
+  return present?.status === 'deactivated'
+    ? conflicting(`${did} was deactivated, and an id is never used again.`, 'Take another did.', {
+        did,
+      })
+    : conflicting(
+        `${did} is in use already.`,
+        `Read it at ${entityPath(did)}, or leave out the did, and one is minted.`,
+        { did },
+      )
+}
