@@ -23,3 +23,7 @@ export const isDidUrl = (text: string): boolean => urlGrammar.test(text)
 
 /** The address of an entity here. Its id stands in one segment, so `/` and `%` are encoded. */
 export const entityPath = (id: string): string => `/v1/entities/${encodeURIComponent(id)}`
+
+/** The address of an edge. */
+export const edgePath = (id: string, { role, target }: { role: string; target: string }): string =>
+  `${entityPath(id)}/relationships/${encodeURIComponent(role)}/${encodeURIComponent(target)}`

@@ -98,6 +98,3 @@ export const tombstoneOf = (row: EntityRow) => ({
   createdAt: row.created_at,
   deactivatedAt: row.updated_at,
 })
-
-/** The version of an entity as HTTP compares it. */
-export const etagOf = ({ version }: { readonly version: number }): string => `"${version}"`

@@ -1,13 +1,29 @@
+import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { created, definePlugin } from '#core'
 import { actorOf } from './actor.ts'
-import { entityPath } from './did.ts'
-import { etagOf } from './entity.ts'
+import { edgePath, entityPath } from './did.ts'
+import { tombstoneOf } from './entity.ts'
+import { demandedTag, etagOf } from './etag.ts'
+import {
+  feedSchema,
+  findSchema,
+  lastEventId,
+  listSchema,
+  pageSchema,
+  walkOf,
+  walkSchema,
+} from './query.ts'
+import { invalid } from './refusal.ts'
 import type { Registry } from './registry.ts'
-import { entitySchema, protocolSchema } from './request.ts'
-import { entityId } from './wants.ts'
+import { entitySchema, protocolSchema, relationshipSchema } from './request.ts'
+import { safe } from './safe.ts'
+import { entityId, wants } from './wants.ts'
 
 const did = entityId('a DID, or a DID URL with a path, percent-encoded')
+const named = z.object({ did })
+const version = z.number().int().min(1)
+const edgeSchema = relationshipSchema.extend({ did })
 const organisational =
   'OrganisationEntity,OrganizationEntity,ProjectEntity,FunderEntity,DistributorEntity'
 
@@ -41,12 +57,72 @@ export default definePlugin({
   },
 
   /** The registry is loaded with the first request: a server that has none of them starts sooner. */
-  setup({ db, log, oracle, env }) {
+  setup({ db, oracle, env }) {
     let loading: Promise<Registry> | undefined
     return () =>
       (loading ??= import('./registry.ts').then(({ registry }) =>
-        registry({ db, log, oracle, organisational: env.REGISTRY_ORGANISATION_TYPES }),
+        registry({ db, oracle, organisational: env.REGISTRY_ORGANISATION_TYPES }),
       ))
+  },
+
+  prompt: () =>
+    'The registry holds digital twins by DID. Find before you create, walk the graph instead of guessing how things relate, and look at a protocol before you fill in its properties. Name entities to the user by their properties, with the DID beside.',
+
+  tools: {
+    find_entities: {
+      description:
+        'Finds entities by type, protocol, controller, class, text or exact properties, oldest first. Deactivated ones only when asked for.',
+      effect: 'read',
+      input: findSchema,
+      async run({ limit, cursor, properties = {}, ...filter }, { self }) {
+        const exact = new Map(Object.entries(properties).map(([key, value]) => [key, `${value}`]))
+        return (await self()).entities.list({ ...filter, properties: exact }, limit, cursor)
+      },
+    },
+    get_entity: {
+      description: 'Reads one entity by its DID.',
+      effect: 'read',
+      input: named,
+      run: async ({ did }, { self }) => (await self()).entities.read(did),
+    },
+    create_entity: {
+      description:
+        'Records a new entity that follows a protocol. The user becomes its controller unless another is named. Look at the protocol first.',
+      effect: 'write',
+      can: { can: 'registry/create' },
+      input: entitySchema,
+      run: async (request, { self, user }) =>
+        (await self()).entities.create(actorOf({ user }), safe(request)),
+    },
+    relate_entities: {
+      description:
+        'Draws an edge from an entity that the user controls to another, in a role that the protocol of the first one has.',
+      effect: 'write',
+      input: edgeSchema,
+      async run({ did, ...relationship }, { self, user }) {
+        const { entities } = await self()
+        const made = await entities.relate(actorOf({ user }), did, safe(relationship))
+        return { did, ...relationship, version: made.version }
+      },
+    },
+    traverse_entities: {
+      description:
+        'Walks the graph from an entity: which entities it reaches over how many edges, and by which roles.',
+      effect: 'read',
+      input: walkSchema,
+      run: async ({ did, ...walk }, { self, signal }) =>
+        (await self()).entities.traverse(did, walkOf(walk), signal),
+    },
+    describe_protocol: {
+      description:
+        'What a protocol asks of its entities: properties with their types, roles with the kinds of entity in them. Without a DID it lists the protocols.',
+      effect: 'read',
+      input: z.object({ did: did.optional(), version: version.optional() }),
+      async run({ did, version }, { self }) {
+        const { protocols } = await self()
+        return did === undefined ? protocols.list(50) : protocols.read(did, version)
+      },
+    },
   },
 
   routes: {
@@ -61,14 +137,116 @@ export default definePlugin({
         return created(entityPath(entity.did), entity)
       },
     },
+    'GET /v1/entities': {
+      auth: 'bearer',
+      summary: 'Entities in the order of their creation, page by page.',
+      input: listSchema,
+      run: async ({ filter, limit, after }, { self }) =>
+        (await self()).entities.list(filter, limit, after),
+    },
+    'POST /v1/entities/batch': {
+      auth: 'bearer',
+      summary: 'Creates entities, one a line; with atomic=true all of them or none.',
+      body: 'ndjson',
+      input: z.object({ atomic: z.stringbool().default(false) }),
+      async run({ atomic }, { self, user, caller, lines, koa }) {
+        const { batches } = await self()
+        const actor = actorOf({ user, caller })
+        const results = atomic ? await batches.together(actor, lines) : batches.each(actor, lines)
+        koa.type = 'application/x-ndjson'
+        return Readable.from(results)
+      },
+    },
     'GET /v1/entities/:did': {
       auth: 'bearer',
       summary: 'An entity; 410 with its tombstone once it is deactivated.',
-      input: z.object({ did }),
+      input: named,
       async run({ did }, { self, koa }) {
         const entity = await (await self()).entities.read(did)
         koa.set('ETag', etagOf(entity))
         return entity
+      },
+    },
+    'PATCH /v1/entities/:did': {
+      auth: 'bearer',
+      summary: 'Changes an entity by a JSON merge patch, in the version that If-Match names.',
+      input: named.loose(),
+      async run({ did, ...patch }, { self, user, caller, koa }) {
+        const tag = demandedTag(koa.get('If-Match'))
+        const { entities } = await self()
+        const entity = await entities.patch(actorOf({ user, caller }), did, tag, patch)
+        koa.set('ETag', etagOf(entity))
+        return entity
+      },
+    },
+    'DELETE /v1/entities/:did': {
+      auth: 'bearer',
+      summary: 'Deactivates an entity on which no other depends.',
+      input: named.extend({ cascade: z.literal('groups', wants('"groups"')).optional() }),
+      async run({ did, cascade }, { self, user, caller, koa }) {
+        const tag = demandedTag(koa.get('If-Match'))
+        const { entities } = await self()
+        const actor = actorOf({ user, caller })
+        return tombstoneOf(await entities.deactivate(actor, did, tag, cascade === 'groups'))
+      },
+    },
+    'GET /v1/entities/:did/graph': {
+      auth: 'bearer',
+      summary: 'The entities that can be reached, breadth first, and the edges between them.',
+      input: walkSchema,
+      run: async ({ did, ...walk }, { self, signal }) =>
+        (await self()).entities.traverse(did, walkOf(walk), signal),
+    },
+    'GET /v1/entities/:did/history': {
+      auth: 'bearer',
+      summary: 'The versions of an entity, oldest first, and what changed.',
+      input: pageSchema.extend({ did }),
+      run: async ({ did, limit, cursor }, { self }) =>
+        (await self()).entities.history(did, limit, cursor),
+    },
+    'PUT /v1/entities/:did/relationships/:role/:target': {
+      auth: 'bearer',
+      summary: 'Draws an edge, or changes its properties.',
+      input: edgeSchema,
+      async run({ did, ...relationship }, { self, user, caller, koa }) {
+        const { entities } = await self()
+        const tag = koa.get('If-Match') || undefined
+        const actor = actorOf({ user, caller })
+        const { version, isNew } = await entities.relate(actor, did, relationship, tag)
+        koa.set('ETag', etagOf({ version }))
+        const body = { from: did, ...relationship, version }
+        return isNew ? created(edgePath(did, relationship), body) : body
+      },
+    },
+    'DELETE /v1/entities/:did/relationships/:role/:target': {
+      auth: 'bearer',
+      summary: 'Removes an edge.',
+      input: edgeSchema.omit({ properties: true }),
+      async run({ did, role, target }, { self, user, caller, koa }) {
+        const { entities } = await self()
+        const tag = koa.get('If-Match') || undefined
+        const actor = actorOf({ user, caller })
+        const { version } = await entities.unrelate(actor, did, role, target, tag)
+        koa.set('ETag', etagOf({ version }))
+        return { from: did, role, target, version }
+      },
+    },
+    'GET /v1/events': {
+      auth: 'bearer',
+      summary: 'The changes as Server-Sent Events; Last-Event-ID goes on where a reader left off.',
+      input: feedSchema,
+      async run({ after, ...wanted }, { self, signal, koa }) {
+        const { events } = await self()
+        const header = koa.get('Last-Event-ID')
+        const from = header === '' ? after : readEventId(header)
+        return events.follow(
+          from,
+          (change) =>
+            (wanted.did === undefined || change.did === wanted.did) &&
+            (wanted.type === undefined || change.type === wanted.type) &&
+            (wanted.kind === undefined || change.kind === wanted.kind),
+          signal,
+        )
       },
     },
     'POST /v1/protocols': {
@@ -82,15 +260,50 @@ export default definePlugin({
         return created(`/v1/protocols/${encodeURIComponent(protocol.did)}`, protocol)
       },
     },
+    'GET /v1/protocols': {
+      auth: 'bearer',
+      summary: 'Every protocol in its newest version.',
+      input: pageSchema,
+      run: async ({ limit, cursor }, { self }) => (await self()).protocols.list(limit, cursor),
+    },
     'GET /v1/protocols/:did': {
       auth: 'bearer',
       summary: 'A protocol, or an earlier version of it.',
-      input: z.object({ did, version: z.coerce.number().int().min(1).optional() }),
+      input: named.extend({ version: z.coerce.number().pipe(version).optional() }),
       async run({ did, version }, { self, koa }) {
         const protocol = await (await self()).protocols.read(did, version)
         koa.set('ETag', etagOf(protocol))
         return protocol
       },
     },
+    'PUT /v1/protocols/:did': {
+      auth: 'bearer',
+      summary: 'The next version of a protocol; lists the entities that do not conform to it.',
+      input: protocolSchema.extend({ did }),
+      async run({ did, ...request }, { self, user, caller, koa }) {
+        const { protocols } = await self()
+        const tag = koa.get('If-Match') || undefined
+        const actor = actorOf({ user, caller })
+        const { protocol, touched } = await protocols.replace(actor, did, request, tag)
+        koa.set('ETag', etagOf(protocol))
+        return { ...protocol, ...(await protocols.nonConforming(touched)) }
+      },
+    },
+    'DELETE /v1/protocols/:did': {
+      auth: 'bearer',
+      summary: 'Removes a protocol that nothing uses.',
+      input: named,
+      async run({ did }, { self, user, caller, koa }) {
+        const { protocols } = await self()
+        const tag = koa.get('If-Match') || undefined
+        return protocols.remove(actorOf({ user, caller }), did, tag)
+      },
+    },
   },
 })
+
+function readEventId(header: string): number {
+  const read = lastEventId.safeParse(header)
+  if (read.success) return read.data
+  throw invalid('Last-Event-ID', read.error.issues[0]?.message ?? 'not an id')
+}

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { prepared } from '#core'
-import type { Actor } from './actor.ts'
+import { mustControl, type Actor } from './actor.ts'
 import { conformTo, effectiveOf, readDefinition, type Conform, type Effective } from './conform.ts'
-import { conflicting, notFound, unresolved } from './refusal.ts'
+import { mustMatch } from './etag.ts'
+import { writeCursor, type Page } from './page.ts'
+import { conflicting, gone, invalid, notFound, unresolved } from './refusal.ts'
 import type { ProtocolDefinition, ProtocolRequest } from './request.ts'
 import type { ProtocolRow, ProtocolVersionRow, RegistryDatabase } from './tables.ts'
 import type { Write, Writing } from './writing.ts'
@@ -126,16 +128,184 @@ export function protocols(db: RegistryDatabase, write: Write, oracleDid: string)
     throw unresolved('extends', `there is no protocol ${parent}`, 'Create it first.')
   }
 
+  /** A new version of a protocol, and of those that extend it: what they inherit has changed. */
+  async function advance(
+    writing: Writing,
+    row: ProtocolRow,
+    definition: ProtocolDefinition,
+    parent: Effective | undefined,
+  ): Promise<{ row: ProtocolRow; kept: ProtocolVersionRow; touched: string[] }> {
+    const { db: trx, at } = writing
+    const { did } = row
+    const version = row.version + 1
+    const effective = effectiveOf(definition, parent)
+    await trx
+      .updateTable('registry_protocols')
+      .set({ version, updated_at: at })
+      .where('did', '=', did)
+      .execute()
+    const kept = await keepVersion(writing, did, version, definition, effective)
+    writing.change({ kind: 'protocol', did, version, type: definition.type, action: 'updated' })
+    const touched = [did]
+    for (const child of await childrenOf(did, trx)) {
+      const { rows } = await versionOf({ did: child.did, version: child.version }, trx)
+      const own: ProtocolDefinition = JSON.parse(rows[0]!.definition)
+      touched.push(...(await advance(writing, child, own, effective)).touched)
+    }
+    return { row: { ...row, version, updated_at: at }, kept, touched }
+  }
+
+  const childrenOf = (did: string, on: RegistryDatabase): Promise<ProtocolRow[]> =>
+    on
+      .selectFrom('registry_protocols')
+      .innerJoin('registry_extensions as extension', 'extension.did', 'registry_protocols.did')
+      .selectAll('registry_protocols')
+      .where('extension.extends', '=', did)
+      .where('registry_protocols.status', '=', 'active')
+      .orderBy('registry_protocols.ordinal')
+      .execute()
+
+  /** Refuses a protocol that would inherit from itself. */
+  async function mustNotLoop(
+    did: string,
+    { extends: first }: ProtocolDefinition,
+    on: RegistryDatabase,
+  ) {
+    const path = [did]
+    for (let parent = first; parent !== undefined;) {
+      path.push(parent)
+      if (parent === did)
+        throw invalid('extends', `the protocols would extend each other: ${path.join(' -> ')}`)
+      const row = await on
+        .selectFrom('registry_extensions')
+        .select('extends')
+        .where('did', '=', parent)
+        .executeTakeFirst()
+      parent = row?.extends
+    }
+  }
+
+  async function active(did: string, on = db): Promise<ProtocolRow> {
+    const { rows } = await rowOf({ did }, on)
+    if (rows[0]?.status === 'active') return rows[0]
+    throw rows[0] ? gone(did, { did, status: 'deactivated' }) : notFound('protocol', did)
+  }
+
+  async function replace(
+    writing: Writing,
+    did: string,
+    request: ProtocolRequest,
+    ifMatch: string | undefined,
+  ) {
+    const { db: trx, actor } = writing
+    const row = await active(did, trx)
+    mustControl(actor, row)
+    mustMatch(ifMatch, row)
+    const definition = readDefinition(request)
+    await mustNotLoop(did, definition, trx)
+    const parent = await parentOf(definition, trx)
+    await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
+    if (definition.extends !== undefined)
+      await trx
+        .insertInto('registry_extensions')
+        .values({ did, extends: definition.extends })
+        .execute()
+    const controller = request.controller ?? row.controller
+    if (controller !== row.controller)
+      await trx
+        .updateTable('registry_protocols')
+        .set({ controller })
+        .where('did', '=', did)
+        .execute()
+    const { row: next, kept, touched } = await advance(writing, row, definition, parent)
+    return { protocol: wire({ ...next, controller }, kept), touched }
+  }
+
+  async function remove(writing: Writing, did: string, ifMatch: string | undefined) {
+    const { db: trx, actor, at } = writing
+    const row = await active(did, trx)
+    mustControl(actor, row)
+    mustMatch(ifMatch, row)
+    const users = await trx
+      .selectFrom('registry_entities')
+      .select(['did', 'type'])
+      .where('protocol', '=', did)
+      .where('status', '=', 'active')
+      .orderBy('ordinal')
+      .limit(100)
+      .execute()
+    const children = await childrenOf(did, trx)
+    const dependents = [
+      ...users.map((user) => ({ ...user, role: 'protocol' })),
+      ...children.map((child) => ({ did: child.did, type: 'Protocol', role: 'extends' })),
+    ]
+    if (dependents.length > 0)
+      throw conflicting(
+        `${did} cannot be removed while it is in use: ${dependents
+          .slice(0, 3)
+          .map((dependent) => dependent.did)
+          .join(', ')}${dependents.length > 3 ? ', …' : ''}.`,
+        'Give those another protocol first.',
+        { dependents },
+      )
+    await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
+    await trx
+      .updateTable('registry_protocols')
+      .set({ status: 'deactivated', version: row.version + 1, updated_at: at })
+      .where('did', '=', did)
+      .execute()
+    const version = row.version + 1
+    writing.change({ kind: 'protocol', did, version, type: 'Protocol', action: 'deactivated' })
+    return { did, type: 'Protocol', status: 'deactivated', version, deactivatedAt: at }
+  }
+
   return {
     checker,
     newest,
+
+    /** The next version of a protocol; `touched` are the protocols whose entities are to be checked again. */
+    replace: (actor: Actor, did: string, request: ProtocolRequest, ifMatch: string | undefined) =>
+      write(actor, (writing) => replace(writing, did, request, ifMatch)),
+
+    remove: (actor: Actor, did: string, ifMatch: string | undefined) =>
+      write(actor, (writing) => remove(writing, did, ifMatch)),
+
+    /** The newest version of every protocol, in the order of creation. */
+    async list(limit: number, after = 0): Promise<Page<Protocol>> {
+      const rows = await db
+        .selectFrom('registry_protocols as protocol')
+        .innerJoin('registry_protocol_versions as kept', (join) =>
+          join
+            .onRef('kept.did', '=', 'protocol.did')
+            .onRef('kept.version', '=', 'protocol.version'),
+        )
+        .selectAll('protocol')
+        .select(['kept.definition', 'kept.effective', 'kept.created_at as made_at'])
+        .where('protocol.status', '=', 'active')
+        .where('protocol.ordinal', '>', after)
+        .orderBy('protocol.ordinal')
+        .limit(limit + 1)
+        .execute()
+      const last = rows.length > limit ? rows[limit - 1] : undefined
+      return {
+        items: rows.slice(0, limit).map(({ definition, effective, made_at, ...row }) =>
+          wire(row, {
+            did: row.did,
+            version: row.version,
+            definition,
+            effective,
+            created_at: made_at,
+          }),
+        ),
+        ...(last && { nextCursor: writeCursor(last.ordinal) }),
+      }
+    },
+
     create: (actor: Actor, request: ProtocolRequest) =>
       write(actor, (writing) => create(writing, request)),
 
     async read(did: string, version?: number): Promise<Protocol> {
-      const { rows } = await rowOf({ did })
-      const row = rows[0]
-      if (!row || row.status !== 'active') throw notFound('protocol', did)
+      const row = await active(did)
       const found = await versionOf({ did, version: version ?? row.version })
       if (found.rows[0]) return wire(row, found.rows[0])
       throw notFound(`version ${version} of the protocol`, did)

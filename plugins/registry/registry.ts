@@ -1,13 +1,22 @@
-import type { Database, Log, Oracle } from '#core'
+import type { Database, Oracle } from '#core'
+import type { Actor } from './actor.ts'
+import { batches } from './batch.ts'
+import { changes } from './changes.ts'
+import { conformance } from './conformance.ts'
 import { creation } from './create.ts'
 import { entities } from './entities.ts'
+import { feed } from './feed.ts'
+import { groupType } from './kinds.ts'
+import { lists } from './lists.ts'
 import { protocols } from './protocols.ts'
+import { invalid } from './refusal.ts'
+import type { EntityRequest } from './request.ts'
 import { withRegistryTables } from './tables.ts'
+import { traversal } from './traverse.ts'
 import { writer } from './writing.ts'
 
 export interface RegistryOptions {
   readonly db: Database
-  readonly log: Log
   readonly oracle: Oracle
   /** Types whose entities are organisational domains. */
   readonly organisational: ReadonlySet<string>
@@ -16,15 +25,34 @@ export interface RegistryOptions {
 /** The registry and all its parts. It is loaded when it is first asked for something. */
 export function registry({ db: untyped, oracle, organisational }: RegistryOptions) {
   const db = withRegistryTables(untyped)
-  const write = writer(db, () => {})
+  const events = feed(db)
+  const write = writer(db, events.announce)
   const kinds = protocols(db, write, oracle.did)
   const making = creation({ db, protocols: kinds, organisational, oracleDid: oracle.did })
+  const twins = entities(db, write, making)
+  const changing = changes(db, write, twins, kinds, making)
+
   return {
     db,
     write,
     oracle,
-    protocols: kinds,
-    entities: entities(db, write, making),
+    events,
+    protocols: { ...kinds, nonConforming: conformance(db, kinds) },
+    entities: {
+      ...twins,
+      ...changing,
+      ...lists(db, twins),
+      traverse: traversal(db, twins),
+
+      /** Creates an entity; a membership group joins the organisation that its id names. */
+      create(actor: Actor, request: EntityRequest) {
+        if (request.type !== groupType) return twins.create(actor, request)
+        if (request.did === undefined)
+          throw invalid('did', 'missing; the id of a group is "<organisation>:group:<name>"')
+        return changing.addGroup(actor, request.did, request.controller)
+      },
+    },
+    batches: batches(write, making),
   }
 }
 export type Registry = ReturnType<typeof registry>
