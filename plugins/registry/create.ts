@@ -3,7 +3,7 @@ import { RuntimeError } from '#core'
 import { bulkInsert, overList } from './bulk.ts'
 import { unknown } from './conform.ts'
 import { entityPath } from './did.ts'
-import { detailsOf, type Relationship } from './entity.ts'
+import { detailsOf, relationshipOf, type Relationship } from './entity.ts'
 import { classOf, contains, groupId, groupType, isOfKind, readGroupId } from './kinds.ts'
 import type { Checker, Protocols } from './protocols.ts'
 import { conflicting, invalid, refused, unresolved } from './refusal.ts'
@@ -163,12 +163,7 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
         properties: JSON.stringify(properties),
         details: detailsOf(request.services, request.verifiableCredential),
       }
-      const row = rowOf(
-        writing,
-        { did, type, class: twin ?? null, ...state },
-        properties,
-        own.length,
-      )
+      const row = rowOf(writing, { did, type, class: twin ?? null, ...state }, properties, own)
       add(row, own)
       for (const group of groups) add(groupRow(writing, groupId(did, group), group, controller), [])
       return { row, edges: own }
@@ -220,10 +215,16 @@ export function rowOf(
     | 'details'
   >,
   properties: Readonly<Record<string, unknown>>,
-  edgesMade: number,
+  edges: readonly EdgeRow[],
 ): EntityRow {
   const { class: _, ...recorded } = entity
-  const ordinal = writing.change({ kind: 'entity', version: 1, action: 'created', ...recorded })
+  const ordinal = writing.change({
+    kind: 'entity',
+    version: 1,
+    action: 'created',
+    about: edges.length === 0 ? null : JSON.stringify({ relationships: edges.map(relationshipOf) }),
+    ...recorded,
+  })
   return {
     ...entity,
     ordinal,
@@ -232,7 +233,7 @@ export function rowOf(
     created_at: writing.at,
     updated_at: writing.at,
     search: searchText(entity.did, entity.type, properties),
-    edges_made: edgesMade,
+    edges_made: edges.length,
   }
 }
 
@@ -256,7 +257,7 @@ export function groupRow(
       details: null,
     },
     properties,
-    0,
+    [],
   )
 }
 
