@@ -73,6 +73,16 @@ export function registryApp(where: Where, env: Record<string, string> = {}) {
           ...body,
         }),
       ),
+    /** Sends entities as lines; strings go as they are. The results, a line each. */
+    async batch(lines: readonly unknown[], query = '') {
+      const text = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)))
+      const answer = await client.post(`/v1/entities/batch${query}`, text.join('\n'), {
+        'content-type': 'application/x-ndjson',
+      })
+      const { status, headers } = answer
+      const read = typeof answer.body === 'string' ? answer.body.split('\n').filter(Boolean) : []
+      return { status, headers, body: answer.body, results: read.map((line) => JSON.parse(line)) }
+    },
     /** An entity as it is now. */
     read: async (did: string) => ok(await client.get(at(did))),
   }
