@@ -76,7 +76,8 @@ export function writer(db: RegistryDatabase, committed: () => void): Write {
       const writing = new Writing(transaction, actor, rows[0]!.seq)
       const result = await work(writing)
       const { changes } = writing
-      if (changes.length > 1) await advance({ seq: changes.at(-1)!.seq }, transaction)
+      if (changes.length !== 1)
+        await advance({ seq: rows[0]!.seq - 1 + changes.length }, transaction)
       await insertChanges(changes, transaction)
       return result
     })
