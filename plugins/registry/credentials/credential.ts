@@ -1,19 +1,14 @@
 import type { Claim, Evaluation } from '../claims/claim.ts'
+import type { StatusEntry } from './status-list.ts'
 import { withProof, wholeSeconds, type Key, type Proof } from './data-integrity.ts'
 
 /**
- * W3C's context for credentials; its companion, which gives every other name of ours a meaning; and that the properties
- * of a claim are one JSON value, whose keys are nobody's terms.
+ * W3C's context for credentials, and its companion that gives every other name a meaning. Addresses only: verifiers in the
+ * field compare contexts by identity, so that one written out in place makes a sound proof fail.
  */
 const context = [
   'https://www.w3.org/ns/credentials/v2',
   'https://www.w3.org/ns/credentials/undefined-terms/v2',
-  {
-    properties: {
-      '@id': 'https://www.w3.org/ns/credentials/undefined-term#properties',
-      '@type': '@json',
-    },
-  },
 ] as const
 
 /** A verifiable credential (VC Data Model 2.0) of a claim that an oracle approved. */
@@ -41,6 +36,7 @@ export interface Credential {
     }
   }
   readonly evidence?: Claim['evidence']
+  readonly credentialStatus: StatusEntry
   readonly proof: Proof
 }
 
@@ -48,10 +44,11 @@ export interface Credential {
 export function issue(
   id: string,
   claim: Claim,
-  { oracle, notes }: Evaluation,
+  { oracle, notes, timestamp }: Evaluation,
+  credentialStatus: StatusEntry,
   key: Key,
-  at: Date,
 ): Credential {
+  const at = new Date(timestamp)
   const { protocol, evidence } = claim
   return withProof(
     {
@@ -78,6 +75,7 @@ export function issue(
         },
       },
       ...(evidence && { evidence }),
+      credentialStatus,
     } as const,
     key,
     at,

@@ -1,10 +1,23 @@
 import { hash } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
-import type { Oracle } from '#core'
+import { RuntimeError, type Oracle } from '#core'
 import { canonicalJson } from './canonical-json.ts'
 
 /** What signs: the oracle's key. */
 export type Key = Pick<NonNullable<Oracle['key']>, 'did' | 'sign'>
+
+/** The oracle's key, or 503: its absence is not the caller's fault, and the same request works once there is one. */
+export function keyOf({ key }: Oracle): Key {
+  if (key) return key
+  throw new RuntimeError(
+    'CANNOT_SIGN',
+    'The oracle has no signing key, so it issues no credentials.',
+    {
+      status: 503,
+      hint: 'Set ORACLE_MNEMONIC and start again; the claim waits meanwhile.',
+    },
+  )
+}
 
 /** A Data Integrity proof by the cryptosuite eddsa-jcs-2022. */
 export interface Proof {
