@@ -9,8 +9,9 @@ export interface DidUrl {
   readonly fragment?: string
   readonly service?: string
   readonly relativeRef?: string
-  /** What was asked that only a history could answer. */
-  readonly version?: string
+  /** The version that is asked for, by its number or by a moment at which it was the present one. */
+  readonly versionId?: string
+  readonly versionTime?: string
 }
 
 export const didParameters = z.object({
@@ -36,12 +37,14 @@ export function readDidUrl(text: string, beside: DidParameters): DidUrl | undefi
     fragment,
     service: one('service'),
     relativeRef: one('relativeRef'),
-    version: one('versionId') ?? one('versionTime'),
+    versionId: one('versionId'),
+    versionTime: one('versionTime'),
   }
 }
 
 /** The address of a service, with the relative reference on it; undefined when that would lead elsewhere. */
-export function endpointOf(endpoint: string, relativeRef = ''): string | undefined {
+export function endpointOf(endpoint: string, relativeRef?: string): string | undefined {
+  if (relativeRef === undefined) return new URL(endpoint).href
   if (!URL.canParse(relativeRef, endpoint)) return undefined
   const base = new URL(endpoint)
   const target = new URL(relativeRef, endpoint)

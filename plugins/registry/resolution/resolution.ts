@@ -1,6 +1,6 @@
 import { RuntimeError, text, type RouteContext } from '#core'
 import { stateOf } from '../entity.ts'
-import type { RegistryDatabase } from '../tables.ts'
+import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import { endpointOf, readDidUrl, type DidParameters, type DidUrl } from './did-url.ts'
 import { entityDocument, keyDocument, type DidDocument } from './document.ts'
 
@@ -8,10 +8,10 @@ import { entityDocument, keyDocument, type DidDocument } from './document.ts'
 const errors = {
   INVALID_DID: { status: 400, code: 'BAD_REQUEST' },
   INVALID_DID_URL: { status: 400, code: 'BAD_REQUEST' },
+  INVALID_OPTIONS: { status: 400, code: 'BAD_REQUEST' },
   NOT_FOUND: { status: 404, code: 'NOT_FOUND' },
   REPRESENTATION_NOT_SUPPORTED: { status: 406, code: 'NOT_ACCEPTABLE' },
   METHOD_NOT_SUPPORTED: { status: 501, code: 'NOT_IMPLEMENTED' },
-  FEATURE_NOT_SUPPORTED: { status: 501, code: 'NOT_IMPLEMENTED' },
 } as const
 
 type Koa = RouteContext['koa']
@@ -40,31 +40,59 @@ const documents = ['application/did', 'application/did+ld+json', 'application/di
 
 /** DID resolution and the dereferencing of DID URLs over HTTP, as W3C binds them. */
 export function resolution(db: RegistryDatabase) {
-  async function resolve({ id, method, version }: DidUrl): Promise<Resolved> {
+  async function resolve(url: DidUrl): Promise<Resolved> {
+    const { id, method } = url
     const row = await db
       .selectFrom('registry_entities')
       .selectAll()
       .where('did', '=', id)
       .executeTakeFirst()
-    if (version !== undefined)
-      throw new Unresolved('FEATURE_NOT_SUPPORTED', 'Only the present version is resolved.')
-    if (!row && method === 'key') {
+    if (row)
+      return url.versionId === undefined && url.versionTime === undefined
+        ? resolved(row)
+        : past(row, url)
+    if (method === 'key') {
       const document = keyDocument(id)
       if (document) return { document, metadata: {} }
       throw new Unresolved('INVALID_DID', `${id} holds no Ed25519 key.`)
     }
-    if (!row && method !== 'ixo')
+    if (method !== 'ixo')
       throw new Unresolved('METHOD_NOT_SUPPORTED', `The method "${method}" is not resolved here.`)
-    if (!row) throw new Unresolved('NOT_FOUND', `There is no ${id} here.`)
-    const { controller, services } = stateOf(row)
-    const metadata = {
-      created: wholeSeconds(row.created_at),
-      updated: wholeSeconds(row.updated_at),
-      versionId: String(row.version),
-    }
-    return row.status === 'deactivated'
-      ? { metadata: { ...metadata, deactivated: true } }
-      : { document: entityDocument(id, controller, services), metadata }
+    throw new Unresolved('NOT_FOUND', `There is no ${id} here.`)
+  }
+
+  /** An earlier version of an entity: what the last change before it left. */
+  async function past(row: EntityRow, { id, versionId, versionTime }: DidUrl): Promise<Resolved> {
+    const time = versionTime === undefined ? undefined : new Date(versionTime)
+    if (versionId !== undefined && !/^[1-9]\d{0,8}$/.test(versionId))
+      throw new Unresolved('INVALID_OPTIONS', 'A versionId is the number of a version.')
+    if (time && Number.isNaN(time.getTime()))
+      throw new Unresolved(
+        'INVALID_OPTIONS',
+        'A versionTime is a date and time, such as 2026-01-31T12:00:00Z.',
+      )
+    let query = db
+      .selectFrom('registry_changes')
+      .selectAll()
+      .where('kind', '=', 'entity')
+      .where('did', '=', id)
+      .orderBy('version', 'desc')
+    if (versionId !== undefined) query = query.where('version', '<=', Number(versionId))
+    // A version of a second lasts to the end of it.
+    if (time) query = query.where('at', '<=', new Date(time.getTime() + 999).toISOString())
+    const changes = await query.limit(1).execute()
+    const [change] = changes
+    if (!change || (versionId !== undefined && change.version !== Number(versionId)))
+      throw new Unresolved('NOT_FOUND', `There is no such version of ${id}.`)
+    const state = await query.where('controller', 'is not', null).limit(1).executeTakeFirst()
+    return resolved({
+      ...row,
+      status: change.action === 'deactivated' ? 'deactivated' : 'active',
+      version: change.version,
+      updated_at: change.at,
+      controller: state?.controller ?? row.controller,
+      details: state ? state.details : row.details,
+    })
   }
 
   /** Answers a request for a DID or a DID URL, refusals included. */
@@ -96,6 +124,18 @@ export function resolution(db: RegistryDatabase) {
   }
 }
 export type Resolution = ReturnType<typeof resolution>
+
+function resolved(row: EntityRow): Resolved {
+  const { controller, services } = stateOf(row)
+  const metadata = {
+    created: wholeSeconds(row.created_at),
+    updated: wholeSeconds(row.updated_at),
+    versionId: String(row.version),
+  }
+  return row.status === 'deactivated'
+    ? { metadata: { ...metadata, deactivated: true } }
+    : { document: entityDocument(row.did, controller, services), metadata }
+}
 
 const typeOf = (type: string) => `https://www.w3.org/ns/did#${type}`
 const wholeSeconds = (at: string) => at.replace(/\.\d+Z$/, 'Z')
