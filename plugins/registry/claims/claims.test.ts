@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { testApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { registryApp } from '../../../test/support/registry.ts'
+import { asKey, registryApp } from '../../../test/support/registry.ts'
 import registry from '../index.ts'
 
 await onEachDatabase('claims', (where) => {
@@ -110,6 +110,9 @@ await onEachDatabase('claims', (where) => {
     })
 
     it('not of an asset that was deactivated, nor without a key', async () => {
+      const { did } = await app.entity()
+      expect((await app.delete(app.at(did), { 'if-match': '"1"' })).status).toBe(200)
+      expect((await app.post('/v1/claims', { ...session(), subject: did })).status).toBe(422)
       expect((await app.app.post('/v1/claims', session())).status).toBe(401)
       expect((await app.app.get('/v1/claims')).status).toBe(401)
     })
@@ -138,7 +141,7 @@ await onEachDatabase('claims', (where) => {
     expect(await filtered('protocol=did:x:1')).toBe(0)
     for (const wrong of [
       'limit=0',
-      'limit=1001',
+      'limit=501',
       'limit=x',
       'cursor=MDA',
       'cursor=!',
@@ -249,6 +252,27 @@ await onEachDatabase('claims', (where) => {
     })
   })
 
+  it('stand in the feed of changes, their verdicts and the end of their credentials too', async () => {
+    const { id } = await submitted()
+    const { credential } = (await evaluate(id, { status: 'approved' })).body
+    await app.post(`/v1/credentials/${credential}/revocation`, {})
+    const leave = new AbortController()
+    const url = `${app.url}/v1/events?after=0`
+    const { body } = await fetch(url, { headers: asKey, signal: leave.signal })
+    let text = ''
+    for await (const chunk of body!.pipeThrough(new TextDecoderStream()))
+      if ((text += chunk).includes('credential.revoked')) break
+    leave.abort()
+    const told = [...text.matchAll(/event: (claim|credential)\.(\w+)\ndata: (.+)\n/g)]
+      .map(([, kind, action, data]) => ({ kind, action, ...JSON.parse(data!) }))
+      .filter(({ did }) => did === id || did === credential)
+    expect(told).toMatchObject([
+      { kind: 'claim', action: 'submitted', did: id, subject: asset },
+      { kind: 'claim', action: 'approved', did: id, subject: asset, oracle },
+      { kind: 'credential', action: 'revoked', did: credential, subject: asset, claim: id },
+    ])
+  })
+
   describe('of callers with a DID', () => {
     let owner: TestUser
     let verifier: TestUser
@@ -306,13 +330,11 @@ await onEachDatabase('claims', (where) => {
   })
 
   it('wait with 503 where no signing key is loaded, and may be rejected all the same', async () => {
-    const key = 'a-key-for-this-test'
     const database = where.databaseUrl ? { DATABASE_URL: where.databaseUrl } : {}
     await using bare = await testApp({
       plugins: [registry],
-      env: { NODE_ENV: 'production', API_KEY: key, ...database },
+      env: { NODE_ENV: 'production', API_KEY: asKey.authorization.slice(7), ...database },
     })
-    const asKey = { authorization: `Bearer ${key}` }
     const make = async (path: string, body: object) => (await bare.post(path, body, asKey)).body
     const { did: protocol } = await make('/v1/protocols', { type: 'Protocol', properties: {} })
     const twin = { protocol, properties: {}, controller: 'did:ixo:operator' }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { pageSchema } from '../query.ts'
 import { did, entityId, name, record, wants } from '../wants.ts'
 
 const aType = 'the type of the claim, such as "CookingSession"'
@@ -73,18 +74,7 @@ export const evaluationSchema = z.object(
 )
 export type EvaluationRequest = z.output<typeof evaluationSchema>
 
-const aPage = 'a number from 1 to 1000'
-const page = {
-  limit: z.coerce
-    .number(wants(aPage))
-    .int(wants(aPage))
-    .min(1, wants(aPage))
-    .max(1000, wants(aPage))
-    .default(100),
-  cursor: z.string().max(200).optional(),
-}
-
-export const claimsQuery = z.object({
+export const claimsQuery = pageSchema.extend({
   subject: z.string().optional(),
   type: z.string().optional(),
   status: z
@@ -93,16 +83,14 @@ export const claimsQuery = z.object({
   submitter: z.string().optional(),
   oracle: z.string().optional(),
   protocol: z.string().optional(),
-  ...page,
 })
 export type ClaimsQuery = z.output<typeof claimsQuery>
 
-export const credentialsQuery = z.object({
+export const credentialsQuery = pageSchema.extend({
   subject: z.string().optional(),
   oracle: z.string().optional(),
   claim: z.string().optional(),
   status: z.enum(['valid', 'revoked'], wants('"valid" or "revoked"')).optional(),
-  ...page,
 })
 export type CredentialsQuery = z.output<typeof credentialsQuery>
 
