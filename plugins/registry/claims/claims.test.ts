@@ -195,6 +195,24 @@ await onEachDatabase('claims', (where) => {
       }
     })
 
+    if (where.databaseUrl)
+      it('once, whichever of two servers on one database is asked', async () => {
+        const env = { API_KEY: asKey.authorization.slice(7), DATABASE_URL: where.databaseUrl! }
+        await using other = await testApp({ plugins: [registry], env })
+        for (let round = 0; round < 5; round++) {
+          const { id } = await submitted()
+          const path = `/v1/claims/${id}/evaluation`
+          const answers = await Promise.all(
+            Array.from({ length: 20 }, (_, n) =>
+              (n % 2 ? other : app.app).post(path, { status: 'approved' }, asKey),
+            ),
+          )
+          const statuses = answers.map(({ status }) => status).sort()
+          expect(statuses).toEqual([200, ...Array(19).fill(409)])
+          expect((await app.get(`/v1/credentials?claim=${id}`)).body.items).toHaveLength(1)
+        }
+      })
+
     it('to the same answer again under one Idempotency-Key', async () => {
       const { id } = await submitted()
       const once = { 'idempotency-key': randomUUID() }
@@ -214,10 +232,12 @@ await onEachDatabase('claims', (where) => {
       ]
       // Anybody can point to the asset. That makes nobody its verifier.
       await app.entity({ controller: 'did:ixo:mallory', relationships: points })
-      const { id } = await submitted({ subject })
-      expect((await evaluate(id, { status: 'approved' })).status).toBe(422)
+      const verdict = { status: 'approved' }
+      const before = await submitted({ subject })
+      expect((await evaluate(before.id, verdict)).body.evaluation.oracle).toBe(app.oracleDid)
       await app.entity({ controller: 'did:ixo:carol', relationships: points })
-      expect((await evaluate(id, { status: 'approved' })).body.evaluation.oracle).toBe(oracle)
+      const after = await submitted({ subject })
+      expect((await evaluate(after.id, verdict)).body.evaluation.oracle).toBe(oracle)
     })
 
     it('not by another than the asset’s verifier, nor by what is no oracle, nor by nobody', async () => {
@@ -237,10 +257,23 @@ await onEachDatabase('claims', (where) => {
       expect((await app.get(`/v1/claims/${id}`)).body.status).toBe('submitted')
     })
 
-    it('by any oracle in the operator’s hands where the asset names none, which has to be said', async () => {
-      const { id } = await submitted({ subject: (await app.entity()).did })
+    it('by any oracle in the operator’s hands where the asset names none, else by this one', async () => {
+      const subject = (await app.entity()).did
+      const first = await submitted({ subject })
+      const said = await evaluate(first.id, { status: 'approved', oracle })
+      expect(said.body.evaluation.oracle).toBe(oracle)
+      const second = await submitted({ subject })
+      const own = await evaluate(second.id, { status: 'approved' })
+      expect(own.body.evaluation.oracle).toBe(app.oracleDid)
+    })
+
+    it('not without saying by whom, where the asset names several', async () => {
+      const other = (await app.entity({ type: 'OracleEntity' })).did
+      const relationships = [oracle, other].map((target) => ({ role: 'verifier', target }))
+      const { id } = await submitted({ subject: (await app.entity({ relationships })).did })
       expect((await evaluate(id, { status: 'approved' })).status).toBe(422)
-      expect((await evaluate(id, { status: 'approved', oracle })).status).toBe(200)
+      expect((await evaluate(id, { status: 'approved', oracle: app.oracleDid })).status).toBe(403)
+      expect((await evaluate(id, { status: 'approved', oracle: other })).status).toBe(200)
     })
 
     it('never by an oracle that submitted them', async () => {
@@ -321,11 +354,28 @@ await onEachDatabase('claims', (where) => {
       )
     })
 
+    it('are not evaluated by an oracle that somebody made up, though the asset name it', async () => {
+      const twin = { type: 'OracleEntity', protocol: app.open, properties: {} }
+      const made = await verifier.post('/v1/entities', twin)
+      expect(made.body).toMatchObject({ class: 'oracle-twin', controller: verifier.did })
+      const relationships = [{ role: 'verifier', target: made.body.did }]
+      const subject = (await app.entity({ controller: owner.did, relationships })).did
+      const { id } = (await owner.post('/v1/claims', { ...claim(), subject })).body
+      const path = `/v1/claims/${id}/evaluation`
+      expect(await verifier.post(path, { status: 'approved' })).toMatchObject({
+        status: 403,
+        body: { message: expect.stringMatching('not registered by the operator') },
+      })
+      expect((await app.post(path, { status: 'approved' })).status).toBe(200)
+    })
+
     it('are not evaluated where the asset names no verifier', async () => {
       const subject = (await app.entity({ controller: owner.did })).did
       const { id } = (await owner.post('/v1/claims', { ...claim(), subject })).body
+      const path = `/v1/claims/${id}/evaluation`
       const verdict = { status: 'approved', oracle: theirs.oracle }
-      expect((await verifier.post(`/v1/claims/${id}/evaluation`, verdict)).status).toBe(403)
+      expect((await verifier.post(path, verdict)).status).toBe(403)
+      expect((await verifier.post(path, { status: 'approved' })).status).toBe(422)
     })
   })
 

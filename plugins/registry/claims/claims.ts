@@ -110,7 +110,7 @@ export function claims({ db: registry, write, oracle, protocols }: ClaimsParts) 
         const { at } = writing
         const tables = withClaimTables(writing.db)
         const row = await rowOf(id, tables)
-        const evaluator = await evaluatorOf(row, asked.oracle, actor, writing.db)
+        const evaluator = await evaluatorOf(row, asked.oracle, actor, oracle.did, writing.db)
         if (row.status !== 'submitted')
           throw conflicting(
             `The claim ${id} is ${row.status} already.`,

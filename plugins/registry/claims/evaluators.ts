@@ -10,22 +10,49 @@ const verifier = 'verifier'
 /**
  * Who evaluates a claim: an oracle twin, in the hands of whoever controls it. The asset says which, by an edge in the role
  * `verifier` from itself or from an entity that points to it and has the same controller, such as its project. The holder of
- * the API key answers for the assets that name none. Nobody evaluates a claim of their own.
+ * the API key answers for the assets that name none, with any oracle or in the name of this one, and registers the oracles
+ * that others evaluate with: anybody can make up an asset and an oracle, and what is approved the runtime signs. Nobody
+ * evaluates a claim of their own.
  */
 export async function evaluatorOf(
   claim: Pick<ClaimRow, 'subject' | 'submitter'>,
   asked: string | undefined,
   actor: Actor,
+  thisOracle: string,
   db: RegistryDatabase,
 ): Promise<string> {
+  const isOperator = actor.did === undefined
   const named = await verifiersOf(claim.subject, db)
-  const did = asked ?? (named.size === 1 ? [...named][0]! : undefined)
+  const [only] = named.size === 1 ? named : named.size === 0 && isOperator ? [thisOracle] : []
+  const did = asked ?? only
   if (did === undefined)
-    throw unresolved(
-      'oracle',
-      `${claim.subject} has ${named.size || 'no'} verifiers`,
-      'Say which oracle evaluates.',
+    throw new RuntimeError(
+      'UNPROCESSABLE',
+      `${claim.subject} names ${named.size === 0 ? 'no verifier' : 'several verifiers'}.`,
+      { hint: 'Say which oracle evaluates.', details: [{ path: 'oracle', message: 'missing' }] },
     )
+  // This oracle need not have a twin here.
+  if (!isOperator || did !== thisOracle) await checkOracle(did, actor, db)
+  if (named.size > 0 ? !named.has(did) : !isOperator)
+    throw forbidden(
+      `${claim.subject} does not name ${did} as its verifier.`,
+      named.size > 0
+        ? `It names ${[...named].join(', ')}.`
+        : 'Its controller relates it, or its project, to the oracle in the role "verifier".',
+    )
+  const isOwn =
+    did === claim.submitter ||
+    (!isOperator &&
+      (actor.did === claim.submitter || actor.did === (await read(claim.subject, db))?.controller))
+  if (isOwn)
+    throw forbidden(
+      `${actor.did ?? did} cannot evaluate a claim of its own.`,
+      'Ask another oracle.',
+    )
+  return did
+}
+
+async function checkOracle(did: string, actor: Actor, db: RegistryDatabase): Promise<void> {
   const oracle = await read(did, db)
   if (oracle?.status !== 'active')
     throw unresolved('oracle', `there is no active entity ${did}`, 'Register the oracle first.')
@@ -35,21 +62,11 @@ export async function evaluatorOf(
       'An oracle is of the type OracleEntity or of the class oracle-twin.',
     )
   mustControl(actor, oracle)
-  if (named.size > 0 ? !named.has(did) : actor.did !== undefined)
+  if (actor.did !== undefined && !(await isRegisteredByKey(did, db)))
     throw forbidden(
-      `${claim.subject} does not name ${did} as its verifier.`,
-      named.size > 0
-        ? `It names ${[...named].join(', ')}.`
-        : 'Its controller relates it, or its project, to the oracle in the role "verifier".',
+      `${did} was not registered by the operator, so what it approves is not signed here.`,
+      'Ask the operator to register the oracle with the API key.',
     )
-  const subject = await read(claim.subject, db)
-  const own = [claim.submitter, actor.did === undefined ? undefined : subject?.controller]
-  if (own.includes(did) || (actor.did !== undefined && own.includes(actor.did)))
-    throw forbidden(
-      `${actor.did ?? did} cannot evaluate a claim of its own.`,
-      'Ask another oracle.',
-    )
-  return did
 }
 
 const forbidden = (message: string, hint: string) =>
@@ -61,6 +78,17 @@ const read = (did: string, db: RegistryDatabase) =>
     .select(['did', 'controller', 'status', 'class'])
     .where('did', '=', did)
     .executeTakeFirst()
+
+async function isRegisteredByKey(did: string, db: RegistryDatabase): Promise<boolean> {
+  const first = await db
+    .selectFrom('registry_changes')
+    .select('actor')
+    .where('did', '=', did)
+    .where('version', '=', 1)
+    .where('kind', '=', 'entity')
+    .executeTakeFirst()
+  return first?.actor.startsWith('key:') === true
+}
 
 async function verifiersOf(subject: string, db: RegistryDatabase): Promise<Set<string>> {
   const rows = await db

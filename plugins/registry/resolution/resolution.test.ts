@@ -1,6 +1,7 @@
 import { request } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
+import { random } from '../../../test/support/random.ts'
 import { registryApp } from '../../../test/support/registry.ts'
 
 await onEachDatabase('the resolver', (where) => {
@@ -179,6 +180,33 @@ await onEachDatabase('the resolver', (where) => {
         status: 400,
         body: error('INVALID_OPTIONS'),
       })
+  })
+
+  it('answers whatever it is asked with a status of the binding', async () => {
+    const { integer } = random('identifiers')
+    const pieces = [
+      'did:',
+      'ixo:',
+      'key:',
+      did,
+      pathDid,
+      '?service=',
+      '#',
+      '/',
+      '%2F',
+      '%',
+      'é',
+      '..',
+    ]
+    const accepts = ['*/*', 'application/did', 'application/did-url-dereferencing', '', ';;', 'x/y']
+    const pick = <T>(list: readonly T[]) => list[integer(0, list.length - 1)]!
+    for (let n = 0; n < 300; n++) {
+      const what = Array.from({ length: integer(1, 5) }, () =>
+        integer(0, 2) ? pick(pieces) : String.fromCodePoint(integer(32, 126)),
+      ).join('')
+      const { status } = await ask(id(what), pick(accepts))
+      expect([200, 303, 400, 404, 406, 501], what).toContain(status)
+    }
   })
 
   describe('of keys', () => {
