@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
-import { onEachDatabase, type Where } from '../../test/support/each-database.ts'
-import { grantedUser } from '../../test/support/granted-user.ts'
-import { asKey } from '../../test/support/registry.ts'
-import registry from './index.ts'
+import { onEachDatabase, type Where } from '../../../test/support/each-database.ts'
+import { grantedUser } from '../../../test/support/granted-user.ts'
+import { asKey } from '../../../test/support/registry.ts'
+import registry from '../index.ts'
 
 const protocol = 'did:ixo:protocol:stove'
 const call = (name: string, args: object = {}): ScriptedStep => ({ call: name, args })
@@ -33,65 +33,7 @@ async function talking(where: Where, steps: readonly ScriptedStep[]) {
   return { app, model, entity }
 }
 
-await onEachDatabase('a conversation', (where) => {
-  it('finds an entity and walks the graph from it', async () => {
-    const name = `Lusaka ${where.databaseUrl ? 'p' : 's'}`
-    const { app, entity } = await talking(where, [
-      call('find_entities', { q: name }),
-      (request) => call('traverse_entities', { did: last(request).items[0].did, depth: 2 }),
-      (request) => {
-        const { nodes, edges } = last(request)
-        return `${nodes.length} twins, by ${edges.map(({ role }: { role: string }) => role).join()}.`
-      },
-    ])
-    await using _ = app
-    const { did: stove } = await entity({})
-    const { did: project } = await entity({
-      type: 'Programme',
-      properties: { name },
-      relationships: [{ role: 'distributes', target: stove }],
-    })
-    const user = await grantedUser(app, [])
-    const said = await user.say('What is in the Lusaka project?')
-    expect(said.tools).toEqual(['load_capability', 'find_entities', 'traverse_entities'])
-    expect(said.text).toBe('2 twins, by distributes.')
-    const walked = said
-      .of('tool_call')
-      .findLast(({ toolName }) => toolName === 'traverse_entities').output
-    expect(JSON.stringify(walked)).toContain(project)
-    expect(said.status).toBe('finished')
-  })
-
-  it('creates an entity in the user’s name where the delegation grants registry/create', async () => {
-    const { app } = await talking(where, [
-      call('describe_protocol', { did: protocol }),
-      call('create_entity', { type: 'CookstoveEntity', protocol, properties: { name: 'Mine' } }),
-      (request) => `Registered as ${last(request).did}.`,
-    ])
-    await using _ = app
-    const user = await grantedUser(app, ['registry/create'])
-    const said = await user.say('Register my stove.')
-    const [, did] = /^Registered as (did:ixo:entity:[0-9a-f]{32})\.$/.exec(said.text) ?? []
-    const made = await app.get(`/v1/entities/${encodeURIComponent(did!)}`, { headers: asKey })
-    expect(made.body).toMatchObject({ controller: user.did, properties: { name: 'Mine' } })
-  })
-
-  it('tells the user in words why it cannot, where the delegation does not', async () => {
-    const { app, model } = await talking(where, [
-      call('create_entity', { type: 'CookstoveEntity', protocol, properties: { name: 'Not' } }),
-      (request) => `I may not: ${last(request).error}`,
-    ])
-    await using _ = app
-    const user = await grantedUser(app, ['registry/claim'])
-    const said = await user.say('Register my stove.')
-    expect(said.text).toMatch(/^I may not: The user's delegation does not grant "registry\/create"/)
-    const failed = said.of('tool_call').find(({ status }) => status === 'error')
-    expect(failed).toMatchObject({ toolName: 'create_entity', error: expect.any(String) })
-    expect(model.remaining).toBe(0)
-    const { body } = await app.get('/v1/entities?property.name=Not', { headers: asKey })
-    expect(body.items).toEqual([])
-  })
-
+await onEachDatabase('claims in a conversation', (where) => {
   it('submits a claim for its controller, and another user’s oracle evaluates it', async () => {
     let claim = ''
     const { app, entity } = await talking(where, [
