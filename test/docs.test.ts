@@ -94,7 +94,7 @@ describe('the documentation', () => {
     for (const plugin of plugins) symlinkSync(join(root, plugin), join(folder, plugin))
     programs.forEach(({ code }, i) => writeFileSync(join(folder, `program-${i}.ts`), code))
     // Tests beside a plugin may reach for test/support, which is not here; they are checked where they are.
-    const exclude = plugins.map((plugin) => `${plugin}/*.test.ts`)
+    const exclude = plugins.map((plugin) => `${plugin}/**/*.test.ts`)
     const config = { extends: '../tsconfig.json', include: ['**/*.ts'], exclude }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
 

@@ -2,6 +2,13 @@ import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { created, definePlugin } from '#core'
 import { actorOf } from './actor.ts'
+import {
+  claimSchema,
+  claimsQuery,
+  credentialsQuery,
+  evaluationSchema,
+  revocationSchema,
+} from './claims/request.ts'
 import { edgePath, entityPath } from './did.ts'
 import { tombstoneOf } from './entity.ts'
 import { demandedTag, etagOf } from './etag.ts'
@@ -17,6 +24,7 @@ import {
 import { invalid } from './refusal.ts'
 import type { Registry } from './registry.ts'
 import { entitySchema, protocolSchema, relationshipSchema } from './request.ts'
+import { didParameters } from './resolution/did-url.ts'
 import { safe } from './safe.ts'
 import { entityId, wants } from './wants.ts'
 
@@ -24,6 +32,7 @@ const did = entityId('a DID, or a DID URL with a path, percent-encoded')
 const named = z.object({ did })
 const version = z.number().int().min(1)
 const edgeSchema = relationshipSchema.extend({ did })
+const id = z.string().max(100)
 const organisational =
   'OrganisationEntity,OrganizationEntity,ProjectEntity,FunderEntity,DistributorEntity'
 
@@ -54,6 +63,7 @@ export default definePlugin({
   migrations: {
     '001-entities': async (db) => (await import('./tables.ts')).createEntities(db),
     '002-protocols': async (db) => (await import('./tables.ts')).createProtocols(db),
+    '010-claims': async (db) => (await import('./claims/tables.ts')).createClaims(db),
   },
 
   /** The registry is loaded with the first request: a server that has none of them starts sooner. */
@@ -122,6 +132,21 @@ export default definePlugin({
         const { protocols } = await self()
         return did === undefined ? protocols.list(50) : protocols.read(did, version)
       },
+    },
+    submit_claim: {
+      description:
+        'Submits a claim about an asset, such as a period of use, for an oracle to evaluate. The user controls the asset.',
+      can: { can: 'registry/claim' },
+      input: claimSchema,
+      run: async (claim, ctx) => (await ctx.self()).claims.submit(safe(claim), actorOf(ctx)),
+    },
+    evaluate_claim: {
+      description:
+        'Records an oracle’s verdict on a claim, once and for good; approved, the claim becomes a signed credential. The user controls the oracle and says what the verdict is.',
+      can: { can: 'registry/evaluate' },
+      input: evaluationSchema.extend({ claim: id.describe('The id of the claim') }),
+      run: async ({ claim, ...verdict }, ctx) =>
+        (await ctx.self()).claims.evaluate(claim, safe(verdict), actorOf(ctx)),
     },
   },
 
@@ -298,6 +323,77 @@ export default definePlugin({
         const tag = koa.get('If-Match') || undefined
         return protocols.remove(actorOf({ user, caller }), did, tag)
       },
+    },
+    'POST /v1/claims': {
+      auth: 'bearer',
+      summary: 'Claims something of an asset.',
+      input: claimSchema,
+      async run(request, ctx) {
+        const claim = await (await ctx.self()).claims.submit(request, actorOf(ctx))
+        return created(`/v1/claims/${claim.id}`, claim)
+      },
+    },
+    'GET /v1/claims': {
+      auth: 'bearer',
+      summary: 'Claims, newest first.',
+      input: claimsQuery,
+      run: async (query, { self }) => (await self()).claims.list(query),
+    },
+    'GET /v1/claims/:id': {
+      auth: 'bearer',
+      summary: 'A claim, with what an oracle said of it.',
+      input: z.object({ id }),
+      run: async ({ id }, { self }) => (await self()).claims.read(id),
+    },
+    'POST /v1/claims/:id/evaluation': {
+      auth: 'bearer',
+      summary: 'An oracle approves a claim, which makes it a credential, or rejects it.',
+      input: evaluationSchema.extend({ id }),
+      run: async ({ id, ...verdict }, ctx) =>
+        (await ctx.self()).claims.evaluate(id, verdict, actorOf(ctx)),
+    },
+    'GET /v1/credentials': {
+      auth: 'bearer',
+      summary: 'Verifiable credentials, newest first.',
+      input: credentialsQuery,
+      run: async (query, { self }) => (await self()).credentials.list(query),
+    },
+    'GET /v1/credentials/:id': {
+      auth: 'bearer',
+      summary: 'A verifiable credential, as it was signed.',
+      input: z.object({ id }),
+      async run({ id }, { self, koa }) {
+        const credential = await (await self()).credentials.read(id)
+        if (koa.accepts('application/json', 'application/vc') === 'application/vc')
+          koa.set('Content-Type', 'application/vc')
+        return credential
+      },
+    },
+    'POST /v1/credentials/:id/revocation': {
+      auth: 'bearer',
+      summary: 'The oracle that approved a claim takes its credential back.',
+      input: revocationSchema.extend({ id }),
+      run: async ({ id, reason }, ctx) =>
+        (await ctx.self()).credentials.revoke(id, reason, actorOf(ctx)),
+    },
+    'GET /v1/credentials/status/:list': {
+      auth: 'public',
+      summary: 'Which credentials were revoked: a Bitstring Status List.',
+      input: z.object({ list: z.coerce.number().int().min(1).max(10_000) }),
+      run: async ({ list }, { self }) => (await self()).credentials.statusList(list),
+    },
+    'GET /1.0/identifiers/:did': {
+      auth: 'public',
+      summary: 'Resolves a DID, or dereferences a DID URL (W3C DID Resolution).',
+      input: didParameters.extend({ did: z.string() }),
+      run: async ({ did, ...beside }, { self, koa }) => (await self()).resolve(did, beside, koa),
+    },
+    'GET /1.0/identifiers/:did/:path': {
+      auth: 'public',
+      summary: 'The same for an id whose path is not percent-encoded.',
+      input: didParameters.extend({ did: z.string(), path: z.string() }),
+      run: async ({ did, path, ...beside }, { self, koa }) =>
+        (await self()).resolve(`${did}/${path}`, beside, koa),
     },
   },
 })

@@ -132,7 +132,7 @@ export const feedSchema = z.object({
   after: eventId.optional().describe('Like the header Last-Event-ID, which goes first'),
   did: text('the id that events are about'),
   type: text('the type that events are about'),
-  kind: text('entity or protocol'),
+  kind: text('entity, protocol, claim or credential'),
 })
 
 /** The id in a `Last-Event-ID` header; undefined when there is none. */

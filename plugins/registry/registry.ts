@@ -3,7 +3,9 @@ import type { Actor } from './actor.ts'
 import { batches } from './batch.ts'
 import { changes } from './changes.ts'
 import { conformance } from './conformance.ts'
+import { claims } from './claims/claims.ts'
 import { creation } from './create.ts'
+import { credentials } from './credentials/credentials.ts'
 import { entities } from './entities.ts'
 import { feed } from './feed.ts'
 import { groupType } from './kinds.ts'
@@ -11,6 +13,7 @@ import { lists } from './lists.ts'
 import { protocols } from './protocols.ts'
 import { invalid } from './refusal.ts'
 import type { EntityRequest } from './request.ts'
+import { resolution } from './resolution/resolution.ts'
 import { withRegistryTables } from './tables.ts'
 import { traversal } from './traverse.ts'
 import { writer } from './writing.ts'
@@ -53,6 +56,9 @@ export function registry({ db: untyped, oracle, organisational }: RegistryOption
       },
     },
     batches: batches(write, making),
+    claims: claims({ db, write, oracle, protocols: kinds }),
+    credentials: credentials({ db, write, oracle }),
+    resolve: resolution(db),
   }
 }
 export type Registry = ReturnType<typeof registry>
