@@ -56,7 +56,6 @@ export default definePlugin({
     REGISTRY_ORGANISATION_TYPES: z
       .string()
       .default(organisational)
-      .transform((text) => new Set(text.split(',').flatMap((type) => type.trim() || [])))
       .describe('Types whose entities are organisational domains, with membership groups'),
   },
 
@@ -71,7 +70,7 @@ export default definePlugin({
     let loading: Promise<Registry> | undefined
     return () =>
       (loading ??= import('./registry.ts').then(({ registry }) =>
-        registry({ db, oracle, organisational: env.REGISTRY_ORGANISATION_TYPES }),
+        registry({ db, oracle, organisational: wordsOf(env.REGISTRY_ORGANISATION_TYPES) }),
       ))
   },
 
@@ -397,6 +396,8 @@ export default definePlugin({
     },
   },
 })
+
+const wordsOf = (list: string) => new Set(list.split(',').flatMap((word) => word.trim() || []))
 
 function readEventId(header: string): number {
   const read = lastEventId.safeParse(header)
