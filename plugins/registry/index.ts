@@ -34,7 +34,7 @@ const version = z.number().int().min(1)
 const edgeSchema = relationshipSchema.extend({ did })
 const id = z.string().max(100)
 const organisational =
-  'OrganisationEntity,OrganizationEntity,ProjectEntity,FunderEntity,DistributorEntity'
+  'OrganisationEntity,OrganizationEntity,ProjectEntity,FunderEntity,DistributionAgentEntity'
 
 export default definePlugin({
   name: 'registry',

@@ -23,7 +23,7 @@ const cursor = z
   .optional()
 
 /** What every list takes. */
-export const pageSchema = z.object({ limit: limit(500, 50), cursor })
+export const pageSchema = z.object({ limit: limit(1000, 50), cursor })
 
 const text = (what: string) => name(1024, what).optional()
 const filters = {

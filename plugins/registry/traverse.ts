@@ -91,7 +91,7 @@ export function traversal(db: RegistryDatabase, entities: Entities) {
         types.set(did, type)
         nodes.push({ did, type, depth: at })
       }
-      for (const { from, role, to } of steps) {
+      for (const { from, role, to } of steps.sort(inOrder)) {
         // An edge to what was left out would lead nowhere.
         if (!types.has(from) || !types.has(to)) continue
         if (edges.size >= mostEdges) truncated = true
@@ -109,5 +109,11 @@ export function traversal(db: RegistryDatabase, entities: Entities) {
       truncated,
     }
   }
+}
+/** An order that no database decides. */
+function inOrder(a: GraphEdge, b: GraphEdge): number {
+  if (a.from !== b.from) return a.from < b.from ? -1 : 1
+  if (a.role !== b.role) return a.role < b.role ? -1 : 1
+  return a.to < b.to ? -1 : a.to > b.to ? 1 : 0
 }
 export type Traverse = ReturnType<typeof traversal>

@@ -69,7 +69,9 @@ export function writer(db: RegistryDatabase, committed: () => void): Write {
     'properties',
     'details',
   ])
-  return async (actor, work) => {
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function transact<T>(actor: Actor, work: (writing: Writing) => Promise<T>): Promise<T> {
     const result = await db.transaction().execute(async (transaction) => {
       // Whoever comes here waits for the writer before, whose commit frees the row.
       const { rows } = await enter({}, transaction)
@@ -83,5 +85,12 @@ export function writer(db: RegistryDatabase, committed: () => void): Write {
     })
     committed()
     return result
+  }
+
+  // The database lets one of them in at a time. Whoever waits does so here, without a connection that readers need.
+  return (actor, work) => {
+    const mine = last.then(() => transact(actor, work))
+    last = mine.catch(() => {})
+    return mine
   }
 }
