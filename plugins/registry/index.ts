@@ -7,6 +7,7 @@ import {
   claimsQuery,
   credentialsQuery,
   evaluationSchema,
+  findClaimsSchema,
   revocationSchema,
 } from './claims/request.ts'
 import { edgePath, entityPath } from './did.ts'
@@ -131,6 +132,13 @@ export default definePlugin({
         const { protocols } = await self()
         return did === undefined ? protocols.list(50) : protocols.read(did, version)
       },
+    },
+    find_claims: {
+      description:
+        'Finds claims about assets by asset, type, status or oracle, newest first, with what an oracle said of each and the credential that it became.',
+      effect: 'read',
+      input: findClaimsSchema,
+      run: async (query, { self }) => (await self()).claims.list(query),
     },
     submit_claim: {
       description:

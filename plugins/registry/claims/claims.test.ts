@@ -333,6 +333,11 @@ await onEachDatabase('claims', (where) => {
       const { id } = (await owner.post('/v1/claims', claim())).body
       const path = `/v1/claims/${id}/evaluation`
       expect((await owner.post(path, { status: 'approved' })).status).toBe(403)
+      const stranger = await app.app.user()
+      expect(await stranger.post(path, { status: 'approved' })).toMatchObject({
+        status: 403,
+        body: { message: `${stranger.did} does not control ${theirs.oracle}.` },
+      })
       // An oracle of one's own is no verifier of the asset, and not of an asset of one's own either.
       const own = (await app.entity({ type: 'OracleEntity', controller: owner.did })).did
       expect((await owner.post(path, { status: 'approved', oracle: own })).status).toBe(403)
@@ -346,6 +351,25 @@ await onEachDatabase('claims', (where) => {
       const relationships = [{ role: 'verifier', target: own }]
       const subject = (await app.entity({ controller: owner.did, relationships })).did
       const { id } = (await owner.post('/v1/claims', { ...claim(), subject })).body
+      expect(await owner.post(`/v1/claims/${id}/evaluation`, { status: 'approved' })).toMatchObject(
+        {
+          status: 403,
+          body: { message: expect.stringMatching('a claim of its own') },
+        },
+      )
+    })
+
+    it('are not evaluated by who submitted them, though the asset has gone to another since', async () => {
+      const own = (await app.entity({ type: 'OracleEntity', controller: owner.did })).did
+      const relationships = [{ role: 'verifier', target: own }]
+      const subject = (await app.entity({ controller: owner.did, relationships })).did
+      const { id } = (await owner.post('/v1/claims', { ...claim(), subject })).body
+      const handed = await app.patch(
+        app.at(subject),
+        { controller: 'did:ixo:carol' },
+        { 'if-match': '*' },
+      )
+      expect(handed.status).toBe(200)
       expect(await owner.post(`/v1/claims/${id}/evaluation`, { status: 'approved' })).toMatchObject(
         {
           status: 403,

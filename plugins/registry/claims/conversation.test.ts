@@ -40,7 +40,12 @@ await onEachDatabase('claims in a conversation', (where) => {
       (request) => call('submit_claim', JSON.parse(request.messages.at(-3)!.content)),
       (request) => ((claim = last(request).id), `Submitted as ${claim}.`),
       call('load_capability', { names: ['registry'] }),
-      () => call('evaluate_claim', { claim, status: 'approved', notes: 'Plausible.' }),
+      (request) =>
+        call('find_claims', { subject: request.messages.at(-3)!.content, status: 'submitted' }),
+      (request) => {
+        const [{ id }] = last(request).items
+        return call('evaluate_claim', { claim: id, status: 'approved', notes: 'Plausible.' })
+      },
       (request) => `Approved: credential ${last(request).credential}.`,
       call('load_capability', { names: ['registry'] }),
       () => call('evaluate_claim', { claim, status: 'rejected' }),
@@ -55,7 +60,7 @@ await onEachDatabase('claims in a conversation', (where) => {
     const request = { subject: stove.did, type: 'StoveUse', protocol, properties: { minutes: 90 } }
     const submitted = await owner.say(JSON.stringify(request))
     expect(submitted.text).toBe(`Submitted as ${claim}.`)
-    const approved = await verifier.say('Approve it.')
+    const approved = await verifier.say(stove.did)
     const [, credential] = /^Approved: credential (\S+)\.$/.exec(approved.text) ?? []
     const { body } = await app.get(`/v1/credentials/${credential}`, { headers: asKey })
     expect(body.credentialSubject).toMatchObject({

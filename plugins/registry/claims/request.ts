@@ -86,6 +86,11 @@ export const claimsQuery = pageSchema.extend({
 })
 export type ClaimsQuery = z.output<typeof claimsQuery>
 
+/** What the agent narrows a list by. */
+export const findClaimsSchema = claimsQuery.extend({
+  limit: z.number().int().min(1).max(100).default(20),
+})
+
 export const credentialsQuery = pageSchema.extend({
   subject: z.string().optional(),
   oracle: z.string().optional(),

@@ -89,6 +89,13 @@ await onEachDatabase('the resolver', (where) => {
     expect((await ask('did:ixo:entity/device-124')).status).toBe(404)
   })
 
+  it('resolves ids that hold a percent-encoding, encoded once more or as they are', async () => {
+    const { did } = await app.entity({ did: 'did:ixo:host%3A8080' })
+    for (const written of [id(did), did])
+      expect((await ask(written)).body).toMatchObject({ didDocument: { id: did } })
+    expect((await ask('did:ixo:host%3A8081')).status).toBe(404)
+  })
+
   it.each([
     'did',
     'did:',

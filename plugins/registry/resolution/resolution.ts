@@ -30,6 +30,7 @@ interface Resolved {
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
+const prefix = '/1.0/identifiers/'
 const results = [
   'application/did-resolution',
   'application/ld+json;profile="https://w3id.org/did-resolution"',
@@ -40,13 +41,21 @@ const documents = ['application/did', 'application/did+ld+json', 'application/di
 
 /** DID resolution and the dereferencing of DID URLs over HTTP, as W3C binds them. */
 export function resolution(db: RegistryDatabase) {
+  const find = (id: string) =>
+    db.selectFrom('registry_entities').selectAll().where('did', '=', id).executeTakeFirst()
+
+  /** A client may send a DID as it is: a percent-encoding in it is then part of the DID, not of the address. */
+  async function asSent(did: string, parameters: DidParameters, { path }: Koa) {
+    const url = readDidUrl(did, parameters)
+    const sent = path.slice(prefix.length)
+    if (!sent.includes('%') || (url && (await find(url.id)))) return url
+    const other = readDidUrl(sent, parameters)
+    return other && (await find(other.id)) ? other : url
+  }
+
   async function resolve(url: DidUrl): Promise<Resolved> {
     const { id, method } = url
-    const row = await db
-      .selectFrom('registry_entities')
-      .selectAll()
-      .where('did', '=', id)
-      .executeTakeFirst()
+    const row = await find(id)
     if (row)
       return url.versionId === undefined && url.versionTime === undefined
         ? resolved(row)
@@ -99,7 +108,7 @@ export function resolution(db: RegistryDatabase) {
   return async (did: string, parameters: DidParameters, koa: Koa): Promise<unknown> => {
     const result = koa.accepts(...results, dereferencing)
     try {
-      const url = readDidUrl(did, parameters)
+      const url = await asSent(did, parameters, koa)
       if (!url)
         throw new Unresolved(
           /[/?#]/.test(did) ? 'INVALID_DID_URL' : 'INVALID_DID',
