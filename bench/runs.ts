@@ -13,12 +13,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Log, User } from '../core/plugin.ts'
-import { openDataDir } from '../core/runtime/data-dir.ts'
-import type { Engine } from '../core/runtime/run.ts'
-import { runMigrations } from '../core/runtime/run-tables.ts'
-import { createRuns } from '../core/runtime/runs.ts'
-import { toFrame } from '../core/runtime/sse.ts'
-import { openStore } from '../core/runtime/store.ts'
+import { openDataDir } from '../core/runtime/store/data-dir.ts'
+import type { Engine } from '../core/runtime/runs/run.ts'
+import { runMigrations } from '../core/runtime/runs/run-tables.ts'
+import { createRuns } from '../core/runtime/runs/runs.ts'
+import { toFrame } from '../core/runtime/http/sse.ts'
+import { openStore } from '../core/runtime/store/store.ts'
 
 /**
  * What a token costs in CPU from the engine's `emit` to the bytes on the wire and into the database,

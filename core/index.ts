@@ -1,9 +1,9 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { RuntimeError, type Fault } from './errors.ts'
 export { didYouMean } from './manifest/did-you-mean.ts'
-export { matchesEtag } from './runtime/etag.ts'
-export { prepared } from './runtime/prepared.ts'
-export { created, text } from './runtime/reply.ts'
+export { matchesEtag } from './runtime/http/etag.ts'
+export { prepared } from './runtime/store/prepared.ts'
+export { created, text } from './runtime/http/reply.ts'
 export {
   definePlugin,
   type AnyPlugin,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { openDataDir } from '../core/runtime/data-dir.ts'
+import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import { signerFromMnemonic } from '../core/runtime/auth/signer.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'
 import { loadEnvFileIfAny } from './env-file.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import type { TurnRequest } from '../core/runtime/run.ts'
+import type { TurnRequest } from '../core/runtime/runs/run.ts'
 import { testEngine } from './support/engine.ts'
 import type { FakeRun } from './support/fake-run.ts'
 import { modelScript } from './support/model-script.ts'

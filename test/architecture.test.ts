@@ -44,7 +44,7 @@ describe('the walls of the house', () => {
 
   it('a plugin that reaches past the front door is found', () => {
     expect(
-      planted('plugins/travel/a.ts', `import { Tools } from '../../core/runtime/tools.ts'`),
+      planted('plugins/travel/a.ts', `import { Tools } from '../../core/runtime/agent/tools.ts'`),
     ).toHaveLength(1)
     expect(planted('plugins/travel/a.ts', `import { testApp } from '#core/testing'`)).toHaveLength(
       1,
@@ -56,7 +56,7 @@ describe('the walls of the house', () => {
 
   it('inside the kernel, dependencies point one way', () => {
     expect(
-      planted('core/manifest/x.ts', `import { onion } from '../runtime/onion.ts'`),
+      planted('core/manifest/x.ts', `import { onion } from '../runtime/agent/onion.ts'`),
     ).toHaveLength(1)
     expect(planted('core/plugin.ts', `import { RuntimeError } from './errors.ts'`)).toHaveLength(1)
     expect(

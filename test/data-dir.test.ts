@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openDataDir } from '../core/runtime/data-dir.ts'
+import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import { killChildren, startChild } from './support/child.ts'
 
 let root: string

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { groupCommit, type GroupCommit, type Write } from '../core/runtime/group-commit.ts'
-import { openStore, type Store } from '../core/runtime/store.ts'
+import { groupCommit, type GroupCommit, type Write } from '../core/runtime/store/group-commit.ts'
+import { openStore, type Store } from '../core/runtime/store/store.ts'
 import { silent } from './support/silent-log.ts'
 
 let store: Store

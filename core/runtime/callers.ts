@@ -1,13 +1,13 @@
 import type { Context } from 'koa'
 import { RuntimeError } from '../errors.ts'
 import type { Log, RouteAuth } from '../plugin.ts'
-import type { Access } from './access.ts'
+import type { Access } from './http/access.ts'
 import type { LazyAuth } from './auth/lazy.ts'
 import type { Keyring } from './auth/keys.ts'
 import { unauthorized } from './auth/refusal.ts'
 import type { AuthenticatedUser } from './auth/user.ts'
-import { readEarly } from './body.ts'
-import type { RateLimits } from './rate-limit.ts'
+import { readEarly } from './http/body.ts'
+import type { RateLimits } from './http/rate-limit.ts'
 
 export interface CallersOptions {
   readonly auth: LazyAuth

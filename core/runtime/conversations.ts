@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyRoute, Log, Turns, User } from '../plugin.ts'
-import { Agent } from './agent.ts'
-import { clientToolsFault } from './client-tools.ts'
+import { Agent } from './agent/agent.ts'
+import { clientToolsFault } from './agent/client-tools.ts'
 import type { Models } from './model/choose.ts'
 import type { PluginRecord } from './plugin-record.ts'
 import type { Rooms } from './plugin-routes.ts'
-import { createRuns, type Runs } from './runs.ts'
-import type { Store } from './store.ts'
-import type { Tools } from './tools.ts'
+import { createRuns, type Runs } from './runs/runs.ts'
+import type { Store } from './store/store.ts'
+import type { Tools } from './agent/tools.ts'
 
 export interface ConversationOptions {
   readonly config: KernelEnv

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { parseEnv } from 'node:util'
 import { generateMissing, type EnvSource } from '../manifest/env.ts'
 import type { Shape } from '../plugin.ts'
-import type { DataDir } from './data-dir.ts'
+import type { DataDir } from './store/data-dir.ts'
 
 /** The process's variables over those of a `.env` file in the working directory, when there is one. */
 export async function readEnvironment(): Promise<EnvSource> {

@@ -10,8 +10,8 @@ import { unauthorized } from './auth/refusal.ts'
 import { createResolver, type DidResolver } from './auth/resolver.ts'
 import { signerFromMnemonic, type Signer } from './auth/signer.ts'
 import type { AuthenticatedUser } from './auth/user.ts'
-import { createDelegations, type Delegations } from './delegations.ts'
-import type { Store } from './store.ts'
+import { createDelegations, type Delegations } from './auth/delegations.ts'
+import type { Store } from './store/store.ts'
 import { runtimeVersion } from './version.ts'
 
 /** Where clients are told to find the oracle. */

@@ -9,7 +9,7 @@ import { meant } from '../manifest/did-you-mean.ts'
 import type { AnyPlugin } from '../plugin.ts'
 import { kernelRouteKeys } from './kernel-routes.ts'
 import { isActive, type PluginRecord } from './plugin-record.ts'
-import { checkMounts, checkRoutes } from './routes.ts'
+import { checkMounts, checkRoutes } from './http/routes.ts'
 
 /** What boot will do, decided before anything of a plugin runs. */
 export interface Plan {

@@ -2,7 +2,7 @@ import { RuntimeError } from '../errors.ts'
 import type { AnyRoute, RouteContext } from '../plugin.ts'
 import type { PluginRecord } from './plugin-record.ts'
 import { roomKeys, startingState, type RoomState } from './room-state.ts'
-import type { ServedRoute } from './run-route.ts'
+import type { ServedRoute } from './runs/run-route.ts'
 
 /** Where a route finds the caller's room. */
 export interface Rooms extends RoomState {

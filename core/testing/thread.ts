@@ -1,8 +1,8 @@
 import type { Emit, Model, User } from '../plugin.ts'
 import type { RunningApp } from '../runtime/app.ts'
-import { loadCapabilities } from '../runtime/capabilities.ts'
+import { loadCapabilities } from '../runtime/agent/capabilities.ts'
 import { startingState } from '../runtime/room-state.ts'
-import type { Turn } from '../runtime/turn.ts'
+import type { Turn } from '../runtime/agent/turn.ts'
 
 export interface ThreadOptions {
   readonly did?: string

@@ -9,10 +9,10 @@ interface Import {
 
 /** Where a package that shapes the code around it may be imported; types may be named anywhere in core. */
 const homes: Record<string, RegExp> = {
-  '@langchain/': /^core\/runtime\/(agent|state|store|checkpoint|model)/,
-  koa: /^core\/runtime\/(http|routes|app|rate-limit)/,
-  '@koa/router': /^core\/runtime\/(http|routes)/,
-  '@ucanto/': /^core\/(runtime\/(auth|delegations)|testing\/)/,
+  '@langchain/': /^core\/runtime\/(agent|model)\//,
+  koa: /^core\/runtime\/(http\/|app\.ts)/,
+  '@koa/router': /^core\/runtime\/http\//,
+  '@ucanto/': /^core\/(runtime\/auth|testing)\//,
   'matrix-js-sdk': /^plugins\/messaging\//,
 }
 
@@ -85,9 +85,12 @@ function requires(plugin: string, names: string, target: string, sources: Source
   return listed.split(',').some((entry) => entry.trim() !== '' && entry.trim() === names.trim())
 }
 
+/** As a whole string, by its folder or as “the … plugin”. Other words of a sentence are free: a plugin may be called `memory`. */
 function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>): string[] {
   return [...plugins]
-    .filter((name) => new RegExp(`(^|[^\\w-])${name}($|[^\\w-])`, 'i').test(source))
+    .filter((name) =>
+      new RegExp(`(['"\`])${name}\\1|plugins/${name}\\b|\\b${name} plugin\\b`, 'i').test(source),
+    )
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
 }
 

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openDataDir } from '../../core/runtime/data-dir.ts'
-import { openStore, type Store } from '../../core/runtime/store.ts'
+import { openDataDir } from '../../core/runtime/store/data-dir.ts'
+import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { freshDatabase } from './database.ts'
 import { silent } from './silent-log.ts'
 

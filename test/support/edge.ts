@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { AnyRoute, Log, RouteContext, User } from '../../core/plugin.ts'
-import type { Access } from '../../core/runtime/access.ts'
+import type { Access } from '../../core/runtime/http/access.ts'
 import { RuntimeError } from '../../core/errors.ts'
-import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http.ts'
-import type { ServedRoute } from '../../core/runtime/run-route.ts'
+import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http/http.ts'
+import type { ServedRoute } from '../../core/runtime/runs/run-route.ts'
 
 /** One line of the log: its level, fields and sentence. */
 export interface Logged {

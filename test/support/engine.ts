@@ -1,12 +1,12 @@
 import type { AnyPlugin } from '#core'
 import type { Model } from '../../core/plugin.ts'
-import { Agent } from '../../core/runtime/agent.ts'
+import { Agent } from '../../core/runtime/agent/agent.ts'
 import { boot } from '../../core/runtime/app.ts'
-import { checkpointMigrations } from '../../core/runtime/checkpoint-tables.ts'
-import { openDataDir } from '../../core/runtime/data-dir.ts'
+import { checkpointMigrations } from '../../core/runtime/agent/checkpoint-tables.ts'
+import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import { createRoomState, roomStateMigration } from '../../core/runtime/room-state.ts'
-import type { RunEnd } from '../../core/runtime/run.ts'
-import { openStore, type Store } from '../../core/runtime/store.ts'
+import type { RunEnd } from '../../core/runtime/runs/run.ts'
+import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { FakeRuns, type FakeRun } from './fake-run.ts'
 
 export interface EngineOptions {

@@ -1,4 +1,4 @@
-import { openDataDir } from '../../core/runtime/data-dir.ts'
+import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 
 /** Locks the data directory that it is given and stays: `lock-holder.ts <path> [address]`. */
 const [path = '', address] = process.argv.slice(2)

@@ -1,5 +1,5 @@
-import { openDataDir } from '../../core/runtime/data-dir.ts'
-import { openStore } from '../../core/runtime/store.ts'
+import { openDataDir } from '../../core/runtime/store/data-dir.ts'
+import { openStore } from '../../core/runtime/store/store.ts'
 import { slowMigrations } from './slow-migrations.ts'
 import { silent } from './silent-log.ts'
 

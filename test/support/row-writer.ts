@@ -1,5 +1,5 @@
-import { openDataDir } from '../../core/runtime/data-dir.ts'
-import { openStore } from '../../core/runtime/store.ts'
+import { openDataDir } from '../../core/runtime/store/data-dir.ts'
+import { openStore } from '../../core/runtime/store/store.ts'
 import { silent } from './silent-log.ts'
 
 /** Inserts rows without end and prints each number once it is committed: `row-writer.ts <path>`. */

@@ -1,0 +1,187 @@
+import type { Database, Log, Message, Model, Session, User } from '../../plugin.ts'
+import type { Graph, Kept } from './agent-graph.ts'
+import { listCapabilities, type ListedCapability } from './capability-list.ts'
+import { loadCapabilities, type LoadResult } from './capabilities.ts'
+import type { GroupCommit } from '../store/group-commit.ts'
+import { bytesThatFit, mended } from './history.ts'
+import { composeModel, type CallModel } from './model-call.ts'
+import type { PluginRecord } from '../plugin-record.ts'
+import { promptBytes } from './prompt.ts'
+import type { RoomState } from '../room-state.ts'
+import type { Engine, RunHandle } from '../runs/run.ts'
+import { SessionMemory } from '../runs/session-memory.ts'
+import { loadRoom, stateKeys, TurnState, type StateKey } from './state.ts'
+import type { Tools } from './tools.ts'
+import { composeTurn, TurnRun, type TurnOnion } from '../runs/turn-run.ts'
+import type { Turn } from './turn.ts'
+
+export interface AgentOptions {
+  readonly records: readonly PluginRecord[]
+  readonly tools: Tools
+  readonly db: Database
+  /** Whose transactions the checkpoints share. */
+  readonly commits?: GroupCommit
+  readonly rooms: RoomState
+  readonly log: Log
+  /** What the agent is called. */
+  readonly name: string
+  /** Who a delegation has to be made out to. */
+  readonly oracleDid?: string
+  /** The model of a name, or the default one; throws when there is none of that name. */
+  readonly model: (name?: string) => Model
+  /** How long a client may take over a call of its own tools. */
+  readonly clientToolTimeoutMs?: number
+}
+
+/** Where a session stands: the head that its last run left behind. */
+export interface SessionHead {
+  readonly id: string
+  readonly checkpoint?: string
+}
+
+/** The engine that carries out turns, and what it knows of its sessions. One for an app. */
+export class Agent {
+  readonly #options: AgentOptions
+  readonly #keys: readonly StateKey[]
+  readonly #memory = new SessionMemory()
+  /** The turns that this process carries out, by session. */
+  readonly #live = new Map<string, Turn>()
+  #turnOnion: TurnOnion
+  #callModel: CallModel
+  #graph?: Promise<Graph>
+
+  constructor(options: AgentOptions) {
+    const { records } = options
+    this.#options = options
+    this.#keys = stateKeys(records)
+    this.#turnOnion = composeTurn(records)
+    this.#callModel = composeModel(records)
+  }
+
+  /** Loads LangGraph, which takes longer than all the rest. Call it once the server listens. */
+  async warm(): Promise<void> {
+    await this.#loadGraph()
+  }
+
+  #loadGraph(): Promise<Graph> {
+    this.#graph ??= import('./agent-graph.ts').then(({ createGraph }) =>
+      createGraph(this.#options.db, this.#keys, this.#options.commits),
+    )
+    return this.#graph
+  }
+
+  /** A plugin whose setup finished after the server was up: its middleware counts from the next turn on. */
+  join(): void {
+    this.#turnOnion = composeTurn(this.#options.records)
+    this.#callModel = composeModel(this.#options.records)
+  }
+
+  /** Carries out one run. */
+  readonly run: Engine = async (handle) => {
+    const { log, clientToolTimeoutMs = 60_000 } = this.#options
+    const anew = !handle.takenOver && !handle.continues
+    const past = anew ? [] : await handle.journal.read()
+    if (past.at(-1)?.partial) return { status: 'interrupted' }
+
+    const graph = await this.#loadGraph()
+    const turnRun = new TurnRun(handle, past, {
+      ...this.#options,
+      clientToolTimeoutMs,
+      keys: this.#keys,
+      turnOnion: this.#turnOnion,
+      callModel: this.#callModel,
+      history: (model) => this.#history(handle, model),
+      live: this.#live,
+    })
+    const checkpoint = await graph.pass({
+      thread: handle.sessionId,
+      checkpoint: handle.checkpoint,
+      begins: anew && handle.previous === undefined && handle.checkpoint === undefined,
+      resume: handle.continues?.decision,
+      body: (kept, decided) => turnRun.carryOut(kept, decided),
+    })
+    const end = turnRun.end()
+    const { conversation } = turnRun
+    if (conversation) this.#memory.keep(handle.sessionId, handle.runId, conversation)
+    else this.#memory.forget(handle.sessionId)
+    const head = checkpoint === undefined ? {} : { checkpoint }
+    if (end.status !== 'failed') return { status: end.status, ...head }
+    const { error } = end
+    if (error.cause) log.error({ err: error.cause, requestId: handle.requestId }, error.message)
+    return { status: 'failed', error, ...head }
+  }
+
+  async #history(handle: RunHandle, model: Model): Promise<readonly Message[]> {
+    const known = handle.continues
+      ? undefined
+      : this.#memory.recall(handle.sessionId, handle.previous)
+    if (known) return known
+    return mended(await handle.journal.history(bytesThatFit(model.contextWindow)))
+  }
+
+  /**
+   * Loads capabilities by hand. A turn that is under way has them from its next step on; otherwise they join
+   * what the session keeps, and the new head comes back.
+   */
+  async load(
+    session: SessionHead,
+    names: readonly string[],
+  ): Promise<{ readonly result: LoadResult; readonly checkpoint?: string }> {
+    const { records } = this.#options
+    const live = this.#live.get(session.id)
+    if (live) return { result: loadCapabilities(records, names, live.loaded) }
+    const graph = await this.#loadGraph()
+    let result: LoadResult | undefined
+    const checkpoint = await graph.pass({
+      thread: session.id,
+      checkpoint: session.checkpoint,
+      async body({ loadedPlugins }) {
+        const loaded = new Set(loadedPlugins)
+        result = loadCapabilities(records, names, loaded)
+        const grown = loaded.size > (loadedPlugins?.length ?? 0)
+        return grown ? { loadedPlugins: [...loaded], states: {} } : undefined
+      },
+    })
+    return { result: result!, checkpoint } // the body has run, or `pass` has thrown
+  }
+
+  /** What `GET /capabilities` answers: for a session of the caller where one is named. */
+  async capabilities(
+    caller: { readonly user: User; readonly room: string; readonly requestId: string },
+    session?: SessionHead,
+  ): Promise<{ readonly plugins: readonly ListedCapability[] }> {
+    const { records, rooms, tools, log, name, model } = this.#options
+    const kept: Kept = session
+      ? await (await this.#loadGraph()).read(session.id, session.checkpoint)
+      : { states: {} }
+    const live = session && this.#live.get(session.id)
+    const loaded = new Set(live?.loaded ?? kept.loadedPlugins)
+    const ofRoom = await loadRoom(rooms, caller.room, this.#keys)
+    const states = new TurnState(this.#keys, kept.states, ofRoom, log)
+    const turn: Turn = {
+      ...caller,
+      session: { id: session?.id ?? '' } satisfies Session,
+      signal: new AbortController().signal,
+      model: model(),
+      loaded,
+      states: states.byPlugin,
+      emit: () => silent,
+    }
+    const bytesOf = promptBytes({ records, name, turn })
+    return { plugins: listCapabilities(records, tools, loaded, bytesOf) }
+  }
+
+  /** Forgets a session that is deleted. */
+  async forget(sessionId: string): Promise<void> {
+    this.#memory.forget(sessionId)
+    await (await this.#loadGraph()).forget(sessionId)
+  }
+}
+
+const silent = {
+  component: () => undefined,
+  reasoning: () => undefined,
+  progress: () => undefined,
+  router: () => undefined,
+  invalidate: () => undefined,
+}

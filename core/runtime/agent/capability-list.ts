@@ -1,0 +1,70 @@
+import { requirementsOf } from '../../manifest/load-order.ts'
+import { isLoaded } from './capabilities.ts'
+import { toolNames } from '../plan.ts'
+import { isActive, type PluginRecord } from '../plugin-record.ts'
+import type { Tools } from './tools.ts'
+
+/** One plugin as `GET /capabilities` shows it. */
+export interface ListedCapability {
+  readonly name: string
+  readonly summary: string
+  readonly visibility: string
+  readonly state: string
+  /** Why it is not there, with the remedy. */
+  readonly reason?: string
+  /** Whether its tools are within reach of the session that was asked about. */
+  readonly loaded?: boolean
+  readonly stability: string
+  readonly category?: string
+  readonly requires: readonly string[]
+  /** Required variables that are unset. */
+  readonly missing?: readonly string[]
+  readonly whenToUse: readonly string[]
+  /** Its share of the system prompt. */
+  readonly promptBytes: number
+  readonly tools: readonly {
+    readonly name: string
+    readonly description: string
+    readonly effect: 'read' | 'write'
+    readonly parameters: Readonly<Record<string, unknown>>
+  }[]
+  readonly routes: readonly {
+    readonly route: string
+    readonly auth: string
+    readonly summary?: string
+  }[]
+}
+
+/** Every plugin of the app, those that are not loaded and why included. */
+export function listCapabilities(
+  records: readonly PluginRecord[],
+  tools: Tools,
+  loaded: ReadonlySet<string>,
+  bytesOf: ReadonlyMap<string, number>,
+): ListedCapability[] {
+  return records.map((record): ListedCapability => {
+    const { name, definition, visibility, state, reason, missing, routes } = record
+    const { summary, stability = 'stable', category, whenToUse = [] } = definition
+    const entries = toolNames(record).flatMap((tool) => tools.entry(tool) ?? [])
+    return {
+      name,
+      summary,
+      visibility,
+      state,
+      reason,
+      loaded: isActive(record) && isLoaded(record, loaded),
+      stability,
+      category,
+      requires: requirementsOf({ name, definition }).flatMap((plugin) => plugin?.name ?? []),
+      missing: missing.length > 0 ? missing : undefined,
+      whenToUse,
+      promptBytes: bytesOf.get(name) ?? 0,
+      tools: entries.map(({ spec, effect }) => ({ ...spec, effect })),
+      routes: Object.entries(routes).map(([route, { auth = 'ucan', summary }]) => ({
+        route,
+        auth,
+        summary,
+      })),
+    }
+  })
+}

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto'
+import { RuntimeError } from '../../errors.ts'
+import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
+import { fitted } from './history.ts'
+import { asTurnError, say, type CallModel, type Hear } from './model-call.ts'
+import type { RunEvents } from '../runs/run-events.ts'
+import { RunLost, type WaitingCall } from '../runs/run.ts'
+import type { StepLog } from './step-log.ts'
+import type { CallSite } from './tool-call.ts'
+import { explained } from './tool-content.ts'
+import type { ToolOutcome, Tools } from './tools.ts'
+import type { Turn } from './turn.ts'
+
+/** How often a model is called in one turn. Who needs more goes in circles. */
+const mostModelCalls = 25
+/** How many calls of one answer are carried out. */
+const mostCallsAtOnce = 64
+/** A step whose tools are done within this time costs one write to the journal; else its calls are written first. */
+const writeLaterMs = 50
+
+/** What one loop carries out: a turn, or a sub-agent's task. */
+export interface Course {
+  readonly turn: Turn
+  readonly model: Model
+  /** The system prompt as it is now: a plugin that was loaded adds its lines. */
+  readonly system: () => string
+  /** The tools as they are now. */
+  readonly specs: () => readonly ToolSpec[]
+  /** The conversation up to and with the words that began the turn. */
+  readonly before: readonly Message[]
+  readonly log: StepLog
+  readonly tools: Tools
+  readonly callModel: CallModel
+  readonly site: CallSite
+  readonly events: RunEvents
+  /** Hears the model's words. Nobody does where a sub-agent works. */
+  readonly hear: Hear
+  /** The call that started a sub-agent; its events carry it. */
+  readonly parentEventId?: string
+}
+
+export type LoopEnd =
+  | { readonly status: 'finished'; readonly content: string }
+  | { readonly status: 'waiting'; readonly waits: WaitingCall }
+  | { readonly status: 'aborted' }
+  | { readonly status: 'failed'; readonly error: RuntimeError }
+
+/**
+ * Model, tools, model again, until the model asks for no more tools. Every step depends on the log alone,
+ * so a loop that begins with the log of another goes on exactly where that one was.
+ */
+export async function carryOut(course: Course): Promise<LoopEnd> {
+  const { log, turn } = course
+  for (;;) {
+    const newest = log.messages.at(-1)
+    if (newest?.role === 'assistant' && !newest.toolCalls)
+      return { status: 'finished', content: newest.content }
+    if (turn.signal.aborted) return await cutShort(course)
+    if (log.openCalls.length > 0) {
+      const waits = await answerCalls(course)
+      if (waits) return { status: 'waiting', waits }
+      continue
+    }
+    if (log.modelCalls >= mostModelCalls) return await stopHere(course)
+    const failure = await askModel(course)
+    if (failure) return failure
+  }
+}
+
+async function askModel(course: Course): Promise<LoopEnd | undefined> {
+  const { turn, model, log, hear } = course
+  const system = course.system()
+  const tools = course.specs()
+  const { contextWindow } = model
+  const conversation = fitted(course.before, log.messages, { contextWindow, system, tools })
+  const request = {
+    messages: [systemMessage(system), ...conversation],
+    tools,
+    signal: turn.signal,
+  }
+  const { message, fault } = await say(course.callModel, { turn, model, request, hear })
+  if (fault) {
+    if (message.content !== '') log.add(message)
+    if (turn.signal.aborted) return await cutShort(course)
+    await log.write({ partial: true })
+    return { status: 'failed', error: asTurnError(fault.error) }
+  }
+  log.add(message)
+  if (message.toolCalls) return undefined
+  await log.write()
+  if (course.parentEventId || course.events.spoke || log.spoke) return undefined
+  return {
+    status: 'failed',
+    error: new RuntimeError('MODEL_ANSWER_INVALID', 'The model ended its answer without a word.'),
+  }
+}
+
+const systems = new Map<string, Message>()
+
+/** The same text is the same object, so that a provider's client can keep its JSON. */
+function systemMessage(content: string): Message {
+  let message = systems.get(content)
+  if (!message) {
+    if (systems.size >= 200) systems.clear()
+    systems.set(content, (message = { role: 'system', content }))
+  }
+  return message
+}
+
+/** Carries out what the newest answer asks for, all at once. The results stand in the order of the calls. */
+async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
+  const { log, turn, events, parentEventId } = course
+  const calls = log.openCalls
+  const later = setTimeout(() => void log.recorded(), writeLaterMs)
+  let outcomes: ToolOutcome[]
+  try {
+    outcomes = await Promise.all(calls.map((call, nth) => answer(course, call, nth)))
+  } finally {
+    clearTimeout(later)
+  }
+  if (turn.signal.reason instanceof RunLost) throw turn.signal.reason
+  const waiting = outcomes.find(({ waits }) => waits)?.waits
+  for (const [i, call] of calls.entries())
+    if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
+  if (turn.signal.aborted) return undefined
+  if (waiting && !parentEventId) events.interrupt(waiting)
+  const written = log.write(waiting && !parentEventId ? { waits: waiting } : {})
+  // The model need not wait for the disk: what must not happen unrecorded asks the log before it begins.
+  if (waiting) await written
+  return waiting
+}
+
+async function answer(course: Course, call: ToolCall, nth: number): Promise<ToolOutcome> {
+  const { tools, turn, site, log } = course
+  const tell = site.clientTools?.get(call.name)?.client === 'action' ? actionCall : toolCall
+  tell(course, call)
+  if (nth >= mostCallsAtOnce) {
+    const error = new RuntimeError(
+      'TOO_MANY_CALLS',
+      `These are more than ${mostCallsAtOnce} calls at once.`,
+      { hint: 'Make this call again in your next step.' },
+    )
+    tell(course, call, { content: explained(error), error })
+    return { content: explained(error), error }
+  }
+  const outcome = await tools.call(call, turn, { ...site, recorded: () => log.recorded() })
+  if (!outcome.waits) {
+    tell(course, call, outcome)
+    site.guard?.note(call.name, call.args, outcome.error !== undefined)
+  }
+  return outcome
+}
+
+function toolCall({ events, parentEventId }: Course, call: ToolCall, outcome?: ToolOutcome): void {
+  events.toolCall(call, outcome && endingOf(outcome), parentEventId)
+}
+
+function actionCall({ events }: Course, call: ToolCall, outcome?: ToolOutcome): void {
+  events.actionCall(call, outcome && endingOf(outcome))
+}
+
+const endingOf = ({ content, error }: ToolOutcome) =>
+  error ? { error: error.message } : { output: content }
+
+const asMessage = (call: ToolCall, { content, error }: ToolOutcome): Message => ({
+  role: 'tool',
+  id: randomUUID(),
+  toolCallId: call.id,
+  name: call.name,
+  content,
+  ...(error && { failed: true }),
+})
+
+/** Stopped: what was said stays, and every call gets the result it has. */
+async function cutShort({ turn, log, parentEventId }: Course): Promise<LoopEnd> {
+  const { reason } = turn.signal
+  if (reason instanceof RunLost) throw reason
+  for (const call of log.openCalls)
+    log.add(
+      asMessage(call, {
+        content: 'Stopped by the user before it ended; its outcome is unknown.',
+        error: new RuntimeError('ABORTED', 'Stopped.'),
+      }),
+    )
+  await log.write(parentEventId ? {} : { partial: true })
+  return { status: 'aborted' }
+}
+
+/** The end of a model that goes in circles: a plain message, so that the user knows where it stands. */
+async function stopHere({ log, hear }: Course): Promise<LoopEnd> {
+  const content = `I stopped here: this took more than ${mostModelCalls} steps. Tell me if I should go on, or ask for a part of it.`
+  hear.text(content)
+  log.add({ role: 'assistant', id: randomUUID(), content })
+  await log.write()
+  return { status: 'finished', content }
+}

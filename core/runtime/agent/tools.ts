@@ -1,0 +1,201 @@
+import { z } from 'zod'
+import { RuntimeError } from '../../errors.ts'
+import { didYouMean } from '../../manifest/did-you-mean.ts'
+import type { AnyTool, PendingCall, Schema, ToolCall, ToolSpec } from '../../plugin.ts'
+import { capabilityTools, isLoaded, type KernelTool } from './capabilities.ts'
+import { onion, type Layer } from './onion.ts'
+import type { PluginRecord } from '../plugin-record.ts'
+import type { WaitingCall } from '../runs/run.ts'
+import { subAgentTool } from './sub-agents.ts'
+import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
+import { contentOf, explained } from './tool-content.ts'
+import { turnContext, type Turn } from './turn.ts'
+import { untilAborted } from './until-aborted.ts'
+
+export { faultsOf, faultText } from './tool-call.ts'
+
+/** How a call ended, as the model and the listeners get it. */
+export interface ToolOutcome {
+  /** What the tool message says: text as it is, everything else as JSON. */
+  readonly content: string
+  readonly value?: unknown
+  /** Set when the call failed: the same error, for the transcript and the log. */
+  readonly error?: RuntimeError
+  /** Set when nothing happened yet: a person is to be asked about this call first. */
+  readonly waits?: WaitingCall
+}
+
+/** A tool the model may call, prepared at boot, or for one turn where it is a client's. */
+export interface ToolEntry {
+  readonly name: string
+  /** Undefined for the kernel's own and for those of a client. */
+  readonly record?: PluginRecord
+  /** What a plugin declared. */
+  readonly tool?: AnyTool
+  /** Who carries it out, where that is not us. */
+  readonly client?: 'browser' | 'action'
+  readonly spec: ToolSpec
+  readonly effect: 'read' | 'write'
+  readonly input: Schema
+  run(args: unknown, calling: Calling): unknown
+  /** Takes up a write that began in a process that died, where that can be done without doing it twice. */
+  rejoin?(calling: Calling): Promise<unknown>
+}
+
+/** Every tool of an app, and the one way to call them. */
+export class Tools {
+  readonly #entries = new Map<string, ToolEntry>()
+  readonly #records: readonly PluginRecord[]
+  #run: (calling: Calling) => Promise<unknown>
+
+  constructor(records: readonly PluginRecord[]) {
+    this.#records = records
+    for (const [name, tool] of Object.entries(capabilityTools(records)))
+      this.#add(kernelEntry(name, tool))
+    for (const record of records) this.#addAll(record)
+    this.#run = this.#compose()
+  }
+
+  /** A plugin whose setup finished after the server was up joins late. */
+  join(record: PluginRecord) {
+    this.#addAll(record)
+    this.#run = this.#compose()
+  }
+
+  #addAll(record: PluginRecord) {
+    for (const [name, tool] of Object.entries(record.tools))
+      this.#add(pluginEntry(name, tool, record))
+    for (const [name, subAgent] of Object.entries(record.definition.subAgents ?? {}))
+      this.#add(subAgentTool(name, subAgent, record))
+  }
+
+  #add(entry: ToolEntry) {
+    this.#entries.set(entry.name, entry)
+  }
+
+  entry(name: string): ToolEntry | undefined {
+    return this.#entries.get(name)
+  }
+
+  /** What the model is shown: the kernel's tools and those of loaded plugins that are enabled now. */
+  specs(turn: Turn): ToolSpec[] {
+    const specs: ToolSpec[] = []
+    for (const { record, tool, spec } of this.#entries.values()) {
+      if (record && !(record.base && isLoaded(record, turn.loaded))) continue
+      if (record && tool?.enabled?.(turnContext(record, turn)) === false) continue
+      specs.push(spec)
+    }
+    return specs
+  }
+
+  /**
+   * Runs one call through gate, validation, middleware and the tool. What goes wrong is an outcome that the
+   * model reads; it rejects only when the run itself cannot go on.
+   */
+  async call(call: ToolCall, turn: Turn, site: CallSite = {}): Promise<ToolOutcome> {
+    let calling: Calling | undefined
+    try {
+      const entry = this.#gate(call, turn, site)
+      const args = await validate(call, entry.input)
+      site.guard?.check(call.name, call.args)
+      const pending: PendingCall = {
+        id: call.id,
+        name: call.name,
+        plugin: entry.record?.name ?? (this.#entries.has(call.name) ? 'kernel' : 'client'),
+        effect: entry.effect,
+        args,
+      }
+      calling = { call: pending, entry, turn, site }
+      const value = await untilAborted(turn.signal, this.#run(calling))
+      if (!calling.waits && !calling.fault)
+        return { content: (calling.edited ?? '') + contentOf(value), value }
+    } catch (thrown) {
+      if (!calling?.waits && !calling?.fault) {
+        const error = asToolError(call.name, thrown, calling?.entry.record, turn)
+        return { content: explained(error), error }
+      }
+    }
+    // A layer may have swallowed what the core threw; what it left on the call still holds.
+    if (calling.fault) throw calling.fault.error
+    return { content: '', waits: calling.waits }
+  }
+
+  /** Refuses what is not loaded, whatever the model believes, and says what to do instead. */
+  #gate({ name }: ToolCall, turn: Turn, site: CallSite): ToolEntry {
+    const entry = this.#entries.get(name) ?? site.clientTools?.get(name)
+    if (!entry || (site.only && !site.only.has(name))) {
+      const close = didYouMean(name, site.only ?? this.#entries.keys())
+      throw new RuntimeError('NOT_FOUND', `There is no tool called "${name}".`, {
+        hint: close
+          ? `Did you mean "${close}"?`
+          : site.only
+            ? `Your tools are ${[...site.only].join(', ')}.`
+            : 'Call list_capabilities to see what there is.',
+      })
+    }
+    const { record, tool } = entry
+    if (!record) return entry
+    if (record.visibility === 'silent')
+      throw new RuntimeError('FORBIDDEN', `The tool "${name}" is not for agents.`)
+    if (!record.base)
+      throw new RuntimeError(
+        'UNAVAILABLE',
+        `The tool "${name}" belongs to ${record.name}, which is ${record.state}.`,
+        { hint: record.reason },
+      )
+    if (!isLoaded(record, turn.loaded))
+      throw new RuntimeError(
+        'FORBIDDEN',
+        `The tool "${name}" belongs to the capability "${record.name}", which is not loaded.`,
+        { hint: `Call load_capability with names: ["${record.name}"] first.` },
+      )
+    if (tool?.enabled?.(turnContext(record, turn)) === false)
+      throw new RuntimeError('FORBIDDEN', `The tool "${name}" is switched off in this turn.`)
+    return entry
+  }
+
+  #compose() {
+    const layers = this.#records
+      .filter((record) => record.base && record.definition.middleware?.tool)
+      .map((record): Layer<Calling, unknown> => {
+        const layer = record.definition.middleware!.tool!
+        return ({ call, turn }, next) => layer(call, turnContext(record, turn, call.id), next)
+      })
+    return onion(layers, execute)
+  }
+}
+
+function kernelEntry(name: string, tool: KernelTool): ToolEntry {
+  return {
+    name,
+    spec: specOf(name, tool),
+    effect: tool.effect ?? 'write',
+    input: tool.input,
+    // The schema above has parsed the arguments; the type of each tool is its own knowledge.
+    run: (args, { turn }) => (tool as KernelTool<unknown>).run(args, turn),
+  }
+}
+
+function pluginEntry(name: string, tool: AnyTool, record: PluginRecord): ToolEntry {
+  return {
+    name,
+    record,
+    tool,
+    spec: specOf(name, tool),
+    effect: tool.effect ?? 'write',
+    input: tool.input,
+    run: (args, { turn, call }) => tool.run(args, turnContext(record, turn, call.id)),
+  }
+}
+
+/** A tool as a model reads it: its input's JSON Schema without the key that some providers refuse. */
+export function specOf(
+  name: string,
+  { description, input }: { readonly description: string; readonly input: Schema },
+): ToolSpec {
+  const { $schema: _, ...parameters } = z.toJSONSchema(input, {
+    io: 'input',
+    unrepresentable: 'any',
+  })
+  return { name, description, parameters }
+}

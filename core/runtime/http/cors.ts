@@ -1,0 +1,93 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { RuntimeError } from '../../errors.ts'
+import type { AnyRoute } from '../../plugin.ts'
+
+const allowedHeaders = [
+  'Accept',
+  'Authorization',
+  'Content-Type',
+  'Idempotency-Key',
+  'If-Match',
+  'If-None-Match',
+  'Last-Event-ID',
+  'X-Auth-Type',
+  'X-Request-Id',
+  'X-Ucan-Delegation',
+].join(', ')
+
+const exposedHeaders = [
+  'X-Request-Id',
+  'X-Run-Id',
+  'ETag',
+  'Location',
+  'Retry-After',
+  'WWW-Authenticate',
+  'Link',
+  'Deprecation',
+].join(', ')
+
+const maxAgeSeconds = '7200'
+
+/** Who may call from a browser page of another origin: anyone, those listed, or nobody. */
+export interface Cors {
+  readonly origins: 'any' | ReadonlySet<string>
+  /** Whether the route itself said so: then a foreign page is refused, not only kept from reading. */
+  readonly strict: boolean
+}
+
+/** The rule of the whole server, from CORS_ORIGIN: `*` or origins with commas between. */
+export function readCors(setting: string): Cors {
+  const origins = setting.split(',').map((origin) => origin.trim().replace(/\/$/, ''))
+  return {
+    origins: origins.includes('*') ? 'any' : new Set(origins.filter(Boolean)),
+    strict: false,
+  }
+}
+
+/** The rule of one route, where it has one of its own. */
+export function corsOf({ cors }: AnyRoute, server: Cors): Cors {
+  return cors === undefined ? server : { origins: new Set(cors || []), strict: true }
+}
+
+/** Says on the response whether the page that asked may read it. There are no cookies, so no credentials. */
+export function setCors({ origins }: Cors, req: IncomingMessage, res: ServerResponse): void {
+  if (origins === 'any') res.setHeader('Access-Control-Allow-Origin', '*')
+  else {
+    if (origins.size > 0) res.setHeader('Vary', 'Origin')
+    const { origin } = req.headers
+    if (origin === undefined || !origins.has(origin)) return
+    res.setHeader('Access-Control-Allow-Origin', origin)
+  }
+  res.setHeader('Access-Control-Expose-Headers', exposedHeaders)
+}
+
+/** Whether a browser asks what it may send before it sends it. */
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return (
+    method === 'OPTIONS' &&
+    headers.origin !== undefined &&
+    headers['access-control-request-method'] !== undefined
+  )
+}
+
+/** Answers a preflight; a page that may not call gets an answer that allows nothing. */
+export function setPreflight(cors: Cors, req: IncomingMessage, res: ServerResponse): void {
+  setCors(cors, req, res)
+  if (!res.hasHeader('Access-Control-Allow-Origin')) return
+  res.setHeader('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE')
+  res.setHeader('Access-Control-Allow-Headers', allowedHeaders)
+  res.setHeader('Access-Control-Max-Age', maxAgeSeconds)
+}
+
+/**
+ * Refuses a foreign page where the route closed itself to it. Without this a form of that page
+ * could still write, though not read. The server's own pages send an Origin too and are let in.
+ */
+export function refuseForeign({ origins, strict }: Cors, req: IncomingMessage, own?: string): void {
+  const { origin, host } = req.headers
+  if (!strict || origin === undefined || origins === 'any' || origins.has(origin)) return
+  if (origin === own || origin === `http://${host}` || origin === `https://${host}`) return
+  throw new RuntimeError('FORBIDDEN', 'This route is not open to pages of other origins.', {
+    hint: 'Call it from a server, or from an origin that the route lists.',
+  })
+}

@@ -1,0 +1,222 @@
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Redis } from 'ioredis'
+import Koa from 'koa'
+import { RuntimeError } from '../../errors.ts'
+import type { Database, Log } from '../../plugin.ts'
+import type { Access } from './access.ts'
+import { createFailure } from './failure.ts'
+import { createIdempotency } from './idempotency.ts'
+import type { ServedMount } from './mounts.ts'
+import { listen, type Listening } from './listen.ts'
+import { describeApi, type OpenApi } from './openapi.ts'
+import { createRateLimits, type RateLimits } from './rate-limit.ts'
+import { answerRaw, parserError } from './raw-answer.ts'
+import type { ServedRoute } from '../runs/run-route.ts'
+import { createServe } from './serve.ts'
+import { sseLimits, type SseLimits } from './sse.ts'
+import { readTarget } from './target.ts'
+
+/** How long the edge waits. */
+export interface EdgeTimes {
+  /** For the headers of a request. */
+  readonly headersMs: number
+  /** For a whole request. */
+  readonly bodyMs: number
+  /** For a reader who takes nothing of an answer. */
+  readonly readMs: number
+  /** Between the requests of one connection. Longer than the 60 s of the usual load balancer. */
+  readonly keepAliveMs: number
+  /** How often all that is looked at. */
+  readonly checkMs: number
+}
+
+const edgeTimes: EdgeTimes = {
+  headersMs: 10_000,
+  bodyMs: 30_000,
+  readMs: 120_000,
+  keepAliveMs: 65_000,
+  checkMs: 1000,
+}
+
+export interface HttpOptions {
+  readonly log: Log
+  readonly routes: readonly ServedRoute[]
+  readonly web?: readonly ServedMount[]
+  readonly access: Access
+  readonly limits: { readonly ratePerMinute: number; readonly trustProxy: boolean }
+  /** `*`, or origins with commas between. */
+  readonly cors: string
+  /** Where idempotency keys are kept. Without it the header is ignored. */
+  readonly db?: Database
+  /** Where replicas share their rate limits. */
+  readonly redis?: Redis
+  /** Limits made elsewhere; they are closed with the server all the same. */
+  readonly rateLimits?: RateLimits
+  readonly publicUrl?: string
+  readonly name?: string
+  readonly version: string
+  /** Whether an error means that the database is away. */
+  isUnreachable?(error: unknown): boolean
+  readonly times?: Partial<EdgeTimes>
+  readonly sse?: Partial<SseLimits>
+}
+
+/** Takes an upgraded connection. */
+export type Upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+export interface Http {
+  readonly server: Server
+  /** Fires when the server begins to close. */
+  readonly onShutdown: AbortSignal
+  /**
+   * Hands WebSocket upgrades at one path to `take`, within the kernel's rate limit; at any other path
+   * they are answered 404.
+   */
+  upgrade(path: string, take: Upgrade): void
+  /** Answers when it listens. Port 0 takes a free one. */
+  listen(at: { port: number; host: string }): Promise<Listening>
+  /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
+  close(graceMs?: number): Promise<void>
+  /** Serves these routes, and web modules where given, from the next request on, in place of those before. */
+  reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void
+  /** The OpenAPI document of every route. */
+  openapi(): OpenApi
+}
+
+/** The HTTP edge: one server, every route and web module behind the same limits and the same errors. */
+export function createHttp(options: HttpOptions): Http {
+  const { log, limits, db, publicUrl } = options
+  const times = { ...edgeTimes, ...options.times }
+  const rateLimits = options.rateLimits ?? createRateLimits({ log, redis: options.redis })
+  const idempotency = db && createIdempotency({ db, log })
+  const failure = createFailure(log, options.isUnreachable ?? (() => false))
+  const { serve, admit, reroute, goodbye } = createServe({
+    ...limits,
+    ...failure,
+    log,
+    routes: options.routes,
+    web: options.web ?? [],
+    access: options.access,
+    rateLimits,
+    cors: options.cors,
+    idempotency,
+    publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
+    sse: { ...sseLimits, ...options.sse },
+    readMs: times.readMs,
+  })
+
+  // One hop: Koa would otherwise believe the leftmost, which the client writes itself.
+  const koa = new Koa({ proxy: limits.trustProxy, maxIpsCount: 1 })
+  koa.use(serve)
+  koa.context.onerror = function (this: Koa.Context, error: unknown) {
+    if (error !== null && error !== undefined) failure.fail(this, error)
+  }
+
+  const server = createServer(
+    {
+      headersTimeout: times.headersMs,
+      requestTimeout: times.bodyMs,
+      keepAliveTimeout: times.keepAliveMs,
+      connectionsCheckingInterval: times.checkMs,
+      maxHeaderSize: 16 * 1024,
+      // Checked with the rest of the head, where the answer has the one shape.
+      requireHostHeader: false,
+      // Clients that offer HTTP/2 on the side are served as if they had not.
+      shouldUpgradeCallback: isWebSocket,
+    },
+    koa.callback(),
+  )
+  const sockets = new Set<Socket>()
+  const upgrades = new Map<string, Upgrade>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.on('error', (error) => {
+    // Before it listens, this is told to who asked it to.
+    if (server.listening) log.error({ err: error }, 'the server could not accept a connection')
+  })
+  server.on('clientError', (error, socket) => {
+    const refusal = parserError(error)
+    // Bytes of an answer are out already, so a second one would be read as part of it.
+    if (refusal === undefined || isAnswering(socket)) socket.destroy()
+    else answerRaw(socket, refusal)
+  })
+  server.on('upgrade', (req, socket, head) => {
+    const take = upgrades.get(readTarget(req.url ?? '')?.path ?? '')
+    // Another listener may know this path; it then answers for every path of its own.
+    if (take === undefined && server.listenerCount('upgrade') > 1) return
+    const context = koa.createContext(req, new ServerResponse(req))
+    const gone = () => socket.destroy()
+    socket.on('error', gone)
+    admit(context)
+      .then(() => {
+        if (take === undefined)
+          throw new RuntimeError('NOT_FOUND', 'No socket is served at this address.')
+        take(req, socket, head)
+        socket.off('error', gone)
+      })
+      .catch((thrown: unknown) =>
+        answerRaw(socket, failure.explain(context, thrown), context.state.requestId),
+      )
+  })
+  server.on('connect', (_, socket) =>
+    answerRaw(socket, new RuntimeError('METHOD_NOT_ALLOWED', 'This server is no proxy.')),
+  )
+  // An expectation that we do not know is not a reason to refuse.
+  server.on('checkExpectation', (req, res) => void server.emit('request', req, res))
+
+  const shutdown = new AbortController()
+  let closing: Promise<void> | undefined
+  let { routes } = options
+  let document: OpenApi | undefined
+
+  return {
+    server,
+    onShutdown: shutdown.signal,
+    upgrade: (path, take) => void upgrades.set(path, take),
+    listen: ({ port, host }) => listen(server, port, host),
+    close(graceMs = 10_000) {
+      closing ??= (async () => {
+        const reason = new RuntimeError('UNAVAILABLE', 'The server is closing.')
+        const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+        shutdown.abort(reason)
+        goodbye(reason)
+        // Node does not count a connection as idle on which nothing was ever said.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+        // A connection becomes idle when its last answer is out, and would then wait for the next.
+        const idle = setInterval(() => server.closeIdleConnections(), 20)
+        const last = setTimeout(() => {
+          for (const socket of sockets) socket.destroy()
+        }, graceMs)
+        await closed
+        clearInterval(idle)
+        clearTimeout(last)
+        rateLimits.close()
+        idempotency?.close()
+      })()
+      return closing
+    },
+    reroute(next, web) {
+      reroute(next, web)
+      routes = next
+      document = undefined
+    },
+    openapi() {
+      document ??= describeApi({ ...options, routes })
+      return document
+    },
+  }
+}
+
+function isWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+/** Whether a response has begun on this socket. Node tells only through a field it does not document. */
+function isAnswering(socket: Duplex): boolean {
+  const { _httpMessage: response } = socket as { _httpMessage?: { headersSent: boolean } | null }
+  return response?.headersSent === true
+}

@@ -1,0 +1,127 @@
+import { RuntimeError } from '../../errors.ts'
+import { breakIn } from './json-break.ts'
+
+/** How deep JSON may nest. */
+export const maxDepth = 64
+
+/**
+ * Parses JSON from outside. Refuses what is no JSON, nests deeper than 64 levels, names a key
+ * `__proto__` or `constructor` in any spelling, holds U+0000 or half a surrogate pair in a string,
+ * or a number that no double can hold.
+ */
+export function parseJson(text: string): unknown {
+  if (nestsTooDeep(text))
+    throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${maxDepth} levels.`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // V8 says where only sometimes, and quotes the body while it does; a body can hold a secret.
+    throw new RuntimeError('INVALID_JSON', `The JSON is broken at ${place(text, breakIn(text))}.`)
+  }
+  // A full look costs as much as parsing, so it is taken only where the text gives a reason to.
+  const fault = suspicious.test(text) ? faultIn(value) : undefined
+  if (fault !== undefined) throw fault.error(fault.path.join('.'))
+  return value
+}
+
+const suspicious = /\\u|__proto__|constructor|[eE]\+?\d{3}|(?<!\d)\d{309}/
+
+/** What is wrong somewhere in a value. The path is put together on the way out, for most have none. */
+interface Unsafe {
+  readonly path: string[]
+  error(path: string): RuntimeError
+}
+
+function faultIn(value: unknown): Unsafe | undefined {
+  if (typeof value === 'string') {
+    const error = textFault(value)
+    return error && { path: [], error }
+  }
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : tooLarge
+  if (typeof value !== 'object' || value === null) return undefined
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const fault = faultIn(value[index])
+      if (fault !== undefined) return { ...fault, path: [String(index), ...fault.path] }
+    }
+    return undefined
+  }
+  for (const [key, item] of Object.entries(value)) {
+    const error = keyFault(key)
+    if (error !== undefined) return { path: [], error }
+    const fault = faultIn(item)
+    if (fault !== undefined) return { ...fault, path: [key, ...fault.path] }
+  }
+  return undefined
+}
+
+const tooLarge: Unsafe = {
+  path: [],
+  error: (path) =>
+    new RuntimeError('INVALID_INPUT', `The number at "${path}" is too large.`, {
+      details: [{ path, message: 'too large for a number' }],
+    }),
+}
+
+const inside = (path: string) => (path === '' ? '' : ` at "${path}"`)
+
+/** The two names through which an object's prototype is reached, and what no text may hold. */
+function keyFault(key: string): Unsafe['error'] | undefined {
+  if (key !== '__proto__' && key !== 'constructor') return textFault(key)
+  return (path) =>
+    new RuntimeError('UNSAFE_KEY', `The key "${key}"${inside(path)} is not accepted.`)
+}
+
+/** U+0000, which databases cannot store, and halves of surrogate pairs, which UTF-8 cannot write. */
+function textFault(text: string): Unsafe['error'] | undefined {
+  if (!text.includes('\0') && text.isWellFormed()) return undefined
+  const what = text.includes('\0') ? 'U+0000' : 'half a surrogate pair'
+  return (path) => new RuntimeError('UNSAFE_TEXT', `The text${inside(path)} holds ${what}.`)
+}
+
+/** Refuses a name from outside that would reach a prototype, or cannot be stored. */
+export function checkKey(key: string): void {
+  const error = keyFault(key)
+  if (error !== undefined) throw error('')
+}
+
+/** Refuses text that cannot be stored; `path` says where it stood. */
+export function checkText(text: string, path: string): void {
+  const error = textFault(text)
+  if (error !== undefined) throw error(path)
+}
+
+const quote = 0x22
+const backslash = 0x5c
+
+/** Counts brackets outside strings before anything is built, so that a million of them cost nothing. */
+function nestsTooDeep(text: string): boolean {
+  if (text.length <= maxDepth) return false
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === quote) at = endOfString(text, at)
+    else if (char === 0x5b || char === 0x7b) {
+      if (++depth > maxDepth) return true
+    } else if (char === 0x5d || char === 0x7d) depth--
+  }
+  return false
+}
+
+/** The index of the closing quote of the string that opens at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let slashes = 0
+    while (text.charCodeAt(at - 1 - slashes) === backslash) slashes++
+    if (slashes % 2 === 0) return at
+  }
+  return text.length
+}
+
+function place(text: string, position: number): string {
+  if (position >= text.length) return `its end (position ${text.length})`
+  const before = text.slice(0, position)
+  const line = before.split('\n').length
+  return `position ${position} (line ${line}, column ${position - before.lastIndexOf('\n')})`
+}

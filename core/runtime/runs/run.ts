@@ -1,0 +1,144 @@
+import type { RuntimeError } from '../../errors.ts'
+import type { Message, User } from '../../plugin.ts'
+
+/** What the caller of a turn sent, after the door has parsed it. */
+export interface TurnRequest {
+  readonly message: string
+  readonly model?: string
+  readonly timezone?: string
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly attachments?: readonly unknown[]
+  /** The browser's tools of this turn. An empty schema takes any object. */
+  readonly tools?: readonly ClientTool[]
+  /** AG-UI actions that the client registered. */
+  readonly agActions?: readonly (ClientTool & { readonly hasRender?: boolean })[]
+}
+
+export interface ClientTool {
+  readonly name: string
+  readonly description: string
+  readonly schema: Readonly<Record<string, unknown>>
+}
+
+/** How a run ended, or why it stands still. */
+export type RunEnd = (
+  | { readonly status: 'finished' | 'aborted' | 'interrupted' }
+  /** The `error` event was told; the error itself is for a caller that waits for one answer. */
+  | { readonly status: 'failed'; readonly error: RuntimeError }
+  /** A person is asked: the run stands until `resume` continues it in a new run. */
+  | { readonly status: 'waiting' }
+) & {
+  /** Where the session's next run goes on. Without one, the old place still holds. */
+  readonly checkpoint?: string
+}
+
+/** A person's answer to an approval. */
+export interface Decision {
+  readonly decision: 'approve' | 'reject' | 'edit'
+  readonly args?: unknown
+}
+
+/** A component that a tool rendered. Transcripts show it as a tool call named after it. */
+export interface RenderedComponent {
+  readonly eventId: string
+  /** The call that rendered it, in the message before. */
+  readonly toolCallId?: string
+  readonly name: string
+  readonly args: Readonly<Record<string, unknown>>
+}
+
+/** A call that waits for a person. */
+export interface WaitingCall {
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly args: unknown
+}
+
+/** One step of a run as it was written down: enough to go on from after a crash. */
+export interface JournalEntry {
+  readonly messages: readonly Message[]
+  /** The thread's loaded plugins, when the step changed them. */
+  readonly loaded?: readonly string[]
+  /** The thread's state that the step changed, by plugin and key. */
+  readonly states?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly components?: readonly RenderedComponent[]
+  /** The run was cut short here: the last answer so far is not complete. */
+  readonly partial?: true
+  /** The run stands at this call. */
+  readonly waits?: WaitingCall
+  /** The call of the sub-agent whose inner step this is. No transcript shows it. */
+  readonly within?: string
+}
+
+/** The append-only log of one run's steps. The session's transcript is read from the same rows. */
+export interface Journal {
+  /** The steps so far, those of the runs it continues included. Empty unless the run was resumed or taken over. */
+  read(): Promise<readonly JournalEntry[]>
+  /**
+   * The messages of the session's earlier runs, oldest first: as many of the newest as fit into about so
+   * many characters. The words that began each run are among them.
+   */
+  history(characters: number): Promise<readonly Message[]>
+  /**
+   * Writes one step, after the events emitted before it. Rejects with `RunLost` when another process has
+   * taken the run over: stop at once, quietly.
+   */
+  append(entry: JournalEntry): Promise<void>
+}
+
+/** What is known of a write that may have happened. */
+export type EffectState =
+  | { readonly state: 'new' }
+  | { readonly state: 'done'; readonly content: string; readonly failed: boolean }
+  /** It was started by a process that died: never run it again. */
+  | { readonly state: 'unknown' }
+
+/** Writes are marked before they start and when they are done, so that none happens twice. */
+export interface Effects {
+  begin(toolCallId: string, tool: string): Promise<EffectState>
+  finish(toolCallId: string, content: string, failed: boolean): Promise<void>
+}
+
+/** Another process owns the run now. */
+export class RunLost extends Error {
+  override readonly name = 'RunLost'
+}
+
+/** Everything the engine needs to carry out one run. The run store makes it, the engine uses it. */
+export interface RunHandle {
+  readonly runId: string
+  readonly requestId: string
+  readonly sessionId: string
+  readonly user: User
+  readonly room: string
+  /** A run that continues another has the request of the run it continues. */
+  readonly request: TurnRequest
+  /** The session's run before this one. */
+  readonly previous?: string
+  /** Where the session's last run left off. */
+  readonly checkpoint?: string
+  /** The run was taken over from a process that died: replay the journal first. */
+  readonly takenOver: boolean
+  /** The run continues one that waited for a person. */
+  readonly continues?: { readonly runId: string; readonly decision: Decision }
+  /**
+   * Fires when a person stops the run or a newer message supersedes it; with a `RunLost` as its reason
+   * when the run goes on in another process.
+   */
+  readonly signal: AbortSignal
+  readonly journal: Journal
+  readonly effects: Effects
+  /** Tells listeners; kept for replay. Cheap: batched, never awaited. */
+  emit(event: string, data: Readonly<Record<string, unknown>>): void
+  /** Waits for a result that a client sends for a call of its own tools; rejects on timeout or abort. */
+  clientResult(
+    toolCallId: string,
+    timeoutMs: number,
+  ): Promise<{ readonly result?: unknown; readonly error?: string }>
+}
+
+/**
+ * The engine: carries a run from its first step, or from where its journal ends, to an end. It rejects
+ * with `RunLost`, or when the database fails it: then the run is dropped, and its lease runs out.
+ */
+export type Engine = (run: RunHandle) => Promise<RunEnd>

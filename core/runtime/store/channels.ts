@@ -1,0 +1,109 @@
+import type { Log } from '../../plugin.ts'
+
+/** Short messages between the processes that share a database: ids, never bodies. */
+export interface Channels {
+  /**
+   * Resolves once messages arrive. `onGap` is called when the connection was lost and is there
+   * again: messages may have been missed, so read again what matters. Resolves to how to stop.
+   */
+  listen(
+    channel: string,
+    onPayload: (payload: string) => void,
+    onGap?: () => void,
+  ): Promise<() => Promise<void>>
+  /** Tells every listener, those of this process too, some time after it resolves. */
+  notify(channel: string, payload: string): Promise<void>
+  close(): Promise<void>
+}
+
+export interface Listener {
+  onPayload(payload: string): void
+  onGap?(): void
+}
+
+/** Who listens to what. A listener that throws is a line in the log and spoils no other. */
+export class Listeners {
+  readonly #byChannel = new Map<string, Set<Listener>>()
+  readonly #log: Log
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  get channels(): string[] {
+    return [...this.#byChannel.keys()]
+  }
+
+  add(channel: string, listener: Listener): void {
+    const others = this.#byChannel.get(channel)
+    if (others) others.add(listener)
+    else this.#byChannel.set(channel, new Set([listener]))
+  }
+
+  /** Returns whether nobody listens to the channel any more. */
+  remove(channel: string, listener: Listener): boolean {
+    const listeners = this.#byChannel.get(channel)
+    listeners?.delete(listener)
+    return listeners?.size === 0 && this.#byChannel.delete(channel)
+  }
+
+  clear(): void {
+    this.#byChannel.clear()
+  }
+
+  deliver(channel: string, payload: string): void {
+    for (const listener of this.#byChannel.get(channel) ?? [])
+      this.#call(channel, () => listener.onPayload(payload))
+  }
+
+  tellGap(): void {
+    for (const [channel, listeners] of this.#byChannel)
+      for (const listener of listeners) this.#call(channel, () => listener.onGap?.())
+  }
+
+  #call(channel: string, listener: () => void): void {
+    try {
+      listener()
+    } catch (error) {
+      this.#log.error({ err: error, channel }, 'A listener of a channel threw')
+    }
+  }
+}
+
+/** One process is all there is: nothing to connect, nothing to miss. */
+export function localChannels(log: Log): Channels {
+  const listeners = new Listeners(log)
+  return {
+    async listen(channel, onPayload, onGap) {
+      const listener = { onPayload, onGap }
+      listeners.add(checkedChannel(channel), listener)
+      return async () => void listeners.remove(channel, listener)
+    },
+    async notify(channel, payload) {
+      checkedChannel(channel)
+      checkedPayload(payload)
+      // Later, as from a server: code that counts on being told within the call would break there.
+      setImmediate(() => listeners.deliver(channel, payload))
+    },
+    async close() {
+      listeners.clear()
+    },
+  }
+}
+
+/** A channel name stands in SQL as it is, so it is a plain lower-case identifier. */
+export function checkedChannel(channel: string): string {
+  if (/^[a-z][a-z0-9_]{0,62}$/.test(channel)) return channel
+  throw new TypeError(
+    `"${channel}" is not a channel: lower-case letters, digits and _, 63 at most.`,
+  )
+}
+
+/** PostgreSQL takes less than 8000 bytes. */
+export function checkedPayload(payload: string): void {
+  const bytes = Buffer.byteLength(payload)
+  if (bytes < 8000) return
+  throw new RangeError(
+    `A message on a channel has less than 8000 bytes, this one ${bytes}: send an id.`,
+  )
+}

@@ -1,0 +1,93 @@
+import { RuntimeError } from '../../errors.ts'
+
+/** SQLite's extended result codes: UNIQUE, PRIMARYKEY and ROWID constraints. */
+const sqliteUnique = new Set([2067, 1555, 2579])
+/** SQLite's primary result codes, the low byte of the extended ones: busy, I/O error, cannot open. */
+const sqliteBusy = 5
+const sqliteGone = new Set([sqliteBusy, 10, 14])
+
+const socketCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+])
+
+/** SQLSTATEs about who connects and where to: PostgreSQL answered, and waiting does not help. */
+const refused = /^(28...|3D000)$/
+/** The connection (08), too many of them (53300), a server that stops, crashed or starts (57P0x). */
+const gone = /^(08...|53300|57P0[1-5])$/
+
+/** What Kysely says before it asks the driver, which therefore cannot translate it. */
+const closed = 'driver has already been destroyed'
+/** What pg and node:sqlite say without a code of their own. */
+const goneSayings =
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout expired|Cannot use a pool after calling end|database is not open|statement has been finalized)/
+const allTaken = 'timeout exceeded when trying to connect'
+
+/** Whether a row with this key is already there: on SQLite and on PostgreSQL. */
+export function isUniqueViolation(error: unknown): boolean {
+  const { code, errcode } = facts(error)
+  return code === '23505' || (typeof errcode === 'number' && sqliteUnique.has(errcode))
+}
+
+/**
+ * Whether something failed because the database cannot be had: `DATABASE_UNREACHABLE`, itself or as
+ * a cause. The store gives every such error that code, so a refused connection to anything else
+ * (a model, an upstream) never counts.
+ */
+export function isConnectionError(error: unknown): boolean {
+  for (let depth = 0, at = error; at instanceof Error && depth < 5; depth++, at = at.cause)
+    if (at.message === closed || (at instanceof RuntimeError && at.code === 'DATABASE_UNREACHABLE'))
+      return true
+  return false
+}
+
+/** Whether SQLite refused because another connection holds the file. */
+export function isFileBusy(error: unknown): boolean {
+  const { errcode } = facts(error)
+  return typeof errcode === 'number' && (errcode & 0xff) === sqliteBusy
+}
+
+/** Whether PostgreSQL answered and will not have us: a wrong password, an unknown database. */
+export function isRefusal(error: unknown): boolean {
+  const { code } = facts(error)
+  return typeof code === 'string' && refused.test(code)
+}
+
+/** What a driver's error is to the layers above: itself, unless the database cannot be had. */
+export function translated(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  if (error.message === allTaken) return databaseBusy('Every connection to the database', error)
+  const { code, errcode } = facts(error)
+  const unreachable =
+    (typeof errcode === 'number' && sqliteGone.has(errcode & 0xff)) ||
+    (typeof code === 'string' &&
+      (socketCodes.has(code) || gone.test(code) || refused.test(code))) ||
+    goneSayings.test(error.message)
+  if (!unreachable) return error
+  return new RuntimeError('DATABASE_UNREACHABLE', 'The database does not answer.', { cause: error })
+}
+
+/** The wait for a free connection was too long. */
+export function databaseBusy(what: string, cause?: unknown): RuntimeError {
+  return new RuntimeError(
+    'UNAVAILABLE',
+    `${what} stayed in use for too long: by a transaction or a stream of rows that is still open.`,
+    {
+      hint: 'Inside a transaction use the handle it gives, never the outer db, and await nothing slow.',
+      cause,
+    },
+  )
+}
+
+function facts(error: unknown): { code?: unknown; errcode?: unknown } {
+  return typeof error === 'object' && error !== null ? error : {}
+}

@@ -1,0 +1,203 @@
+import { CompiledQuery, PostgresDialect, PostgresDriver } from 'kysely'
+import type {
+  AbortableOperationOptions,
+  DatabaseConnection,
+  PostgresDialectConfig,
+  QueryResult,
+  TransactionSettings,
+} from 'kysely'
+import pg from 'pg'
+import type { Log } from '../../plugin.ts'
+import { RuntimeError } from '../../errors.ts'
+import { translated } from './database-errors.ts'
+
+const int8 = 20
+const numeric = 1700
+
+/** Numbers where pg would give strings. What is not a safe integer stays exact: a bigint, a text. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') => {
+    if (format !== 'binary' && oid === int8) return parseInteger
+    // `sum` of bigints is a numeric without a fraction; with one it stays text, as money must.
+    if (format !== 'binary' && oid === numeric)
+      return (text: string) => (/^-?\d+$/.test(text) ? parseInteger(text) : text)
+    return pg.types.getTypeParser(oid, format)
+  }) as typeof pg.types.getTypeParser, // its overloads cannot be written as one function
+}
+
+function parseInteger(text: string): number | bigint {
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : BigInt(text)
+}
+
+/** How the runtime connects. What the URL says itself (`?statement_timeout=0`) goes first. */
+export function postgresSettings(url: string): pg.PoolConfig & { readonly target: string } {
+  const scheme = /^(\w+):/.exec(url)?.[1]
+  const wrong = (why: string) =>
+    // Never the URL itself, nor a cause that quotes it: it holds the password.
+    new RuntimeError('ENV_INVALID', `DATABASE_URL ${why}.`, {
+      hint: 'It has the form postgres://user:password@host:5432/database; encode special characters of the password (%40 for @).',
+    })
+  if (scheme !== 'postgres' && scheme !== 'postgresql')
+    throw wrong(scheme ? `begins with "${scheme}:"` : 'is not a URL')
+  let host: string, port: number, database: string | undefined
+  try {
+    ;({ host, port, database } = new pg.Client(url))
+  } catch {
+    throw wrong('cannot be read as a URL')
+  }
+  return {
+    target: `${host}:${port}/${database}`,
+    connectionString: url,
+    fallback_application_name: 'oracle-runtime',
+    types,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 30_000,
+    statement_timeout: 30_000,
+    idle_in_transaction_session_timeout: 60_000,
+    // The server ends a slow statement itself; this is for a server that fell silent.
+    query_timeout: 35_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  }
+}
+
+/**
+ * A client that is not used again after an answer failed to come. pg would hand it back to the
+ * pool, where whoever gets it next waits behind the same silence.
+ */
+export class Client extends pg.Client {
+  // any: the overloads of pg, passed through
+  override query(...args: any[]): any {
+    const answer = Reflect.apply(super.query, this, args)
+    if (!(answer instanceof Promise)) return answer
+    return answer.catch((error: Error) => {
+      if (error.message === 'Query read timeout') void this.end()
+      throw error
+    })
+  }
+
+  /** Says goodbye, but does not wait for an answer beyond `graceMs`. */
+  async leave(graceMs: number): Promise<void> {
+    const cut = setTimeout(() => this.connection.stream.destroy(), graceMs)
+    await this.end()
+    clearTimeout(cut)
+  }
+}
+
+/** A pool whose lost connections are a line in the log and never the end of the process. */
+export class Pool extends pg.Pool {
+  readonly #open = new Set<pg.PoolClient>()
+
+  constructor(settings: pg.PoolConfig, log: Log) {
+    super({ ...settings, Client: Client as new () => pg.ClientBase }) // its type forgets the parameter
+    this.on('error', (error) =>
+      log.warn({ reason: error.message }, 'A connection to the database was lost'),
+    )
+    this.on('connect', (client) => {
+      this.#open.add(client)
+      client.once('end', () => this.#open.delete(client))
+      // The pool listens to idle clients only. One that breaks between two statements of a
+      // transaction would throw out of its socket; its holder learns of it from the next statement.
+      client.on('error', () => {})
+    })
+  }
+
+  /** Ends when the queries that run are done, or in the middle of them after `graceMs`. */
+  async close(graceMs: number): Promise<void> {
+    const cut = setTimeout(() => {
+      for (const client of this.#open)
+        (client as pg.PoolClient & Client).connection.stream.destroy()
+    }, graceMs)
+    // Not `once` of node:events: a connection that breaks meanwhile has ended too, and that is all we want.
+    const closed = [...this.#open].map(
+      (client) => new Promise<void>((resolve) => void client.once('end', resolve)),
+    )
+    await this.end()
+    await Promise.all(closed)
+    clearTimeout(cut)
+  }
+}
+
+/** Kysely's dialect, with streams (by a cursor) and with errors that say when nobody answers. */
+export class PortableDialect extends PostgresDialect {
+  readonly #config: PostgresDialectConfig
+
+  constructor(config: PostgresDialectConfig) {
+    super(config)
+    this.#config = config
+  }
+
+  override createDriver(): PostgresDriver {
+    return new PortableDriver(this.#config)
+  }
+}
+
+class PortableDriver extends PostgresDriver {
+  readonly #known = new WeakSet<DatabaseConnection>()
+  readonly #inTransaction = new WeakSet<DatabaseConnection>()
+
+  override async acquireConnection(
+    options?: AbortableOperationOptions,
+  ): Promise<DatabaseConnection> {
+    const connection = await super.acquireConnection(options).catch(rethrow)
+    if (this.#known.has(connection)) return connection
+    this.#known.add(connection)
+    // Kysely releases the connection that it made, so this one changes instead of being wrapped.
+    const executeQuery = connection.executeQuery.bind(connection)
+    connection.executeQuery = (query, abort) => executeQuery<any>(query, abort).catch(rethrow)
+    connection.streamQuery = (query, chunkSize) =>
+      streamByCursor(connection, query, chunkSize, this.#inTransaction.has(connection))
+    return connection
+  }
+
+  override async beginTransaction(
+    connection: DatabaseConnection,
+    settings: TransactionSettings,
+  ): Promise<void> {
+    await super.beginTransaction(connection, settings)
+    this.#inTransaction.add(connection)
+  }
+
+  override async releaseConnection(
+    connection: Parameters<PostgresDriver['releaseConnection']>[0],
+  ): Promise<void> {
+    this.#inTransaction.delete(connection)
+    await super.releaseConnection(connection)
+  }
+}
+
+let cursors = 0
+
+async function* streamByCursor<R>(
+  connection: DatabaseConnection,
+  query: CompiledQuery,
+  chunkSize: number,
+  inTransaction: boolean,
+): AsyncGenerator<QueryResult<R>> {
+  const run = (sql: string, parameters: readonly unknown[] = []) =>
+    connection.executeQuery<R>(CompiledQuery.raw(sql, [...parameters]))
+  const cursor = `rows_${++cursors}`
+  if (!inTransaction) await run('begin read only')
+  let broken = false
+  try {
+    await run(`declare ${cursor} no scroll cursor for ${query.sql}`, query.parameters)
+    while (true) {
+      const { rows } = await run(`fetch ${chunkSize} from ${cursor}`)
+      if (rows.length > 0) yield { rows }
+      if (rows.length < chunkSize) break
+    }
+  } catch (error) {
+    broken = true
+    throw error
+  } finally {
+    // After a failure the first error counts. The owner of the transaction rolls it back, and a
+    // connection that cannot even roll back is not used again.
+    if (!inTransaction) await run('rollback').catch(() => {})
+    else if (!broken) await run(`close ${cursor}`)
+  }
+}
+
+function rethrow(error: unknown): never {
+  throw translated(error)
+}

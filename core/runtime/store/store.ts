@@ -1,0 +1,176 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Kysely, sql } from 'kysely'
+import { RuntimeError } from '../../errors.ts'
+import type { Database, Log, Migration } from '../../plugin.ts'
+import { type Channels, localChannels } from './channels.ts'
+import type { DataDir } from './data-dir.ts'
+import { isConnectionError, isRefusal } from './database-errors.ts'
+import { migrate } from './migrate.ts'
+import { openSqlite, sqliteDialect } from './sqlite.ts'
+
+/** How long a closing store waits for the queries that still run. */
+const graceMs = 5_000
+
+/** The database of the runtime, with the same behaviour on SQLite and on PostgreSQL. */
+export interface Store extends Omit<Channels, 'close'> {
+  readonly kind: 'sqlite' | 'postgres'
+  readonly db: Database
+  /** Whether the database answers a question within the time. Never throws. */
+  ping(timeoutMs?: number): Promise<boolean>
+  /** Runs what this database has not seen of an owner's migrations; resolves to their names. */
+  migrate(owner: string, migrations: Readonly<Record<string, Migration>>): Promise<string[]>
+  close(): Promise<void>
+}
+
+export interface StoreOptions {
+  /** A postgres:// URL selects PostgreSQL. */
+  readonly databaseUrl?: string
+  /** Where the SQLite file lies; without it, and without a URL, the database is in memory. */
+  readonly dataDir?: DataDir
+  readonly log: Log
+  /** How long to wait at the start for a PostgreSQL that is still starting itself. */
+  readonly patienceMs?: number
+}
+
+/** Opens PostgreSQL, a SQLite file, or a database in memory: the first of them that is described. */
+export function openStore(options: StoreOptions): Promise<Store> {
+  const { databaseUrl, dataDir, log, patienceMs = 10_000 } = options
+  return databaseUrl ? openPostgres(databaseUrl, log, patienceMs) : openFile(dataDir, log)
+}
+
+async function openFile(dataDir: DataDir | undefined, log: Log): Promise<Store> {
+  const database = dataDir ? await openInDir(dataDir) : openSqlite(':memory:')
+  const db: Database = new Kysely({ dialect: sqliteDialect(database) })
+  return assemble(log, {
+    kind: 'sqlite',
+    db,
+    migrationDb: db,
+    channels: localChannels(log),
+    // Beside the line of queries, so that a long transaction does not look like a dead database.
+    ask: async () => database.prepare('pragma schema_version').get(),
+    async end() {
+      await db.destroy()
+      if (database.isOpen) database.close()
+    },
+  })
+}
+
+async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
+  const path = dataDir.file('oracle.sqlite')
+  try {
+    // SQLite gives the files beside it (-wal, -shm) the mode of the database.
+    await dataDir.restrict('oracle.sqlite', { create: true })
+    for (const beside of ['-wal', '-shm']) await dataDir.restrict(`oracle.sqlite${beside}`)
+    return openSqlite(path)
+  } catch (error) {
+    if (error instanceof RuntimeError || !(error instanceof Error)) throw error
+    throw new RuntimeError('DATA_DIR_UNUSABLE', `${path} cannot be opened: ${error.message}.`, {
+      hint: 'Restore it from a backup, or move it away to start with an empty database.',
+      cause: error,
+    })
+  }
+}
+
+async function openPostgres(url: string, log: Log, patienceMs: number): Promise<Store> {
+  const { Pool, PortableDialect, postgresSettings } = await import('./postgres.ts') // most servers need no pg
+  const { PostgresChannels } = await import('./postgres-channels.ts')
+  const { target, ...settings } = postgresSettings(url)
+  const pool = new Pool(settings, log)
+  // Of its own, so that a busy pool does not look like a dead database.
+  const pinger = new Pool({ ...settings, max: 1, query_timeout: 5_000 }, log)
+  // A migration may take its time; the connection goes when the last one has run.
+  const migrating = { max: 1, statement_timeout: 0, query_timeout: 0, idleTimeoutMillis: 1_000 }
+  const migrator = new Pool(
+    { ...settings, ...migrating, idle_in_transaction_session_timeout: 0 },
+    log,
+  )
+  const channels = new PostgresChannels(settings, pool, log)
+  const store = assemble(log, {
+    kind: 'postgres',
+    db: new Kysely({ dialect: new PortableDialect({ pool }) }),
+    migrationDb: new Kysely({ dialect: new PortableDialect({ pool: migrator }) }),
+    channels,
+    ask: () => pinger.query('select 1'),
+    async end() {
+      await Promise.all([pool, pinger, migrator].map((each) => each.close(graceMs)))
+    },
+  })
+  try {
+    await firstAnswer(store.db, target, log, patienceMs)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return store
+}
+
+/** Waits for a PostgreSQL that boots beside us, but not for one that refuses us. */
+async function firstAnswer(db: Database, target: string, log: Log, patienceMs: number) {
+  const deadline = performance.now() + patienceMs
+  for (let waiting = false; ; waiting = true) {
+    try {
+      await sql`select 1`.execute(db)
+      return
+    } catch (error) {
+      const { cause } = error as RuntimeError
+      const reason = cause instanceof Error ? cause.message : String(error)
+      if (!isConnectionError(error) || isRefusal(cause) || performance.now() > deadline)
+        throw new RuntimeError(
+          'DATABASE_UNREACHABLE',
+          `PostgreSQL at ${target} cannot be used: ${reason}.`,
+          { hint: 'Check that it runs and that DATABASE_URL names it rightly.', cause: error },
+        )
+      if (!waiting) log.warn({ reason }, `Waiting for PostgreSQL at ${target}`)
+      await sleep(250)
+    }
+  }
+}
+
+interface Parts {
+  readonly kind: Store['kind']
+  readonly db: Database
+  readonly migrationDb: Database
+  readonly channels: Channels
+  /** A question that only a living database answers. */
+  ask(): Promise<unknown>
+  end(): Promise<void>
+}
+
+function assemble(log: Log, { kind, db, migrationDb, channels, ask, end }: Parts): Store {
+  let asking: Promise<boolean> | undefined
+  let migrated: Promise<unknown> = Promise.resolve()
+  let closed: Promise<void> | undefined
+  return {
+    kind,
+    db,
+    listen: (channel, onPayload, onGap) => channels.listen(channel, onPayload, onGap),
+    notify: (channel, payload) => channels.notify(channel, payload),
+
+    async ping(timeoutMs = 1_000) {
+      // However often it is asked, the database hears one question at a time.
+      asking ??= ask()
+        .then(
+          () => true,
+          () => false,
+        )
+        .finally(() => (asking = undefined))
+      const timer = new AbortController()
+      const late = sleep(timeoutMs, false, { signal: timer.signal }).catch(() => false)
+      const answer = await Promise.race([asking, late])
+      timer.abort()
+      return answer
+    },
+
+    migrate(owner, migrations) {
+      const run = migrated.then(() => migrate({ kind, db: migrationDb, log }, owner, migrations))
+      migrated = run.catch(() => {}) // the caller has the error; the next owner has its own turn
+      return run
+    },
+
+    close() {
+      closed ??= Promise.all([channels.close(), end()]).then(() => {})
+      return closed
+    },
+  }
+}
