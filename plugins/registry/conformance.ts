@@ -1,9 +1,8 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Fault } from '#core'
 import { overList } from './bulk.ts'
-import { faultsOf } from './changes.ts'
+import { faultsOf, type Known } from './edges.ts'
 import { relationshipOf } from './entity.ts'
-import type { Known } from './create.ts'
 import type { Protocols } from './protocols.ts'
 import type { EdgeRow, RegistryDatabase } from './tables.ts'
 

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { bulkInsert, overList } from './bulk.ts'
-import { unknown } from './conform.ts'
 import { entityPath } from './did.ts'
-import { detailsOf, relationshipOf, type Relationship } from './entity.ts'
-import { classOf, contains, groupId, groupType, isOfKind, readGroupId } from './kinds.ts'
+import { checkEdge, edgeOf, type Known } from './edges.ts'
+import { detailsOf } from './entity.ts'
+import { classOf, contains, groupId, groupType, readGroupId } from './kinds.ts'
+import { groupRow, rowOf } from './new-entity.ts'
 import type { Checker, Protocols } from './protocols.ts'
 import { conflicting, invalid, refused, unresolved } from './refusal.ts'
 import type { EntityRequest } from './request.ts'
-import { searchText } from './search-text.ts'
 import type { EdgeRow, EntityRow, RegistryDatabase } from './tables.ts'
 import type { Writing } from './writing.ts'
 
@@ -16,9 +16,6 @@ import type { Writing } from './writing.ts'
 export type Outcome =
   | { readonly row: EntityRow; readonly edges: readonly EdgeRow[]; readonly error?: undefined }
   | { readonly row?: undefined; readonly error: RuntimeError }
-
-/** What has to be known of an entity that others name. */
-export type Known = Pick<EntityRow, 'did' | 'type' | 'class' | 'status' | 'controller'>
 
 export interface Creating {
   readonly db: RegistryDatabase
@@ -93,7 +90,7 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
     requests: readonly EntityRequest[],
     together = false,
   ): Promise<Outcome[]> {
-    const { db: trx, actor, at } = writing
+    const { db: trx, actor } = writing
     const { known, taken } = await lookUp(requests, trx)
     const promised = new Map<string, Known>()
     if (together)
@@ -187,104 +184,6 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
 }
 
 const defaultGroup = 'members'
-
-export const edgeOf = (
-  source: string,
-  { role, target, properties }: Relationship,
-  position: number,
-): EdgeRow => ({
-  source,
-  role,
-  target,
-  position,
-  properties: properties === undefined ? null : JSON.stringify(properties),
-})
-
-/** A new row, and the change that made it. */
-export function rowOf(
-  writing: Writing,
-  entity: Pick<
-    EntityRow,
-    | 'did'
-    | 'type'
-    | 'class'
-    | 'controller'
-    | 'protocol'
-    | 'protocol_version'
-    | 'properties'
-    | 'details'
-  >,
-  properties: Readonly<Record<string, unknown>>,
-  edges: readonly EdgeRow[],
-): EntityRow {
-  const { class: _, ...recorded } = entity
-  const ordinal = writing.change({
-    kind: 'entity',
-    version: 1,
-    action: 'created',
-    about: edges.length === 0 ? null : JSON.stringify({ relationships: edges.map(relationshipOf) }),
-    ...recorded,
-  })
-  return {
-    ...entity,
-    ordinal,
-    status: 'active',
-    version: 1,
-    created_at: writing.at,
-    updated_at: writing.at,
-    search: searchText(entity.did, entity.type, properties),
-    edges_made: edges.length,
-  }
-}
-
-export function groupRow(
-  writing: Writing,
-  did: string,
-  name: string,
-  controller: string,
-): EntityRow {
-  const properties = { name }
-  return rowOf(
-    writing,
-    {
-      did,
-      type: groupType,
-      class: null,
-      controller,
-      protocol: null,
-      protocol_version: null,
-      properties: JSON.stringify(properties),
-      details: null,
-    },
-    properties,
-    [],
-  )
-}
-
-/** Refuses an edge that leads nowhere or that the protocol of its source does not have. */
-export function checkEdge(
-  { role, target }: Relationship,
-  entity: (Pick<Known, 'type' | 'class'> & Partial<Known>) | undefined,
-  protocol: Checker | undefined,
-  path: string,
-): void {
-  if (!entity)
-    throw unresolved(`${path}.target`, `there is no entity ${target}`, 'Create it first.')
-  if (entity.status === 'deactivated')
-    throw conflicting(`${target} was deactivated, so nothing can relate to it.`, 'Name another.', {
-      path: `${path}.target`,
-    })
-  const roles = protocol?.relationships
-  if (!roles || (role === contains && entity.type === groupType)) return
-  const kind = Object.hasOwn(roles, role) ? roles[role] : undefined
-  if (kind === undefined)
-    throw refused([unknown(`${path}.role`, role, 'relationship', Object.keys(roles))])
-  if (!isOfKind(entity, kind))
-    throw invalid(
-      `${path}.target`,
-      `the role "${role}" is for ${kind}, and ${target} is ${entity.type}`,
-    )
-}
 
 function inUse(did: string, present: Known | undefined): RuntimeError {
   return present?.status === 'deactivated'

@@ -297,8 +297,8 @@ await onEachDatabase('entities', (where) => {
         { 'if-match': '"1"' },
       )
       expect(body.relationships).toEqual([
-        { role: 'contains', target: `${did}:group:members` },
         { role: 'funds', target: other.did },
+        { role: 'contains', target: `${did}:group:members` },
       ])
     })
 
@@ -409,6 +409,30 @@ await onEachDatabase('entities', (where) => {
         expect((await app.patch(app.at(made.did), body, headers)).status).toBe(400)
       }
       expect(await app.read(made.did)).toEqual(made)
+    })
+
+    it('nor in edges that lead nowhere or that the protocol does not have', async () => {
+      const [thing, gone] = [await app.entity(), await app.entity()]
+      await app.delete(app.at(gone.did), { 'if-match': '*' })
+      const protocol = await app.protocol()
+      const made = await app.entity({ protocol: protocol.did, properties: { name: 'x' } })
+      const { did: organisation } = await app.entity({ type: 'OrganisationEntity' })
+      for (const did of [made.did, `${organisation}:group:members`])
+        for (const [role, target, status] of [
+          ['operator', 'did:no:one', 422],
+          ['operator', gone.did, 409],
+          ...(did === made.did
+            ? ([
+                ['operater', thing.did, 400],
+                ['operator', thing.did, 400],
+              ] as const)
+            : []),
+        ] as const) {
+          const body = { relationships: [{ role, target }] }
+          const answer = await app.patch(app.at(did), body, { 'if-match': '"1"' })
+          expect([did, role, target, answer.status]).toEqual([did, role, target, status])
+          expect(JSON.stringify(answer.body.details)).toContain('relationships.0')
+        }
     })
 
     it('one writer at a time: of 50 with the same version exactly one wins, round after round', async () => {
