@@ -104,7 +104,13 @@ await onEachDatabase('credentials', (where) => {
   })
 
   it('say the same to a JSON-LD processor: every name of ours means something', async () => {
-    const { credential } = await issued({ properties: { minutes: 7, meter: { serial: 'A-1' } } })
+    const { credential } = await issued(
+      {
+        properties: { minutes: 7, meter: { serial: 'A-1' } },
+        evidence: [{ type: 'MeterReading', name: 'Meter 7', digestMultibase: 'zQmdfTbBqBPQ7VNx' }],
+      },
+      { notes: 'Seen.' },
+    )
     const [expanded] = await jsonld.expand(credential, {
       documentLoader: defaultDocumentLoader,
       safe: true,
