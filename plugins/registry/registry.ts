@@ -10,6 +10,7 @@ import { entities } from './entities.ts'
 import { feed } from './feed.ts'
 import { groupType } from './kinds.ts'
 import { lists } from './lists.ts'
+import { protocolChanges } from './protocol-changes.ts'
 import { protocols } from './protocols.ts'
 import { invalid } from './refusal.ts'
 import type { EntityRequest } from './request.ts'
@@ -30,7 +31,7 @@ export function registry({ db: untyped, oracle, organisational }: RegistryOption
   const db = withRegistryTables(untyped)
   const events = feed(db)
   const write = writer(db, events.announce)
-  const kinds = protocols(db, write, oracle.did)
+  const kinds = protocols(db)
   const making = creation({ db, protocols: kinds, organisational, oracleDid: oracle.did })
   const twins = entities(db, write, making)
   const changing = changes(db, write, twins, kinds, making)
@@ -40,7 +41,11 @@ export function registry({ db: untyped, oracle, organisational }: RegistryOption
     write,
     oracle,
     events,
-    protocols: { ...kinds, nonConforming: conformance(db, kinds) },
+    protocols: {
+      ...kinds,
+      ...protocolChanges(write, kinds, oracle.did),
+      nonConforming: conformance(db, kinds),
+    },
     entities: {
       ...twins,
       ...changing,
