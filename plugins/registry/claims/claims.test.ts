@@ -141,7 +141,7 @@ await onEachDatabase('claims', (where) => {
     expect(await filtered('protocol=did:x:1')).toBe(0)
     for (const wrong of [
       'limit=0',
-      'limit=501',
+      'limit=1001',
       'limit=x',
       'cursor=MDA',
       'cursor=!',
