@@ -1,5 +1,6 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { RuntimeError, type Fault } from './errors.ts'
+export { didYouMean } from './manifest/did-you-mean.ts'
 export { matchesEtag } from './runtime/http/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
 export { created, text } from './runtime/http/reply.ts'
@@ -12,6 +13,7 @@ export {
   type Message,
   type Model,
   type ModelRequest,
+  type Oracle,
   type Plugin,
   type RouteContext,
   type Schema,

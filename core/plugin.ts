@@ -357,6 +357,21 @@ export interface Turns {
   }): AsyncIterable<TurnEvent>
 }
 
+/** Who the oracle is to others. */
+export interface Oracle {
+  /** The DID it goes by. */
+  readonly did: string
+  /** Where clients find it, without a slash at the end; known once it listens. */
+  readonly url: () => string
+  /** Its Ed25519 key, to sign what it answers for. Absent while no signing mnemonic is loaded. */
+  readonly key?: {
+    /** The did:key of the key, which is not the oracle's DID where that is a registered one. */
+    readonly did: string
+    readonly publicKey: Uint8Array
+    sign(bytes: Uint8Array): Uint8Array
+  }
+}
+
 /** What `setup` gets, once, at boot. */
 export interface Boot<Env = unknown, Peers = unknown> {
   readonly env: Env
@@ -365,6 +380,7 @@ export interface Boot<Env = unknown, Peers = unknown> {
   readonly fetch: Fetch
   readonly plugins: Peers
   readonly turns: Turns
+  readonly oracle: Oracle
   /** Work that goes on after the server answers. `what` says what to check when it takes long. */
   pending(promise: Promise<unknown>, what: string): void
   /** Called in reverse order of boot when the runtime closes. */

@@ -157,6 +157,8 @@ function isSchema(value: unknown): value is z.core.$ZodType {
 }
 
 function jsonType(schema: z.core.$ZodType): unknown {
+  // Nearly every tool takes a plain object, and writing its JSON Schema costs a millisecond or two of every boot.
+  if (schema._zod.def.type === 'object') return 'object'
   try {
     const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
     return json.type ?? (json.anyOf || json.oneOf || json.allOf ? 'object' : undefined)

@@ -194,6 +194,11 @@ export class RunningApp implements App {
           throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
         },
       },
+      oracle: {
+        did: identity.oracleDid,
+        url: () => this.#addresses().apiUrl,
+        ...(identity.signer && { key: identity.signer }),
+      },
       envOf: plan.envOf,
       onLate: (record) => this.#joinLate(record),
     }))

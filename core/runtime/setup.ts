@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { RuntimeError } from '../errors.ts'
 import { checkTools } from '../manifest/manifest.ts'
 import { requirementsOf } from '../manifest/load-order.ts'
-import type { Boot, Booted, Database, Fetch, Turns } from '../plugin.ts'
+import type { Boot, Booted, Database, Fetch, Oracle, Turns } from '../plugin.ts'
 import { settledState, type PluginRecord } from './plugin-record.ts'
 
 /** How long boot waits for one setup before the server starts answering without it. */
@@ -13,6 +13,7 @@ export interface SetupOptions {
   readonly db: Database
   readonly fetch: Fetch
   readonly turns: Turns
+  readonly oracle: Oracle
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
   /** A plugin whose setup finished after boot went on: its tools and routes can join now. */
   readonly onLate: (record: PluginRecord) => void
@@ -55,7 +56,7 @@ export class Setups {
     for (const peer of required)
       peers[peer] = records.find((other) => other.name === peer)!.base!.self
 
-    const { log, db, fetch, turns, envOf } = this.#options
+    const { log, db, fetch, turns, oracle, envOf } = this.#options
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),
@@ -67,12 +68,13 @@ export class Setups {
     const boot: Boot = {
       ...shared,
       turns,
+      oracle,
       pending: (promise, what) => void pendings.push(this.#watch(record, promise, what)),
       onClose: (close) => void this.#closers.push({ plugin: name, close }),
       health: (check) => void this.#checks.push({ record, check }),
     }
     const self = await definition.setup?.(boot)
-    const booted: Booted = { ...shared, turns, self }
+    const booted: Booted = { ...shared, turns, oracle, self }
     if (typeof definition.tools === 'function') record.tools = definition.tools(booted)
     if (typeof definition.routes === 'function') record.routes = definition.routes(booted)
     if (typeof definition.web === 'function') record.web = definition.web(booted)

@@ -112,7 +112,7 @@ function callsTo(url: string, credentials: () => Promise<Record<string, string>>
       body: json ? JSON.stringify(body) : (body as string | undefined),
     })
     const text = await response.text()
-    const isJson = /json/.test(response.headers.get('content-type') ?? '') && text !== ''
+    const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '') && text !== ''
     return {
       status: response.status,
       headers: response.headers,

@@ -20,7 +20,7 @@ export function denials(delegation: Link, ability: string, resource: string): re
 }
 
 /**
- * Asks with ucanto's own matching: `*` and `registry/*` cover abilities, `ucan:*` and a trailing `*`
+ * Asks with ucanto's own matching: `*` and `notes/*` cover abilities, `ucan:*` and a trailing `*`
  * cover resources, and in the end an issuer must own the resource (it is his DID) or hold a proof
  * that leads to its owner.
  *

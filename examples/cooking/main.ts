@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { createApp } from '#core'
+import registry from '../../plugins/registry/index.ts'
+import { callTo, seed } from './seed.ts'
+
+// npm run example:cooking [http://…]: a clean-cooking project in the running server, or, where none runs, in one of its own.
+const { DATA_DIR = '.data', HOST = '127.0.0.1', PORT = '3000' } = process.env
+const address = process.argv[2] ?? `http://${HOST}:${PORT}`
+
+try {
+  const server = (await answers(address)) ? address : await startOne()
+  await seed(callTo(server, apiKey()), console.log)
+  console.log(`\nThere it is. docs/registry.md walks through it at ${server}.`)
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exit(1)
+}
+
+async function answers(url: string): Promise<boolean> {
+  return fetch(url).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+}
+
+async function startOne(): Promise<string> {
+  console.log(`No server answers at ${address}: this process is one, until Ctrl-C.`)
+  const app = await createApp({ plugins: [registry], env: { LOG_LEVEL: 'warn', ...process.env } })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => void app.close().then(() => process.exit(0)))
+  const { url } = await app.listen()
+  console.log(`listening on ${url}`)
+  return url
+}
+
+/** The key in the environment, or the one that the server made for its development. */
+function apiKey(): string {
+  if (process.env.API_KEY) return process.env.API_KEY
+  const file = join(DATA_DIR, 'dev.env')
+  try {
+    return parseEnv(readFileSync(file, 'utf8')).API_KEY ?? ''
+  } catch {
+    throw new Error(`Set API_KEY: there is no ${file} to take it from.`)
+  }
+}

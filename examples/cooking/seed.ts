@@ -1,0 +1,165 @@
+/** Calls the server as the holder of its key; resolves to the JSON of a 2xx answer, and to undefined where it says 409. */
+export type Call = (
+  method: 'GET' | 'POST' | 'PUT',
+  path: string,
+  body?: object,
+  headers?: Record<string, string>,
+) => Promise<any> // any: the example shows what comes, and picks from it
+
+/** Calls a server by HTTP. */
+export const callTo =
+  (address: string, apiKey: string): Call =>
+  async (method, path, body, headers = {}) => {
+    const response = await fetch(address + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        ...(body && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      body: body && JSON.stringify(body),
+    })
+    const answer: any = await response.json() // any: as above
+    if (response.status === 409) return undefined
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer.message}`)
+    return answer
+  }
+
+const did = (name: string) => `did:ixo:cooking:${name}`
+const stoves = [1, 2, 3]
+
+/** What each kind of thing has, and how the kinds relate. */
+const protocols = {
+  organisation: {
+    properties: { name: { type: 'string', required: true }, country: 'string' },
+    relationships: { implements: 'ProjectEntity' },
+  },
+  project: {
+    properties: {
+      name: { type: 'string', required: true },
+      started: 'date-time',
+      households: { type: 'integer', min: 1 },
+    },
+    relationships: { distributes: 'CookstoveEntity', verifier: 'OracleEntity' },
+  },
+  cookstove: {
+    properties: {
+      serial: { type: 'string', required: true },
+      fuel: { type: 'string', enum: ['ethanol', 'pellets', 'gas'], required: true },
+      power: { type: 'number', min: 0, max: 10 },
+    },
+    relationships: { operator: 'OrganisationEntity', verifier: 'OracleEntity' },
+  },
+  oracle: { properties: { name: { type: 'string', required: true }, method: 'string' } },
+  usage: {
+    properties: {
+      day: { type: 'date-time', required: true },
+      minutes: { type: 'number', required: true, min: 0, max: 1440 },
+      fuelKg: { type: 'number', min: 0 },
+    },
+  },
+  'carbon-credit': {
+    properties: {
+      tonnes: { type: 'number', required: true, min: 0 },
+      vintage: { type: 'integer', required: true },
+    },
+    relationships: { generatedBy: 'CookstoveEntity' },
+  },
+}
+
+/** The twins of a clean-cooking project. A twin comes after those that it relates to. */
+const entities = [
+  {
+    did: did('oracle'),
+    type: 'OracleEntity',
+    protocol: did('protocol:oracle'),
+    properties: { name: 'Stove-use oracle', method: 'plausible minutes for the fuel burnt' },
+  },
+  ...stoves.map((n) => ({
+    did: did(`stove-${n}`),
+    type: 'CookstoveEntity',
+    class: 'physical-twin',
+    protocol: did('protocol:cookstove'),
+    properties: { serial: `KNY-000${n}`, fuel: 'ethanol', power: 3.5 },
+    services: [{ id: '#data', type: 'UsageData', endpoint: `https://stoves.example/${n}/` }],
+  })),
+  {
+    did: did('project'),
+    type: 'ProjectEntity',
+    protocol: did('protocol:project'),
+    properties: { name: 'Clean cooking in Lusaka', households: 5000 },
+    relationships: [
+      ...stoves.map((n) => ({ role: 'distributes', target: did(`stove-${n}`) })),
+      { role: 'verifier', target: did('oracle') },
+    ],
+  },
+  {
+    did: did('organisation'),
+    type: 'OrganisationEntity',
+    protocol: did('protocol:organisation'),
+    properties: { name: 'Emerging Cooking Ltd', country: 'ZM' },
+    relationships: [{ role: 'implements', target: did('project') }],
+  },
+]
+
+/** A day of each stove: the third has burnt nothing and cooked all day. */
+const usage = [
+  { minutes: 95, fuelKg: 0.6 },
+  { minutes: 140, fuelKg: 0.9 },
+  { minutes: 1400, fuelKg: 0 },
+]
+
+/** What the oracle of this example looks at: an ethanol stove burns some grams a minute. */
+function judge({ minutes, fuelKg }: { minutes: number; fuelKg: number }) {
+  const gramsPerMinute = (fuelKg * 1000) / minutes
+  const plausible = gramsPerMinute > 3 && gramsPerMinute < 12
+  return {
+    status: plausible ? 'approved' : 'rejected',
+    notes: `${gramsPerMinute.toFixed(1)} g of ethanol a minute`,
+  }
+}
+
+/** Fills a server with the example. What is there already stays, so it can run twice. */
+export async function seed(call: Call, say: (line: string) => void): Promise<void> {
+  for (const [name, protocol] of Object.entries(protocols))
+    await call('POST', '/v1/protocols', {
+      did: did(`protocol:${name}`),
+      type: 'Protocol',
+      ...protocol,
+    })
+  say(`protocols: ${Object.keys(protocols).join(', ')}`)
+
+  for (const entity of entities) await call('POST', '/v1/entities', entity)
+  say(`twins: ${entities.map((entity) => entity.did).join(', ')}`)
+
+  for (const [index, day] of usage.entries()) {
+    const subject = did(`stove-${index + 1}`)
+    const claim = await call(
+      'POST',
+      '/v1/claims',
+      {
+        subject,
+        type: 'StoveUse',
+        protocol: did('protocol:usage'),
+        properties: { day: '2026-01-31T00:00:00Z', ...day },
+      },
+      { 'idempotency-key': `cooking-${subject}` },
+    )
+    const verdict = judge(day)
+    await call('POST', `/v1/claims/${claim.id}/evaluation`, { oracle: did('oracle'), ...verdict })
+    const { status, credential } = await call('GET', `/v1/claims/${claim.id}`)
+    say(`claim ${claim.id} of ${subject}: ${status}, ${verdict.notes}`)
+    if (credential === undefined) continue
+
+    const verifiable = await call('GET', `/v1/credentials/${credential}`)
+    await call('POST', '/v1/entities', {
+      did: did(`carbon-credit-${index + 1}`),
+      type: 'CarbonCreditEntity',
+      protocol: did('protocol:carbon-credit'),
+      properties: { tonnes: 0.002, vintage: 2026 },
+      relationships: [{ role: 'generatedBy', target: subject }],
+      verifiableCredential: [verifiable],
+    })
+    say(`credential ${verifiable.id}, and a carbon credit that carries it`)
+  }
+}

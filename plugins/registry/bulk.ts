@@ -1,0 +1,57 @@
+import type { Compilable } from 'kysely'
+import { prepared } from '#core'
+import type { RegistryDatabase, Tables } from './tables.ts'
+
+const sizes = [64, 16, 4, 1]
+
+/** Inserts rows, many in a statement. The statements are compiled once. */
+export function bulkInsert<T extends keyof Tables>(
+  db: RegistryDatabase,
+  table: T,
+  columns: readonly (keyof Tables[T] & string)[],
+) {
+  const width = columns.length
+  const statements = sizes.map((size) =>
+    prepared(db, (slots: unknown[]) =>
+      db.insertInto(table).values(
+        Array.from({ length: size }, (_, row) =>
+          Object.fromEntries(columns.map((column, at) => [column, slots[row * width + at]])),
+        ) as never, // Kysely cannot follow columns that are named by a list
+      ),
+    ),
+  )
+  return async (rows: readonly Tables[T][], on: RegistryDatabase = db): Promise<void> => {
+    for (let from = 0; from < rows.length;) {
+      const step = sizes.findIndex((size) => size <= rows.length - from)
+      const until = from + sizes[step]!
+      const values: unknown[] = []
+      for (; from < until; from++) for (const column of columns) values.push(rows[from]![column])
+      await statements[step]!(values, on)
+    }
+  }
+}
+
+const listed = [1, 16, 128]
+
+/** Runs a query over a list of any length, in a few compiled forms whose unused places repeat the first value. */
+export function overList<R>(db: RegistryDatabase, build: (values: string[]) => Compilable<R>) {
+  const statements = listed.map((size) => ({
+    size,
+    run: prepared(db, (slots: string[]) =>
+      build(Array.from({ length: size }, (_, at) => slots[at]!)),
+    ),
+  }))
+  const largest = statements.at(-1)!
+  return async (values: readonly string[], on: RegistryDatabase = db): Promise<R[]> => {
+    const rows: R[] = []
+    for (let from = 0; from < values.length;) {
+      const left = values.length - from
+      const { size, run } = statements.find(({ size }) => size >= left) ?? largest
+      const places = Array.from({ length: size }, (_, at) => values[from + at] ?? values[from]!)
+      const { rows: found } = await run(places, on)
+      for (const row of found) rows.push(row)
+      from += size
+    }
+    return rows
+  }
+}

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto'
+import { RuntimeError, type Oracle } from '#core'
+import { mustControl, type Actor } from '../actor.ts'
+import { issue } from '../credentials/credential.ts'
+import { keyOf } from '../credentials/data-integrity.ts'
+import { nextStatus } from '../credentials/status-list.ts'
+import type { Protocols } from '../protocols.ts'
+import { conflicting, notFound, refused, unresolved } from '../refusal.ts'
+import type { RegistryDatabase } from '../tables.ts'
+import type { Write } from '../writing.ts'
+import type { Claim, Evaluation } from './claim.ts'
+import { evaluatorOf } from './evaluators.ts'
+import { pageOf } from './pages.ts'
+import type { ClaimRequest, ClaimsQuery, EvaluationRequest } from './request.ts'
+import { withClaimTables, type ClaimRow, type ClaimsDatabase } from './tables.ts'
+
+export interface ClaimsParts {
+  readonly db: RegistryDatabase
+  readonly write: Write
+  readonly oracle: Oracle
+  readonly protocols: Pick<Protocols, 'newest'>
+}
+
+/** Claims about assets, and what oracles say of them. */
+export function claims({ db: registry, write, oracle, protocols }: ClaimsParts) {
+  const db = withClaimTables(registry)
+
+  /** The version of a protocol that the properties conform to: its newest. */
+  async function conforming(
+    protocol: string,
+    properties: ClaimRequest['properties'],
+    on: RegistryDatabase,
+  ) {
+    const checker = await protocols.newest(protocol, on)
+    if (!checker)
+      throw unresolved('protocol', `there is no protocol ${protocol}`, 'Create it first.')
+    const faults = checker.conform(properties)
+    if (faults.length > 0) throw refused(faults)
+    return checker.version
+  }
+
+  return {
+    async read(id: string): Promise<Claim> {
+      return claimOf(await rowOf(id, db))
+    },
+
+    /** Newest first. */
+    async list({ limit, cursor, ...wanted }: ClaimsQuery) {
+      let query = db.selectFrom('registry_claims').selectAll()
+      for (const [column, value] of Object.entries(wanted) as [keyof typeof wanted, string][])
+        if (value !== undefined) query = query.where(column, '=', value)
+      return pageOf(query, limit, cursor, claimOf)
+    },
+
+    /** The party that controls an asset claims something of it. */
+    submit(request: ClaimRequest, actor: Actor): Promise<Claim> {
+      const { subject, protocol, evidence, submitter = actor.did ?? subject } = request
+      if (actor.did !== undefined && submitter !== actor.did)
+        throw new RuntimeError(
+          'FORBIDDEN',
+          `${actor.did} cannot claim in the name of ${submitter}.`,
+          {
+            hint: 'A caller with a DID submits under it.',
+          },
+        )
+      return write(actor, async (writing) => {
+        const asset = await writing.db
+          .selectFrom('registry_entities')
+          .select(['did', 'controller', 'status'])
+          .where('did', '=', subject)
+          .executeTakeFirst()
+        if (asset?.status !== 'active')
+          throw unresolved('subject', `there is no active entity ${subject}`)
+        mustControl(actor, asset)
+        const version =
+          protocol === undefined ? null : await conforming(protocol, request.properties, writing.db)
+        const id = randomUUID()
+        const row: ClaimRow = {
+          id,
+          ordinal: writing.change({
+            kind: 'claim',
+            did: id,
+            version: 1,
+            type: request.type,
+            action: 'submitted',
+            about: JSON.stringify({ subject }),
+          }),
+          type: request.type,
+          subject,
+          submitter,
+          protocol: protocol ?? null,
+          protocol_version: version,
+          properties: JSON.stringify(request.properties),
+          evidence: evidence ? JSON.stringify(evidence) : null,
+          status: 'submitted',
+          oracle: null,
+          evaluation: null,
+          credential: null,
+          created_at: writing.at,
+          updated_at: writing.at,
+        }
+        await withClaimTables(writing.db).insertInto('registry_claims').values(row).execute()
+        return claimOf(row)
+      })
+    },
+
+    /** An oracle says whether a claim is so, once and for good; an approved one becomes a credential. */
+    evaluate(id: string, asked: EvaluationRequest, actor: Actor): Promise<Claim> {
+      return write(actor, async (writing) => {
+        const { at } = writing
+        const tables = withClaimTables(writing.db)
+        const row = await rowOf(id, tables)
+        const evaluator = await evaluatorOf(row, asked.oracle, actor, oracle.did, writing.db)
+        if (row.status !== 'submitted')
+          throw conflicting(
+            `The claim ${id} is ${row.status} already.`,
+            'An evaluation is final; submit another claim.',
+            { status: row.status, evaluation: JSON.parse(row.evaluation ?? 'null') },
+          )
+        const { status, notes } = asked
+        const evaluation: Evaluation = {
+          oracle: evaluator,
+          status,
+          timestamp: at,
+          ...(notes !== undefined && { notes }),
+        }
+        const ordinal = writing.change({
+          kind: 'claim',
+          did: id,
+          version: 2,
+          type: row.type,
+          action: status,
+          about: JSON.stringify({ subject: row.subject, oracle: evaluator }),
+        })
+        let credential: string | null = null
+        if (status === 'approved') {
+          const key = keyOf(oracle)
+          credential = randomUUID()
+          const { index, entry } = await nextStatus(tables, oracle.url())
+          const signed = issue(credential, claimOf(row), evaluation, entry, key)
+          await tables
+            .insertInto('registry_credentials')
+            .values({
+              id: credential,
+              ordinal,
+              claim: id,
+              subject: row.subject,
+              oracle: evaluator,
+              document: JSON.stringify(signed),
+              status_index: index,
+              revoked_at: null,
+              reason: null,
+            })
+            .execute()
+        }
+        const evaluated: ClaimRow = {
+          ...row,
+          status,
+          oracle: evaluator,
+          evaluation: JSON.stringify(evaluation),
+          credential,
+          updated_at: at,
+        }
+        await tables.updateTable('registry_claims').set(evaluated).where('id', '=', id).execute()
+        return claimOf(evaluated)
+      })
+    },
+  }
+}
+export type Claims = ReturnType<typeof claims>
+
+async function rowOf(id: string, db: ClaimsDatabase): Promise<ClaimRow> {
+  const row = await db
+    .selectFrom('registry_claims')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (row) return row
+  throw notFound('claim', id)
+}
+
+function claimOf(row: ClaimRow): Claim {
+  return {
+    id: row.id,
+    type: row.type,
+    subject: row.subject,
+    submitter: row.submitter,
+    ...(row.protocol !== null && {
+      protocol: { did: row.protocol, version: row.protocol_version ?? 0 },
+    }),
+    properties: JSON.parse(row.properties),
+    ...(row.evidence !== null && { evidence: JSON.parse(row.evidence) }),
+    status: row.status,
+    ...(row.evaluation !== null && { evaluation: JSON.parse(row.evaluation) }),
+    ...(row.credential !== null && { credential: row.credential }),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { pageSchema } from '../query.ts'
+import { did, entityId, name, record, wants } from '../wants.ts'
+
+const aType = 'the type of the claim, such as "CookingSession"'
+const anAsset = 'the DID of the asset that the claim is about'
+
+const aUri = 'an absolute URI of at most 2000 characters'
+const aHash = 'a hash as multibase, such as "zQm…"'
+const evidence = z.object(
+  {
+    id: z.string(wants(aUri)).max(2000, wants(aUri)).refine(URL.canParse, wants(aUri)).optional(),
+    type: name(200, 'the type of the evidence'),
+    name: name(200, 'a name of at most 200 characters').optional(),
+    digestMultibase: z
+      .string(wants(aHash))
+      .regex(/^[a-zA-Z][A-Za-z0-9_=-]{8,200}$/, wants(aHash))
+      .optional()
+      .describe('Says that what lies at id is still what it was'),
+  },
+  wants('a piece of evidence: { type, id?, name?, digestMultibase? }'),
+)
+
+/** In a credential a name that begins with @ would be an instruction to whoever reads it as JSON-LD. */
+function keywordIn(value: unknown, path: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    const here = `${path}.${name}`
+    const found = name.startsWith('@') ? here : keywordIn(member, here)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const properties = record('an object with what is claimed').superRefine((value, ctx) => {
+  const keyword = keywordIn(value, 'properties')
+  if (keyword === undefined) return
+  const path = keyword.split('.').slice(1)
+  ctx.addIssue({ code: 'custom', path, message: 'give it a name that does not begin with @' })
+})
+
+export const claimSchema = z.object(
+  {
+    subject: entityId(anAsset).describe('DID of the asset'),
+    type: name(100, aType).describe('What kind of claim it is, such as CookingSession'),
+    properties: properties.describe('What is claimed'),
+    protocol: entityId('the DID of a protocol')
+      .optional()
+      .describe('DID of the protocol that the properties follow'),
+    evidence: z
+      .array(evidence, wants('a list of evidence'))
+      .max(50, wants('at most 50 pieces of evidence'))
+      .optional(),
+    submitter: did('the DID of the party that claims it')
+      .optional()
+      .describe('Default: the caller, or with an API key the asset'),
+  },
+  wants('a JSON object: { subject, type, properties }'),
+)
+export type ClaimRequest = z.output<typeof claimSchema>
+
+const someNotes = 'notes of at most 4000 characters'
+const reason = z.string(wants(someNotes)).max(4000, wants(someNotes))
+
+export const evaluationSchema = z.object(
+  {
+    status: z.enum(['approved', 'rejected'], wants('"approved" or "rejected"')),
+    oracle: entityId('the DID of the oracle that evaluates')
+      .optional()
+      .describe('DID of the evaluating oracle twin; default: the only verifier that the asset has'),
+    notes: reason.optional().describe('Why'),
+  },
+  wants('a JSON object: { oracle, status }'),
+)
+export type EvaluationRequest = z.output<typeof evaluationSchema>
+
+export const claimsQuery = pageSchema.extend({
+  subject: z.string().optional(),
+  type: z.string().optional(),
+  status: z
+    .enum(['submitted', 'approved', 'rejected'], wants('"submitted", "approved" or "rejected"'))
+    .optional(),
+  submitter: z.string().optional(),
+  oracle: z.string().optional(),
+  protocol: z.string().optional(),
+})
+export type ClaimsQuery = z.output<typeof claimsQuery>
+
+/** What the agent narrows a list by. */
+export const findClaimsSchema = claimsQuery.extend({
+  limit: z.number().int().min(1).max(100).default(20),
+})
+
+export const credentialsQuery = pageSchema.extend({
+  subject: z.string().optional(),
+  oracle: z.string().optional(),
+  claim: z.string().optional(),
+  status: z.enum(['valid', 'revoked'], wants('"valid" or "revoked"')).optional(),
+})
+export type CredentialsQuery = z.output<typeof credentialsQuery>
+
+export const revocationSchema = z.object({ reason: reason.optional() })

@@ -1,0 +1,69 @@
+import { prepared } from '#core'
+import type { Actor } from './actor.ts'
+import type { creation } from './create.ts'
+import { entityOf, tombstoneOf, type Entity } from './entity.ts'
+import { gone, notFound } from './refusal.ts'
+import type { EntityRequest } from './request.ts'
+import type { EdgeRow, EntityRow, RegistryDatabase } from './tables.ts'
+import type { Write, Writing } from './writing.ts'
+
+/** Entities one by one. Every read takes a transaction to read in; without it, it reads what is committed. */
+export function entities(
+  db: RegistryDatabase,
+  write: Write,
+  { createAll }: ReturnType<typeof creation>,
+) {
+  const byDid = prepared(db, (p: { did: string }) =>
+    db.selectFrom('registry_entities').selectAll().where('did', '=', p.did),
+  )
+  const edgesFrom = prepared(db, (p: { did: string }) =>
+    db.selectFrom('registry_edges').selectAll().where('source', '=', p.did).orderBy('position'),
+  )
+
+  async function findRow(did: string, on = db): Promise<EntityRow | undefined> {
+    return (await byDid({ did }, on)).rows[0]
+  }
+
+  /** The row of an entity that is there and active: 404 and 410 else. */
+  async function activeRow(did: string, on = db): Promise<EntityRow> {
+    const row = await findRow(did, on)
+    if (!row) throw notFound('entity', did)
+    if (row.status !== 'active') throw gone(did, tombstoneOf(row))
+    return row
+  }
+
+  async function edgesOf(row: EntityRow, on = db): Promise<EdgeRow[]> {
+    return row.edges_made === 0 ? [] : (await edgesFrom({ did: row.did }, on)).rows
+  }
+
+  async function create(writing: Writing, request: EntityRequest): Promise<Entity> {
+    const [outcome] = await createAll(writing, [request])
+    if (!outcome?.row) throw outcome?.error
+    return entityOf(outcome.row, outcome.edges)
+  }
+
+  return {
+    findRow,
+    activeRow,
+    edgesOf,
+
+    /** The entity, whatever its status; undefined when there is none. */
+    async find(did: string, on = db): Promise<Entity | undefined> {
+      const row = await findRow(did, on)
+      return row && entityOf(row, await edgesOf(row, on))
+    },
+
+    /** The active entity: 404 when there is none, 410 with the tombstone when it was deactivated. */
+    async read(did: string, on = db): Promise<Entity> {
+      const row = await activeRow(did, on)
+      return entityOf(row, await edgesOf(row, on))
+    },
+
+    /** Creates inside a transaction. */
+    createIn: create,
+
+    create: (actor: Actor, request: EntityRequest): Promise<Entity> =>
+      write(actor, (writing) => create(writing, request)),
+  }
+}
+export type Entities = ReturnType<typeof entities>

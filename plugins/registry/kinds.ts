@@ -1,0 +1,40 @@
+/** What a twin is, whatever its type. */
+export const classes = ['physical-twin', 'cognitive-twin', 'twin-system', 'oracle-twin'] as const
+export type TwinClass = (typeof classes)[number]
+
+export const groupType = 'MembershipGroup'
+/** The role of the edge from a domain to the domains inside it. */
+export const contains = 'contains'
+
+/** The class that a type implies; an explicit one goes first. */
+export function classOf(
+  type: string,
+  given: TwinClass | undefined,
+  organisational: ReadonlySet<string>,
+): TwinClass | undefined {
+  if (given !== undefined) return given
+  if (organisational.has(type)) return 'cognitive-twin'
+  return type === 'OracleEntity' ? 'oracle-twin' : undefined
+}
+
+/** Whether an entity is what a protocol's role asks for: by its type, or by its class. */
+export function isOfKind(
+  { type, class: twinClass }: { readonly type: string; readonly class: string | null },
+  kind: string,
+): boolean {
+  return (
+    kind === type ||
+    kind === twinClass ||
+    kind === 'Entity' ||
+    (kind === 'OracleEntity' && twinClass === 'oracle-twin')
+  )
+}
+
+/** The id of an organisation's group. */
+export const groupId = (organisation: string, name: string) => `${organisation}:group:${name}`
+
+/** The organisation and the name in the id of a group. */
+export function readGroupId(did: string): { organisation: string; name: string } | undefined {
+  const [, organisation, name] = /^(.+):group:([A-Za-z0-9._-]{1,64})$/.exec(did) ?? []
+  return organisation === undefined || name === undefined ? undefined : { organisation, name }
+}

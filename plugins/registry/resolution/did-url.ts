@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { isEntityId } from '../did.ts'
+
+/** A DID URL in its parts. */
+export interface DidUrl {
+  /** What resolves to a document: the DID, with the path that some entities have in their id. */
+  readonly id: string
+  readonly method: string
+  readonly fragment?: string
+  readonly service?: string
+  readonly relativeRef?: string
+  /** The version that is asked for, by its number or by a moment at which it was the present one. */
+  readonly versionId?: string
+  readonly versionTime?: string
+}
+
+export const didParameters = z.object({
+  service: z.string().optional(),
+  relativeRef: z.string().optional(),
+  versionId: z.string().optional(),
+  versionTime: z.string().optional(),
+})
+export type DidParameters = z.output<typeof didParameters>
+
+/**
+ * Takes a DID URL apart. In an HTTP address its query may be the query of the address, or stand in the path
+ * percent-encoded: both are read. Undefined when it follows no grammar.
+ */
+export function readDidUrl(text: string, beside: DidParameters): DidUrl | undefined {
+  const [, id = '', query, fragment] = /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(text) ?? []
+  if (!isEntityId(id)) return undefined
+  const inside = new URLSearchParams(query)
+  const one = (name: keyof DidParameters) => inside.get(name) ?? beside[name]
+  return {
+    id,
+    method: id.split(':', 2)[1] ?? '',
+    fragment,
+    service: one('service'),
+    relativeRef: one('relativeRef'),
+    versionId: one('versionId'),
+    versionTime: one('versionTime'),
+  }
+}
+
+/** The address of a service, with the relative reference on it; undefined when that would lead elsewhere. */
+export function endpointOf(endpoint: string, relativeRef?: string): string | undefined {
+  if (relativeRef === undefined) return new URL(endpoint).href
+  if (!URL.canParse(relativeRef, endpoint)) return undefined
+  const base = new URL(endpoint)
+  const target = new URL(relativeRef, endpoint)
+  const same = target.protocol === base.protocol && target.host === base.host
+  return same ? target.href : undefined
+}

@@ -1,0 +1,62 @@
+import { base58btc } from 'multiformats/bases/base58'
+import type { Service } from '../entity.ts'
+
+/** A W3C DID document, as far as twins and keys have one. */
+export interface DidDocument {
+  readonly '@context': readonly string[]
+  readonly id: string
+  readonly controller?: string
+  readonly verificationMethod?: readonly {
+    readonly id: string
+    readonly type: 'Multikey'
+    readonly controller: string
+    readonly publicKeyMultibase: string
+  }[]
+  readonly authentication?: readonly string[]
+  readonly assertionMethod?: readonly string[]
+  readonly capabilityInvocation?: readonly string[]
+  readonly capabilityDelegation?: readonly string[]
+  readonly service?: readonly {
+    readonly id: string
+    readonly type: string
+    readonly serviceEndpoint: string
+  }[]
+}
+
+/** The document of an entity: who controls it, and its services under absolute ids. */
+export const entityDocument = (
+  id: string,
+  controller: string,
+  services: readonly Service[],
+): DidDocument => ({
+  '@context': ['https://www.w3.org/ns/did/v1'],
+  id,
+  controller,
+  ...(services.length > 0 && {
+    service: services.map(({ id: fragment, type, endpoint }) => ({
+      id: id + fragment,
+      type,
+      serviceEndpoint: endpoint,
+    })),
+  }),
+})
+
+const ed25519 = Buffer.from('ed01', 'hex')
+
+/** The document that a did:key of an Ed25519 key stands for; undefined when there is no such key in it. */
+export function keyDocument(did: string): DidDocument | undefined {
+  const multibase = did.slice('did:key:'.length)
+  if (!/^z[1-9A-HJ-NP-Za-km-z]{40,60}$/.test(multibase)) return undefined
+  const bytes = base58btc.decode(multibase)
+  if (bytes.length !== 34 || !ed25519.equals(bytes.subarray(0, 2))) return undefined
+  const id = `${did}#${multibase}`
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/multikey/v1'],
+    id: did,
+    verificationMethod: [{ id, type: 'Multikey', controller: did, publicKeyMultibase: multibase }],
+    authentication: [id],
+    assertionMethod: [id],
+    capabilityInvocation: [id],
+    capabilityDelegation: [id],
+  }
+}

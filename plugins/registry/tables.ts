@@ -1,0 +1,218 @@
+import type { Kysely } from 'kysely'
+import type { Database } from '#core'
+
+// Types, not interfaces: Kysely wants an index signature, which only a type has. JSON is kept as text.
+
+/** Counts the changes. Whoever writes holds its one row until the commit, so that changes are numbered in the order of their commits, on every database. */
+export type ClockRow = { id: number; seq: number }
+
+/** What an entity is at one moment; the present and each version of its past have these. */
+export type StateColumns = {
+  controller: string
+  protocol: string | null
+  protocol_version: number | null
+  properties: string
+  /** `{ services, verifiableCredential }`; null when both are empty, as they mostly are. */
+  details: string | null
+}
+
+export type EntityRow = StateColumns & {
+  did: string
+  /** The number of the change that created it: the order of lists. */
+  ordinal: number
+  type: string
+  class: string | null
+  status: 'active' | 'deactivated'
+  version: number
+  created_at: string
+  updated_at: string
+  /** What `q` looks in: did, type and the strings among the properties, in lower case. */
+  search: string
+  /** How many edges were ever made from here: the next one's position; 0 spares reading them. */
+  edges_made: number
+}
+
+/** An edge between two active entities. */
+export type EdgeRow = {
+  source: string
+  role: string
+  target: string
+  position: number
+  properties: string | null
+}
+
+export type ChangeAction = 'created' | 'updated' | 'related' | 'unrelated' | 'deactivated'
+
+/** A change of anything that the feed tells of; for an entity also the version that came of it. */
+export type ChangeRow = {
+  seq: number
+  /** `entity`, `protocol`, or what else comes to be. */
+  kind: string
+  did: string
+  version: number
+  type: string
+  action: string
+  /** Who did it. */
+  actor: string
+  at: string
+  /** What the change was about where that is no version of the thing itself: a relationship. */
+  about: string | null
+  controller: string | null
+  protocol: string | null
+  protocol_version: number | null
+  properties: string | null
+  details: string | null
+}
+
+export type ProtocolRow = {
+  did: string
+  ordinal: number
+  version: number
+  controller: string
+  status: 'active' | 'deactivated'
+  created_at: string
+  updated_at: string
+}
+
+/** One version of a protocol, which never changes. */
+export type ProtocolVersionRow = {
+  did: string
+  version: number
+  /** What was sent. */
+  definition: string
+  /** The same with all that it inherits. */
+  effective: string
+  created_at: string
+}
+
+/** Which protocol extends which, as of their newest versions. */
+export type ExtensionRow = { did: string; extends: string }
+
+export type Tables = {
+  registry_clock: ClockRow
+  registry_entities: EntityRow
+  registry_edges: EdgeRow
+  registry_changes: ChangeRow
+  registry_protocols: ProtocolRow
+  registry_protocol_versions: ProtocolVersionRow
+  registry_extensions: ExtensionRow
+}
+export type RegistryDatabase = Kysely<Tables>
+
+export const withRegistryTables = (db: Database): RegistryDatabase => db.withTables<Tables>()
+
+export async function createEntities(db: Kysely<any>) {
+  // any: a migration sees tables that no type knows yet
+  await db.schema
+    .createTable('registry_clock')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('seq', 'bigint', (column) => column.notNull())
+    .execute()
+  await db.insertInto('registry_clock').values({ id: 1, seq: 0 }).execute()
+
+  await db.schema
+    .createTable('registry_entities')
+    .addColumn('did', 'text', (column) => column.primaryKey())
+    .addColumn('ordinal', 'bigint', (column) => column.notNull())
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('class', 'text')
+    .addColumn('controller', 'text', (column) => column.notNull())
+    .addColumn('protocol', 'text')
+    .addColumn('protocol_version', 'integer')
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('version', 'integer', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('updated_at', 'text', (column) => column.notNull())
+    .addColumn('properties', 'text', (column) => column.notNull())
+    .addColumn('details', 'text')
+    .addColumn('search', 'text', (column) => column.notNull())
+    .addColumn('edges_made', 'integer', (column) => column.notNull())
+    .execute()
+  for (const columns of [
+    ['ordinal'],
+    ['type', 'ordinal'],
+    ['protocol', 'ordinal'],
+    ['controller', 'ordinal'],
+  ])
+    await db.schema
+      .createIndex(`registry_entities_by_${columns[0]}`)
+      .on('registry_entities')
+      .columns(columns)
+      .execute()
+
+  await db.schema
+    .createTable('registry_edges')
+    .addColumn('source', 'text', (column) => column.notNull())
+    .addColumn('role', 'text', (column) => column.notNull())
+    .addColumn('target', 'text', (column) => column.notNull())
+    .addColumn('position', 'integer', (column) => column.notNull())
+    .addColumn('properties', 'text')
+    .addPrimaryKeyConstraint('registry_edges_pk', ['source', 'role', 'target'])
+    .execute()
+  await db.schema
+    .createIndex('registry_edges_by_target')
+    .on('registry_edges')
+    .columns(['target', 'role', 'source'])
+    .execute()
+
+  await db.schema
+    .createTable('registry_changes')
+    .addColumn('seq', 'bigint', (column) => column.primaryKey())
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('did', 'text', (column) => column.notNull())
+    .addColumn('version', 'integer', (column) => column.notNull())
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('action', 'text', (column) => column.notNull())
+    .addColumn('actor', 'text', (column) => column.notNull())
+    .addColumn('at', 'text', (column) => column.notNull())
+    .addColumn('about', 'text')
+    .addColumn('controller', 'text')
+    .addColumn('protocol', 'text')
+    .addColumn('protocol_version', 'integer')
+    .addColumn('properties', 'text')
+    .addColumn('details', 'text')
+    .execute()
+  await db.schema
+    .createIndex('registry_changes_of_thing')
+    .on('registry_changes')
+    .columns(['did', 'version'])
+    .execute()
+}
+
+export async function createProtocols(db: Kysely<any>) {
+  // any: as above
+  await db.schema
+    .createTable('registry_protocols')
+    .addColumn('did', 'text', (column) => column.primaryKey())
+    .addColumn('ordinal', 'bigint', (column) => column.notNull())
+    .addColumn('version', 'integer', (column) => column.notNull())
+    .addColumn('controller', 'text', (column) => column.notNull())
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('updated_at', 'text', (column) => column.notNull())
+    .execute()
+  await db.schema
+    .createIndex('registry_protocols_in_order')
+    .on('registry_protocols')
+    .columns(['ordinal'])
+    .execute()
+  await db.schema
+    .createTable('registry_protocol_versions')
+    .addColumn('did', 'text', (column) => column.notNull())
+    .addColumn('version', 'integer', (column) => column.notNull())
+    .addColumn('definition', 'text', (column) => column.notNull())
+    .addColumn('effective', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('registry_protocol_versions_pk', ['did', 'version'])
+    .execute()
+  await db.schema
+    .createTable('registry_extensions')
+    .addColumn('did', 'text', (column) => column.primaryKey())
+    .addColumn('extends', 'text', (column) => column.notNull())
+    .execute()
+  await db.schema
+    .createIndex('registry_extensions_by_parent')
+    .on('registry_extensions')
+    .columns(['extends'])
+    .execute()
+}

@@ -1,0 +1,28 @@
+import { say } from '../../core/testing/turn.ts'
+import { createWallet } from '../../core/testing/wallet.ts'
+import type { TestApp } from '../../core/testing/index.ts'
+
+/** A user whose delegation grants calling, and of what is their own nothing but these abilities. */
+export async function grantedUser(app: TestApp, abilities: readonly string[]) {
+  const wallet = await createWallet()
+  const audience = app.oracleDid
+  const credentials = async () => {
+    const invocation = await wallet.invoke({ audience })
+    const delegation = await wallet.delegate({
+      audience,
+      capabilities: [
+        { can: '*', with: 'ixo:oracle' },
+        ...abilities.map((can) => ({ can, with: wallet.did })),
+      ],
+    })
+    return {
+      authorization: `Bearer ${invocation.text}`,
+      'x-auth-type': 'ucan',
+      'x-ucan-delegation': delegation.text,
+    }
+  }
+  return {
+    did: wallet.did,
+    say: (message: string, sessionId?: string) => say(app.url, credentials, message, { sessionId }),
+  }
+}
