@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { enableCompileCache } from 'node:module'
 
 enableCompileCache() // before anything is imported, so that the next start reads compiled code
@@ -16,9 +17,26 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
 process.on('SIGHUP', () => void app.then((running) => running.reload()).catch(fail))
 
 try {
-  await app.listen()
+  const { url } = await app.listen()
+  const { plugins } = (await app).report
+  const page = plugins.find(({ name }) => name === 'playground')
+  if (page && page.state !== 'disabled') {
+    console.log(`\n  Open ${url}/playground\n`)
+    if (process.argv.includes('--open')) openInBrowser(`${url}/playground`)
+  }
 } catch (error) {
   fail(error)
+}
+
+/** By the command that this system opens addresses with; where there is none, the line above does. */
+function openInBrowser(address: string) {
+  const commands: Partial<Record<NodeJS.Platform, string>> = { darwin: 'open', win32: 'explorer' }
+  const opener = spawn(commands[process.platform] ?? 'xdg-open', [address], {
+    stdio: 'ignore',
+    detached: true,
+  })
+  opener.on('error', () => console.log('  No browser could be opened from here.'))
+  opener.unref()
 }
 
 /** A fault of the boot says what is wrong and what to do; a stack trace would only hide that. */

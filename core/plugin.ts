@@ -425,8 +425,8 @@ export interface Manifest<Name extends string = string> {
   readonly visibility?: Visibility
   readonly stability?: Stability
   readonly category?: Category
-  /** `'off'` waits for a feature to turn it on. */
-  readonly defaultState?: 'on' | 'off'
+  /** `'off'` waits for a feature to turn it on, `'development'` does so in production only. */
+  readonly defaultState?: 'on' | 'off' | 'development'
 }
 
 /** A migration changes the database one step; it runs once per database, under its lock. */

@@ -1,3 +1,4 @@
+import playground from './playground/index.ts'
 import preferences from './preferences/index.ts'
 import queryGateway from './query-gateway/index.ts'
 import registry from './registry/index.ts'
@@ -6,4 +7,4 @@ import ussd from './ussd/index.ts'
 import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
-export const bundled = [preferences, queryGateway, registry, sampling, ussd, weather]
+export const bundled = [playground, preferences, queryGateway, registry, sampling, ussd, weather]

@@ -16,6 +16,13 @@ execFileSync(
   },
 )
 
+// The playground's page goes along ready to serve.
+const { buildPage } = await import('../plugins/playground/build-page.ts')
+await buildPage({
+  sources: join(root, 'plugins/playground/page'),
+  directory: join(dist, 'plugins/playground/built'),
+})
+
 // The built files keep their `#core` imports: the package.json nearest to them says where that is.
 const { name, version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 const scope = {

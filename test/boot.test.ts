@@ -117,6 +117,17 @@ describe('an invalid variable', () => {
 })
 
 describe('features', () => {
+  it('turn on in production what is only for development', async () => {
+    const bench = plain('workbench', { defaultState: 'development' })
+    const stateIn = async (NODE_ENV: string, FEATURES?: string) => {
+      await using app = await testApp({ plugins: [bench], env: { NODE_ENV, FEATURES } })
+      return app.report.plugins[0]?.state
+    }
+    expect(await stateIn('development')).toBe('available')
+    expect(await stateIn('production')).toBe('disabled')
+    expect(await stateIn('production', 'workbench=on')).toBe('available')
+  })
+
   it('turn on what is off by default; the variable wins over the option', async () => {
     const extra = plain('extra', { defaultState: 'off' })
     const other = plain('other')

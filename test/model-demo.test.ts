@@ -172,6 +172,17 @@ describe('a question that a plugin can answer', () => {
     expect(answer).not.toMatch(/demonstration model/)
   })
 
+  it('takes arguments that are written out, as a form or a developer does', async () => {
+    const talk = conversation(demoModel(), [weather, surveys])
+    const { calls } = await talk.say(
+      'Call calculate_sample_size with {"population":5000,"expectedMean":0.8,"expectedSD":0.2,"projectId":"did:x:a and b"}',
+    )
+    expect(calls.at(-1)).toEqual([
+      'calculate_sample_size',
+      { population: 5000, expectedMean: 0.8, expectedSD: 0.2, projectId: 'did:x:a and b' },
+    ])
+  })
+
   it('is the same every time', async () => {
     const once = await chat.say('Borrow "Emma" for 3 days')
     const again = await conversation(model, [library, weather, notes, manners]).say(

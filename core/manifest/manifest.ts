@@ -35,7 +35,7 @@ const manifestSchema = z.object({
       'observability',
     ])
     .optional(),
-  defaultState: z.enum(['on', 'off']).optional(),
+  defaultState: z.enum(['on', 'off', 'development']).optional(),
 })
 
 const sections = [

@@ -37,7 +37,10 @@ export function select(order: readonly AnyPlugin[], features: Features, source: 
     })
 
     if (features[name] === false) return off('disabled', 'features say off.')
-    if (definition.defaultState === 'off' && !forced)
+    const isOff =
+      definition.defaultState === 'off' ||
+      (definition.defaultState === 'development' && source.NODE_ENV === 'production')
+    if (isOff && !forced)
       return off('disabled', `off by default; turn it on with FEATURES=${name}=on.`)
 
     const blocked = requirementsOf(plugin)

@@ -29,12 +29,32 @@ export function fillArguments(
   sentence: Sentence,
   found: Finding[] = findings(sentence.text, sentence.now),
 ): Filled {
-  return fillObject(schema, schema, sentence, found)
+  return fillObject(schema, schema, sentence, found, 0, writtenOut(schema, sentence.text))
 }
 
-function fillObject(schema: Schema, root: Schema, sentence: Sentence, found: Finding[], depth = 0) {
+/** Arguments as who knows the tool writes them: an object of its fields. */
+function writtenOut(schema: Schema, text: string): Record<string, unknown> {
+  const object = /\{.*\}/s.exec(text)?.[0]
+  if (object === undefined) return {}
+  try {
+    const given = Object.entries(JSON.parse(object) as object)
+    const names = new Set(fieldsOf(schema).map(({ name }) => name))
+    return given.every(([name]) => names.has(name)) ? Object.fromEntries(given) : {}
+  } catch {
+    return {} // Braces that are no JSON are words.
+  }
+}
+
+function fillObject(
+  schema: Schema,
+  root: Schema,
+  sentence: Sentence,
+  found: Finding[],
+  depth = 0,
+  args: Record<string, unknown> = {},
+) {
   const fields = fieldsOf(schema, root)
-  const args: Record<string, unknown> = {}
+  if (Object.keys(args).length > 0) return { args, missing: missingOf(fields, args) }
   const set = (field: Field, value: unknown) => {
     if (value !== undefined && args[field.name] === undefined) args[field.name] = value
   }
@@ -84,11 +104,7 @@ function fillObject(schema: Schema, root: Schema, sentence: Sentence, found: Fin
     set(field, nameFor(field, names, texting.length === 1))
   }
 
-  const missing = fields.filter(
-    (field) =>
-      field.required && !Object.hasOwn(args, field.name) && field.schema.default === undefined,
-  )
-  return { args, missing }
+  return { args, missing: missingOf(fields, args) }
 
   /** Gives the values of one form to the fields whose words stand nearest to them. */
   function assign(kind: Kind, open: Field[]) {
@@ -114,6 +130,14 @@ function fillObject(schema: Schema, root: Schema, sentence: Sentence, found: Fin
     value.used = true
     args[field.name] = isNumeric(field) ? asNumber(field, value) : value.value
   }
+}
+
+/** What is required, is not there, and has nothing to stand in for it. */
+function missingOf(fields: readonly Field[], args: Record<string, unknown>): Field[] {
+  return fields.filter(
+    ({ name, required, schema }) =>
+      required && !Object.hasOwn(args, name) && schema.default === undefined,
+  )
 }
 
 /** How well the words around a value name a field; nearer words count more. */

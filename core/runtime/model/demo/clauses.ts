@@ -4,10 +4,13 @@ const most = 8
 /** The things that a message asks for, one after the other. What stands in quotes is never cut. */
 export function clausesOf(message: string): string[] {
   const quotes: string[] = []
-  const hidden = message.replace(/"[^"]*"|“[^”]*”|\{[^{}]*\}|\[[^\]]*\]/g, (quote) => {
-    quotes.push(quote)
-    return `\u0001${quotes.length - 1}\u0001`
-  })
+  const hidden = message.replace(
+    /"[^"]*"|“[^”]*”|\{(?:[^{}]|\{[^{}]*\})*\}|\[[^\]]*\]/g,
+    (quote) => {
+      quotes.push(quote)
+      return `\u0001${quotes.length - 1}\u0001`
+    },
+  )
   return hidden
     .split(
       /(?<=\p{L}{3})[.]\s+(?=\p{Lu})|[;?!]\s+|,?\s+(?:and then|and also|and|then|also|plus)\s+/u,

@@ -1,0 +1,31 @@
+import { rename, rm } from 'node:fs/promises'
+
+/** Builds the page beside the one that is served, then puts it in its place. */
+export async function buildPage(at: { sources: string; directory: string }): Promise<void> {
+  const { build } = await import('vite')
+  const fresh = `${at.directory.replace(/\/$/, '')}-${process.pid}`
+  try {
+    await build({
+      configFile: false,
+      logLevel: 'warn',
+      root: at.sources,
+      base: '/playground/',
+      mode: 'production',
+      resolve: { conditions: ['oracle-runtime-source', 'module', 'browser', 'production'] },
+      build: {
+        outDir: fresh,
+        emptyOutDir: true,
+        target: 'es2022',
+        assetsInlineLimit: 0,
+        // The library says 'use client' to frameworks that render on the server; here all of it is.
+        rolldownOptions: {
+          onLog: (level, log, pass) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && pass(level, log),
+        },
+      },
+    })
+    await rm(at.directory, { recursive: true, force: true })
+    await rename(fresh, at.directory)
+  } finally {
+    await rm(fresh, { recursive: true, force: true })
+  }
+}

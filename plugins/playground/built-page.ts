@@ -1,0 +1,62 @@
+import { existsSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as after } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Log } from '#core'
+
+/** The page's files, and the work on them when they are not there yet or older than their sources. */
+export interface Page {
+  readonly directory: string
+  readonly building: Promise<void> | undefined
+  /** Why there is no page. */
+  fault: string | undefined
+}
+
+/** The server answers first: a build takes all of a small machine. */
+const whileServing = 300
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+const directory = here('./built/')
+const sources = here('./page/')
+
+/** A package brings the built page along, and no sources; a checkout builds it when it has to. */
+export function preparePage(log: Log): Page {
+  const page: Page & { building: Promise<void> | undefined } = {
+    directory,
+    building: undefined,
+    fault: undefined,
+  }
+  if (!existsSync(sources)) return page
+  const isThere = existsSync(join(directory, 'index.html'))
+  const building = (async () => {
+    try {
+      await after(whileServing, undefined, { ref: false })
+      if (isThere && !(await isStale())) return
+      const begun = performance.now()
+      const { buildPage } = await import('./build-page.ts')
+      await buildPage({ sources, directory })
+      log.info(`the page was built in ${Math.round(performance.now() - begun)} ms`)
+    } catch (error) {
+      log.error({ err: error }, 'the page could not be built')
+      page.fault = `The page could not be built: ${(error as Error).message}`
+    }
+  })()
+  if (!isThere) page.building = building.finally(() => (page.building = undefined))
+  return page
+}
+
+/** Whether a source, of the page or of the library that it uses, is newer than what was built. */
+async function isStale(): Promise<boolean> {
+  const { mtimeMs: builtAt } = await stat(join(directory, 'index.html'))
+  const library = here('../../client/')
+  for (const root of [sources, library]) {
+    const files = await readdir(root, { recursive: true }).catch(() => [])
+    for (const file of files) {
+      if (file.includes('node_modules')) continue
+      const { mtimeMs } = await stat(join(root, file))
+      if (mtimeMs > builtAt) return true
+    }
+  }
+  return false
+}

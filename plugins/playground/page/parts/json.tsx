@@ -1,0 +1,17 @@
+/** Data as it is, in a box that scrolls with the keyboard too. */
+export function Json({ value, label }: { value: unknown; label: string }) {
+  const text = typeof value === 'string' ? pretty(value) : JSON.stringify(value, null, 2)
+  return (
+    <pre className="json" tabIndex={0} role="region" aria-label={label}>
+      {text ?? 'nothing'}
+    </pre>
+  )
+}
+
+function pretty(text: string) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,132 @@
+import { useCallback, useEffect, useRef, useState, type ReactNode } from 'react'
+import type { AnyEvent } from 'oracle-client'
+import type { Oracle } from './oracle.ts'
+import { Boundary } from './parts/boundary.tsx'
+import { to, useRoute } from './route.ts'
+import { ApiView } from './views/api.tsx'
+import { CapabilitiesView } from './views/capabilities.tsx'
+import { ChatView } from './views/chat.tsx'
+import { LedgerView } from './views/ledger.tsx'
+import { PhoneView } from './views/phone.tsx'
+import { RegistryView } from './views/registry.tsx'
+import { SamplingView } from './views/sampling.tsx'
+import { WireView } from './views/wire.tsx'
+
+const views = {
+  chat: 'Chat',
+  capabilities: 'Capabilities',
+  wire: 'Wire',
+  phone: 'Phone',
+  sampling: 'Sampling',
+  registry: 'Registry',
+  ledger: 'Ledger',
+  api: 'API',
+} as const
+type View = keyof typeof views
+
+/** The frame around the views. What several of them need, the chat and what it loaded, is kept here. */
+export function Playground({ oracle }: { oracle: Oracle }) {
+  const [name = '', detail = ''] = useRoute()
+  const view: View = Object.hasOwn(views, name) ? (name as View) : 'chat'
+  const [sessionId, setSessionId] = useState('')
+  const [loadedNow, setLoadedNow] = useState<ReadonlySet<string>>(new Set())
+  const [draft, setDraft] = useState('')
+  if (view === 'chat' && detail !== sessionId && detail !== '') setSessionId(detail)
+
+  const hear = useCallback((event: AnyEvent) => {
+    if (event.eventName === 'run') setLoadedNow(new Set())
+    if (event.eventName !== 'tool_call' || event.payload.toolName !== 'load_capability') return
+    const { names } = event.payload.args
+    if (event.payload.status === 'done' && Array.isArray(names))
+      setLoadedNow((known) => new Set([...known, ...names.map(String)]))
+  }, [])
+
+  const here = useRef<HTMLAnchorElement>(null)
+  useEffect(() => {
+    here.current?.scrollIntoView({ inline: 'center', block: 'nearest' })
+  }, [view])
+
+  const shown: Record<View, () => ReactNode> = {
+    chat: () => (
+      <ChatView
+        oracle={oracle}
+        sessionId={detail}
+        draft={draft}
+        onDraftSent={() => setDraft('')}
+        onEvent={hear}
+      />
+    ),
+    capabilities: () => (
+      <CapabilitiesView
+        oracle={oracle}
+        sessionId={sessionId}
+        loadedNow={loadedNow}
+        onAsk={setDraft}
+      />
+    ),
+    wire: () => <WireView />,
+    phone: () => <PhoneView />,
+    sampling: () => <SamplingView />,
+    registry: () => <RegistryView oracle={oracle} selected={detail || undefined} />,
+    ledger: () => <LedgerView oracle={oracle} />,
+    api: () => <ApiView />,
+  }
+
+  return (
+    <div className="app">
+      <a className="skip" href="#main" onClick={focusMain}>
+        Skip to the view
+      </a>
+      <header className="side">
+        <p className="brand">
+          <img src="icon.svg" alt="" width="24" height="24" />
+          {oracle.name}
+        </p>
+        <nav aria-label="Views">
+          <ul>
+            {Object.entries(views).map(([key, label]) => (
+              <li key={key}>
+                <a
+                  href={key === 'chat' && sessionId ? to('chat', sessionId) : to(key)}
+                  ref={key === view ? here : undefined}
+                  aria-current={key === view ? 'page' : undefined}
+                >
+                  {label}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <p className="foot">
+          oracle-runtime {oracle.runtime}
+          <br />
+          model {oracle.model}
+        </p>
+      </header>
+      <main id="main" tabIndex={-1} className={view}>
+        <Title text={views[view]} isQuiet={view === 'chat'} />
+        <Boundary key={view}>{shown[view]()}</Boundary>
+      </main>
+    </div>
+  )
+}
+
+/** The view's heading. Focus follows a change of view, so that the keyboard and a screen reader are where the eyes are. */
+function Title({ text, isQuiet }: { text: string; isQuiet: boolean }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  const before = useRef(text)
+  useEffect(() => {
+    if (before.current !== text) heading.current?.focus({ preventScroll: true })
+    before.current = text
+  }, [text])
+  return (
+    <h1 ref={heading} tabIndex={-1} className={isQuiet ? 'hidden' : ''}>
+      {text}
+    </h1>
+  )
+}
+
+function focusMain(event: { preventDefault(): void }) {
+  event.preventDefault() // The address is the view's.
+  document.getElementById('main')?.focus()
+}

@@ -1,0 +1,19 @@
+import { useSyncExternalStore } from 'react'
+
+const subscribe = (listener: () => void) => {
+  addEventListener('hashchange', listener)
+  return () => removeEventListener('hashchange', listener)
+}
+
+/** The view and what it shows, from the address: `#/chat/<session>`. */
+export function useRoute(): readonly string[] {
+  const hash = useSyncExternalStore(subscribe, () => location.hash)
+  return hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent)
+}
+
+/** The address of a view. */
+export const to = (...parts: readonly string[]) => `#/${parts.map(encodeURIComponent).join('/')}`
+
+export function go(...parts: readonly string[]) {
+  location.hash = to(...parts)
+}

@@ -1,0 +1,183 @@
+import { useState } from 'react'
+import { useCapabilities, type Capability } from 'oracle-client'
+import type { Oracle } from '../oracle.ts'
+import { Copy } from '../parts/copy.tsx'
+import { Fault } from '../parts/fault.tsx'
+import { SchemaForm, type JsonSchema, type Values } from '../parts/schema-form.tsx'
+import { go } from '../route.ts'
+
+interface Props {
+  readonly oracle: Oracle
+  readonly sessionId: string
+  /** Plugins that the agent loaded in the turn that ran last. */
+  readonly loadedNow: ReadonlySet<string>
+  readonly onAsk: (message: string) => void
+}
+
+/** What the oracle can do, what of it the agent has loaded, and what it costs of the prompt. */
+export function CapabilitiesView({ oracle, sessionId, loadedNow, onAsk }: Props) {
+  const { plugins, isLoading, error, load, refetch } = useCapabilities(oracle.did, { sessionId })
+  const total = plugins.reduce((sum, { promptBytes }) => sum + promptBytes, 0)
+  return (
+    <>
+      <p className="lead">
+        On-demand plugins cost the agent one line each. It loads their tools when it needs them; you
+        can do the same by hand.
+      </p>
+      <Fault error={error} />
+      {isLoading && plugins.length === 0 && <p role="status">Asking…</p>}
+      <p className="row">
+        <span className="faint">{total.toLocaleString('en')} bytes of the prompt in all</span>
+        <button type="button" className="quiet" onClick={() => void refetch()}>
+          Refresh
+        </button>
+      </p>
+      <ul className="plugins">
+        {plugins.map((plugin) => (
+          <li key={plugin.name} className="card">
+            <Plugin
+              plugin={plugin}
+              total={total}
+              isNew={loadedNow.has(plugin.name)}
+              canLoad={sessionId !== '' && plugin.state === 'available' && !plugin.loaded}
+              onLoad={() => load(plugin.name)}
+              onAsk={onAsk}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+interface PluginProps {
+  readonly plugin: Capability
+  readonly total: number
+  readonly isNew: boolean
+  readonly canLoad: boolean
+  readonly onLoad: () => Promise<void>
+  readonly onAsk: (message: string) => void
+}
+
+function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
+  const [fault, setFault] = useState<unknown>()
+  const {
+    name,
+    summary,
+    visibility,
+    state,
+    loaded,
+    reason,
+    requires,
+    whenToUse,
+    tools,
+    routes,
+    promptBytes,
+  } = plugin
+  const isOut = ['excluded', 'disabled', 'failed'].includes(state)
+  const word = loaded && visibility === 'on-demand' ? 'loaded in this chat' : state
+  return (
+    <article aria-labelledby={`plugin-${name}`} data-state={word}>
+      <div className="row spread">
+        <h2 id={`plugin-${name}`}>{name}</h2>
+        <span className="row">
+          <span className="tag">{visibility}</span>
+          <span className={`tag ${isOut ? 'bad' : loaded || state === 'loaded' ? 'good' : ''}`}>
+            {word}
+          </span>
+        </span>
+      </div>
+      <p>{summary}</p>
+      {isNew && <p className="good">Loaded by the agent in the last turn.</p>}
+      {reason && <p className="warn">{reason}</p>}
+      {whenToUse.length > 0 && (
+        <ul className="faint">
+          {whenToUse.map((line) => (
+            <li key={line}>{line}</li>
+          ))}
+        </ul>
+      )}
+      <dl className="facts">
+        {plugin.missing && plugin.missing.length > 0 && (
+          <>
+            <dt>Missing</dt>
+            <dd>
+              <code>{plugin.missing.join(', ')}</code>
+            </dd>
+          </>
+        )}
+        {requires.length > 0 && (
+          <>
+            <dt>Requires</dt>
+            <dd>{requires.join(', ')}</dd>
+          </>
+        )}
+        <dt>Prompt</dt>
+        <dd>
+          <meter
+            min={0}
+            max={Math.max(total, 1)}
+            value={promptBytes}
+            aria-label={`Share of the prompt of ${name}`}
+          />{' '}
+          {promptBytes.toLocaleString('en')} bytes
+        </dd>
+        <dt>Stability</dt>
+        <dd>{plugin.stability}</dd>
+      </dl>
+      {canLoad && (
+        <button type="button" onClick={() => onLoad().then(() => setFault(undefined), setFault)}>
+          Load {name}
+        </button>
+      )}
+      <Fault error={fault} />
+      {tools.map((tool) => (
+        <details key={tool.name} className="tool-form">
+          <summary>
+            <code>{tool.name}</code> <span className="tag">{tool.effect}</span>
+            <span className="about">{tool.description}</span>
+          </summary>
+          <ToolForm name={tool.name} parameters={tool.parameters} onAsk={onAsk} />
+        </details>
+      ))}
+      {routes.length > 0 && (
+        <details>
+          <summary>{routes.length === 1 ? 'One route' : `${routes.length} routes`}</summary>
+          <ul className="routes">
+            {routes.map(({ route, auth }) => (
+              <li key={route}>
+                <code className="break">{route}</code> <span className="tag">{auth}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </article>
+  )
+}
+
+/** A tool runs in a turn and nowhere else: the form writes the message that asks for it. */
+function ToolForm(props: {
+  name: string
+  parameters: Readonly<Record<string, unknown>>
+  onAsk: (message: string) => void
+}) {
+  const { name, parameters, onAsk } = props
+  const [values, setValues] = useState<Values>({})
+  const sentence = (given: Values) => `Call ${name} with ${JSON.stringify(given)}`
+  const curl = () =>
+    `curl -N -K /tmp/me -H 'content-type: application/json' -d '${JSON.stringify({ message: sentence(values) }).replaceAll("'", `'\\''`)}' ${location.origin}/messages/$SESSION`
+  return (
+    <SchemaForm
+      schema={parameters as JsonSchema}
+      submit="Ask the agent"
+      onChange={setValues}
+      onSubmit={(given) => {
+        onAsk(sentence(given))
+        go('chat')
+      }}
+    >
+      <Copy text={curl}>Copy as curl</Copy>
+    </SchemaForm>
+  )
+}

@@ -1,0 +1,306 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import {
+  renderMessageContent,
+  useApproval,
+  useChat,
+  useChatAnnouncer,
+  useChatEvents,
+  useModels,
+  useOracleSessions,
+  useRun,
+  type AnyEvent,
+  type IChatSession,
+  type IMessage,
+} from 'oracle-client'
+import type { Oracle } from '../oracle.ts'
+import { Fault } from '../parts/fault.tsx'
+import { go, to } from '../route.ts'
+import { Approval } from './approval.tsx'
+import { components, Times } from './tool-card.tsx'
+
+const openers = [
+  'What is the weather in Lusaka?',
+  'How many households must I ask of 5000, with mean 0.8 and standard deviation 0.2?',
+  'What can you do?',
+  'Tell me a long story.',
+]
+
+interface Props {
+  readonly oracle: Oracle
+  readonly sessionId: string
+  readonly draft: string
+  readonly onDraftSent: () => void
+  readonly onEvent: (event: AnyEvent) => void
+}
+
+/** Sessions on one side, the chat on the other. */
+export function ChatView(props: Props) {
+  const { oracle, sessionId } = props
+  const { sessions, createSession, deleteSession, error, isLoading, refetch } = useOracleSessions(
+    oracle.did,
+  )
+  const [fault, setFault] = useState<unknown>()
+  const begin = async () => {
+    try {
+      const session = await createSession()
+      go('chat', session.sessionId)
+    } catch (thrown) {
+      setFault(thrown)
+    }
+  }
+  const beginning = useRef(false)
+  useEffect(() => {
+    if (sessionId || isLoading || error || beginning.current) return
+    const [latest] = sessions
+    if (latest) return void location.replace(to('chat', latest.sessionId))
+    beginning.current = true
+    void begin().finally(() => (beginning.current = false))
+  })
+  return (
+    <div className="chat-view">
+      <SessionList
+        sessions={sessions}
+        current={sessionId}
+        onBegin={() => void begin()}
+        onDelete={async (id) => {
+          await deleteSession(id)
+          if (id === sessionId) go('chat')
+        }}
+      />
+      <div className="conversation">
+        <Fault error={fault ?? error} />
+        {sessionId && <Conversation key={sessionId} {...props} onSettled={refetch} />}
+      </div>
+    </div>
+  )
+}
+
+function SessionList(props: {
+  sessions: readonly IChatSession[]
+  current: string
+  onBegin: () => void
+  onDelete: (id: string) => Promise<void>
+}) {
+  const { sessions, current, onBegin, onDelete } = props
+  return (
+    <aside className="sessions" aria-label="Chats">
+      <button type="button" onClick={onBegin}>
+        New chat
+      </button>
+      <ul className="picks">
+        {sessions.map(({ sessionId, title, createdAt }) => (
+          <li key={sessionId}>
+            <a
+              href={to('chat', sessionId)}
+              aria-current={sessionId === current ? 'page' : undefined}
+            >
+              <span>{title || 'New chat'}</span>
+              <small>
+                {new Date(createdAt).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}
+              </small>
+            </a>
+            <button
+              type="button"
+              className="quiet"
+              aria-label={`Delete ${title || 'this chat'}`}
+              onClick={() => void onDelete(sessionId)}
+            >
+              ✕
+            </button>
+          </li>
+        ))}
+      </ul>
+    </aside>
+  )
+}
+
+function Conversation({
+  oracle,
+  sessionId,
+  draft,
+  onDraftSent,
+  onEvent,
+  onSettled,
+}: Props & { onSettled: () => Promise<void> }) {
+  const address = { oracleDid: oracle.did, sessionId }
+  const chat = useChat({ ...address, onPaymentRequiredError: () => {}, uiComponents: components })
+  const {
+    messages,
+    sendMessage,
+    abortStream,
+    isSending,
+    isLoading,
+    error,
+    sendMessageError,
+    status,
+  } = chat
+  const run = useRun(address)
+  const approval = useApproval(address)
+  const announcer = useChatAnnouncer(address)
+  const { models, model, setModel } = useModels(oracle.did)
+  const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
+  const starts = useRef(new Map<string, number>())
+  const [text, setText] = useState('')
+  const end = useFollow(messages)
+
+  useChatEvents(address, (event) => {
+    onEvent(event)
+    if (event.eventName !== 'tool_call') return
+    const { eventId, status } = event.payload
+    if (status === 'isRunning') starts.current.set(eventId, performance.now())
+    else {
+      const begun = starts.current.get(eventId)
+      if (begun !== undefined)
+        setTimes((known) => new Map(known).set(eventId, performance.now() - begun))
+    }
+  })
+
+  const say = async (message: string) => {
+    if (!message.trim() || isSending) return
+    setText('')
+    await sendMessage(message)
+    await onSettled().catch(() => {}) // The list of chats shows a title then; without it, it shows the old one.
+  }
+  useEffect(() => {
+    if (!draft || isLoading) return
+    onDraftSent()
+    void say(draft)
+  }, [draft, isLoading])
+
+  return (
+    <Times value={times}>
+      <div
+        className="messages"
+        ref={end}
+        tabIndex={0}
+        role="region"
+        aria-label="Messages"
+        aria-busy={isLoading}
+      >
+        {messages.length === 0 && !isLoading && (
+          <div className="welcome">
+            <h2>{oracle.name}</h2>
+            <p>
+              It answers with the model “{oracle.model}” and can load what it needs. Try one of
+              these:
+            </p>
+            <div className="row wrap">
+              {openers.map((opener) => (
+                <button
+                  key={opener}
+                  type="button"
+                  className="opener"
+                  onClick={() => void say(opener)}
+                >
+                  {opener}
+                </button>
+              ))}
+            </div>
+          </div>
+        )}
+        {messages.map((message) => (
+          <Message key={message.id} message={message} />
+        ))}
+        {status === 'submitted' && (
+          <p className="thinking" aria-hidden="true">
+            <span />
+            <span />
+            <span />
+          </p>
+        )}
+        {approval.pending && <Approval approval={approval} />}
+        <Fault error={sendMessageError ?? error} />
+      </div>
+      <p className="hidden" {...announcer} />
+      <form
+        className="composer"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void say(text)
+        }}
+      >
+        <label className="grow">
+          <span className="hidden">Message</span>
+          <textarea
+            rows={2}
+            value={text}
+            placeholder="Ask something"
+            onChange={(event) => setText(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
+              event.preventDefault()
+              void say(text)
+            }}
+          />
+        </label>
+        <div className="row spread">
+          <label>
+            <span className="hidden">Model</span>
+            <select value={model ?? ''} onChange={(event) => setModel(event.target.value)}>
+              {models.map(({ id, label }) => (
+                <option key={id} value={id}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+          <span className="faint">{run.reconnecting ? 'Reconnecting…' : ''}</span>
+          {isSending ? (
+            <button type="button" className="stop" onClick={() => void abortStream()}>
+              Stop
+            </button>
+          ) : (
+            <button type="submit" disabled={!text.trim()}>
+              Send
+            </button>
+          )}
+        </div>
+      </form>
+    </Times>
+  )
+}
+
+function Message({ message }: { message: IMessage }) {
+  const { type, content, reasoning, isComplete, isReasoning } = message
+  const parts = Array.isArray(content) ? content : [content]
+  const text = parts.filter((part) => typeof part === 'string').join('')
+  const places = parts.filter((part) => typeof part !== 'string')
+  return (
+    <article className={`message ${type}`} aria-label={type === 'human' ? 'You' : 'Oracle'}>
+      {reasoning && (
+        <details className="reasoning">
+          <summary>{isReasoning ? 'Thinking…' : 'What it thought'}</summary>
+          <p>{reasoning}</p>
+        </details>
+      )}
+      {places.map((place) => (
+        <div key={place.props.id} className="place">
+          {renderMessageContent(place, components)}
+        </div>
+      ))}
+      {text && <p className="text">{text}</p>}
+      {type === 'ai' && isComplete === false && !isReasoning && (
+        <span className="cursor" aria-hidden="true" />
+      )}
+    </article>
+  )
+}
+
+/** Stays at the end while it grows, unless the reader has scrolled up. */
+function useFollow(messages: readonly IMessage[]) {
+  const box = useRef<HTMLDivElement>(null)
+  const follows = useRef(true)
+  useEffect(() => {
+    const element = box.current
+    if (!element) return
+    const look = () => {
+      follows.current = element.scrollHeight - element.scrollTop - element.clientHeight < 60
+    }
+    element.addEventListener('scroll', look, { passive: true })
+    return () => element.removeEventListener('scroll', look)
+  }, [])
+  useLayoutEffect(() => {
+    if (follows.current && box.current) box.current.scrollTop = box.current.scrollHeight
+  }, [messages])
+  return box
+}

@@ -1,0 +1,121 @@
+import { useState } from 'react'
+import { addressOf, formOf, type Operation } from '../openapi.ts'
+import { answer } from '../oracle.ts'
+import { Copy } from '../parts/copy.tsx'
+import { Fault } from '../parts/fault.tsx'
+import { Json } from '../parts/json.tsx'
+import { SchemaForm, type Values } from '../parts/schema-form.tsx'
+
+interface Answered {
+  readonly status: number
+  readonly ms: number
+  readonly text: string
+}
+
+const most = 200_000
+
+/** One operation: what it takes, what it answers, and a form to try it. */
+export function OperationCard({ operation }: { operation: Operation }) {
+  const [isOpen, setOpen] = useState(false)
+  const { method, path, summary, security } = operation
+  const isOpenToAll = !security || security.length === 0
+  return (
+    <details className="operation" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <span className={`method ${method.toLowerCase()}`}>{method}</span>
+        <code className="break">{path}</code>
+        <span className="about">{summary}</span>
+        <span className="tag">{isOpenToAll ? 'public' : Object.keys(security[0]!).join()}</span>
+      </summary>
+      {isOpen && <Trial operation={operation} />}
+    </details>
+  )
+}
+
+function Trial({ operation }: { operation: Operation }) {
+  const [values, setValues] = useState<Values>({})
+  const [answered, setAnswered] = useState<Answered>()
+  const [fault, setFault] = useState<unknown>()
+  const [stop, setStop] = useState<AbortController>()
+  const { method, description, responses = {} } = operation
+
+  async function send({ body, ...rest }: Values) {
+    const control = new AbortController()
+    setStop(control)
+    setFault(undefined)
+    setAnswered({ status: 0, ms: 0, text: '' })
+    const begun = performance.now()
+    try {
+      const response = await answer(addressOf(operation, rest), {
+        method,
+        ...(body !== undefined && { body }),
+        signal: control.signal,
+      })
+      const now = (text: string) =>
+        setAnswered({ status: response.status, ms: performance.now() - begun, text })
+      let text = ''
+      const decoder = new TextDecoder()
+      const reader = response.body?.getReader()
+      for (;;) {
+        const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+        if (done) break
+        text += decoder.decode(value, { stream: true })
+        now(text)
+        if (text.length > most) control.abort()
+      }
+      now(text)
+    } catch (error) {
+      if (!control.signal.aborted) setFault(error)
+    } finally {
+      setStop(undefined)
+    }
+  }
+
+  const curl = () =>
+    [
+      `curl -K /tmp/me -X ${method}`,
+      values.body !== undefined &&
+        `-H 'content-type: application/json' -d '${JSON.stringify(values.body).replaceAll("'", `'\\''`)}'`,
+      `'${location.origin}${addressOf(operation, values)}'`,
+    ]
+      .filter(Boolean)
+      .join(' ')
+
+  return (
+    <div className="trial">
+      {description && <p>{description}</p>}
+      <SchemaForm
+        schema={formOf(operation)}
+        submit="Send"
+        busy={stop !== undefined}
+        onSubmit={send}
+        onChange={setValues}
+      >
+        <Copy text={curl}>Copy as curl</Copy>
+        {stop && (
+          <button type="button" className="quiet" onClick={() => stop.abort()}>
+            Stop
+          </button>
+        )}
+      </SchemaForm>
+      <p className="faint">
+        Answers{' '}
+        {Object.entries(responses)
+          .map(([status, { description: about }]) => `${status} ${about ?? ''}`.trim())
+          .join(', ')}
+      </p>
+      <Fault error={fault} />
+      {answered && answered.status > 0 && (
+        <>
+          <p role="status">
+            <span className={`tag ${answered.status < 400 ? 'good' : 'bad'}`}>
+              {answered.status}
+            </span>{' '}
+            {Math.round(answered.ms)} ms, {answered.text.length.toLocaleString('en')} characters
+          </p>
+          <Json value={answered.text} label="Answer" />
+        </>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,68 @@
+import { createContext, useContext } from 'react'
+import type { UIComponentProps, UIComponents } from 'oracle-client'
+import { Json } from '../parts/json.tsx'
+
+const TimesContext = createContext<ReadonlyMap<string, number>>(new Map())
+
+/** How long each call took, as this page saw it. */
+export const Times = TimesContext.Provider
+
+function ToolCard({ id, toolName, args, status, output, error }: UIComponentProps) {
+  const ms = useContext(TimesContext).get(id)
+  const word = status === 'isRunning' ? 'running' : status === 'error' ? 'failed' : 'done'
+  return (
+    <details className={`tool ${word}`} data-tool={toolName}>
+      <summary>
+        <span className="dot" aria-hidden="true" />
+        <code>{toolName}</code>
+        <span className="about">{briefly(args)}</span>
+        <span className="figure">{ms === undefined ? '' : `${Math.round(ms)} ms`}</span>
+        <span className={`tag ${word === 'failed' ? 'bad' : word === 'done' ? 'good' : ''}`}>
+          {word}
+        </span>
+      </summary>
+      <h4>Arguments</h4>
+      <Json value={args} label={`Arguments of ${toolName}`} />
+      {(error || output) && (
+        <>
+          <h4>{error ? 'Fault' : 'Result'}</h4>
+          <Json value={error ?? output} label={`Result of ${toolName}`} />
+        </>
+      )}
+    </details>
+  )
+}
+
+interface Reading {
+  readonly city?: string
+  readonly country?: string
+  readonly temp_c?: number
+  readonly conditions?: string
+}
+
+function WeatherCard({ args }: { args?: Reading }) {
+  const { city, country, temp_c, conditions } = args ?? {}
+  return (
+    <section className="weather" aria-label={`Weather in ${city}`}>
+      <span className="degrees">{temp_c === undefined ? '–' : `${Math.round(temp_c)}°`}</span>
+      <span>
+        <strong>
+          {city}
+          {country && `, ${country}`}
+        </strong>
+        <br />
+        {conditions}
+      </span>
+    </section>
+  )
+}
+
+/** What the agent may show, by name; everything else is a card. */
+export const components: UIComponents = { ToolCall: ToolCard, WeatherCard }
+
+function briefly(args: unknown): string {
+  const text = Object.values(Object(args))
+    .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
+    .join(', ')
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text
+}

@@ -1,0 +1,67 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import type { WebModule } from '#core'
+import type { Page } from './built-page.ts'
+
+const types: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+/** Nothing from elsewhere, nothing inline: what an answer of a model says can never run. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self' ws: wss:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const waiting = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Playground</title>
+<meta http-equiv="refresh" content="1"><p role="status">The playground is being built. This page comes back by itself.</p></html>`
+
+/** Serves the built files below the mount. Their names carry a digest, so only the page itself is asked for again. */
+export function servePage(page: Page): WebModule {
+  return async (ctx, next) => {
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next()
+    if (ctx.path === '/playground') return ctx.redirect('/playground/')
+    const path = ctx.path.slice('/playground/'.length) || 'index.html'
+    const type = types[extname(path)]
+    if (!type || !/^(assets\/)?[\w.-]+$/.test(path) || path.includes('..')) return next()
+
+    ctx.set('X-Content-Type-Options', 'nosniff')
+    ctx.set('Referrer-Policy', 'no-referrer')
+    ctx.set('Content-Security-Policy', policy)
+    const file = join(page.directory, path)
+    const facts = await stat(file).catch(() => undefined)
+    if (facts?.isFile()) {
+      ctx.set(
+        'Cache-Control',
+        path.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache',
+      )
+      ctx.set('ETag', `"${facts.size.toString(36)}-${Math.trunc(facts.mtimeMs).toString(36)}"`)
+      ctx.status = 200
+      ctx.type = type
+      if (ctx.fresh) return void (ctx.status = 304)
+      ctx.length = facts.size
+      ctx.body = createReadStream(file)
+      return
+    }
+    if (path !== 'index.html') return next()
+    ctx.status = 503
+    ctx.type = types['.html']!
+    ctx.set('Cache-Control', 'no-store')
+    ctx.set('Retry-After', '1')
+    ctx.body = page.fault
+      ? `<!doctype html><html lang="en"><meta charset="utf-8"><title>Playground</title><p>${escaped(page.fault)}</p></html>`
+      : waiting
+  }
+}
+
+const escaped = (text: string) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)

@@ -1,0 +1,310 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { buildPage } from '../../plugins/playground/build-page.ts'
+import { complaintsOf, launch } from '../support/browser.ts'
+import { fakeOpenMeteo } from '../support/fake-open-meteo.ts'
+import { root, startServer, type ServerProcess } from '../support/process.ts'
+import { describeWith } from '../support/services.ts'
+
+interface LayoutShift {
+  readonly value: number
+  readonly hadRecentInput: boolean
+}
+
+const views = ['chat', 'capabilities', 'wire', 'phone', 'sampling', 'registry', 'ledger', 'api']
+
+await describeWith('chromium', 'the playground in Chromium', (program) => {
+  let browser: Browser
+  let server: ServerProcess
+  let weather: Awaited<ReturnType<typeof fakeOpenMeteo>>
+  let dataDir: string
+  let url: string
+  const open: { close(): Promise<unknown> }[] = []
+
+  beforeAll(async () => {
+    weather = await fakeOpenMeteo()
+    const plugin = join(root, 'plugins/playground')
+    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    dataDir = await mkdtemp(join(tmpdir(), 'playground-'))
+    server = startServer('server.ts', {
+      DATA_DIR: dataDir,
+      RATE_LIMIT_PER_MINUTE: '100000',
+      ...weather.env,
+    })
+    browser = await launch(program)
+    url = await server.url
+  }, 90_000)
+  afterEach(async () => {
+    for (const thing of open.splice(0)) await thing.close()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.end()
+    await weather?.close()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  /** A visitor with a browser of their own, and what the page complained about. */
+  async function visit(view = '', options: BrowserContextOptions = {}) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+    open.push(context)
+    context.setDefaultTimeout(10_000)
+    const page = await context.newPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${url}/playground/#/${view}`)
+    await page.getByRole('navigation', { name: 'Views' }).waitFor()
+    return { page, complaints, context }
+  }
+
+  const say = async (page: Page, message: string) => {
+    await page.getByLabel('Message', { exact: true }).fill(message)
+    await page.getByRole('button', { name: 'Send' }).click()
+  }
+  const ready = (page: Page) => page.getByRole('button', { name: 'Send' }).waitFor()
+  const show = (page: Page, view: string) =>
+    page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: view }).click()
+
+  it('is what the server’s last line leads to, and asks nobody else for anything', async () => {
+    await expect.poll(() => server.output()).toContain(`Open ${url}/playground`)
+    const asked: string[] = []
+    const { page, complaints } = await visit()
+    page.on('request', (request) => asked.push(request.url()))
+    await page.reload()
+    await page.getByRole('heading', { name: 'Oracle' }).waitFor()
+    expect(asked.filter((one) => !one.startsWith(url) && !one.startsWith('ws'))).toEqual([])
+    expect(complaints).toEqual([])
+  })
+
+  it('shows a question about the weather through to the answer, with its tools and their component', async () => {
+    const { page, complaints } = await visit()
+    await page.getByRole('button', { name: 'What is the weather in Lusaka?' }).click()
+    await page.locator('[data-tool=load_capability]').getByText('done').waitFor()
+    await page.locator('[data-tool=get_current_weather]').getByText('done').waitFor()
+    await page.getByRole('region', { name: 'Weather in Lusaka' }).waitFor()
+    await ready(page)
+    await expect.poll(() => page.locator('.message.ai .text').last().innerText()).toMatch(/24\.5/)
+
+    await show(page, 'Capabilities')
+    const plugin = page.getByRole('article', { name: 'weather' })
+    await plugin.getByText('Loaded by the agent in the last turn.').waitFor()
+    expect(await plugin.getAttribute('data-state')).toBe('loaded in this chat')
+
+    await show(page, 'Wire')
+    await page.getByLabel('Filter').fill('get_current_weather')
+    await page.locator('.traffic').getByText('tool_call').first().waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('loses nothing of a long answer to a reload, and stops one', async () => {
+    const { page, complaints } = await visit()
+    await say(page, 'Tell me a long story.')
+    const answer = page.locator('.message.ai .text').last()
+    await expect
+      .poll(async () => (await answer.innerText()).length, { timeout: 15_000 })
+      .toBeGreaterThan(200)
+    const before = await answer.innerText()
+    await page.reload()
+    await expect
+      .poll(async () => (await answer.innerText()).length, { timeout: 15_000 })
+      .toBeGreaterThan(before.length + 100)
+    expect((await answer.innerText()).startsWith(before)).toBe(true)
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await ready(page)
+    const stopped = await answer.innerText()
+    await page.waitForTimeout(500)
+    expect(await answer.innerText()).toBe(stopped)
+    expect(complaints).toEqual([])
+  }, 60_000)
+
+  it('loads a capability by hand, and asks the agent for a tool by its form', async () => {
+    const { page, complaints } = await visit()
+    await say(page, 'What can you do?')
+    await ready(page)
+    await show(page, 'Capabilities')
+    const plugin = page.getByRole('article', { name: 'sampling' })
+    await plugin.getByRole('button', { name: 'Load sampling' }).click()
+    await plugin.getByText('loaded in this chat').waitFor()
+
+    const weatherPlugin = page.getByRole('article', { name: 'weather' })
+    await weatherPlugin.getByText('get_current_weather').click()
+    await weatherPlugin.getByLabel('city').first().fill('Lusaka')
+    await weatherPlugin.getByRole('button', { name: 'Ask the agent' }).first().click()
+    await page.locator('[data-tool=get_current_weather]').getByText('done').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('creates an account on the phone and logs in with it', async () => {
+    const { page, complaints } = await visit('phone')
+    const screen = page.getByRole('log', { name: 'Screen' })
+    const type = async (input: string, then: RegExp) => {
+      await page.getByLabel('Reply').fill(input)
+      await page.getByRole('button', { name: 'Send' }).click()
+      await expect.poll(() => screen.innerText()).toMatch(then)
+    }
+    await page.getByRole('button', { name: /^Dial/ }).click()
+    await expect.poll(() => screen.innerText()).toMatch(/Account/)
+    await type('2', /Create an account/)
+    await type('1', /Your name/)
+    await type('Amina', /e-mail/)
+    await type('1', /Choose a PIN/)
+    await type('60715', /once more/)
+    await type('60715', /customer number is \d{9}/)
+    const customer = /\d{9}/.exec(await screen.innerText())![0]
+
+    const again = page.getByRole('button', { name: /^Dial/ })
+    if (!(await again.isVisible())) await page.getByRole('button', { name: 'Hang up' }).click()
+    await again.click()
+    await expect.poll(() => screen.innerText()).toMatch(/2\. Account/)
+    await type('2', /Log in/)
+    await type('2', /customer number/)
+    await type(customer, /Your PIN/)
+    await type('60715', /Welcome back, Amina/)
+    await expect
+      .poll(() => page.getByLabel('Debug record of the call').innerText())
+      .toContain('"isAuthenticated": true')
+    expect(complaints).toEqual([])
+  })
+
+  it('works out a sample with its plot, draws it, and checks the draw', async () => {
+    const { page, complaints } = await visit('sampling')
+    await page.getByText('precision 0.05: 112').waitFor()
+    await page.getByRole('button', { name: 'Add strata' }).click()
+    await page.getByRole('button', { name: 'Work it out and keep it' }).click()
+    const design = page.getByRole('region', { name: 'The design', exact: true })
+    await expect.poll(() => design.innerText()).toMatch(/272/)
+    await page.getByRole('button', { name: /Make up 5,000/ }).click()
+    await page.getByRole('button', { name: 'Commit' }).click()
+    await page.getByText('Frozen at').waitFor()
+    await page.getByRole('button', { name: 'Throw dice' }).click()
+    await page.getByRole('button', { name: 'Draw' }).click()
+    await page.getByText(/all 5,000 tickets were drawn again/).waitFor()
+    await page.getByText('urban: 163 drawn').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('creates an organisation, finds it in the graph, and shows two writers their conflict', async () => {
+    const { page, complaints, context } = await visit('registry')
+    await page.getByLabel('Name', { exact: true }).fill('Zambia Cooking Trust')
+    await page.getByRole('button', { name: 'Create' }).click()
+    const graph = page.getByRole('group', { name: 'Entities and how they relate' })
+    await graph.getByRole('link', { name: /Zambia Cooking Tr.* OrganisationEntity/ }).waitFor()
+    await graph.getByRole('link', { name: /^members MembershipGroup/ }).waitFor()
+    await page.getByLabel('Search').fill('Cooking')
+    await page.getByRole('link', { name: 'Zambia Cooking Trust OrganisationEntity' }).waitFor()
+
+    const other = await context.newPage()
+    await other.goto(page.url())
+    await other.getByLabel('Properties', { exact: true }).fill('{ "name": "Theirs" }')
+    await other.getByRole('button', { name: 'Save' }).click()
+    await other.getByText('Saved as version').waitFor()
+    await page.getByLabel('Properties', { exact: true }).fill('{ "name": "Mine" }')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    const conflict = page.getByRole('group', { name: 'Conflict' })
+    await conflict.getByText('"name": "Theirs"').waitFor()
+    await conflict.getByRole('button', { name: 'Save mine over it' }).click()
+    await page.getByText('Saved as version 3.').waitFor()
+    // The browser itself notes the refused write.
+    expect(complaints.filter((one) => !one.includes('412'))).toEqual([])
+  })
+
+  it('tries a route of the API and shows its answer', async () => {
+    const { page, complaints } = await visit('api')
+    await page.getByLabel('Filter').fill('/weather/now')
+    await page.getByText('/weather/now').click()
+    await page.getByLabel(/^city/).fill('Lusaka')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await expect
+      .poll(() => page.getByRole('region', { name: 'Answer' }).innerText())
+      .toContain('24.5')
+    expect(complaints).toEqual([])
+  })
+
+  it.each([
+    [1280, 'light'],
+    [375, 'dark'],
+  ] as const)(
+    'has no fault that axe finds, and nothing to scroll sideways, at %i px, %s',
+    async (width, colorScheme) => {
+      const axe = await readFile(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8')
+      const { page, complaints } = await visit('', {
+        viewport: { width, height: 800 },
+        colorScheme,
+      })
+      await say(page, 'What is the weather in Lusaka?')
+      await page.locator('[data-tool=get_current_weather]').getByText('done').waitFor()
+      await ready(page)
+      for (const view of views) {
+        await page.goto(`${url}/playground/#/${view}`)
+        await page.waitForTimeout(400)
+        if (view === 'phone') await page.getByRole('button', { name: /^Dial/ }).click()
+        if (view === 'sampling')
+          await page.getByRole('button', { name: 'Work it out and keep it' }).click()
+        if (view === 'registry') {
+          await page.getByLabel('Name', { exact: true }).fill(`Trust ${width}`)
+          await page.getByRole('button', { name: 'Create' }).click()
+        }
+        await page.waitForTimeout(400)
+        await page.evaluate((source) => (0, eval)(source), axe).catch(() => page.evaluate(axe))
+        const found = await page.evaluate(async () => {
+          const { violations } = await (
+            globalThis as unknown as {
+              axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+            }
+          ).axe.run()
+          return violations.map(
+            ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`,
+          )
+        })
+        expect([view, ...found]).toEqual([view])
+        const overflow = await page.evaluate(() =>
+          [document.documentElement, ...document.querySelectorAll('main, .card, .message, .side')]
+            .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
+            .map(({ className, textContent }) => `${className}: ${textContent?.slice(0, 40)}`),
+        )
+        expect([view, ...overflow]).toEqual([view])
+      }
+      expect(complaints).toEqual([])
+    },
+    90_000,
+  )
+
+  it('keeps its lines where they are while words arrive', async () => {
+    const { page } = await visit()
+    await page.evaluate(() => {
+      const moved: number[] = ((globalThis as { moved?: number[] }).moved = [])
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries() as unknown as LayoutShift[])
+          if (!entry.hadRecentInput) moved.push(entry.value)
+      }).observe({ type: 'layout-shift', buffered: false })
+    })
+    await say(page, 'Tell me a long story.')
+    await page.waitForTimeout(6_000)
+    const moved = await page.evaluate(() => (globalThis as { moved?: number[] }).moved!)
+    expect(moved.reduce((sum, value) => sum + value, 0)).toBeLessThan(0.02)
+  }, 30_000)
+
+  it('is left by the keyboard alone for every view and control', async () => {
+    const { page } = await visit('chat')
+    await page.getByLabel('Message', { exact: true }).waitFor()
+    await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur())
+    const reached = new Set<string>()
+    for (let presses = 0; presses < 60; presses++) {
+      await page.keyboard.press('Tab')
+      reached.add(
+        await page.evaluate(() => {
+          const element = document.activeElement as HTMLElement
+          return (
+            element.getAttribute('aria-label') ??
+            element.innerText?.trim().split('\n')[0] ??
+            element.tagName
+          )
+        }),
+      )
+    }
+    for (const name of ['Skip to the view', 'Chat', 'Capabilities', 'API', 'New chat'])
+      expect([...reached]).toContain(name)
+  })
+})
