@@ -95,7 +95,7 @@ describe('a SQLite file that', () => {
     expect(await phone.type('Amina')).toBe(unavailable)
     expect((await health()).database).toBe('unreachable')
     limit('unlimited:unlimited')
-    await expect.poll(async () => (await health()).database).toBe('connected')
+    await expect.poll(async () => (await health()).database, { timeout: 15_000 }).toBe('connected')
     expect(await phone.again()).toMatch(/^CON Your e-mail/)
     expect(await server.end()).toBe(0)
   })
@@ -189,7 +189,9 @@ await describeWith('postgres', 'a PostgreSQL that kills connections', (url) => {
     await killing
     expect(new Set(ends)).toEqual(new Set(['CON Your e-mail address, or 1 to skip:\n0. Back']))
     expect([...heard].every((answer) => answer === unavailable)).toBe(true)
-    await expect.poll(async () => (await app.get('/health')).body.database).toBe('connected')
+    await expect
+      .poll(async () => (await app.get('/health')).body.database, { timeout: 15_000 })
+      .toBe('connected')
     expect((await app.get('/api/ussd/sessions')).body.count).toBe(60)
   })
 })
