@@ -76,5 +76,5 @@ it('a plugin finds its turn again by the key it gave, and ends one that waits fo
       .selectFrom('kernel_runs')
       .select('status')
       .execute()
-  await expect.poll(statuses).toEqual([{ status: 'aborted' }])
+  await expect.poll(statuses, { timeout: 10_000 }).toEqual([{ status: 'aborted' }])
 })

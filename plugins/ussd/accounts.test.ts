@@ -12,7 +12,12 @@ import { Phone } from './phone.ts'
 import { Pins, readKey } from './pins.ts'
 
 const key = 'ab'.repeat(32)
-const env = { USSD_RATE_LIMIT_PER_MINUTE: '1000000', PIN_ENCRYPTION_KEY: key, LOG_LEVEL: 'debug' }
+const env = {
+  USSD_RATE_LIMIT_PER_MINUTE: '1000000',
+  USSD_REPLY_BUDGET_MS: '15000',
+  PIN_ENCRYPTION_KEY: key,
+  LOG_LEVEL: 'debug',
+}
 const phoneOf = (app: TestApp, number = '+254711000111') =>
   new Phone(number, async (request) => (await app.post('/api/ussd', request)).body)
 

@@ -284,10 +284,10 @@ const suite = (place: () => Promise<Record<string, string>>) => {
     ])
     await create(phone)
     expect(await answered(phone, '3', 'Burn my notes')).toBe(
-      'CON That needs a consent that cannot be given by phone. Nothing was done.\n1. Ask again\n0. Back',
+      'CON That needs a consent that cannot be given by phone. It was not done.\n1. Ask again\n0. Back',
     )
     await expect
-      .poll(async () => (await app.get('/runs-of-all')).body.statuses)
+      .poll(async () => (await app.get('/runs-of-all')).body.statuses, { timeout: 10_000 })
       .toEqual(['aborted'])
     expect(await answered(phone, '1', 'Then not')).toMatch(/^CON What else\?/)
     expect(seen.written).toEqual([])

@@ -97,7 +97,7 @@ async function everyWay(env: Record<string, string>) {
   expect(await phone.type('4', pins.toUpstream)).toMatch(/^END Service temporarily unavailable/)
   await phone.dial()
   expect(await phone.type('4', pins.slow)).toMatch(/^CON Still working/)
-  await expect.poll(() => phone.type('1')).toMatch(/interrupted/)
+  await expect.poll(() => phone.type('1'), { timeout: 15_000 }).toMatch(/interrupted/)
   phone.sessionId = 'dialled'
   phone.text = `2*2*${customerId}*${pins.dialled}`
   await phone.again()

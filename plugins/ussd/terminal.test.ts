@@ -11,6 +11,8 @@ import { describeWith } from '../../test/support/services.ts'
 
 const fixed = {
   USSD_RATE_LIMIT_PER_MINUTE: '1000000',
+  // Nothing here is about slow screens, and the machine may be busy.
+  USSD_REPLY_BUDGET_MS: '15000',
   ORACLE_MNEMONIC: 'one oracle on several servers',
   PIN_ENCRYPTION_KEY: 'ab'.repeat(32),
 }

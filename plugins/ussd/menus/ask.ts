@@ -21,7 +21,7 @@ export const askTexts: Catalogues = {
     waiting: 'Still working. You can also hang up and dial again later.\n1. Continue',
     answer: '{answer}',
     again: 'Ask again',
-    consent: 'That needs a consent that cannot be given by phone. Nothing was done.',
+    consent: 'That needs a consent that cannot be given by phone. It was not done.',
     lost: 'There is no answer this time. Please ask again.',
   },
   sw: {
@@ -31,7 +31,7 @@ export const askTexts: Catalogues = {
     waiting: 'Bado inaendelea. Unaweza kukata simu na kupiga tena baadaye.\n1. Endelea',
     answer: '{answer}',
     again: 'Uliza tena',
-    consent: 'Hilo linahitaji idhini isiyoweza kutolewa kwa simu. Hakuna kilichofanyika.',
+    consent: 'Hilo linahitaji idhini isiyoweza kutolewa kwa simu. Halikufanyika.',
     lost: 'Hakuna jibu safari hii. Tafadhali uliza tena.',
   },
   fr: {
@@ -41,7 +41,7 @@ export const askTexts: Catalogues = {
     waiting: 'Toujours en cours. Vous pouvez raccrocher et rappeler plus tard.\n1. Continuer',
     answer: '{answer}',
     again: 'Autre question',
-    consent: "Cela demande un accord qu'on ne peut donner par téléphone. Rien n'a été fait.",
+    consent: "Cela demande un accord qu'on ne peut donner par téléphone. Cela n'a pas été fait.",
     lost: 'Pas de réponse cette fois. Veuillez redemander.',
   },
 }
