@@ -37,7 +37,7 @@ it.each(['v1', 'v1alpha'] as const)(
       port: Number(first.address.split(':')[1]),
     })
     await expect
-      .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 10_000 })
+      .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 15_000 })
       .toBe(200)
     expect((await app.get('/ledger/entity/did:x:entity:1')).body.entity.status).toBe(
       'STATUS_ACTIVE',
@@ -91,14 +91,14 @@ it('reads its descriptors again on SIGHUP, while requests and streams go on', as
   try {
     const [url] = await server.said(/http:\/\/127\.0\.0\.1:\d+/)
     const status = async (path: string) => (await fetch(url + path)).status
-    await expect.poll(() => status('/ledger/entity/params'), { timeout: 10_000 }).toBe(200)
+    await expect.poll(() => status('/ledger/entity/params'), { timeout: 15_000 }).toBe(200)
     expect(await status('/ledger/token/params')).toBe(404)
     const stream = (await fetch(`${url}/ledger/claims/watch`)).text()
     const { file: all } = fromBinary(FileDescriptorSetSchema, readFileSync(descriptorFile))
     reflected.splice(0, reflected.length, ...all)
     // The upstream has not moved, so nothing but the signal says that something is new.
     server.process.kill('SIGHUP')
-    await expect.poll(() => status('/ledger/token/params'), { timeout: 10_000 }).toBe(200)
+    await expect.poll(() => status('/ledger/token/params'), { timeout: 15_000 }).toBe(200)
     gate.resolve()
     expect((await stream).trim().split('\n')).toHaveLength(2)
   } finally {
@@ -121,7 +121,7 @@ it('waits for a descriptor file that is not there yet', async () => {
   expect((await app.get('/health')).body.plugins['query-gateway']).toBe('degraded')
   copyFileSync(descriptorFile, file)
   await expect
-    .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 10_000 })
+    .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 15_000 })
     .toBe(200)
   await ledger.close()
   rmSync(folder, { recursive: true })
@@ -151,13 +151,13 @@ it('takes new descriptors while requests run, keeps the old ones when they are b
   }
   replace(toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file: older() })))
   await expect
-    .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 10_000 })
+    .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 15_000 })
     .toBe(404)
   replace(Buffer.from('no descriptors'))
-  await expect.poll(() => app.log.join(), { timeout: 10_000 }).toContain('cannot be used')
+  await expect.poll(() => app.log.join(), { timeout: 15_000 }).toContain('cannot be used')
   replace(readFileSync(descriptorFile))
   await expect
-    .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 10_000 })
+    .poll(async () => (await app.get('/ledger/token/params')).status, { timeout: 15_000 })
     .toBe(200)
   going = false
   await asking
@@ -167,7 +167,7 @@ it('takes new descriptors while requests run, keeps the old ones when they are b
   rmSync(folder, { recursive: true })
 })
 
-it('makes few upstream calls of ten thousand equal questions', async () => {
+it('makes few upstream calls of ten thousand equal questions', { timeout: 90_000 }, async () => {
   const ledger = await startLedger()
   await using app = await testApp({
     plugins: [gateway],
@@ -190,40 +190,44 @@ it('makes few upstream calls of ten thousand equal questions', async () => {
   await ledger.close()
 })
 
-it('makes one upstream call of ten thousand that wait for it at once', async () => {
-  const gate = Promise.withResolvers<{}>()
-  const ledger = await startLedger({ handlers: { 'TokenQuery.Params': () => gate.promise } })
-  await using app = await testApp({
-    plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
-  })
-  await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
-  // A hundred at once on each connection: HTTP/1.1 lets a client ask before it was answered.
-  const [connections, each] = [100, 100]
-  const text = 'GET /ledger/token/params HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(each)
-  const port = Number(new URL(app.url).port)
-  const answers = Array.from({ length: connections }, async () => {
-    const socket = connect(port, '127.0.0.1').setEncoding('utf8')
-    socket.write(text)
-    let received = ''
-    for await (const chunk of socket) {
-      received += chunk
-      if (received.split('HTTP/1.1 200 OK').length > each && received.endsWith('}')) break
-    }
-    return received.split('"max_supply"').length - 1
-  })
-  // By the time that others have come and gone, those are all in.
-  for (let round = 0; round < 20; round++) await app.get('/ledger/entity/params')
-  gate.resolve({})
-  const counts = await Promise.all(answers)
-  expect(counts).toEqual(Array(connections).fill(each))
-  expect(ledger.calls['TokenQuery.Params']).toBeLessThan(5)
-  await ledger.close()
-})
+it(
+  'makes one upstream call of ten thousand that wait for it at once',
+  { timeout: 90_000 },
+  async () => {
+    const gate = Promise.withResolvers<{}>()
+    const ledger = await startLedger({ handlers: { 'TokenQuery.Params': () => gate.promise } })
+    await using app = await testApp({
+      plugins: [gateway],
+      env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
+    })
+    await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
+    // A hundred at once on each connection: HTTP/1.1 lets a client ask before it was answered.
+    const [connections, each] = [100, 100]
+    const text = 'GET /ledger/token/params HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(each)
+    const port = Number(new URL(app.url).port)
+    const answers = Array.from({ length: connections }, async () => {
+      const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+      socket.write(text)
+      let received = ''
+      for await (const chunk of socket) {
+        received += chunk
+        if (received.split('HTTP/1.1 200 OK').length > each && received.endsWith('}')) break
+      }
+      return received.split('"max_supply"').length - 1
+    })
+    // By the time that others have come and gone, those are all in.
+    for (let round = 0; round < 20; round++) await app.get('/ledger/entity/params')
+    gate.resolve({})
+    const counts = await Promise.all(answers)
+    expect(counts).toEqual(Array(connections).fill(each))
+    expect(ledger.calls['TokenQuery.Params']).toBeLessThan(5)
+    await ledger.close()
+  },
+)
 
 it(
   'holds no more memory after many requests than after some, whatever became of them',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const wait = () => new Promise<never>(() => undefined)
     const ledger = await startLedger({ handlers: { 'EntityQuery.Params': wait } })
