@@ -19,7 +19,7 @@ await describeWith('etcd', 'beside the HTTP gateway of etcd, over its gRPC', () 
         GATEWAY_DIALECT: 'grpc-gateway',
       },
     })
-    await vi.waitFor(() => expect(app.report.plugins[0]?.state).toBe('available'))
+    await vi.waitFor(() => expect(app.report.plugins[0]?.state).toBe('available'), 15_000)
   })
   afterAll(async () => {
     await app?.close()

@@ -54,7 +54,7 @@ beforeAll(async () => {
         GATEWAY_DIALECT: dialect,
       },
     })
-    await vi.waitFor(() => expect(app.report.plugins[0]?.state).toBe('available'))
+    await vi.waitFor(() => expect(app.report.plugins[0]?.state).toBe('available'), 15_000)
     apps[dialect] = app
   }
 })

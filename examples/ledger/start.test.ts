@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { startProcess } from './start-process.ts'
 
-it('is queried by a server that was started as it says', async () => {
+it('is queried by a server that was started as it says', { timeout: 60_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'ledger-'))
   const ledger = startProcess('examples/ledger/server.ts', { LEDGER_PORT: '0' })
   const [printed] = await ledger.said(/GATEWAY_UPSTREAM=[^]*npm start/)

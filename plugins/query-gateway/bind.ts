@@ -13,6 +13,7 @@ import { RuntimeError } from '#core'
 import type { HttpRule } from './http-rule.ts'
 import { scalarInput } from './exact-json.ts'
 import { bareObject, fieldsByName, pruneUnknown, type JsonObject } from './prune.ts'
+import { hasOwnForm } from './own-forms.ts'
 import { readQuery } from './query.ts'
 
 export interface BindOptions {
@@ -133,7 +134,8 @@ function resolve(message: DescMessage, path: readonly string[]): Target | undefi
     field = at && fieldOf(at, name)
     if (field === undefined) return undefined
     names.push(field.name)
-    at = field.fieldKind === 'message' && !isTextual(field.message) ? field.message : undefined
+    // The fields of a type with a form of its own are not what its JSON says.
+    at = field.fieldKind === 'message' && !hasOwnForm(field.message) ? field.message : undefined
   }
   return field && { names, field }
 }

@@ -193,6 +193,25 @@ describe('binding', () => {
     ['wrapped_bool=false', { wrapped_bool: false }],
     ['unknown=1&an_inner.unknown=2', {}],
     ['a_string=elsewhere', {}],
+    ['value.string_value=x&struct.fields[a]=1&time.seconds=5&any.type_url=x', {}],
+    [
+      'wrapped_double=-1.5e3&wrapped_string=&wrapped_bytes=-_8',
+      { wrapped_double: -1500, wrapped_string: '', wrapped_bytes: '+/8=' },
+    ],
+    ['an_int64=1e3&a_uint64=5.0', { an_int64: '1000', a_uint64: '5' }],
+    ['a_float=-Infinity', { a_float: '-Infinity' }],
+    [
+      'by_bool[true]=KIND_ONE&by_uint64[5]=x',
+      { by_bool: { true: 'KIND_ONE' }, by_uint64: { 5: 'x' } },
+    ],
+    [
+      'times=2026-01-01T00:00:00Z&times=1970-01-01T00:00:00Z',
+      { times: ['2026-01-01T00:00:00Z', '1970-01-01T00:00:00Z'] },
+    ],
+    ['bytes_list=AQ&bytes_list=AQ%3D%3D', { bytes_list: ['AQ==', 'AQ=='] }],
+    ['renamed=x', { other_name: 'x' }],
+    ['other_name=x', { other_name: 'x' }],
+    ['&&a_bool=true&', { a_bool: true }],
   ])('%s', (query, expected) => expect(bound(query)).toEqual(expected))
 
   it.each([
@@ -207,6 +226,14 @@ describe('binding', () => {
     'an_inner=x',
     'by_text=x&by_int=1',
     'time=yesterday',
+    'an_int64=0x10',
+    'a_double=0x10',
+    'a_float=1e40',
+    'a_bool=TRUE',
+    'by_bool[yes]=KIND_ONE',
+    'value=x',
+    'any=x',
+    'inners.text=x&inners=y',
   ])('refuses %s', (query) => expect(() => bound(query)).toThrow())
 
   it('lets the path win, prunes a body and refuses unknown names where told to', () => {

@@ -6,6 +6,8 @@ export interface StreamForm {
   readonly type: string
   item(json: string): string
   failure(json: string): string
+  /** What says that the connection lives while there is nothing else to say. */
+  readonly heartbeat?: string
 }
 
 export const ndjsonType = 'application/x-ndjson'
@@ -18,6 +20,7 @@ const events: StreamForm = {
   type: 'text/event-stream',
   item: (json) => `data: ${json}\n\n`,
   failure: (json) => `event: error\ndata: ${json}\n\n`,
+  heartbeat: ': heartbeat\n\n',
 }
 
 export const formFor = (accept: string | undefined): StreamForm =>
@@ -33,6 +36,9 @@ export interface Sending {
   readonly explain: (thrown: unknown) => string
 }
 
+const heartbeatMs = 15_000
+/** How long a status waits for the first message, once the upstream has taken the call. */
+const hesitationMs = 1000
 /** How long a reader may take nothing of what waits for it. */
 const patienceMs = 120_000
 
@@ -60,6 +66,13 @@ export async function sendStream(
     if (!begun) begin()
     begun = true
   }
+  // A quiet stream begins all the same: a client that waits for its headers cannot tell it from a dead one.
+  const early = setTimeout(() => {
+    first()
+    res.flushHeaders()
+  }, hesitationMs)
+  const { heartbeat } = form
+  const beat = heartbeat && setInterval(() => begun && res.write(heartbeat), heartbeatMs)
   try {
     for await (const message of messages) {
       const line = form.item(write(message))
@@ -70,6 +83,9 @@ export async function sendStream(
   } catch (thrown) {
     if (!begun) throw thrown
     res.write(form.failure(explain(thrown)))
+  } finally {
+    clearTimeout(early)
+    clearInterval(beat)
   }
   first()
   res.end()
