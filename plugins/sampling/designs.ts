@@ -51,13 +51,24 @@ export function designs(db: SamplingDatabase, extend: Extend) {
   }
 
   async function withSelection(row: RevisionRow): Promise<SampleDesign> {
-    const selection = await db
+    const [record] = await withSelections([row])
+    return record!
+  }
+
+  /** Records with what was committed for each; what was drawn may be long, and is read by itself. */
+  async function withSelections(rows: readonly RevisionRow[]): Promise<SampleDesign[]> {
+    if (rows.length === 0) return []
+    const found = await db
       .selectFrom('sampling_selections')
-      .selectAll()
-      .where('design_id', '=', row.design_id)
-      .where('revision', '=', row.revision)
-      .executeTakeFirst()
-    return recordOf(row, selection)
+      .select(['design_id', 'revision', 'frame_digest', 'beacon', 'committed_at', 'selected_at'])
+      .where('design_id', 'in', [...new Set(rows.map((row) => row.design_id))])
+      .execute()
+    return rows.map((row) =>
+      recordOf(
+        row,
+        found.find((one) => one.design_id === row.design_id && one.revision === row.revision),
+      ),
+    )
   }
 
   async function nextOf(before: RevisionRow, actual: Recalculation): Promise<RevisionRow> {
@@ -181,7 +192,7 @@ export function designs(db: SamplingDatabase, extend: Extend) {
       const rows = await query.execute()
       const last = rows.length > limit ? rows[limit - 1] : undefined
       return {
-        items: rows.slice(0, limit).map((row) => recordOf(row)),
+        items: await withSelections(rows.slice(0, limit)),
         ...(last && { nextCursor: writeCursor(last) }),
       }
     },
@@ -196,7 +207,7 @@ export function designs(db: SamplingDatabase, extend: Extend) {
         .execute()
       const newest = rows.at(-1)
       if (!newest || !maySee(newest, who)) throw noDesign(designId)
-      return { items: rows.map((row) => recordOf(row)) }
+      return { items: await withSelections(rows) }
     },
 
     /** Works the design out anew from what a monitoring period found, as its next revision. */

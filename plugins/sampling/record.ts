@@ -81,10 +81,12 @@ export interface SampleDesign extends Figures {
 /** Text from a column, which this plugin alone writes. */
 export const parsed = <T>(text: string): T => JSON.parse(text) as T
 
-export function recordOf(row: RevisionRow, selection?: SelectionRow): SampleDesign {
+/** What a record tells of a selection. */
+type Commitment = Pick<SelectionRow, 'frame_digest' | 'beacon' | 'committed_at' | 'selected_at'>
+
+export function recordOf(row: RevisionRow, commitment?: Commitment): SampleDesign {
   const figures = parsed<Figures>(row.figures)
   const verification = parsed<VerificationState>(row.verification)
-  const drawn = selection && selectionOf(selection)
   return {
     designId: row.design_id,
     projectId: row.project_id,
@@ -93,13 +95,12 @@ export function recordOf(row: RevisionRow, selection?: SelectionRow): SampleDesi
     revision: row.revision,
     ...figures,
     ...(row.outcome !== null && parsed<Outcome>(row.outcome)),
-    ...(drawn && {
+    ...(commitment && {
       selection: {
-        frameDigest: drawn.frameDigest,
-        committedAt: drawn.committedAt,
-        source: drawn.source,
-        round: drawn.round,
-        ...(drawn.selectedAt && { selectedAt: drawn.selectedAt }),
+        frameDigest: commitment.frame_digest,
+        committedAt: commitment.committed_at,
+        ...beaconOf(commitment),
+        ...(commitment.selected_at !== null && { selectedAt: commitment.selected_at }),
       },
     }),
     selectionMethod,
@@ -108,15 +109,16 @@ export function recordOf(row: RevisionRow, selection?: SelectionRow): SampleDesi
   }
 }
 
+const beaconOf = ({ beacon }: Pick<SelectionRow, 'beacon'>) =>
+  parsed<{ source: string; round: string | number }>(beacon)
+
 export function selectionOf(row: SelectionRow): Selection {
-  const { source, round } = parsed<{ source: string; round: string | number }>(row.beacon)
   return {
     designId: row.design_id,
     revision: row.revision,
     frameDigest: row.frame_digest,
     committedAt: row.committed_at,
-    source,
-    round,
+    ...beaconOf(row),
     counts: parsed(row.frame_counts),
     ...(row.beacon_hex !== null && { beaconHex: row.beacon_hex }),
     ...(row.selected_at !== null && { selectedAt: row.selected_at }),

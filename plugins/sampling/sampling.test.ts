@@ -388,6 +388,17 @@ function suite(database: Record<string, string>) {
     expect((await post(path, { beaconHex })).body).toEqual(body)
     expect((await post(path, { beaconHex: 'cd'.repeat(32) })).status).toBe(409)
 
+    const told = {
+      frameDigest,
+      committedAt: commitment.body.committedAt,
+      source: 'caller',
+      round: beacon.round,
+      selectedAt: body.selectedAt,
+    }
+    const own = `/v1/sampling/${design.designId}`
+    expect((await get(own)).body.selection).toEqual(told)
+    expect((await get(`${own}/revisions`)).body.items[0].selection).toEqual(told)
+
     const grown = await post(`/v1/sampling/${design.designId}/recalculate`, {
       actualMean: 0.8,
       actualSD: 0.2,
