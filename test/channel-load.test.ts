@@ -5,7 +5,7 @@ import type { Did } from '../core/runtime/auth/did.ts'
 import { type ChannelOptions, createChannel } from '../core/runtime/channel/channel.ts'
 import type { Engine } from '../core/runtime/runs/run.ts'
 import { replica, someone } from './support/replica.ts'
-import { plainSocket } from './support/sockets.ts'
+import { connect, plainSocket } from './support/sockets.ts'
 
 /** The fake at the door: a token is the DID of whoever has it. */
 const bySocket: ChannelOptions['bySocket'] = async ({ invocation }) => ({
@@ -21,7 +21,7 @@ it('idle sockets cost little memory', async () => {
 
 it('a client that does not read is cut off, and nobody else notices', async () => {
   const piece = 'x'.repeat(32 * 1024)
-  const pieces = 1_000
+  const pieces = 600
   const talking: Engine = async (run) => {
     for (let nth = 0; nth < pieces; nth++) {
       run.emit('message', { content: piece })
@@ -63,7 +63,7 @@ it('a client that does not read is cut off, and nobody else notices', async () =
   expect(stalled.events('message').length).toBeLessThan(pieces)
 })
 
-it('a client that is gone without a word is noticed', async () => {
+it('a client that is gone without a word is noticed, and makes room for another', async () => {
   const server = await replica({ engine: async () => ({ status: 'finished' }) })
   const channel = createChannel({
     http: server.http,
@@ -73,7 +73,7 @@ it('a client that is gone without a word is noticed', async () => {
     store: server.store,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     cors: '*',
-    limits: { pingMs: 100, pongMs: 100, sweepMs: 20 },
+    limits: { pingMs: 100, pongMs: 100, sweepMs: 20, perAddress: 2 },
   })
   onTestFinished(() => channel.close())
   const sessionId = await server.session()
@@ -84,7 +84,9 @@ it('a client that is gone without a word is noticed', async () => {
     { invocation: someone },
     { autoPong: false },
   )
+  await expect(connect(`${server.url}/ws`).opened).rejects.toThrow('429')
   await gone.closed
   while (channel.size > 1) await pause(10)
   expect(there.ws.readyState).toBe(there.ws.OPEN)
+  await connect(`${server.url}/ws`).opened
 })
