@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
-import { scriptedModel, testApp } from '../core/testing/index.ts'
+import { testApp } from '../core/testing/index.ts'
 import { createWallet } from '../core/testing/wallet.ts'
 
 const SOCKETS = 2_000
@@ -12,7 +12,6 @@ const AT_ONCE = 100
 async function serve(): Promise<void> {
   const app = await testApp({
     plugins: [],
-    model: scriptedModel(Array.from({ length: 100 }, () => 'Hello to everybody here.')),
   })
   const memory = async () => {
     for (let i = 0; i < 4; i++) {
@@ -33,7 +32,7 @@ interface Memory {
 }
 
 /** What idle sockets cost, each in a session of its own, half of them in either framing. */
-export async function benchSockets(print = console.log) {
+export async function benchSockets(print = console.log, count = SOCKETS) {
   const server = fork(import.meta.filename, ['serve'], {
     execArgv: [...process.execArgv, '--expose-gc'],
   })
@@ -69,19 +68,19 @@ export async function benchSockets(print = console.log) {
     ws.send(plain ? JSON.stringify({ type: 'auth', sessionId, auth }) : `40${JSON.stringify(auth)}`)
     await connected
   }
-  const openMany = async (count: number) => {
-    for (let done = 0; done < count; done += AT_ONCE)
+  const openMany = async (many: number) => {
+    for (let done = 0; done < many; done += AT_ONCE)
       await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => open(i)))
   }
   try {
     await openMany(AT_ONCE) // loads what is loaded with the first
     const before = await memory()
     const start = performance.now()
-    await openMany(SOCKETS)
+    await openMany(count)
     const ms = performance.now() - start
     const after = await memory()
-    const each = (name: keyof Memory) => (after[name] - before[name]) / SOCKETS / 1024
-    print(`${SOCKETS} sockets, each in a session of its own, opened in ${Math.round(ms)} ms`)
+    const each = (name: keyof Memory) => (after[name] - before[name]) / count / 1024
+    print(`${count} sockets, each in a session of its own, opened in ${Math.round(ms)} ms`)
     print(
       `resident ${each('rss').toFixed(1)} kB each  (goal: under 30) ${each('rss') < 30 ? 'met' : 'MISSED'}`,
     )

@@ -166,6 +166,26 @@ describe('a hostile client', () => {
       }
     })
 
+  it('that does not wait for the handshake breaks nothing', async () => {
+    const { hostname, port } = new URL(app.url)
+    const head = `Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n`
+    for (const path of paths())
+      for (const frame of [
+        rawFrame(Buffer.from('{}'), { opcode: 5 }),
+        rawFrame(Buffer.from([0xff])),
+        rawFrame(Buffer.alloc(1), { length: 2n ** 40n }),
+        rawFrame(Buffer.from('nonsense')),
+      ]) {
+        const socket = tcp(Number(port), hostname)
+        socket.on('error', () => undefined)
+        socket.write(Buffer.concat([Buffer.from(`GET ${path} HTTP/1.1\r\n${head}`), frame]))
+        let answer = ''
+        for await (const bytes of socket) answer += bytes
+        expect(answer).toContain('101')
+      }
+    expect((await app.get('/')).status).toBe(200)
+  })
+
   it('is not offered compression, however it asks', async () => {
     const socket = rawSocket(
       app.url,
@@ -185,7 +205,9 @@ describe('a hostile client', () => {
       ['Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: short\r\n', 400],
     ] as const) {
       const socket = tcp(Number(port), hostname)
-      socket.write(`GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${head}\r\n`)
+      socket.write(
+        `GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${head}\r\n`,
+      )
       let answer = ''
       for await (const bytes of socket) answer += bytes
       expect(answer).toContain(`HTTP/1.1 ${status}`)

@@ -124,6 +124,18 @@ await onEachDatabase('a turn, over sockets', (where) => {
       })
     })
 
+    it(`tells the model of a result that is too large (${name})`, async () => {
+      const model = scriptedModel([clicks('#a'), 'Well.'])
+      await using it = await scene(model, where)
+      const socket = await framing(it.app.url, it.sessionId, it.tokens)
+      const said = it.user.say('Click', { sessionId: it.sessionId, body: { tools: [click] } })
+      const { toolCallId } = await socket.event('browser_tool_call')
+      socket.answer({ toolCallId, result: 'x'.repeat(100_000) })
+      expect((await socket.closed).code).toBe(1009)
+      await said
+      expect(toolMessages(model)[0]).toContain('larger than 64 KiB')
+    })
+
     it(`carries out an action once its arguments are checked (${name})`, async () => {
       const model = scriptedModel([
         [{ call: 'tell', args: 'no json' }],

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import type { Callers } from '../callers.ts'
+import { clientNetwork } from '../http/client-address.ts'
 import { readCors, refuseForeign } from '../http/cors.ts'
 import type { Http, Upgrade } from '../http/http.ts'
 import { readTarget } from '../http/target.ts'
@@ -51,6 +52,8 @@ export function createChannel(options: ChannelOptions): Channel {
   const cors = { ...readCors(options.cors), strict: true }
   const ownOrigin = options.publicUrl === undefined ? undefined : new URL(options.publicUrl).origin
   const peers = new Set<Peer>()
+  /** How many sockets each address has. */
+  const addresses = new Map<string, number>()
   const rooms = new Rooms(runs, log)
   let sweeping: NodeJS.Timeout | undefined
   let server: Promise<SocketServer> | undefined
@@ -67,35 +70,58 @@ export function createChannel(options: ChannelOptions): Channel {
       if (http.onShutdown.aborted) throw http.onShutdown.reason
       const { path, query } = readTarget(req.url ?? '')! // the edge has read it before
       if (framing === socketIo) checkTransport(query)
+      const address = clientNetwork(ip)
+      if ((addresses.get(address) ?? 0) >= limits.perAddress) throw tooManySockets()
       // What speaks WebSocket is loaded with the first one.
       server ??= import('./socket-server.ts').then(({ createSocketServer }) => createSocketServer())
-      const ws = await (await server).accept(req, socket, head)
-      if (!ws) return
-      const peer = new Peer({
-        ws,
-        framing,
-        limits,
-        ip,
-        path,
-        sessionId: sessionOf?.(query),
-        work,
-        onClosed,
-        onCut: (_, why) => log.info({ framing: framing.name }, `A socket was cut off: ${why}`),
+      const { accept } = await server
+      accept(req, socket, head, (ws) => {
+        const peer = new Peer({
+          ws,
+          framing,
+          limits,
+          ip,
+          path,
+          sessionId: sessionOf?.(query),
+          work,
+          onClosed,
+          onTooLarge,
+          onCut: (_, why) => log.info({ framing: framing.name }, `A socket was cut off: ${why}`),
+        })
+        peers.add(peer)
+        addresses.set(address, (addresses.get(address) ?? 0) + 1)
+        sweeping ??= setInterval(sweep, limits.sweepMs).unref()
+        const greeting = framing.greeting?.()
+        if (greeting !== undefined) peer.send(greeting)
+        if (http.onShutdown.aborted) peer.close('shuttingDown')
       })
-      peers.add(peer)
-      sweeping ??= setInterval(sweep, limits.sweepMs).unref()
-      const greeting = framing.greeting?.()
-      if (greeting !== undefined) peer.send(greeting)
-      if (http.onShutdown.aborted) peer.close('shuttingDown')
     }
   }
 
   function onClosed(peer: Peer): void {
     peers.delete(peer)
+    const address = clientNetwork(peer.ip)
+    const others = (addresses.get(address) ?? 1) - 1
+    if (others > 0) addresses.set(address, others)
+    else addresses.delete(address)
     if (peer.member) rooms.leave(peer, peer.member.sessionId)
     if (peers.size > 0) return
     clearInterval(sweeping)
     sweeping = undefined
+  }
+
+  /**
+   * A result that is too large cannot be read, so nobody knows whose it is. The client would connect again,
+   * be asked again and do the same until the time is over: its calls fail instead.
+   */
+  function onTooLarge({ asked, member }: Peer): void {
+    if (!member) return
+    const { did, sessionId } = member
+    const error = 'The result is larger than 64 KiB.'
+    for (const toolCallId of asked)
+      runs
+        .clientResult({ did, sessionId, toolCallId, error })
+        .catch((err: unknown) => log.warn({ err }, 'A result that is too large was not told of'))
   }
 
   async function work(peer: Peer, incoming: Incoming): Promise<void> {
@@ -203,6 +229,12 @@ export function createChannel(options: ChannelOptions): Channel {
 
 type Entering = Extract<Incoming, { kind: 'auth' }>
 type Answering = Extract<Incoming, { kind: 'answer' }>
+
+const tooManySockets = () =>
+  new RuntimeError('RATE_LIMITED', 'This address has too many sockets.', {
+    hint: 'Close some. Behind a proxy, TRUST_PROXY_ENABLED=true tells clients apart.',
+    headers: { 'Retry-After': '60' },
+  })
 
 const unauthorized = () => new RuntimeError('UNAUTHORIZED', 'No valid credential came.')
 const noSuchSession = () => new RuntimeError('FORBIDDEN', 'You have no such session.')

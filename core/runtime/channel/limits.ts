@@ -15,6 +15,8 @@ export interface ChannelLimits {
   /** Frames that a client may send at once, and how many more each second. */
   readonly burst: number
   readonly perSecond: number
+  /** Sockets of one address. */
+  readonly perAddress: number
   /** Frames of one client that may wait to be worked off. */
   readonly backlog: number
 }
@@ -27,5 +29,6 @@ export const channelLimits: ChannelLimits = {
   bufferBytes: 1024 * 1024,
   burst: 200,
   perSecond: 50,
+  perAddress: 4_000,
   backlog: 128,
 }

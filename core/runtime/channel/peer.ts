@@ -40,6 +40,8 @@ export interface PeerOptions {
   /** Works off one frame. The next waits until it is done. */
   work(peer: Peer, incoming: Incoming): Promise<void>
   onClosed(peer: Peer): void
+  /** One of its frames was larger than we take, and it is closed for that. */
+  onTooLarge(peer: Peer): void
   /** Told why the server cut it off. */
   onCut(peer: Peer, why: string): void
 }
@@ -74,12 +76,20 @@ export class Peer {
     ws.on('message', (data, isBinary) => this.#read(data, isBinary))
     ws.on('ping', (data) => this.#pong(data))
     ws.on('pong', () => void this.#count())
-    ws.on('error', () => undefined) // it is closed for that, which is told below
+    ws.on('error', ({ code }: NodeJS.ErrnoException) => {
+      // For any error it is closed, which is told below.
+      if (code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') options.onTooLarge(this)
+    })
     ws.on('close', () => options.onClosed(this))
   }
 
   get isOpen(): boolean {
     return this.#ws.readyState === 1
+  }
+
+  /** The calls that it was told of and that its runs may still wait for. */
+  get asked(): readonly string[] {
+    return [...(this.#asked ?? [])]
   }
 
   /** Tells the client of an event; of a call that it was told of before, not again. */

@@ -9,8 +9,11 @@ import { maxFrameBytes } from './limits.ts'
 const closeMs = 1_000
 
 export interface SocketServer {
-  /** The socket; undefined when the handshake was none, which has been answered, or the client is gone. */
-  accept(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<WebSocket | undefined>
+  /**
+   * Hands the socket over in the very tick in which it opens: what came with the handshake is read in the
+   * next. A handshake that was none is answered, and nobody hears of it.
+   */
+  accept(req: IncomingMessage, socket: Duplex, head: Buffer, take: (ws: WebSocket) => void): void
 }
 
 /** Speaks WebSocket. Nothing is compressed: a small frame could be a large message. */
@@ -26,26 +29,15 @@ export function createSocketServer(): SocketServer {
     autoPong: false,
     closeTimeout: closeMs,
   } as ConstructorParameters<typeof WebSocketServer>[0]) // its types are older than some of these
-  const refused = Symbol('refused')
-  server.on('wsClientError', (_, socket, req) => {
+  server.on('wsClientError', (_, socket) =>
     answerRaw(
       socket,
       new RuntimeError('BAD_REQUEST', 'This is no WebSocket handshake of version 13.', {
         headers: { 'Sec-WebSocket-Version': '13' },
       }),
-    )
-    socket.emit(refused, req)
-  })
+    ),
+  )
   return {
-    accept: (req, socket, head) =>
-      new Promise((resolve) => {
-        const none = () => resolve(undefined)
-        if (socket.destroyed) return none()
-        socket.once('close', none).once(refused, none)
-        server.handleUpgrade(req, socket, head, (ws) => {
-          socket.off('close', none).off(refused, none)
-          resolve(ws)
-        })
-      }),
+    accept: (req, socket, head, take) => server.handleUpgrade(req, socket, head, take),
   }
 }

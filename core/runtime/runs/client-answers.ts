@@ -24,8 +24,8 @@ export interface AskingRun {
   readonly signal: AbortSignal
 }
 
-/** How often, and with what pause, an answer is tried whose question is still on its way to the database. */
-const patience = { times: 20, pauseMs: 50 }
+/** With what pauses an answer is tried whose question is still on its way to the database. */
+const pausesMs = [0, 25, 50, 100, 200, 400]
 
 const keyOf = (runId: string, toolCallId: string) => `${runId} ${toolCallId}`
 
@@ -92,8 +92,8 @@ export class ClientAnswers {
 
   /** Hands in an answer. False when nobody asked, or somebody answered before. */
   async answer({ result, error, ...about }: IncomingAnswer): Promise<boolean> {
-    for (let i = 0; i < patience.times; i++) {
-      if (i > 0) await new Promise((resolve) => setTimeout(resolve, patience.pauseMs))
+    for (const pauseMs of pausesMs) {
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
       const runId = await this.#accept(about, JSON.stringify({ result, error }))
       if (runId === undefined) return false
       if (runId === 'not asked yet') continue
