@@ -18,7 +18,6 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // Not in what both share: lists of both would be joined.
         test: {
           name: 'all',
           include: ['{core,plugins,client,examples,test}/**/*.test.{ts,tsx}'],

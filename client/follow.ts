@@ -12,7 +12,7 @@ export interface Following {
   /** Reads a run's events after a number. */
   join(runId: string, after: number, signal: AbortSignal): Promise<Response>
   onRun(runId: string): void
-  onEvent(event: AnyEvent, id: number): void
+  onEvent(event: AnyEvent): void
   /** The connection is lost, or there again. */
   onConnection(connected: boolean): void
   readonly signal: AbortSignal
@@ -54,10 +54,15 @@ export async function follow(following: Following): Promise<void> {
         onByte: () => (heard = Date.now()),
         onEvent(event, id) {
           if (ended || signal.aborted || id <= last) return
-          last = id
-          tries = 0
+          // What has no number, a good-bye for example, is no progress and cannot be asked for again.
+          if (id > last) {
+            last = id
+            tries = 0
+          }
+          // A proxy may keep the header from us.
+          if (event.eventName === 'run' && !runId) following.onRun((runId = event.payload.runId))
           ended = event.eventName === 'done'
-          following.onEvent(event, id)
+          following.onEvent(event)
         },
       })
     } catch (thrown) {
@@ -98,8 +103,7 @@ async function readEvents(
 ): Promise<void> {
   const parser = createParser({
     onEvent({ id, event, data }) {
-      // A server that says good-bye does so without a number.
-      if (id === undefined || event === undefined) return
+      if (event === undefined) return
       onEvent({ eventName: event, payload: JSON.parse(data) } as AnyEvent, Number(id))
     },
   })

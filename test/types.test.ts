@@ -9,15 +9,19 @@ const root = resolve(import.meta.dirname, '..')
 it.each([
   ['what runs on Node, with every promised inference,', 'tsconfig.json'],
   ['what runs in browsers', 'tsconfig.browser.json'],
-])('%s type-checks', (_, config) => {
-  const { stdout, status } = spawnSync(
-    process.execPath,
-    ['node_modules/typescript/bin/tsc', '--noEmit', '-p', config],
-    { cwd: root, encoding: 'utf8' },
-  )
-  expect(stdout).toBe('')
-  expect(status).toBe(0)
-}, 120_000)
+])(
+  '%s type-checks',
+  (_, config) => {
+    const { stdout, status } = spawnSync(
+      process.execPath,
+      ['node_modules/typescript/bin/tsc', '--noEmit', '-p', config],
+      { cwd: root, encoding: 'utf8' },
+    )
+    expect(stdout).toBe('')
+    expect(status).toBe(0)
+  },
+  120_000,
+)
 
 it('a large app stays within the budget of type instantiations', () => {
   const { instantiations, errors } = measureTypes({ plugins: 40, tools: 12, routes: 4 })

@@ -5,10 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { extname, join } from 'node:path'
-import { chromium, type Browser } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { build } from 'vite'
 import type { Model } from '#core'
 import { testApp } from '#core/testing'
+import { launch } from '../../test/support/browser.ts'
 
 export const streamBudget = { commits: 210, timeRatio: 1.1 }
 
@@ -42,10 +43,10 @@ export async function streamBench({
   perSecond = 200,
   rounds = 3,
   only = pages as readonly PageName[],
-  executablePath = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium',
+  executablePath = process.env.TEST_CHROMIUM ?? 'chromium',
 } = {}): Promise<StreamBench> {
   await using site = await builtSite()
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  const browser = await launch(executablePath)
   try {
     const costs: Record<PageName, StreamCost[]> = { library: [], baseline: [] }
     for (let round = 0; round < rounds; round++)

@@ -3,12 +3,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
-import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
+import { complaintsOf, launch } from '../../test/support/browser.ts'
 import { describeWith } from '../../test/support/services.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
@@ -54,7 +55,7 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+    browser = await launch(executablePath)
   }, 120_000)
   afterAll(async () => {
     await browser?.close()
@@ -65,11 +66,7 @@ await describeWith('chromium', 'the React example', (executablePath) => {
 
   async function open(oracle: string): Promise<{ page: Page; complaints: string[] }> {
     const page = await (await browser.newContext()).newPage()
-    const complaints: string[] = []
-    page.on('pageerror', (error) => complaints.push(error.message))
-    page.on('console', (line) => {
-      if (/error|warning/.test(line.type())) complaints.push(line.text())
-    })
+    const complaints = complaintsOf(page)
     await page.goto(`${site}/?oracle=${oracle}`)
     return { page, complaints }
   }

@@ -19,15 +19,14 @@ const services = {
     url: process.env.TEST_RSCRIPT ?? 'Rscript',
     enable: 'install R (in Debian the package r-base-core), or set TEST_RSCRIPT to its Rscript',
   },
-  /** Debian's browser, driven by playwright-core; it downloads none of its own. */
-  chromium: {
-    url: process.env.TEST_CHROMIUM ?? '/usr/bin/chromium',
-    enable:
-      'install Chromium (in Debian the package chromium), or set TEST_CHROMIUM to its program',
-  },
   etcd: {
     url: 'command:etcd+protoc',
     enable: 'install etcd-server, golang-etcd-server-dev and protobuf-compiler (Debian)',
+  },
+  chromium: {
+    url: process.env.TEST_CHROMIUM ?? 'chromium',
+    enable:
+      'install Chromium (in Debian the package chromium), or set TEST_CHROMIUM to its program',
   },
 }
 
