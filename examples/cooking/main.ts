@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { createApp } from '#core'
@@ -6,8 +6,10 @@ import registry from '../../plugins/registry/index.ts'
 import { callTo, seed } from './seed.ts'
 
 // npm run example:cooking [http://…]: a clean-cooking project in the running server, or, where none runs, in one of its own.
+if (existsSync('.env')) process.loadEnvFile() // as the server reads it
 const { DATA_DIR = '.data', HOST = '127.0.0.1', PORT = '3000' } = process.env
-const address = process.argv[2] ?? `http://${HOST}:${PORT}`
+const named = process.argv[2]
+const address = named ?? `http://${HOST}:${PORT}`
 
 try {
   const server = (await answers(address)) ? address : await startOne()
@@ -26,6 +28,7 @@ async function answers(url: string): Promise<boolean> {
 }
 
 async function startOne(): Promise<string> {
+  if (named) throw new Error(`No server answers at ${named}.`)
   console.log(`No server answers at ${address}: this process is one, until Ctrl-C.`)
   const app = await createApp({ plugins: [registry], env: { LOG_LEVEL: 'warn', ...process.env } })
   for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { bulkInsert, overList } from './bulk.ts'
-import { entityPath } from './did.ts'
+import { entityPath, longestId } from './did.ts'
 import { checkEdge, edgeOf, type Known } from './edges.ts'
 import { detailsOf } from './entity.ts'
-import { classOf, contains, groupId, groupType, readGroupId } from './kinds.ts'
+import { classOf, contains, groupId, groupType } from './kinds.ts'
 import { groupRow, rowOf } from './new-entity.ts'
 import type { Checker, Protocols } from './protocols.ts'
 import { conflicting, invalid, refused, unresolved } from './refusal.ts'
@@ -65,13 +65,9 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
   async function lookUp(requests: readonly EntityRequest[], on: RegistryDatabase) {
     const named = new Set<string>()
     const wanted = new Set<string>()
-    for (const { did, relationships, type, groups = [defaultGroup] } of requests) {
-      if (did !== undefined) {
-        wanted.add(did)
-        for (const group of groups) named.add(groupId(did, group))
-        const organisation = type === groupType ? readGroupId(did)?.organisation : undefined
-        if (organisation !== undefined) named.add(organisation)
-      }
+    for (const { did, relationships, groups = [defaultGroup] } of requests) {
+      if (did !== undefined) wanted.add(did)
+      if (did !== undefined) for (const group of groups) named.add(groupId(did, group))
       for (const { target } of relationships ?? []) named.add(target)
     }
     const known = new Map<string, Known>()
@@ -130,15 +126,6 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
       const faults = protocol.conform(properties)
       if (faults.length > 0) throw refused(faults, `The protocol is ${protocol.did}.`)
       const twin = classOf(type, request.class, organisational)
-      const own = (request.relationships ?? []).map((relationship, position) => {
-        const { target } = relationship
-        const entity =
-          target === did
-            ? { type, class: twin ?? null }
-            : (known.get(target) ?? promised.get(target))
-        checkEdge(relationship, entity as Known | undefined, protocol, `relationships.${position}`)
-        return edgeOf(did, relationship, position)
-      })
       const groups = twin === 'cognitive-twin' ? (request.groups ?? [defaultGroup]) : []
       if (request.groups && twin !== 'cognitive-twin')
         throw invalid(
@@ -146,10 +133,25 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
           'only an organisational domain has groups',
           'Its class is cognitive-twin.',
         )
-      for (const group of groups) {
-        const present = known.get(groupId(did, group))
+      const groupIds = new Map(groups.map((group) => [groupId(did, group), group]))
+      const own: EdgeRow[] = []
+      for (const [at, relationship] of (request.relationships ?? []).entries()) {
+        const { role, target } = relationship
+        // Whoever sends what they once read names the groups too.
+        if (role === contains && groupIds.has(target)) continue
+        const entity =
+          target === did
+            ? { type, class: twin ?? null }
+            : (known.get(target) ?? promised.get(target))
+        checkEdge(relationship, entity, protocol, `relationships.${at}`)
+        own.push(edgeOf(did, relationship, own.length))
+      }
+      for (const target of groupIds.keys()) {
+        const present = known.get(target)
         if (present) throw inUse(present.did, present)
-        own.push(edgeOf(did, { role: contains, target: groupId(did, group) }, own.length))
+        if (target.length > longestId)
+          throw invalid('did', 'too long for the ids of its groups, which begin with it')
+        own.push(edgeOf(did, { role: contains, target }, own.length))
       }
 
       const controller = request.controller ?? actor.did ?? oracleDid
@@ -162,7 +164,7 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
       }
       const row = rowOf(writing, { did, type, class: twin ?? null, ...state }, properties, own)
       add(row, own)
-      for (const group of groups) add(groupRow(writing, groupId(did, group), group, controller), [])
+      for (const [id, group] of groupIds) add(groupRow(writing, id, group, controller), [])
       return { row, edges: own }
     }
 

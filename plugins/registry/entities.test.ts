@@ -258,6 +258,21 @@ await onEachDatabase('entities', (where) => {
       )
       const graph = (await app.get(app.at(own.did, '/graph'))).body
       expect(graph.nodes).toHaveLength(3)
+      // What was read elsewhere can be sent here as it is.
+      const { relationships } = own
+      const copy = { ...own, did: 'did:ixo:copy', protocol: app.open, groups: ['a', 'b'] }
+      const targets = relationships.map(({ role, target }: { role: string; target: string }) => ({
+        role,
+        target: target.replace(own.did, copy.did),
+      }))
+      expect((await app.entity({ ...copy, relationships: targets })).relationships).toEqual(targets)
+      const long = await app.post('/v1/entities', {
+        type: 'OrganisationEntity',
+        protocol: app.open,
+        properties: {},
+        did: `did:a:${'x'.repeat(1010)}`,
+      })
+      expect(long).toMatchObject({ status: 400, body: { details: [{ path: 'did' }] } })
     })
 
     it('keep one group at least, and take more', async () => {

@@ -47,20 +47,11 @@ export function entities(
     activeRow,
     edgesOf,
 
-    /** The entity, whatever its status; undefined when there is none. */
-    async find(did: string, on = db): Promise<Entity | undefined> {
-      const row = await findRow(did, on)
-      return row && entityOf(row, await edgesOf(row, on))
-    },
-
     /** The active entity: 404 when there is none, 410 with the tombstone when it was deactivated. */
     async read(did: string, on = db): Promise<Entity> {
       const row = await activeRow(did, on)
       return entityOf(row, await edgesOf(row, on))
     },
-
-    /** Creates inside a transaction. */
-    createIn: create,
 
     create: (actor: Actor, request: EntityRequest): Promise<Entity> =>
       write(actor, (writing) => create(writing, request)),

@@ -63,7 +63,7 @@ export default definePlugin({
   migrations: {
     '001-entities': async (db) => (await import('./tables.ts')).createEntities(db),
     '002-protocols': async (db) => (await import('./tables.ts')).createProtocols(db),
-    '010-claims': async (db) => (await import('./claims/tables.ts')).createClaims(db),
+    '003-claims': async (db) => (await import('./claims/tables.ts')).createClaims(db),
   },
 
   /** The registry is loaded with the first request: a server that has none of them starts sooner. */

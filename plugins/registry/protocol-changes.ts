@@ -102,8 +102,8 @@ export function protocolChanges(
     writing.change({ kind: 'protocol', did, version, type: definition.type, action: 'updated' })
     const touched = [did]
     for (const child of await childrenOf(did, trx)) {
-      const { rows } = await versionOf({ did: child.did, version: child.version }, trx)
-      const own: ProtocolDefinition = JSON.parse(rows[0]!.definition)
+      const before = await versionOf(child.did, child.version, trx)
+      const own: ProtocolDefinition = JSON.parse(before!.definition)
       touched.push(...(await advance(writing, child, own, effective)).touched)
     }
     return { row: { ...row, version, updated_at: at }, kept, touched }

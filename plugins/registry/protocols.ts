@@ -29,7 +29,7 @@ export function protocols(db: RegistryDatabase) {
   const rowOf = prepared(db, (p: { did: string }) =>
     db.selectFrom('registry_protocols').selectAll().where('did', '=', p.did),
   )
-  const versionOf = prepared(db, (p: { did: string; version: number }) =>
+  const byVersion = prepared(db, (p: { did: string; version: number }) =>
     db
       .selectFrom('registry_protocol_versions')
       .selectAll()
@@ -39,13 +39,22 @@ export function protocols(db: RegistryDatabase) {
   /** A version never changes, so what was read once is kept; the oldest goes when there are many. */
   const kept = new Map<string, Checker>()
 
+  /** A version as it was kept. */
+  async function versionOf(
+    did: string,
+    version: number,
+    on = db,
+  ): Promise<ProtocolVersionRow | undefined> {
+    return (await byVersion({ did, version }, on)).rows[0]
+  }
+
   async function checker(did: string, version: number, on = db): Promise<Checker | undefined> {
     const key = `${did} ${version}`
     const known = kept.get(key)
     if (known) return known
-    const { rows } = await versionOf({ did, version }, on)
-    if (!rows[0]) return undefined
-    const effective: Effective = JSON.parse(rows[0].effective)
+    const row = await versionOf(did, version, on)
+    if (!row) return undefined
+    const effective: Effective = JSON.parse(row.effective)
     const made = { did, version, ...effective, conform: conformTo(effective) }
     kept.set(key, made)
     if (kept.size > 1000) kept.delete(kept.keys().next().value!)
@@ -68,7 +77,6 @@ export function protocols(db: RegistryDatabase) {
     checker,
     newest,
     active,
-    /** A version as it was kept; without a cache, for one that this transaction has made. */
     versionOf,
 
     /** The newest version of every protocol, in the order of creation. */
@@ -104,8 +112,8 @@ export function protocols(db: RegistryDatabase) {
 
     async read(did: string, version?: number): Promise<Protocol> {
       const row = await active(did)
-      const found = await versionOf({ did, version: version ?? row.version })
-      if (found.rows[0]) return wire(row, found.rows[0])
+      const found = await versionOf(did, version ?? row.version)
+      if (found) return wire(row, found)
       throw notFound(`version ${version} of the protocol`, did)
     },
   }
