@@ -166,7 +166,7 @@ export class RunningApp implements App {
   async start(): Promise<void> {
     const { plan, options, dataDir, log } = this.#parts
     const { DATABASE_URL } = this.config
-    const active = this.records.filter(isActive)
+    const chosen = this.records.filter(isActive)
     if (dataDir && !DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
     const store = (this.#store = await openStore({ databaseUrl: DATABASE_URL, dataDir, log }))
     for (const [owner, migrations] of Object.entries(kernelMigrations))
@@ -181,7 +181,7 @@ export class RunningApp implements App {
       addresses: () => this.#addresses(),
       onRevoked: (did) => this.#channel?.revoked(did),
     }))
-    for (const { name, definition } of active)
+    for (const { name, definition } of chosen)
       if (definition.migrations) await store.migrate(name, definition.migrations)
 
     const setups = (this.#setups = new Setups({
@@ -202,7 +202,8 @@ export class RunningApp implements App {
       envOf: plan.envOf,
       onLate: (record) => this.#joinLate(record),
     }))
-    const setupFaults = await setups.run(active)
+    const setupFaults = await setups.run(chosen)
+    const active = chosen.filter(isActive) // a setup may have missed a variable
     this.#tools = new Tools(active)
     const models = chooseModels(options.model, this.config)
     const conversations = (this.#conversations = createConversations({

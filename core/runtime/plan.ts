@@ -45,6 +45,7 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
       state: selection.state === 'active' ? 'pending' : selection.state,
       reason: selection.state === 'active' ? undefined : selection.reason,
       since: now,
+      isForced: features[name] === true,
       missing: selection.state === 'active' ? [] : selection.missing,
       tools: typeof tools === 'object' ? tools : {},
       routes: typeof routes === 'object' ? routes : {},

@@ -20,6 +20,8 @@ export interface PluginRecord {
   reason?: string
   /** When the present state began. */
   since: Date
+  /** Whether the features demand it: then nothing leaves it out quietly. */
+  readonly isForced: boolean
   /** Required variables that are unset. */
   missing: readonly string[]
   /** The sentence of a health check that failed last. */

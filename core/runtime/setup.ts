@@ -43,6 +43,8 @@ export class Setups {
       const outcome = await withinGrace(work)
       if (outcome === 'done') continue
       if (outcome === 'late') this.#goOnBehind(record, work)
+      else if (lacksVariable(outcome.thrown) && !record.isForced)
+        enter(record, 'excluded', sentenceOf(outcome.thrown))
       else faults.push(asFault(record, outcome.thrown))
     }
     return faults
@@ -191,6 +193,12 @@ async function within(ms: number, check: () => unknown): Promise<void> {
     clearTimeout(timer)
   }
 }
+
+/** A variable that only some settings require is missed in the setup, and costs the plugin alone, like any other. */
+const lacksVariable = (thrown: unknown): thrown is RuntimeError =>
+  thrown instanceof RuntimeError && thrown.code === 'ENV_MISSING'
+
+const sentenceOf = ({ message, hint }: RuntimeError) => (hint ? `${message} ${hint}` : message)
 
 function asFault(record: PluginRecord, thrown: unknown): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown

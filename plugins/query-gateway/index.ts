@@ -73,9 +73,11 @@ export default definePlugin({
   async setup({ env, log, onClose, pending, health }) {
     const { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
     if (file === undefined && !env.GATEWAY_REFLECTION)
-      throw new RuntimeError('ENV_MISSING', 'query-gateway has no descriptors.', {
-        hint: 'Set GATEWAY_DESCRIPTORS to a FileDescriptorSet file, or GATEWAY_REFLECTION=true.',
-      })
+      throw new RuntimeError(
+        'ENV_MISSING',
+        'Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS.',
+        { hint: 'Set it to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.' },
+      )
     const { openCatalogue, createGate, createGateway, createHttp2Transport, createQueries } =
       await import('./parts.ts')
     const transport = createHttp2Transport({

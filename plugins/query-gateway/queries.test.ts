@@ -29,8 +29,15 @@ it('stays pending while nobody answers at the upstream, and serves 503 under its
   expect((await app.get('/elsewhere')).status).toBe(404)
 })
 
-it('refuses to boot without a word about where descriptors come from', async () => {
-  await expect(
-    testApp({ plugins: [gateway], env: { GATEWAY_UPSTREAM: '127.0.0.1:1' } }),
-  ).rejects.toThrow('query-gateway has no descriptors')
+it('is left out without a word about where descriptors come from, and the rest boots', async () => {
+  await using app = await testApp({ plugins: [gateway], env: { GATEWAY_UPSTREAM: '127.0.0.1:1' } })
+  expect(app.report.plugins[0]).toMatchObject({
+    state: 'excluded',
+    reason: expect.stringMatching(
+      /^Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS\. Set it /,
+    ),
+  })
+  expect((await app.get('/health')).status).toBe(200)
+  const forced = { GATEWAY_UPSTREAM: '127.0.0.1:1', FEATURES: 'query-gateway=on' }
+  await expect(testApp({ plugins: [gateway], env: forced })).rejects.toThrow('GATEWAY_DESCRIPTORS')
 })
