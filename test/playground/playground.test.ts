@@ -1,6 +1,7 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { buildPage } from '../../plugins/playground/build-page.ts'
@@ -76,6 +77,15 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await page.getByRole('heading', { name: 'Oracle' }).waitFor()
     expect(asked.filter((one) => !one.startsWith(url) && !one.startsWith('ws'))).toEqual([])
     expect(complaints).toEqual([])
+  })
+
+  it('is at most 110 kB of script, compressed', async () => {
+    const assets = join(root, 'plugins/playground/built/assets')
+    const scripts = (await readdir(assets)).filter((name) => name.endsWith('.js'))
+    const sizes = await Promise.all(
+      scripts.map(async (name) => gzipSync(await readFile(join(assets, name))).length),
+    )
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(110_000)
   })
 
   it('shows a question about the weather through to the answer, with its tools and their component', async () => {
@@ -286,7 +296,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     expect(moved.reduce((sum, value) => sum + value, 0)).toBeLessThan(0.02)
   }, 30_000)
 
-  it('is left by the keyboard alone for every view and control', async () => {
+  it('reaches every view and control by the keyboard alone', async () => {
     const { page } = await visit('chat')
     await page.getByLabel('Message', { exact: true }).waitFor()
     await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur())
