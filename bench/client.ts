@@ -11,3 +11,9 @@ console.table({ 'oracle-client': library, 'plain 50 ms flush': baseline })
 console.log(
   `main-thread time ${timeRatio.toFixed(2)} (at most ${streamBudget.timeRatio}), commits at most ${streamBudget.commits}`,
 )
+if (
+  sizes[0]!.gzip > coreBudget ||
+  timeRatio > streamBudget.timeRatio ||
+  library.commits > streamBudget.commits
+)
+  process.exitCode = 1

@@ -18,7 +18,7 @@ type PageName = (typeof pages)[number]
 
 export interface StreamCost {
   readonly commits: number
-  /** What the main thread did while it streamed, in milliseconds of tasks. */
+  /** What the main thread worked while it streamed, in milliseconds on the processor. */
   readonly mainThreadMs: number
   readonly seconds: number
 }
@@ -37,7 +37,7 @@ interface Measured {
   start(): void
 }
 
-/** Streams the same tokens to the library's page and to the plain one, in turns, in one browser; medians. */
+/** Streams the same tokens to the library's page and to the plain one, in turns, in one browser; what cost least. */
 export async function streamBench({
   tokens = 2000,
   perSecond = 200,
@@ -53,8 +53,8 @@ export async function streamBench({
       // Neither page always comes first.
       for (const page of round % 2 ? only.toReversed() : only)
         costs[page].push(await streamOnce(browser, site.url, page, tokens, perSecond))
-    const library = median(costs.library)
-    const baseline = median(costs.baseline)
+    const library = least(costs.library)
+    const baseline = least(costs.baseline)
     const timeRatio = library.mainThreadMs / baseline.mainThreadMs
     return { library, baseline, timeRatio }
   } finally {
@@ -103,7 +103,8 @@ async function streamOnce(
   await page.goto(`${site}/?${query}`)
   await page.waitForFunction(() => (window as unknown as { measured: Measured }).measured?.isReady)
   const devtools = await context.newCDPSession(page)
-  await devtools.send('Performance.enable')
+  // Time on the processor: what else the machine does is not ours.
+  await devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
   const taskSeconds = async () => {
     const { metrics } = await devtools.send('Performance.getMetrics')
     return metrics.find((metric) => metric.name === 'TaskDuration')!.value
@@ -164,9 +165,10 @@ async function builtSite(): Promise<AsyncDisposable & { url: string }> {
   }
 }
 
-function median(costs: readonly StreamCost[]): StreamCost {
-  const sorted = costs.toSorted((a, b) => a.mainThreadMs - b.mainThreadMs)
-  return sorted[Math.floor(sorted.length / 2)] ?? { commits: NaN, mainThreadMs: NaN, seconds: NaN }
+/** Noise only adds. */
+function least(costs: readonly StreamCost[]): StreamCost {
+  const none = { commits: NaN, mainThreadMs: NaN, seconds: NaN }
+  return costs.toSorted((a, b) => a.mainThreadMs - b.mainThreadMs)[0] ?? none
 }
 
 if (import.meta.main) {

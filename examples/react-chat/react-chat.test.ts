@@ -82,7 +82,7 @@ await describeWith('chromium', 'the React example', (executablePath) => {
       'It is dry.',
     ])
     await using app = await testApp({ plugins: [weather], model })
-    const { page } = await open(app.url)
+    const { page, complaints } = await open(app.url)
     await say(page, 'How is it outside?')
     await page.getByText('It is dry.').waitFor()
     await page.getByText('Lusaka: 24 °C, clear sky').waitFor()
@@ -97,6 +97,8 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     await page.getByText('It is dry.').waitFor()
     expect(await page.getByText('Lusaka: 24 °C').count()).toBe(1)
     expect(await page.getByLabel('Rain').count()).toBe(1)
+    // A server without the event channel answers its address with 404.
+    expect(complaints.filter((line) => !/WebSocket.*404/.test(line))).toEqual([])
   })
 
   it('says what is to be paid', async () => {
