@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { startServer, type ServerProcess } from '../../../test/support/process.ts'
@@ -25,12 +26,14 @@ await onEachDatabase('a server that is killed while oracles evaluate', (where) =
         server = startServer('server.ts', env)
         url = await server.url
       }
-      const call = async (path: string, body?: object) => {
+      const call = async (path: string, body?: object): Promise<any> => {
         const response = await fetch(url + path, {
           method: body ? 'POST' : 'GET',
           headers: { ...asKey, 'content-type': 'application/json' },
           body: body && JSON.stringify(body),
         })
+        // A database that is busy with the dead server's connections may ask a reader to come again.
+        if (response.status === 503 && !body) return sleep(250).then(() => call(path))
         const answer: any = await response.json() // any: our own answers
         if (!response.ok) throw new Error(`${path}: ${response.status} ${answer.message}`)
         return answer
@@ -54,7 +57,7 @@ await onEachDatabase('a server that is killed while oracles evaluate', (where) =
           properties: {},
         })
         for (let life = 0; life < 2; life++) {
-          const until = acknowledged.length + 40
+          const until = acknowledged.length + 20
           const { promise: enough, resolve } = Promise.withResolvers<void>()
           let alive = true
           const oracles = Array.from({ length: 8 }, async () => {
