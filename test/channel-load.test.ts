@@ -5,7 +5,7 @@ import type { Did } from '../core/runtime/auth/did.ts'
 import { type ChannelOptions, createChannel } from '../core/runtime/channel/channel.ts'
 import type { Engine } from '../core/runtime/runs/run.ts'
 import { replica, someone } from './support/replica.ts'
-import { connect, plainSocket } from './support/sockets.ts'
+import { connect, ioSocket, plainSocket } from './support/sockets.ts'
 
 /** The fake at the door: a token is the DID of whoever has it. */
 const bySocket: ChannelOptions['bySocket'] = async ({ invocation }) => ({
@@ -15,13 +15,13 @@ const bySocket: ChannelOptions['bySocket'] = async ({ invocation }) => ({
 })
 
 it('idle sockets cost little memory', async () => {
-  const { heap } = await benchSockets(() => undefined, 200)
+  const { heap } = await benchSockets(() => undefined, 100)
   expect(heap).toBeLessThan(30)
-})
+}, 60_000)
 
 it('a client that does not read is cut off, and nobody else notices', async () => {
   const piece = 'x'.repeat(32 * 1024)
-  const pieces = 600
+  const pieces = 400
   const talking: Engine = async (run) => {
     for (let nth = 0; nth < pieces; nth++) {
       run.emit('message', { content: piece })
@@ -61,7 +61,7 @@ it('a client that does not read is cut off, and nobody else notices', async () =
   stalled.ws.resume()
   expect((await stalled.closed).code).toBe(1006)
   expect(stalled.events('message').length).toBeLessThan(pieces)
-})
+}, 60_000)
 
 it('a client that is gone without a word is noticed, and makes room for another', async () => {
   const server = await replica({ engine: async () => ({ status: 'finished' }) })
@@ -89,4 +89,25 @@ it('a client that is gone without a word is noticed, and makes room for another'
   while (channel.size > 1) await pause(10)
   expect(there.ws.readyState).toBe(there.ws.OPEN)
   await connect(`${server.url}/ws`).opened
+})
+
+it('a client of Socket.IO is asked in time, also while it talks', async () => {
+  const server = await replica({ engine: async () => ({ status: 'finished' }) })
+  const channel = createChannel({
+    http: server.http,
+    runs: server.runs,
+    bySocket,
+    isRevoked: () => false,
+    store: server.store,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    cors: '*',
+    limits: { pingMs: 100, pongMs: 400, sweepMs: 20 },
+  })
+  onTestFinished(() => channel.close())
+  const sessionId = await server.session()
+  const socket = await ioSocket(server.url, sessionId, { invocation: someone })
+  const talking = setInterval(() => socket.send('42["anything"]'), 30)
+  onTestFinished(() => clearInterval(talking))
+  while (socket.heard.filter((text) => text === '2').length < 3) await pause(20)
+  expect(socket.ws.readyState).toBe(socket.ws.OPEN)
 })

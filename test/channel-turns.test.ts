@@ -181,6 +181,20 @@ await onEachDatabase('a turn, over sockets', (where) => {
     }
   })
 
+  it('tells everything once, however short a turn is', async () => {
+    const turns = 6
+    await using it = await scene(scriptedModel(Array(turns).fill('Yes.')), where)
+    const socket = await plainSocket(it.app.url, it.sessionId, it.tokens)
+    for (let i = 0; i < turns; i++) await it.user.say('Short', { sessionId: it.sessionId })
+    await socket.event('done', turns - 1)
+    await pause(300) // what would come twice comes late
+    const heard = socket.heard.slice(1).map((text) => {
+      const { payload } = JSON.parse(text)
+      return `${payload.runId} ${payload.seq}`
+    })
+    expect(new Set(heard).size).toBe(heard.length)
+  })
+
   it('tells clients of Socket.IO what they do not read from the stream, in the shape they read', async () => {
     const model = scriptedModel([[{ call: 'show_card', args: { title: 'A' } }], 'There you are.'])
     await using it = await scene(model, where)

@@ -62,7 +62,7 @@ export class Peer {
   #frames: number
   #framesAt = this.#since
   #heardAt = this.#since
-  #pingedAt: number | undefined
+  #pingedAt = this.#since
 
   constructor(options: PeerOptions) {
     const { ws, framing, limits, ip, path, sessionId } = options
@@ -124,16 +124,16 @@ export class Peer {
     this.#ws.terminate()
   }
 
-  /** Closes what is over, and asks those that are quiet whether they are still there. */
+  /** Closes what is over, and asks the others now and then whether they are still there. */
   look(now: number): void {
     const { limits } = this.#options
     if (!this.isOpen) return
     if (!this.member && now - this.#since > limits.authMs) return this.close('silent')
     if (this.member && this.member.expiresAt <= Date.now()) return this.close('expired')
-    if (this.#pingedAt !== undefined && this.#heardAt >= this.#pingedAt) this.#pingedAt = undefined
-    if (this.#pingedAt !== undefined) {
+    if (this.#pingedAt > this.#heardAt) {
       if (now - this.#pingedAt > limits.pongMs) this.cut('it does not answer')
-    } else if (now - this.#heardAt > limits.pingMs) {
+    } else if (now - this.#pingedAt > limits.pingMs) {
+      // Also while it talks: clients of Socket.IO leave when no ping comes.
       this.#pingedAt = now
       const { ping } = this.framing
       if (ping !== undefined) this.send(ping)

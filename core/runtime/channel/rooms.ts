@@ -11,6 +11,7 @@ export type RoomRuns = Pick<Runs, 'watch' | 'attend' | 'subscribe' | 'openRuns'>
 
 /** How long to wait with a run whose events cannot be read just now. */
 const pauseMs = 1_000
+const mostTold = 8
 
 /** The sockets of this process, by session. A session has a room as long as it has a socket here. */
 export class Rooms {
@@ -49,6 +50,8 @@ class Room {
   readonly #stop: readonly (() => void)[]
   /** The runs that are read, each with its reader once there is one. */
   #following: Map<string, EventReader | undefined> | undefined
+  /** Runs that were told to their end: the news that one began may come later than that. */
+  readonly #told: string[] = []
   #closed = false
 
   constructor(sessionId: string, runs: RoomRuns, log: Log) {
@@ -83,7 +86,7 @@ class Room {
   /** Passes on a run's events after a number, to its end. */
   async #follow(runId: string, after: number, requestId = ''): Promise<void> {
     const following = (this.#following ??= new Map<string, EventReader | undefined>())
-    if (this.#closed || following.has(runId)) return
+    if (this.#closed || following.has(runId) || this.#told.includes(runId)) return
     following.set(runId, undefined)
     const place = { seq: after, requestId }
     while (!this.#closed)
@@ -96,6 +99,7 @@ class Room {
         await sleep(pauseMs, undefined, { ref: false })
       }
     following.delete(runId)
+    if (this.#told.push(runId) > mostTold) this.#told.shift()
     for (const peer of this.members) peer.forgetCalls()
   }
 
