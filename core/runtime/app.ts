@@ -16,7 +16,7 @@ import { createHttp, type Http } from './http/http.ts'
 import { idempotencyMigration } from './http/idempotency.ts'
 import { createConversations, type Conversations } from './conversations.ts'
 import { createIdentity, type Addresses, type Identity } from './identity.ts'
-import { chooseModels, type GivenModel } from './model/choose.ts'
+import { chooseModels, type GivenModel, type Models } from './model/choose.ts'
 import { kernelRoutes } from './kernel-routes.ts'
 import { createLog } from './log.ts'
 import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
@@ -101,9 +101,12 @@ export async function boot(options: AppOptions): Promise<RunningApp> {
   })
   log.info(`oracle-runtime ${runtimeVersion} on node ${process.versions.node}`)
   for (const sentence of plan.suspects) log.warn(sentence)
-  stopOn(plan.faults, log)
+  const chosen = chooseModels(options.model, plan.config)
+  const modelFaults = 'faults' in chosen ? chosen.faults : []
+  stopOn([...plan.faults, ...modelFaults], log)
 
-  const app = new RunningApp({ options, plan, source, log, dataDir, startedAt })
+  const { models } = chosen as Extract<typeof chosen, { models: unknown }> // no faults: there they are
+  const app = new RunningApp({ options, plan, models, source, log, dataDir, startedAt })
   try {
     await app.start()
   } catch (error) {
@@ -116,6 +119,7 @@ export async function boot(options: AppOptions): Promise<RunningApp> {
 interface Parts {
   readonly options: AppOptions
   readonly plan: Plan
+  readonly models: Models
   readonly source: EnvSource
   readonly log: Logger
   readonly dataDir: DataDir | undefined
@@ -162,7 +166,7 @@ export class RunningApp implements App {
 
   /** Everything up to listening: database, migrations, setups, tools, routes. */
   async start(): Promise<void> {
-    const { plan, options, dataDir, log } = this.#parts
+    const { plan, options, models, dataDir, log } = this.#parts
     const { DATABASE_URL } = this.config
     const active = this.records.filter(isActive)
     if (dataDir && !DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
@@ -177,6 +181,7 @@ export class RunningApp implements App {
       fetch,
       log,
       addresses: () => this.#addresses(),
+      model: models.default,
     }))
     for (const { name, definition } of active)
       if (definition.migrations) await store.migrate(name, definition.migrations)
@@ -196,7 +201,6 @@ export class RunningApp implements App {
     }))
     const setupFaults = await setups.run(active)
     this.#tools = new Tools(active)
-    const models = chooseModels(options.model, this.config)
     const conversations = (this.#conversations = createConversations({
       config: this.config,
       oracleDid: identity.oracleDid,

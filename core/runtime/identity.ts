@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { EnvSource } from '../manifest/env.ts'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
-import type { AnyRoute, Fetch, Log, RouteContext } from '../plugin.ts'
+import type { AnyRoute, Fetch, Log, Model, RouteContext } from '../plugin.ts'
 import { lazyAuth, type LazyAuth } from './auth/lazy.ts'
 import { createCache } from './auth/cache.ts'
 import { createKeyring, type Keyring } from './auth/keys.ts'
@@ -41,6 +41,8 @@ export interface IdentityOptions {
   readonly fetch: Fetch
   readonly log: Log
   readonly addresses: () => Addresses
+  /** The one that answers by default. */
+  readonly model: Model
 }
 
 const hour = 3_600_000
@@ -53,6 +55,7 @@ export function createIdentity({
   fetch,
   log,
   addresses,
+  model,
 }: IdentityOptions): Identity {
   const signer =
     config.ORACLE_MNEMONIC === undefined ? undefined : signerFromMnemonic(config.ORACLE_MNEMONIC)
@@ -93,7 +96,7 @@ export function createIdentity({
     operatorTokens,
     routes: {
       ...delegationRoutes({ auth, delegations, oracleDid, forget: stored.forget }),
-      ...wellKnownRoutes({ config, signer, oracleDid, addresses }),
+      ...wellKnownRoutes({ config, signer, oracleDid, addresses, model }),
     },
     reload(source) {
       apiKeys.replace(source.API_KEY)
@@ -193,6 +196,7 @@ interface WellKnownParts {
   readonly signer: Signer | undefined
   readonly oracleDid: string
   readonly addresses: () => Addresses
+  readonly model: Model
 }
 
 function wellKnownRoutes({
@@ -200,6 +204,7 @@ function wellKnownRoutes({
   signer,
   oracleDid,
   addresses,
+  model,
 }: WellKnownParts): Record<string, AnyRoute> {
   return {
     'GET /.well-known/oracle.json': {
@@ -221,7 +226,7 @@ function wellKnownRoutes({
         entityDid: config.ORACLE_ENTITY_DID,
         name: config.ORACLE_NAME,
         ...addresses(),
-        model: config.MODEL,
+        model: model.id,
         price: config.ORACLE_PRICE ?? null,
         runtime: runtimeVersion,
       }),
