@@ -265,11 +265,10 @@ export class RunningApp implements App {
     return address
   }
 
-  /** What the first caller and the first turn need, one after the other so that requests get in between. */
+  /** What the first caller needs. */
   async #warm() {
     try {
       await this.#identity!.auth.warm()
-      await this.#conversations!.warm()
     } catch (err) {
       this.log.error({ err }, 'a part of the runtime could not be loaded')
     }
