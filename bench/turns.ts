@@ -288,10 +288,34 @@ async function onDemand(endpoint: ChildProcess, port: number): Promise<void> {
     )
   }
   row(
-    'first request with 10, 100, 500 on-demand tools',
+    'first request with 10, 100, 500 on-demand tools, in ten plugins',
     'grows',
     `${sizes.join(', ')} bytes`,
     'equal within 5 %',
+  )
+}
+
+/** A server of its own, as it stands before and after its first turn. */
+async function memory(port: number): Promise<void> {
+  const cells: string[] = []
+  for (const [script, ...args] of [
+    ['hand-loop.ts', String(port)],
+    ['turn-server.ts', String(port), join(folder, 'memory')],
+  ] as const) {
+    const server = await Server.start(script, args)
+    const idle = await server.usage('gc')
+    await sleep(3_000) // what the first caller needs is imported a moment after it listens
+    const warm = await server.usage('gc')
+    await server.turn((await server.sessions(1))[0]!, 'weather')
+    const after = await server.usage('gc')
+    cells.push([idle, warm, after].map(({ rss }) => (rss / 2 ** 20).toFixed(0)).join(', '))
+    server.stop()
+  }
+  row(
+    'memory in MB: listening, idle, after the first turn',
+    cells[0]!,
+    cells[1]!,
+    'at most 130, 130, 200',
   )
 }
 
@@ -305,6 +329,7 @@ async function bench(): Promise<void> {
     if (!chosen || chosen.includes(name)) await measure(loop, own)
   for (const server of [loop, own]) server.stop()
   if (!chosen || chosen.includes('onDemand')) await onDemand(endpoint, port)
+  if (!chosen || chosen.includes('memory')) await memory(port)
 }
 
 try {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { fakeFetch, testApp, type TestApp } from '#core/testing'
+import { fakeFetch, scriptedModel, testApp, type TestApp } from '#core/testing'
 import { createWallet } from '../core/testing/wallet.ts'
 import preferences from '../plugins/preferences/index.ts'
 import { startServer } from './support/process.ts'
@@ -422,6 +422,9 @@ describe('in development', () => {
       price: '5 uixo',
       runtime: expect.any(String),
     })
+    const model = scriptedModel(['Hello.'], { id: 'house/own' })
+    await using own = await testApp({ plugins: [], model })
+    expect((await own.get('/.well-known/oracle.json')).body.model).toBe('house/own')
     const document = await app.get('/.well-known/did.json')
     expect(document.headers.get('content-type')).toContain('application/did+json')
     expect(

@@ -28,6 +28,30 @@ async function faultsOf(options: Omit<Parameters<typeof createApp>[0], 'log'>) {
 const plain = (name: string, more: object = {}): AnyPlugin =>
   definePlugin({ name, summary: `${name}.`, ...more })
 
+describe('a model that cannot be used', () => {
+  it('is told with every other fault of the boot', async () => {
+    const { faults } = await faultsOf({
+      plugins: [plain('same'), plain('same')],
+      env: { MODEL: 'gpt, openai/x', PORT: '99999999' },
+    })
+    expect(faults.map(({ code }) => code).toSorted()).toEqual([
+      'ENV_INVALID',
+      'ENV_INVALID',
+      'ENV_INVALID',
+      'PLUGIN_DUPLICATE',
+    ])
+    const text = faults.map(({ message }) => message).join('\n')
+    expect(text).toContain('MODEL is "gpt", which is no model.')
+    expect(text).toContain('MODEL is "openai/x", but OPENAI_API_KEY is not set.')
+    expect(text).toContain('PORT')
+  })
+
+  it('is told likewise when it was given in code', async () => {
+    const { faults } = await faultsOf({ plugins: [], model: {} as never, env: { PORT: 'x' } })
+    expect(faults.map(({ code }) => code).toSorted()).toEqual(['ENV_INVALID', 'MODEL_UNUSABLE'])
+  })
+})
+
 describe('a plugin whose required variable is unset', () => {
   const needy = plain('needy', { env: { NEEDY_KEY: z.string(), NEEDY_URL: z.url() } })
 

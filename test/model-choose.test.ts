@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { RuntimeError } from '../core/errors.ts'
 import { assemble } from '../core/runtime/model/assemble.ts'
-import { chooseModels, type GivenModel } from '../core/runtime/model/choose.ts'
+import { chooseModels as choose, type GivenModel } from '../core/runtime/model/choose.ts'
 import { fakeOpenAi } from '../core/testing/fake-openai.ts'
 import { scriptedModel } from '../core/testing/scripted-model.ts'
 import { ask } from './support/model-request.ts'
 
+const chooseModels = (...args: Parameters<typeof choose>) => {
+  const chosen = choose(...args)
+  if ('faults' in chosen) throw chosen.faults[0]
+  return chosen.models
+}
 const ids = (...args: Parameters<typeof chooseModels>) =>
   chooseModels(...args).all.map(({ id }) => id)
 const key = { OPENAI_API_KEY: 'sk-1' }

@@ -25,23 +25,25 @@ const weather = definePlugin({
   },
 })
 
-/** Plugins with a tool each that nobody has loaded. Their names are equally long. */
-const unloaded = Array.from({ length: Number(others) }, (_, i) => {
-  const n = String(i).padStart(3, '0')
-  return definePlugin({
-    name: `other-${n}`,
+/** Tools that nobody has loaded, in ten plugins. */
+const unloaded = Array.from({ length: others === '0' ? 0 : 10 }, (_, i) =>
+  definePlugin({
+    name: `other-${i}`,
     summary: 'Something else.',
     visibility: 'on-demand',
-    tools: {
-      [`other_tool_${n}`]: {
-        description: 'Does something else, with an argument that takes some words to describe.',
-        effect: 'read',
-        input: z.object({ subject: z.string().describe('What it is done to, in some words.') }),
-        run: () => ({}),
-      },
-    },
-  })
-})
+    tools: Object.fromEntries(
+      Array.from({ length: Number(others) / 10 }, (_, n) => [
+        `other_tool_${i}_${n}`,
+        {
+          description: 'Does something else, with an argument that takes some words to describe.',
+          effect: 'read' as const,
+          input: z.object({ subject: z.string().describe('What it is done to, in some words.') }),
+          run: () => ({}),
+        },
+      ]),
+    ),
+  }),
+)
 
 const many = '100000000'
 const app = await boot({

@@ -17,7 +17,7 @@ import { createHttp, type Http } from './http/http.ts'
 import { idempotencyMigration } from './http/idempotency.ts'
 import { createConversations, type Conversations } from './conversations.ts'
 import { createIdentity, type Addresses, type Identity } from './identity.ts'
-import { chooseModels, type GivenModel } from './model/choose.ts'
+import { chooseModels, type GivenModel, type Models } from './model/choose.ts'
 import { kernelRoutes } from './kernel-routes.ts'
 import { createLog } from './log.ts'
 import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
@@ -102,9 +102,12 @@ export async function boot(options: AppOptions): Promise<RunningApp> {
   })
   log.info(`oracle-runtime ${runtimeVersion} on node ${process.versions.node}`)
   for (const sentence of plan.suspects) log.warn(sentence)
-  stopOn(plan.faults, log)
+  const chosen = chooseModels(options.model, plan.config)
+  const modelFaults = 'faults' in chosen ? chosen.faults : []
+  stopOn([...plan.faults, ...modelFaults], log)
 
-  const app = new RunningApp({ options, plan, source, log, dataDir, startedAt })
+  const { models } = chosen as Extract<typeof chosen, { models: unknown }> // no faults: there they are
+  const app = new RunningApp({ options, plan, models, source, log, dataDir, startedAt })
   try {
     await app.start()
   } catch (error) {
@@ -117,6 +120,7 @@ export async function boot(options: AppOptions): Promise<RunningApp> {
 interface Parts {
   readonly options: AppOptions
   readonly plan: Plan
+  readonly models: Models
   readonly source: EnvSource
   readonly log: Logger
   readonly dataDir: DataDir | undefined
@@ -164,7 +168,7 @@ export class RunningApp implements App {
 
   /** Everything up to listening: database, migrations, setups, tools, routes. */
   async start(): Promise<void> {
-    const { plan, options, dataDir, log } = this.#parts
+    const { plan, options, models, dataDir, log } = this.#parts
     const { DATABASE_URL } = this.config
     const chosen = this.records.filter(isActive)
     if (dataDir && !DATABASE_URL) this.#lock = await dataDir.lock({ pid: process.pid })
@@ -180,6 +184,7 @@ export class RunningApp implements App {
       log,
       addresses: () => this.#addresses(),
       onRevoked: (did) => this.#channel?.revoked(did),
+      model: models.default,
     }))
     for (const { name, definition } of chosen)
       if (definition.migrations) await store.migrate(name, definition.migrations)
@@ -205,7 +210,6 @@ export class RunningApp implements App {
     const setupFaults = await setups.run(chosen)
     const active = chosen.filter(isActive) // a setup may have missed a variable
     this.#tools = new Tools(active)
-    const models = chooseModels(options.model, this.config)
     const conversations = (this.#conversations = createConversations({
       config: this.config,
       oracleDid: identity.oracleDid,
@@ -282,11 +286,10 @@ export class RunningApp implements App {
     return address
   }
 
-  /** What the first caller and the first turn need, one after the other so that requests get in between. */
+  /** What the first caller needs. */
   async #warm() {
     try {
       await this.#identity!.auth.warm()
-      await this.#conversations!.warm()
     } catch (err) {
       this.log.error({ err }, 'a part of the runtime could not be loaded')
     }

@@ -29,8 +29,6 @@ export interface Conversations extends Turns {
   readonly routes: Readonly<Record<string, AnyRoute>>
   /** A plugin whose setup finished after the server was up. */
   join(): void
-  /** Loads what is heavy to import, once the server listens. */
-  warm(): Promise<void>
 }
 
 export function createConversations(options: ConversationOptions): Conversations {
@@ -71,13 +69,34 @@ export function createConversations(options: ConversationOptions): Conversations
     onSessionDeleted: (sessionId) => agent.forget(sessionId),
   })
 
+  // Loaded when somebody comes who may begin a turn: a server that only answers routes never needs it.
+  const warm = () => {
+    agent.warm().catch((err: unknown) => log.error({ err }, 'the engine could not be loaded'))
+  }
+
   return {
     runs,
-    routes: { ...runs.routes, ...catalogueRoutes(options, agent, runs) },
+    routes: { ...whenUsed(runs.routes, warm), ...catalogueRoutes(options, agent, runs) },
     start: (turn) => runs.start(turn),
     join: () => agent.join(),
-    warm: () => agent.warm(),
   }
+}
+
+/** The same routes. The first time that one of them is called, `then` is, once the answer is under way. */
+function whenUsed(
+  routes: Readonly<Record<string, AnyRoute>>,
+  then: () => void,
+): Record<string, AnyRoute> {
+  let isUsed = false
+  const noted = (route: AnyRoute): AnyRoute => ({
+    ...route,
+    run(input, ctx) {
+      if (!isUsed) setTimeout(then, 10)
+      isUsed = true
+      return route.run(input, ctx)
+    },
+  })
+  return Object.fromEntries(Object.entries(routes).map(([key, route]) => [key, noted(route)]))
 }
 
 const capabilitiesInput = z.object({

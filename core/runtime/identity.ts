@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { EnvSource } from '../manifest/env.ts'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
-import type { AnyRoute, Fetch, Log, RouteContext } from '../plugin.ts'
+import type { AnyRoute, Fetch, Log, Model, RouteContext } from '../plugin.ts'
 import { lazyAuth, type LazyAuth } from './auth/lazy.ts'
 import { createCache } from './auth/cache.ts'
 import { createKeyring, type Keyring } from './auth/keys.ts'
@@ -45,6 +45,8 @@ export interface IdentityOptions {
   readonly addresses: () => Addresses
   /** Told when a user has revoked a delegation. */
   onRevoked?(did: string): void
+  /** The one that answers by default. */
+  readonly model: Model
 }
 
 const hour = 3_600_000
@@ -58,6 +60,7 @@ export function createIdentity({
   log,
   addresses,
   onRevoked,
+  model,
 }: IdentityOptions): Identity {
   const signer =
     config.ORACLE_MNEMONIC === undefined ? undefined : signerFromMnemonic(config.ORACLE_MNEMONIC)
@@ -98,7 +101,7 @@ export function createIdentity({
     operatorTokens,
     routes: {
       ...delegationRoutes({ auth, delegations, oracleDid, forget: stored.forget, onRevoked }),
-      ...wellKnownRoutes({ config, signer, oracleDid, addresses }),
+      ...wellKnownRoutes({ config, signer, oracleDid, addresses, model }),
     },
     isRevoked: (cids) => delegations.isRevoked(cids),
     reload(source) {
@@ -202,6 +205,7 @@ interface WellKnownParts {
   readonly signer: Signer | undefined
   readonly oracleDid: string
   readonly addresses: () => Addresses
+  readonly model: Model
 }
 
 function wellKnownRoutes({
@@ -209,6 +213,7 @@ function wellKnownRoutes({
   signer,
   oracleDid,
   addresses,
+  model,
 }: WellKnownParts): Record<string, AnyRoute> {
   return {
     'GET /.well-known/oracle.json': {
@@ -230,7 +235,7 @@ function wellKnownRoutes({
         entityDid: config.ORACLE_ENTITY_DID,
         name: config.ORACLE_NAME,
         ...addresses(),
-        model: config.MODEL,
+        model: model.id,
         price: config.ORACLE_PRICE ?? null,
         runtime: runtimeVersion,
       }),

@@ -22,16 +22,32 @@ export interface Models {
   get(id?: string): Model
 }
 
-/** The models of an app: those it was given, else those that the environment names. */
+/** The models of an app: those it was given, else those that the environment names. Or all that is wrong with them. */
 export function chooseModels(
   given: GivenModel | readonly GivenModel[] | undefined,
   env: ModelEnv,
-): Models {
+): { readonly models: Models } | { readonly faults: readonly RuntimeError[] } {
   const list = given === undefined ? [] : isList(given) ? given : [given]
+  const faults: RuntimeError[] = []
+  const usable = (make: () => Model): Model[] => {
+    try {
+      return [make()]
+    } catch (error) {
+      if (!(error instanceof RuntimeError)) throw error
+      faults.push(error)
+      return []
+    }
+  }
   const all =
-    list.length > 0 ? list.map(asModel) : namesIn(env.MODEL).map((name) => named(name, env))
+    list.length > 0
+      ? list.flatMap((each) => usable(() => asModel(each)))
+      : namesIn(env.MODEL).flatMap((name) => usable(() => named(name, env)))
+  if (faults.length > 0) return { faults }
   const [first] = all
-  if (!first) throw unusable('MODEL is empty.')
+  return first ? { models: listed(first, all) } : { faults: [unusable('MODEL is empty.')] }
+}
+
+function listed(first: Model, all: readonly Model[]): Models {
   return {
     default: first,
     all,
@@ -58,12 +74,15 @@ function named(name: string, { OPENAI_API_KEY, OPENAI_BASE_URL }: ModelEnv): Mod
   if (name === 'demo') return demoModel()
   const [, model] = /^openai\/(\S+)$/.exec(name) ?? []
   if (!model) throw unusable(`MODEL is "${name}", which is no model.`)
-  if (!OPENAI_API_KEY && !OPENAI_BASE_URL)
+  if (!OPENAI_API_KEY && (!OPENAI_BASE_URL || needsKey.test(OPENAI_BASE_URL)))
     throw new RuntimeError('ENV_INVALID', `MODEL is "${name}", but OPENAI_API_KEY is not set.`, {
       hint: 'Set it, or set OPENAI_BASE_URL to a compatible endpoint that needs no key, or MODEL=demo.',
     })
   return openAiModel({ name: model, apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL })
 }
+
+/** Whatever else is compatible may go without a key. */
+const needsKey = /^https?:\/\/api\.openai\.com(?=[/:]|$)/
 
 function asModel(given: GivenModel): Model {
   if (isLangChainModel(given)) return langChainModel(given)

@@ -15,7 +15,7 @@ import { RunFeed } from './run-feed.ts'
 import type { RunSink } from './run-sink.ts'
 import type { RunRow, RunStore } from './run-store.ts'
 import type { Stop } from './run-tables.ts'
-import { messageOf, positionOf, type StepRow, toEntries, toRows } from '../agent/steps.ts'
+import { heardMessage, positionOf, type StepRow, toEntries, toRows } from '../agent/steps.ts'
 
 /** The moments between which a process may die; tests end it there. */
 export type RunMoment =
@@ -197,7 +197,7 @@ export class LiveRun implements RunHandle {
       for (const row of rows) {
         if (length >= characters) break
         length += row.body.length
-        messages.push(messageOf(row))
+        messages.push(heardMessage(row))
       }
       if (rows.length < historyPage) break
       position = rows.at(-1)?.position ?? 0

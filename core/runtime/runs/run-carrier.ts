@@ -70,6 +70,8 @@ export class Carrier {
     const continues = row.continues !== null && { continues: row.continues }
     // One that is only brought to its end does not go on from anywhere.
     if (!isOverdue(run) || row.version === 0) run.feed.emit('run', { ...resumed, ...continues })
+    // Whoever takes it over next must know that it changed hands here.
+    if (run.takenOver) run.feed.flush().catch(() => undefined)
     if (row.stop) run.stop(row.stop)
     const carrying = this.#toItsEnd(run).finally(() => {
       this.#carrying.delete(carrying)

@@ -47,14 +47,15 @@ const stepColumns =
   'session_id text, position bigint, run_id text, root_id text, step int, kind text, body text'
 
 /** The same words for both databases; `w` is the list of writes. */
-const changes = (now: string, lease: string) => `
+const progress = (now: string, lease: string) => `
   last_seq = w.last_seq,
   version = w.version,
   lease_until = ${now} + ${lease},
   kept_seq = coalesce(w.kept_seq, kernel_runs.kept_seq),
   kept_length = coalesce(w.kept_length, kernel_runs.kept_length),
   attempts = case when w.kept_seq is null then kernel_runs.attempts else 0 end,
-  steps = kernel_runs.steps + w.steps,
+  steps = kernel_runs.steps + w.steps`
+const end = (now: string) => `
   checkpoint = coalesce(w.checkpoint, kernel_runs.checkpoint),
   owner = case when w.status is null then kernel_runs.owner end,
   ended_at = case when w.status is null then null else ${now} end,
@@ -70,7 +71,7 @@ function postgresWriter(): Write {
   const now = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
   const names = (columns: string) => columns.replaceAll(/ (text|int|bigint)/g, '')
   const sql = `with fence as (
-    update kernel_runs set ${changes(now, '$5::bigint')}
+    update kernel_runs set ${progress(now, '$5::bigint')}, ${end(now)}
     from json_to_recordset($1::json) as w(${runColumns})
     where ${fence('$4')} returning kernel_runs.id, kernel_runs.ended_at
   ), events as (
@@ -87,10 +88,8 @@ function postgresWriter(): Write {
     (select pg_notify('${runChannel}', 'ended') where count(ended_at) > 0) as ended
   from fence`
   return async (db, owner, leaseMs, writes) => {
-    const { runs, events, steps } = asJson(writes)
-    const { rows } = await db.executeQuery<{ ids: string[] }>(
-      CompiledQuery.raw(sql, [runs, events, steps, owner, leaseMs]),
-    )
+    const values = [runsOf(writes), eventsOf(writes), stepsOf(writes), owner, leaseMs]
+    const { rows } = await db.executeQuery<{ ids: string[] }>(CompiledQuery.raw(sql, values))
     return new Set(rows[0]?.ids)
   }
 }
@@ -99,45 +98,58 @@ function sqliteWriter(): Write {
   const now = `cast(unixepoch('subsec') * 1000 as integer)`
   const columns = (list: string) =>
     list.replaceAll(/(\w+) (text|int|bigint)/g, (_, name) => `value->>'${name}' as ${name}`)
-  const fenced = `update kernel_runs set ${changes(now, '?')}
+  const update = (set: string) => `update kernel_runs set ${set}
     from (select ${columns(runColumns)} from json_each(?)) as w
     where ${fence('?')} returning id`
+  // SQLite writes the indexes of every column that an update names, whether its value is another one or not.
+  const going = update(progress(now, '?'))
+  const ending = update(`${progress(now, '?')}, ${end(now)}`)
   const insertEvents = `insert into kernel_run_events (run_id, first_seq, last_seq, body)
     select ${columns(eventColumns)} from json_each(?)`
   const insertSteps = `insert into kernel_steps
       (session_id, position, run_id, root_id, step, kind, body, created_at)
     select ${columns(stepColumns)}, ${now} from json_each(?)`
   return async (db, owner, leaseMs, writes) => {
-    const { runs } = asJson(writes)
-    const { rows } = await db.executeQuery<{ id: string }>(
-      CompiledQuery.raw(fenced, [leaseMs, runs, owner]),
-    )
-    const held = new Set(rows.map(({ id }) => id))
-    const { events, steps } = asJson(writes.filter(({ id }) => held.has(id)))
+    const held = new Set<string>()
+    for (const [sql, isMeant] of [
+      [going, ({ end }: RunWrite) => !end],
+      [ending, ({ end }: RunWrite) => end],
+    ] as const) {
+      const meant = writes.filter(isMeant)
+      if (meant.length === 0) continue
+      const { rows } = await db.executeQuery<{ id: string }>(
+        CompiledQuery.raw(sql, [leaseMs, runsOf(meant), owner]),
+      )
+      for (const { id } of rows) held.add(id)
+    }
+    const ours = writes.filter(({ id }) => held.has(id))
+    const events = eventsOf(ours)
+    const steps = stepsOf(ours)
     if (events !== '[]') await db.executeQuery(CompiledQuery.raw(insertEvents, [events]))
     if (steps !== '[]') await db.executeQuery(CompiledQuery.raw(insertSteps, [steps]))
     return held
   }
 }
 
-function asJson(writes: readonly RunWrite[]) {
-  return {
-    runs: JSON.stringify(
-      writes.map(({ id, epoch, version, lastSeq, kept, steps, end }) => ({
-        id,
-        epoch,
-        version,
-        last_seq: lastSeq,
-        kept_seq: kept?.seq ?? null,
-        kept_length: kept?.length ?? null,
-        steps: steps.length,
-        status: end?.status ?? null,
-        checkpoint: end?.checkpoint ?? null,
-      })),
-    ),
-    events: JSON.stringify(
-      writes.flatMap(({ id, batches }) => batches.map((batch) => ({ run_id: id, ...batch }))),
-    ),
-    steps: JSON.stringify(writes.flatMap(({ steps }) => steps)),
-  }
-}
+const runsOf = (writes: readonly RunWrite[]) =>
+  JSON.stringify(
+    writes.map(({ id, epoch, version, lastSeq, kept, steps, end }) => ({
+      id,
+      epoch,
+      version,
+      last_seq: lastSeq,
+      kept_seq: kept?.seq ?? null,
+      kept_length: kept?.length ?? null,
+      steps: steps.length,
+      status: end?.status ?? null,
+      checkpoint: end?.checkpoint ?? null,
+    })),
+  )
+
+const eventsOf = (writes: readonly RunWrite[]) =>
+  JSON.stringify(
+    writes.flatMap(({ id, batches }) => batches.map((batch) => ({ run_id: id, ...batch }))),
+  )
+
+const stepsOf = (writes: readonly RunWrite[]) =>
+  JSON.stringify(writes.flatMap(({ steps }) => steps))

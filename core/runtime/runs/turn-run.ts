@@ -2,6 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Log, Message, Model } from '../../plugin.ts'
 import type { Decided, Kept, Update } from '../agent/agent-graph.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
+import { withAttachments } from '../agent/attachments.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from '../agent/client-tools.ts'
 import { RepetitionGuard } from '../agent/guards.ts'
 import { mended } from '../agent/history.ts'
@@ -138,7 +139,11 @@ export class TurnRun {
     }
 
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
-    const words: Message = { role: 'user', id: `user-${this.#run.runId}`, content: request.message }
+    const words: Message = {
+      role: 'user',
+      id: `user-${this.#run.runId}`,
+      content: withAttachments(request.message, request.attachments),
+    }
     const before = [...earlier, words]
     const turn = this.#turn(model, loaded, state, stepLog)
     live.set(sessionId, (this.#live = turn))
