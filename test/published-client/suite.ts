@@ -182,7 +182,9 @@ export function publishedClient(version: 18 | 19): void {
       expect(hooked.container.textContent).toContain('{show_card')
       expect(hooked.container.textContent).not.toContain('Thinking')
       await sent
-      await until(() => hooked.now.messages.at(-1)?.content === 'There it is.')
+      const { messages } = (await it.user.get(`/messages/${it.sessionId}`)).body
+      const ids = messages.map(({ id }: any) => id).join()
+      await until(() => hooked.now.messages.map(({ id }: any) => id).join() === ids)
       const after = hooked.container.textContent
       expect(after).toContain('{Card Lusaka}')
       expect(after).toContain('{show_card done shown}')
