@@ -213,6 +213,7 @@ await onEachDatabase('a turn, over sockets', (where) => {
       'router',
       'message_cache_invalidation',
       'tool_call',
+      'message_cache_invalidation', // the end of the run
     ])
     for (const { payload } of heard)
       expect(payload).toMatchObject({

@@ -170,6 +170,18 @@ export function publishedClient(version: 18 | 19): void {
       expect(hooked.now.run).toMatchObject({ ended: 'done', resumed: 0 })
     })
 
+    it('shows what was said and answered in another tab', async () => {
+      const it = await start(['Said elsewhere.', 'And here.'])
+      const hooked = chat(it, it.sessionId)
+      await connected(hooked)
+      await it.user.say('From another tab', { sessionId: it.sessionId })
+      await until(() => hooked.container.textContent.includes('ai: Said elsewhere.'))
+      expect(hooked.container.textContent).toContain('human: From another tab')
+      await hooked.now.sendMessage('From this one')
+      await until(() => hooked.container.textContent.includes('ai: And here.'))
+      await until(() => hooked.now.messages.length === 4)
+    })
+
     it('draws tool calls and components while they come, and again after it has read the history', async () => {
       const it = await start([
         [{ call: 'show_card', args: { title: 'Lusaka' } }],
@@ -307,6 +319,7 @@ export function publishedClient(version: 18 | 19): void {
       await until(() => second.now?.status === 'streaming')
       await until(() => second.now.messages.at(-1)?.content === words.join(''))
       await until(() => second.now.status === 'ready')
+      await until(() => second.container.textContent === `human: Countai: ${words.join('')}`)
       expect(second.container.textContent).toBe(`human: Countai: ${words.join('')}`)
     })
 

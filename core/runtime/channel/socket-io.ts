@@ -9,7 +9,7 @@ const flat = new Set(['browser_tool_call', 'action_call'])
  * The client has these from the stream of the run. Over the socket it would draw each as a bubble of its own,
  * or once more.
  */
-const ofTheStream = new Set(['run', 'message', 'reasoning', 'progress', 'error', 'done'])
+const ofTheStream = new Set(['run', 'message', 'reasoning', 'progress', 'error'])
 
 /** The framing of Socket.IO 4 over WebSocket alone: as much of it as its clients need. */
 export const socketIo: Framing = {
@@ -36,6 +36,9 @@ export const socketIo: Framing = {
   event({ name, payload, asks, isArriving }) {
     // An action is drawn once it is called; before that, it would be drawn beside itself.
     if (ofTheStream.has(name) || isArriving) return undefined
+    // A tab that did not begin the run has no stream of it: told so, it reads the history.
+    if (name === 'done')
+      return `42["event",{"eventName":"message_cache_invalidation","payload":${payload}}]`
     if (!flat.has(name))
       return `42["event",{"eventName":${JSON.stringify(name)},"payload":${payload}}]`
     // It carries out whatever comes under these names, also the news that a call is done.
