@@ -98,8 +98,9 @@ describe('the documentation', () => {
     programs.forEach(({ kind, code }, i) =>
       writeFileSync(join(folder, `program-${i}.${kind}`), code),
     )
-    // Tests beside a plugin may reach for test/support, which is not here; they are checked where they are.
-    const exclude = plugins.map((plugin) => `${plugin}/**/*.test.ts`)
+    // Tests beside a plugin may reach for test/support, which is not here, and pages for a browser: both are
+    // checked where they are.
+    const exclude = plugins.flatMap((plugin) => [`${plugin}/**/*.test.ts`, `${plugin}/page`])
     const config = { extends: '../tsconfig.json', include: ['**/*.ts'], exclude }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
 

@@ -12,6 +12,8 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
       root: at.sources,
       base: '/playground/',
       mode: 'production',
+      // Whatever the server's own NODE_ENV is, the page has React as it is published.
+      define: { 'process.env.NODE_ENV': '"production"' },
       resolve: {
         // The library would load zod for schemas of zod's, and the page has none.
         alias: { 'zod/v4/core': join(at.sources, 'without-zod.ts') },

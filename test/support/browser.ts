@@ -13,7 +13,7 @@ const quiet = [
 /** A real Chromium without a window. */
 export const launch = (executablePath: string): Promise<Browser> =>
   chromium.launch({
-    executablePath,
+    executablePath: executablePath.includes('/') ? executablePath : `/usr/bin/${executablePath}`,
     args: quiet,
   })
 

@@ -1,6 +1,6 @@
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 
-interface Executes {
+export interface Executes {
   executeQuery<R>(query: CompiledQuery<R>): Promise<QueryResult<R>>
 }
 
