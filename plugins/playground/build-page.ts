@@ -14,6 +14,7 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
       mode: 'production',
       // Whatever the server's own NODE_ENV is, the page has React as it is published.
       define: { 'process.env.NODE_ENV': '"production"' },
+      oxc: { jsx: { runtime: 'automatic', development: false } },
       resolve: {
         // The library would load zod for schemas of zod's, and the page has none.
         alias: { 'zod/v4/core': join(at.sources, 'without-zod.ts') },

@@ -1,13 +1,8 @@
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, it } from 'vitest'
 import { scriptedModel } from '#core/testing'
 import type { Chat } from '../../client/chat.ts'
 import { tabStorage, testOracle, type TestOracle } from './oracle.ts'
 import { until } from './page.ts'
-
-// Until the server has its event channel there is nothing to connect to.
-const it = test.skipIf(!existsSync(resolve(import.meta.dirname, '../../core/runtime/channel')))
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 

@@ -9,6 +9,7 @@ import {
   type TestApp,
   type TestUser,
 } from '#core/testing'
+import { createOracleClient } from '../../client/client.ts'
 import { openPage, until, type Page } from './page.ts'
 
 const show = definePlugin({
@@ -50,11 +51,32 @@ export function publishedClient(version: 18 | 19): void {
       readonly audience?: string
     }
 
+    /** What a wallet hands to a provider. */
+    function walletOf({ app, user, delegationOnly, audience = app.oracleDid }: Setting) {
+      const until = (seconds: number) => Date.now() + seconds * 1000
+      return {
+        initialWallet: {
+          address: 'ixo1someone',
+          did: user.did,
+          matrix: { accessToken: 'none', homeServer: 'none.example' },
+        },
+        transactSignX: async () => undefined,
+        createDelegation: async () => ({
+          serialized: (await user.wallet.delegate({ audience })).text,
+          expiresAt: until(86_400),
+        }),
+        ...(!delegationOnly && {
+          createInvocation: async () => ({
+            serialized: (await user.wallet.invoke({ audience, lifetime: 800 })).text,
+            expiresAt: until(800),
+          }),
+        }),
+      }
+    }
+
     /** Runs a hook inside the client's provider, and renders what `draw` makes of what it returns. */
     function hook(setting: Setting, use: () => any, draw: (now: any) => unknown = () => null) {
-      const { app, user, delegationOnly, audience = app.oracleDid } = setting
       const { createElement } = page.react
-      const until = (seconds: number) => Date.now() + seconds * 1000
       const seen: any[] = []
       function Probe() {
         const now = use()
@@ -62,28 +84,7 @@ export function publishedClient(version: 18 | 19): void {
         return draw(now)
       }
       const mounted = page.mount(
-        createElement(
-          page.client.OraclesProvider,
-          {
-            initialWallet: {
-              address: 'ixo1someone',
-              did: user.did,
-              matrix: { accessToken: 'none', homeServer: 'none.example' },
-            },
-            transactSignX: async () => undefined,
-            createDelegation: async () => ({
-              serialized: (await user.wallet.delegate({ audience })).text,
-              expiresAt: until(86_400),
-            }),
-            ...(!delegationOnly && {
-              createInvocation: async () => ({
-                serialized: (await user.wallet.invoke({ audience, lifetime: 800 })).text,
-                expiresAt: until(800),
-              }),
-            }),
-          },
-          createElement(Probe),
-        ),
+        createElement(page.client.OraclesProvider, walletOf(setting), createElement(Probe)),
       )
       return {
         ...mounted,
@@ -180,6 +181,32 @@ export function publishedClient(version: 18 | 19): void {
       await hooked.now.sendMessage('From this one')
       await until(() => hooked.container.textContent.includes('ai: And here.'))
       await until(() => hooked.now.messages.length === 4)
+    })
+
+    it('and oracle-client, in two tabs of a session, show the same', async () => {
+      const it = await start(['Said to the one.', 'Said to the other.'])
+      const theirs = chat(it, it.sessionId)
+      await connected(theirs)
+      const ours = createOracleClient({ ...walletOf(it), wallet: walletOf(it).initialWallet }).chat(
+        {
+          oracleDid: it.app.oracleDid,
+          sessionId: it.sessionId,
+          overrides: { baseUrl: it.app.url },
+        },
+      )
+      onTestFinished(ours.subscribe(() => undefined))
+      await until(() => ours.getSnapshot().isRealTimeConnected)
+      const transcript = (messages: readonly any[]) =>
+        messages.map(({ type, content }) => `${type}: ${content}`).join('\n')
+      const areSame = (count: number) => () =>
+        ours.getSnapshot().messages.length === count &&
+        transcript(ours.getSnapshot().messages) === transcript(theirs.now.messages)
+
+      await ours.sendMessage('By ours')
+      await until(areSame(2))
+      await theirs.now.sendMessage('By theirs')
+      await until(areSame(4))
+      expect(transcript(theirs.now.messages)).toContain('ai: Said to the other.')
     })
 
     it('draws tool calls and components while they come, and again after it has read the history', async () => {
