@@ -345,12 +345,13 @@ export class Chat extends Store<ChatSnapshot> {
   }
 
   /** An event of the channel. The run that is read here tells its own. */
-  #pushed(event: AnyEvent): void {
+  async #pushed(event: AnyEvent): Promise<void> {
     if (event.eventName === 'message_cache_invalidation') return void this.#load()
     const { requestId } = event.payload as { requestId?: string }
     if (event.eventName === 'browser_tool_call' && requestId === this.#turn?.requestId)
       return this.#runPageTool(this.#turn!, event.payload)
-    // Another tab or device says something: this one follows.
+    // Another tab or device says something: this one follows. A history that is being read may lack the end.
+    if (event.eventName === 'done') await this.#loading
     const { run } = this.getSnapshot()
     if (!this.#turn && requestId && requestId !== run.requestId) void this.#load()
   }

@@ -92,7 +92,7 @@ it('inline options neither loop nor make the chat anew', async () => {
       }),
     oracle.provided,
   )
-  await until(() => !seen.now.isLoading)
+  await until(() => !seen.now.isLoading && seen.now.isRealTimeConnected)
   const { renders } = seen
   await new Promise((resolve) => setTimeout(resolve, 150))
   expect(seen.renders).toBe(renders)
