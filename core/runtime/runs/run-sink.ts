@@ -9,7 +9,7 @@ import { runsPerWrite } from './run-write.ts'
  * How long events wait for company on their way to the database. Where readers elsewhere get them from it, not
  * long. Where they are all here they have them already, and what a crash takes is said again.
  */
-const batchMs = { shared: { usual: 50, busy: 100 }, alone: { usual: 200, busy: 1_000 } }
+const batchMs = { shared: { usual: 50, busy: 100 }, alone: { usual: 200, busy: 2_000 } }
 /** So many runs with something to write are a busy server. */
 const busyRuns = 50
 const retryMs = 250
