@@ -267,8 +267,12 @@ describe('a hostile client', () => {
 
   it('that was let in cannot pile up work', async () => {
     const socket = await plainSocket(app.url, sessionId, tokens)
+    // In one packet: a server that reads them one after the other has time to work them off.
+    const { _socket: wire } = socket.ws as unknown as { _socket: Socket }
+    wire.cork()
     for (let i = 0; i < 190; i++)
       socket.send({ type: 'tool_result', toolCallId: `x${i}`, result: i })
+    wire.uncork()
     expect((await socket.closed).code).toBe(1008)
   })
 

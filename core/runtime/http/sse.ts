@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 
 /** The bounds of a stream. */
 export interface SseLimits {
@@ -49,9 +48,6 @@ export class SseStream {
   #opened = false
   #closing = false
   #over = false
-  /** Whether this side frames what it writes, and where to. */
-  #isChunked = false
-  #socket: Socket | undefined
   #exhausted = false
 
   constructor(source: AsyncIterable<unknown>, reader: Reader) {
@@ -85,14 +81,11 @@ export class SseStream {
   // Bound once, for they are the listeners and callbacks of every item.
   #pull = (): void => {
     if (this.#over) return
-    let next: Promise<IteratorResult<unknown>>
-    try {
-      next = this.#iterator.next()
-    } catch (error) {
-      next = Promise.reject(error) // A source that throws at once is no different from one that rejects.
-    }
-    next.then(this.#onResult, this.#onFailure)
+    this.#next().then(this.#onResult, this.#onFailure)
   }
+
+  // Async, so that a source that throws at once is no different from one that rejects.
+  #next = async () => this.#iterator.next()
 
   #return = async () => this.#iterator.return?.()
 
@@ -115,7 +108,7 @@ export class SseStream {
     }
     const { res, limits } = this.#reader
     this.#head()
-    const flowing = this.#write(frame)
+    const flowing = res.write(frame)
     if (res.writableLength > limits.maxBufferedBytes) this.#cut()
     else if (flowing) this.#pull()
     else this.#stall = setTimeout(this.#cut, limits.stallMs)
@@ -144,36 +137,13 @@ export class SseStream {
     this.#reader.res.flushHeaders()
   }
 
-  /**
-   * After the first frame, one write of one text where `res.write` makes three of it: half of what a frame costs.
-   * The response is chunked, so a frame is framed once more by its length.
-   */
-  #write(frame: string): boolean {
-    const { res } = this.#reader
-    const { socket } = res
-    if (!this.#isChunked || !socket) return res.write(frame)
-    if (this.#socket) {
-      const size = Buffer.byteLength(frame)
-      // Text of one byte a letter is the same in both, and cheaper to hand over.
-      const encoding = size === frame.length ? 'latin1' : 'utf8'
-      return socket.write(`${size.toString(16)}\r\n${frame}\r\n`, encoding)
-    }
-    this.#socket = socket.on('drain', this.#onDrain)
-    return res.write(frame)
-  }
-
   /** The headers leave with the first frame, in one packet. */
   #head(): void {
     if (this.#opened) return
     this.#opened = true
     const { res } = this.#reader
     // A handler that sent headers of its own has chosen.
-    if (res.headersSent) return
-    setSseHeaders(res)
-    const { httpVersion, method } = res.req
-    if (httpVersion !== '1.1' || method === 'HEAD') return
-    res.setHeader('Transfer-Encoding', 'chunked')
-    this.#isChunked = true
+    if (!res.headersSent) setSseHeaders(res)
   }
 
   #beat = (): void => {
@@ -209,7 +179,6 @@ export class SseStream {
     for (const timer of this.#timers) clearTimeout(timer)
     clearTimeout(this.#stall)
     this.#reader.res.off('drain', this.#onDrain).off('close', this.#leave)
-    this.#socket?.off('drain', this.#onDrain)
     if (this.#exhausted) return
     this.#exhausted = true
     this.#return().catch(this.#reader.lateFailure)
