@@ -39,7 +39,7 @@ export interface IOraclesContextProps {
   readonly agActions: readonly AgAction[]
   readonly registerAgAction: (
     action: AgAction,
-    handler: (args: any) => unknown,
+    handler: (args: any) => unknown, // any: what the action's `parameters` say
     render?: AgActionRender,
   ) => void
   readonly unregisterAgAction: (name: string) => void

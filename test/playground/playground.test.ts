@@ -296,7 +296,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     expect(moved.reduce((sum, value) => sum + value, 0)).toBeLessThan(0.02)
   }, 30_000)
 
-  it('reaches every view and control by the keyboard alone', async () => {
+  it('reaches the skip link, the views and a new chat by the keyboard alone', async () => {
     const { page } = await visit('chat')
     await page.getByLabel('Message', { exact: true }).waitFor()
     await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur())
