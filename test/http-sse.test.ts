@@ -80,6 +80,58 @@ describe('an async iterable', () => {
     ])
   })
 
+  test('keeps every letter of every alphabet, chunk by chunk', async () => {
+    const words = [
+      'plain',
+      'Ä und ß',
+      'ночь',
+      '水',
+      '🌍👩🏽‍🌾',
+      'e\u0301',
+      '\u0000\u007f\u0080\u00ff',
+      'plain',
+    ]
+    const said = [...words, 'x🌍'.repeat(20_000), ...words]
+    const server = await edge({ 'GET /s': streaming(() => items(...said)) })
+    const answer = await server.call('GET', '/s')
+    expect(parse(answer.text).map(({ data }) => data)).toEqual(said)
+  })
+
+  test('waits for its turn on a connection that asks twice', async () => {
+    const server = await edge({
+      'GET /slow': streaming(async function* () {
+        for (let n = 0; n < 3; n++) {
+          yield `slow ${n}`
+          await sleep(30)
+        }
+      }),
+      'GET /fast': streaming(() => items('fast 0', 'fast 1', 'fast 2')),
+    })
+    const last = 'GET /fast HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+    const received = await server.raw(request('/slow') + last)
+    const [, slow = '', fast = ''] = received.split(/HTTP\/1.1 200 OK\r\n/)
+    expect(slow.match(/data: .*/g)).toEqual(['data: slow 0', 'data: slow 1', 'data: slow 2'])
+    expect(fast.match(/data: .*/g)).toEqual(['data: fast 0', 'data: fast 1', 'data: fast 2'])
+    for (const answer of [slow, fast]) expect(answer.endsWith('\r\n0\r\n\r\n')).toBe(true)
+  })
+
+  test('goes piece by piece through a write that somebody put in place', async () => {
+    const written: string[] = []
+    const server = await edge({
+      'GET /s': streaming(({ koa: { res } }) => {
+        const { write } = res
+        res.write = (piece: string) => {
+          written.push(piece)
+          return write.call(res, piece, 'utf8')
+        }
+        return items('one', 'two', 'three')
+      }),
+    })
+    const { text } = await server.call('GET', '/s')
+    expect(written).toEqual(['data: one\n\n', 'data: two\n\n', 'data: three\n\n'])
+    expect(text).toBe(written.join(''))
+  })
+
   test('cannot smuggle a field through an id or a name', () => {
     expect(toFrame({ id: '1\ndata: x', event: 'a\r\nid: 2', data: '\0' })).toBe(
       'id: 1 data: x\nevent: a id: 2\ndata: \0\n\n',

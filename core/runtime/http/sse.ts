@@ -1,4 +1,6 @@
 import type { ServerResponse } from 'node:http'
+import { writeChunk } from './chunk.ts'
+import { isPolled, poll, type Polled } from './polled.ts'
 
 /** The bounds of a stream. */
 export interface SseLimits {
@@ -42,6 +44,7 @@ export class SseStream {
   readonly done: Promise<void>
   #reader: Reader
   #iterator: AsyncIterator<unknown>
+  #polled: Polled | undefined
   #settle: PromiseWithResolvers<void>
   #timers: NodeJS.Timeout[] = []
   #stall: NodeJS.Timeout | undefined
@@ -53,6 +56,7 @@ export class SseStream {
   constructor(source: AsyncIterable<unknown>, reader: Reader) {
     this.#reader = reader
     this.#iterator = source[Symbol.asyncIterator]()
+    if (isPolled(this.#iterator)) this.#polled = this.#iterator
     this.#settle = Promise.withResolvers()
     this.done = this.#settle.promise
   }
@@ -81,11 +85,26 @@ export class SseStream {
   // Bound once, for they are the listeners and callbacks of every item.
   #pull = (): void => {
     if (this.#over) return
-    this.#next().then(this.#onResult, this.#onFailure)
+    if (this.#polled) this.#poll(this.#polled)
+    else this.#next().then(this.#onResult, this.#onFailure)
   }
 
-  // Async, so that a source that throws at once is no different from one that rejects.
-  #next = async () => this.#iterator.next()
+  #poll(source: Polled): void {
+    try {
+      for (let result; (result = source[poll](this.#pull)) && this.#take(result););
+    } catch (error) {
+      this.#onFailure(error)
+    }
+  }
+
+  // A source that throws at once is no different from one that rejects.
+  #next(): Promise<IteratorResult<unknown>> {
+    try {
+      return Promise.resolve(this.#iterator.next())
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
 
   #return = async () => this.#iterator.return?.()
 
@@ -96,22 +115,34 @@ export class SseStream {
     this.#pull()
   }
 
-  #onResult = ({ done, value }: IteratorResult<unknown>): void => {
+  #onResult = (result: IteratorResult<unknown>): void => {
+    if (this.#take(result)) this.#pull()
+  }
+
+  /** Writes one item; true when the reader wants the next. */
+  #take({ done, value }: IteratorResult<unknown>): boolean {
     if (done) this.#exhausted = true
-    if (this.#over) return
-    if (done) return this.#end()
+    if (this.#over) return false
+    if (done) {
+      this.#end()
+      return false
+    }
     let frame: string
     try {
       frame = toFrame(value)
     } catch (error) {
-      return this.#fail(error)
+      this.#fail(error)
+      return false
     }
     const { res, limits } = this.#reader
     this.#head()
-    const flowing = res.write(frame)
+    if (writeChunk(res, frame)) return true
     if (res.writableLength > limits.maxBufferedBytes) this.#cut()
-    else if (flowing) this.#pull()
-    else this.#stall = setTimeout(this.#cut, limits.stallMs)
+    else {
+      res.socket?.once('drain', this.#onDrain)
+      this.#stall = setTimeout(this.#cut, limits.stallMs)
+    }
+    return false
   }
 
   /** A source that threw is at its end: it needs no telling. */
@@ -178,7 +209,9 @@ export class SseStream {
     this.#over = true
     for (const timer of this.#timers) clearTimeout(timer)
     clearTimeout(this.#stall)
-    this.#reader.res.off('drain', this.#onDrain).off('close', this.#leave)
+    const { res } = this.#reader
+    res.off('drain', this.#onDrain).off('close', this.#leave)
+    res.socket?.off('drain', this.#onDrain)
     if (this.#exhausted) return
     this.#exhausted = true
     this.#return().catch(this.#reader.lateFailure)

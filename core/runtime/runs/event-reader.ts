@@ -1,3 +1,4 @@
+import { poll, type Polled } from '../http/polled.ts'
 import type { RunEvent } from './event-lines.ts'
 import type { EventWindow, WindowReader } from './event-window.ts'
 
@@ -21,7 +22,9 @@ const finished: IteratorResult<SentEvent> = { done: true, value: undefined }
  * Reads one run from a place on: from the database what is old, from the window what is new, and at the seam
  * neither twice nor not at all. It holds one page at most, however slowly it is read.
  */
-export class EventReader implements AsyncIterableIterator<SentEvent>, WindowReader {
+export class EventReader
+  implements AsyncIterableIterator<SentEvent>, Polled<SentEvent>, WindowReader
+{
   readonly #source: EventSource
   #cursor: number
   #window: EventWindow | undefined
@@ -29,7 +32,8 @@ export class EventReader implements AsyncIterableIterator<SentEvent>, WindowRead
   #page: RunEvent[] = []
   #pageIndex = 0
   #farewell: SentEvent | undefined
-  #waiting: PromiseWithResolvers<IteratorResult<SentEvent>> | undefined
+  #ready: (() => void) | undefined
+  #fault: { readonly error: unknown } | undefined
   #catchingUp = false
   #over = false
 
@@ -43,16 +47,35 @@ export class EventReader implements AsyncIterableIterator<SentEvent>, WindowRead
   }
 
   next(): Promise<IteratorResult<SentEvent>> {
-    const result = this.#now()
-    if (result) return Promise.resolve(result)
-    this.#waiting = Promise.withResolvers()
+    return new Promise((resolve, reject) => {
+      const ask = () => {
+        try {
+          const result = this[poll](ask)
+          if (result) resolve(result)
+        } catch (error) {
+          reject(error)
+        }
+      }
+      ask()
+    })
+  }
+
+  [poll](ready: () => void): IteratorResult<SentEvent> | undefined {
+    if (this.#fault && !this.#over) {
+      const { error } = this.#fault
+      this.#fault = undefined
+      throw error
+    }
+    const result = this.#catchingUp && !this.#farewell && !this.#over ? undefined : this.#now()
+    if (result) return result
+    this.#ready = ready
     if (this.#isBehind()) void this.#catchUp()
-    return this.#waiting.promise
+    return undefined
   }
 
   async return(): Promise<IteratorResult<SentEvent>> {
     this.#leave()
-    this.#answer(finished)
+    this.wake()
     return finished
   }
 
@@ -64,16 +87,9 @@ export class EventReader implements AsyncIterableIterator<SentEvent>, WindowRead
   }
 
   wake(): void {
-    if (!this.#waiting) return
-    const result = this.#catchingUp && !this.#farewell ? undefined : this.#now()
-    if (result) this.#answer(result)
-    else if (this.#isBehind()) void this.#catchUp()
-  }
-
-  #answer(result: IteratorResult<SentEvent>): void {
-    const waiting = this.#waiting
-    this.#waiting = undefined
-    waiting?.resolve(result)
+    const ready = this.#ready
+    this.#ready = undefined
+    ready?.()
   }
 
   /** What can be told without asking anybody. */
@@ -125,8 +141,7 @@ export class EventReader implements AsyncIterableIterator<SentEvent>, WindowRead
     try {
       while (!this.#over && this.#isBehind() && !(await this.#readOn()));
     } catch (error) {
-      this.#waiting?.reject(error)
-      this.#waiting = undefined
+      this.#fault = { error }
     }
     this.#catchingUp = false
     this.wake()

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Log, RouteContext, Schema, User } from '../../plugin.ts'
 import type { EventReader } from './event-reader.ts'
@@ -230,10 +229,13 @@ function setIds(
 /** Throws what a run failed with, when it failed at once and had nothing to say. */
 async function failEarly(live: LiveRun | undefined): Promise<void> {
   if (!live) return
-  const timer = new AbortController()
-  const late = sleep(earlyMs, undefined, { signal: timer.signal }).catch(() => {})
-  await Promise.race([live.firstWord.promise, late])
-  timer.abort()
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, earlyMs)
+    void live.firstWord.promise.then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
   if (live.end?.status === 'failed' && !live.hasSpoken) throw live.end.error
 }
 
