@@ -83,6 +83,8 @@ export interface Model {
   /** Tokens (about four characters each) that fit; history is trimmed to it. */
   readonly contextWindow?: number
   stream(request: ModelRequest): AsyncIterable<Delta>
+  /** The same without a promise for every delta, where a model can: `take` may throw, and that ends it. */
+  streamTo?(request: ModelRequest, take: (delta: Delta) => void): Promise<void>
 }
 
 // ── What handlers reach ───────────────────────────────────────────────────────────────────────

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isRetryable, RuntimeError } from '../core/errors.ts'
-import { assemble, assembly } from '../core/runtime/model/assemble.ts'
+import { assemble, Assembly } from '../core/runtime/model/assemble.ts'
 import { openAiModel, type OpenAiOptions } from '../core/runtime/model/openai.ts'
 import { fakeOpenAi, type FakeAnswer, type FakeOpenAi } from '../core/testing/fake-openai.ts'
 import { ask } from './support/model-request.ts'
@@ -207,7 +207,7 @@ describe('in the middle of the answer', () => {
     ['words for ever', { text: 'So far', then: 'words' }, 'MODEL_ANSWER_TOO_LONG'],
   ])('%s keeps what was said, and is not repeated', async (_, speech, code) => {
     const small = await model([speech], { idleMs: 150, stallMs: 150, maxAnswer: 100_000 })
-    const gathered = assembly()
+    const gathered = new Assembly()
     const said = async function* () {
       for await (const delta of small.stream(ask('Hello'))) yield gathered.add(delta)
     }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
-import type { Message, Model, ModelContext, ModelReply, ModelRequest } from '../../plugin.ts'
-import { assembly, type Assembly } from '../model/assemble.ts'
+import type { Delta, Message, Model, ModelContext, ModelReply, ModelRequest } from '../../plugin.ts'
+import { Assembly } from '../model/assemble.ts'
 import { onion, type Layer } from './onion.ts'
 import type { PluginRecord } from '../plugin-record.ts'
 import { turnContext, type Turn } from './turn.ts'
@@ -58,7 +58,7 @@ export function composeModel(records: readonly PluginRecord[]): CallModel {
 
 /** The core: deltas go straight to who listens, and are gathered on the way. */
 async function stream({ turn, model, request, hear, gathered }: ModelCalling): Promise<ModelReply> {
-  for await (const delta of model.stream(request)) {
+  const take = (delta: Delta) => {
     turn.signal.throwIfAborted()
     gathered.add(delta)
     if (delta.type === 'text') hear.text(delta.text)
@@ -68,6 +68,8 @@ async function stream({ turn, model, request, hear, gathered }: ModelCalling): P
       if (call) hear.arguments(call)
     }
   }
+  if (model.streamTo) await model.streamTo(request, take)
+  else for await (const delta of model.stream(request)) take(delta)
   return gathered.reply()
 }
 
@@ -76,7 +78,7 @@ export async function say(
   callModel: CallModel,
   asked: Omit<ModelCalling, 'gathered'>,
 ): Promise<Said> {
-  const gathered = assembly()
+  const gathered = new Assembly()
   try {
     const reply = await untilAborted(asked.turn.signal, callModel({ ...asked, gathered }))
     // A layer that answers by itself has streamed nothing.

@@ -6,64 +6,66 @@ export interface AssembledReply extends ModelReply {
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
 }
 
-export interface Assembly {
-  add(delta: Delta): void
-  /** The characters of text so far: what a client that comes back already has. */
-  readonly length: number
-  /** A call as far as it has come, by the index of its deltas. */
-  call(
-    index: number,
-  ): { readonly id: string; readonly name: string; readonly args: string } | undefined
-  /** The reply so far. Complete once the stream has ended; after an abort, what was said until then. */
-  reply(): AssembledReply
+/** A call as far as it has come. */
+export interface CallSoFar {
+  readonly id: string
+  readonly name: string
+  readonly args: string
 }
 
 /**
  * Gathers deltas into a reply. Calls get ids of our own, because a provider's may repeat within a
  * session. Arguments that are no JSON stay text, for the validation to tell the model so.
  */
-export function assembly(newId: () => string = callId): Assembly {
-  const content = gather()
-  const reasoning = gather()
-  const calls = new Map<number, { id: string; name: string; args: Gathered }>()
-  let usage: AssembledReply['usage']
+export class Assembly {
+  readonly #content = new Gathered()
+  readonly #reasoning = new Gathered()
+  readonly #calls = new Map<number, { id: string; name: string; args: Gathered }>()
+  #usage: AssembledReply['usage']
 
-  return {
-    add(delta) {
-      switch (delta.type) {
-        case 'text':
-          return content.add(delta.text)
-        case 'reasoning':
-          return reasoning.add(delta.text)
-        case 'usage':
-          usage = { inputTokens: delta.inputTokens, outputTokens: delta.outputTokens }
-          return
-        case 'tool-call': {
-          let call = calls.get(delta.index)
-          if (!call) calls.set(delta.index, (call = { id: newId(), name: '', args: gather() }))
-          if (delta.name) call.name = delta.name
-          if (delta.args) call.args.add(delta.args)
+  add(delta: Delta): void {
+    switch (delta.type) {
+      case 'text':
+        return this.#content.add(delta.text)
+      case 'reasoning':
+        return this.#reasoning.add(delta.text)
+      case 'usage':
+        this.#usage = { inputTokens: delta.inputTokens, outputTokens: delta.outputTokens }
+        return
+      case 'tool-call': {
+        let call = this.#calls.get(delta.index)
+        if (!call) {
+          call = { id: callId(), name: '', args: new Gathered() }
+          this.#calls.set(delta.index, call)
         }
+        if (delta.name) call.name = delta.name
+        if (delta.args) call.args.add(delta.args)
       }
-    },
-    get length() {
-      return content.length
-    },
-    call(index) {
-      const call = calls.get(index)
-      return call && { id: call.id, name: call.name, args: call.args.text() }
-    },
-    reply() {
-      const inOrder = [...calls].sort(([a], [b]) => a - b)
-      return {
-        content: content.text(),
-        ...(reasoning.length > 0 && { reasoning: reasoning.text() }),
-        toolCalls: inOrder.map(([, { id, name, args }]): ToolCall => {
-          return { id, name, args: parsedArgs(args.text()) }
-        }),
-        ...(usage && { usage }),
-      }
-    },
+    }
+  }
+
+  /** The characters of text so far: what a client that comes back already has. */
+  get length(): number {
+    return this.#content.length
+  }
+
+  /** A call as far as it has come, by the index of its deltas. */
+  call(index: number): CallSoFar | undefined {
+    const call = this.#calls.get(index)
+    return call && { id: call.id, name: call.name, args: call.args.text() }
+  }
+
+  /** The reply so far. Complete once the stream has ended; after an abort, what was said until then. */
+  reply(): AssembledReply {
+    const inOrder = [...this.#calls].sort(([a], [b]) => a - b)
+    return {
+      content: this.#content.text(),
+      ...(this.#reasoning.length > 0 && { reasoning: this.#reasoning.text() }),
+      toolCalls: inOrder.map(([, { id, name, args }]): ToolCall => {
+        return { id, name, args: parsedArgs(args.text()) }
+      }),
+      ...(this.#usage && { usage: this.#usage }),
+    }
   }
 }
 
@@ -72,7 +74,7 @@ export async function assemble(
   deltas: AsyncIterable<Delta>,
   onDelta?: (delta: Delta) => void,
 ): Promise<AssembledReply> {
-  const gathered = assembly()
+  const gathered = new Assembly()
   for await (const delta of deltas) {
     gathered.add(delta)
     onDelta?.(delta)
@@ -89,31 +91,21 @@ function parsedArgs(text: string): unknown {
   }
 }
 
-interface Gathered {
-  add(text: string): void
-  text(): string
-  readonly length: number
-}
-
 /** Pieces joined now and then: 5 MB in words of four letters are 70 MB as one rope of pieces. */
-function gather(): Gathered {
-  let done = ''
-  let pieces: string[] = []
-  let length = 0
-  function join() {
-    done += pieces.join('')
-    pieces = []
-    return done
+class Gathered {
+  length = 0
+  #done = ''
+  #pieces: string[] = []
+
+  add(text: string): void {
+    this.length += text.length
+    if (this.#pieces.push(text) >= 1024) this.text()
   }
-  return {
-    add(text) {
-      length += text.length
-      if (pieces.push(text) >= 1024) join()
-    },
-    text: join,
-    get length() {
-      return length
-    },
+
+  text(): string {
+    this.#done += this.#pieces.join('')
+    this.#pieces = []
+    return this.#done
   }
 }
 

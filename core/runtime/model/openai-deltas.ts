@@ -3,16 +3,6 @@ import type { Delta } from '../../plugin.ts'
 import { callSlots } from './call-slots.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 
-/** Reads the chunks of one completion, in order, into deltas. */
-export interface ChunkReader {
-  /** One chunk, or a whole answer of a server that does not stream, as JSON text. */
-  take(json: string, onto: Delta[]): void
-  /** The provider said why it stopped: nothing but usage may follow. */
-  readonly finished: boolean
-  /** Held back to the end: some servers count up in every chunk. */
-  readonly usage: Delta | undefined
-}
-
 /** As far as we look. Every field comes from a stranger, so each is checked where it is used. */
 interface Chunk {
   readonly error?: unknown
@@ -38,91 +28,95 @@ interface CallPiece {
   readonly function?: { readonly name?: unknown; readonly arguments?: unknown }
 }
 
-/** `limit` is in characters of text, reasoning and arguments together. */
-export function chunkReader(asked: Asked, limit: number): ChunkReader {
-  const calls = callSlots()
-  let size = 0
-  let finished = false
-  let spoke = false
-  let usage: Delta | undefined
+/** Reads the chunks of one completion, in order, into deltas. */
+export class ChunkReader {
+  /** The provider said why it stopped: nothing but usage may follow. */
+  finished = false
+  /** Held back to the end: some servers count up in every chunk. */
+  usage: Delta | undefined
+  readonly #asked: Asked
+  readonly #limit: number
+  readonly #slots = callSlots()
+  #size = 0
+  #spoke = false
 
-  function count(text: string) {
-    spoke = true
-    size += text.length
-    if (size > limit)
+  /** `limit` is in characters of text, reasoning and arguments together. */
+  constructor(asked: Asked, limit: number) {
+    this.#asked = asked
+    this.#limit = limit
+  }
+
+  /** One chunk, or a whole answer of a server that does not stream, as JSON text. */
+  take(json: string, onto: Delta[]): void {
+    const chunk = this.#parse(json)
+    if (chunk?.error) throw providerFault({ text: json }, this.#asked)
+    const counted = chunk?.usage
+    if (typeof counted?.prompt_tokens === 'number')
+      this.usage = {
+        type: 'usage',
+        inputTokens: counted.prompt_tokens,
+        outputTokens: Number(counted.completion_tokens) || 0,
+      }
+    const choice = chunk?.choices?.[0]
+    // We ask for one choice: a server that sends more would interleave them.
+    if (!choice || (choice.index ?? 0) !== 0) return
+    const piece = choice.delta ?? choice.message
+    if (piece) this.#speak(piece, onto)
+    if (!choice.finish_reason) return
+    this.finished = true
+    if (choice.finish_reason === 'content_filter' && !this.#spoke)
       throw new RuntimeError(
-        'MODEL_ANSWER_TOO_LONG',
-        `The answer of "${asked.model}" went past ${limit} characters.`,
+        'MODEL_REFUSED',
+        `${this.#asked.host} refused to answer this for reasons of content.`,
       )
   }
 
-  function speak(piece: Piece, onto: Delta[]) {
+  #parse(json: string): Chunk | null {
+    try {
+      return JSON.parse(json)
+    } catch (cause) {
+      const { host } = this.#asked
+      throw new RuntimeError('MODEL_STREAM_BROKEN', `${host} sent a chunk that is no JSON.`, {
+        cause,
+      })
+    }
+  }
+
+  #speak(piece: Piece, onto: Delta[]): void {
     const thought = piece.reasoning_content ?? piece.reasoning
     if (typeof thought === 'string' && thought) {
-      count(thought)
+      this.#count(thought)
       onto.push({ type: 'reasoning', text: thought })
     }
-    for (const words of [piece.content, piece.refusal]) {
-      if (typeof words === 'string') {
-        if (!words) continue
-        count(words)
-        onto.push({ type: 'text', text: words })
-      } else if (Array.isArray(words)) {
-        for (const part of words) {
-          if (part?.type === 'text') speak({ content: part.text }, onto)
-        }
-      }
-    }
+    this.#say(piece.content, onto)
+    this.#say(piece.refusal, onto)
     if (!Array.isArray(piece.tool_calls)) return
     for (const call of piece.tool_calls as readonly (CallPiece | null)[]) {
       const { id, index, function: named } = call ?? {}
-      const delta = calls({ index, id, name: named?.name, args: named?.arguments })
+      const delta = this.#slots({ index, id, name: named?.name, args: named?.arguments })
       if (!delta) continue
-      count(delta.args ?? '')
+      this.#count(delta.args ?? '')
       onto.push(delta)
     }
   }
 
-  return {
-    take(json, onto) {
-      let chunk: Chunk | null
-      try {
-        chunk = JSON.parse(json)
-      } catch (cause) {
-        throw new RuntimeError(
-          'MODEL_STREAM_BROKEN',
-          `${asked.host} sent a chunk that is no JSON.`,
-          {
-            cause,
-          },
-        )
-      }
-      if (chunk?.error) throw providerFault({ text: json }, asked)
-      const counted = chunk?.usage
-      if (typeof counted?.prompt_tokens === 'number')
-        usage = {
-          type: 'usage',
-          inputTokens: counted.prompt_tokens,
-          outputTokens: Number(counted.completion_tokens) || 0,
-        }
-      const choice = chunk?.choices?.[0]
-      // We ask for one choice: a server that sends more would interleave them.
-      if (!choice || (choice.index ?? 0) !== 0) return
-      const piece = choice.delta ?? choice.message
-      if (piece) speak(piece, onto)
-      if (!choice.finish_reason) return
-      finished = true
-      if (choice.finish_reason === 'content_filter' && !spoke)
-        throw new RuntimeError(
-          'MODEL_REFUSED',
-          `${asked.host} refused to answer this for reasons of content.`,
-        )
-    },
-    get finished() {
-      return finished
-    },
-    get usage() {
-      return usage
-    },
+  #say(words: unknown, onto: Delta[]): void {
+    if (typeof words === 'string') {
+      if (!words) return
+      this.#count(words)
+      onto.push({ type: 'text', text: words })
+    } else if (Array.isArray(words)) {
+      for (const part of words) if (part?.type === 'text') this.#say(part.text, onto)
+    }
+  }
+
+  #count(text: string): void {
+    this.#spoke = true
+    this.#size += text.length
+    if (this.#size > this.#limit)
+      throw new RuntimeError(
+        'MODEL_ANSWER_TOO_LONG',
+        `The answer of "${this.#asked.model}" went past ${this.#limit} characters.`,
+      )
   }
 }

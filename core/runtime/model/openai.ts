@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import { RuntimeError } from '../../errors.ts'
 import type { Delta, Model, ModelRequest } from '../../plugin.ts'
-import { chunkReader } from './openai-deltas.ts'
+import { ChunkReader } from './openai-deltas.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 import { requestBody } from './openai-request.ts'
 import { poster, type Exchange } from './post.ts'
@@ -56,13 +56,15 @@ export function openAiModel(options: OpenAiOptions): Model {
   /** Posts, and resolves once the first words are there: until then the call can be repeated. */
   async function begin(request: ModelRequest) {
     const withUsage = asksForUsage
-    const body = requestBody(name, request, withUsage)
-    const patience = { connectMs, headMs: firstTokenMs }
-    const exchange = await post(body, request.signal, patience)
+    const exchange = await post(requestBody(name, request, withUsage), request.signal, {
+      connectMs,
+      headMs: firstTokenMs,
+    })
     try {
       if (exchange.status !== 200) throw await refusal(exchange, withUsage)
       const answer = read(exchange)
-      return { first: await answer.next(), answer, exchange }
+      const close = (whole: boolean) => (whole ? exchange.finish() : exchange.destroy())
+      return { first: await answer.next(), answer, close }
     } catch (error) {
       exchange.destroy()
       throw error
@@ -71,7 +73,12 @@ export function openAiModel(options: OpenAiOptions): Model {
 
   async function refusal(exchange: Exchange, withUsage: boolean): Promise<RuntimeError> {
     let text = ''
-    for (let piece; text.length < errorPage && (piece = await exchange.read(5000));) text += piece
+    while (text.length < errorPage) {
+      await exchange.ready(5000)
+      const piece = exchange.take()
+      if (!piece) break
+      text += piece
+    }
     const { status } = exchange
     if (withUsage && [400, 422].includes(status) && text.includes('stream_options')) {
       asksForUsage = false
@@ -82,7 +89,7 @@ export function openAiModel(options: OpenAiOptions): Model {
 
   /** The batches of deltas of one answer: one batch for what came together, undefined at the end. */
   function read(exchange: Exchange) {
-    const chunks = chunkReader(asked, maxAnswer)
+    const chunks = new ChunkReader(asked, maxAnswer)
     let batch: Delta[] = []
     let done = false
     let body = ''
@@ -130,21 +137,13 @@ export function openAiModel(options: OpenAiOptions): Model {
       done = true
     }
 
-    async function advance() {
-      while (batch.length === 0 && !done) {
-        const ms = chunks.finished ? afterwordMs : form === 'unknown' ? firstTokenMs : idleMs
-        const text = await exchange.read(ms).catch((error: unknown) => {
-          // When the answer was whole, only the farewell is missing.
-          if (chunks.finished && isCode(error, 'MODEL_STREAM_BROKEN')) return undefined
-          throw error
-        })
-        if (text) feed(text)
-        else if (text === undefined) ending()
-        else if (chunks.finished) done = true
-        else throw silent('nothing', ms)
-        if (done && chunks.usage) batch.push(chunks.usage)
-        if (batch.length > 0) progressAt = performance.now()
-        else if (performance.now() - progressAt > stallMs) throw silent('no words', stallMs)
+    /** What there is now; when the answer was whole, only the farewell can be missing. */
+    function taken() {
+      try {
+        return exchange.take()
+      } catch (error) {
+        if (chunks.finished && isCode(error, 'MODEL_STREAM_BROKEN')) return undefined
+        throw error
       }
     }
 
@@ -153,7 +152,18 @@ export function openAiModel(options: OpenAiOptions): Model {
       if (failure) throw failure.error
       batch = []
       try {
-        await advance()
+        while (batch.length === 0 && !done) {
+          const ms = chunks.finished ? afterwordMs : form === 'unknown' ? firstTokenMs : idleMs
+          await exchange.ready(ms)
+          const text = taken()
+          if (text) feed(text)
+          else if (text === undefined) ending()
+          else if (chunks.finished) done = true
+          else throw silent('nothing', ms)
+          if (done && chunks.usage) batch.push(chunks.usage)
+          if (batch.length > 0) progressAt = performance.now()
+          else if (performance.now() - progressAt > stallMs) throw silent('no words', stallMs)
+        }
       } catch (error) {
         // The words that came in one piece with the fault are said first.
         if (batch.length === 0) throw error
@@ -189,7 +199,7 @@ export function openAiModel(options: OpenAiOptions): Model {
     label: options.label ?? name,
     contextWindow: options.contextWindow,
     async *stream(request) {
-      const { first, answer, exchange } = await begun(request)
+      const { first, answer, close } = await begun(request)
       let whole = false
       try {
         for (let batch = first; batch; batch = await answer.next()) {
@@ -197,8 +207,19 @@ export function openAiModel(options: OpenAiOptions): Model {
         }
         whole = true
       } finally {
-        if (whole) exchange.finish()
-        else exchange.destroy()
+        close(whole)
+      }
+    },
+    async streamTo(request, take) {
+      const { first, answer, close } = await begun(request)
+      let whole = false
+      try {
+        for (let batch = first; batch; batch = await answer.next()) {
+          for (const delta of batch) take(delta)
+        }
+        whole = true
+      } finally {
+        close(whole)
       }
     },
   }

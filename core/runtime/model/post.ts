@@ -15,11 +15,13 @@ export interface Patience {
 export interface Exchange {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
+  /** Resolves when there is something to take, or after `ms` without. */
+  ready(ms: number): Promise<void>
   /**
-   * The text that came since the last read, `''` when none came within `ms`, `undefined` at the
-   * end of the body. Throws when the connection breaks, or with the signal's reason when it fires.
+   * The text that came since the last one was taken, `''` when none came, `undefined` at the end of
+   * the body. Throws when the connection breaks, or with the signal's reason when it fires.
    */
-  read(ms: number): Promise<string | undefined>
+  take(): string | undefined
   /** The rest does not matter: lets a body that is ending end, so that its socket is used again. */
   finish(): void
   /** Drops the connection. */
@@ -71,7 +73,7 @@ function begin(
   signal: AbortSignal,
   { connectMs, headMs }: Patience,
 ): Promise<Exchange> {
-  return new Promise((resolve, reject) => {
+  const answered = new Promise<Exchange>((resolve, reject) => {
     let fail = (error: unknown) => {
       settle()
       request.destroy()
@@ -115,8 +117,10 @@ function begin(
       fail = failed
       resolve(exchange)
     })
-    if (!signal.aborted) request.end(body)
   })
+  // Out here, so that the listeners, who live as long as the answer, do not hold on to the body.
+  if (!signal.aborted) request.end(body)
+  return answered
 }
 
 /** The body of an answer, and what makes it fail from outside. */
@@ -160,15 +164,14 @@ function reading(host: string, request: http.ClientRequest, response: http.Incom
   const exchange: Exchange = {
     status: response.statusCode ?? 0,
     headers: response.headers,
-    async read(ms) {
-      if (!text && !ended && !failure) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-          patience.begin(ms)
-        })
-        wake = undefined
-        patience.end()
-      }
+    ready(ms) {
+      if (text || ended || failure) return Promise.resolve()
+      patience.begin(ms)
+      return new Promise<void>((resolve) => (wake = resolve))
+    },
+    take() {
+      wake = undefined
+      patience.end()
       if (text) {
         const piece = text
         text = ''
@@ -191,11 +194,12 @@ function reading(host: string, request: http.ClientRequest, response: http.Incom
   return { exchange, failed }
 }
 
-/** A timer that is begun and ended at every word: it is made once, and looks only when it fires. */
+/** A wait that begins and ends at every word: one timer goes on through them, and looks at the clock when it fires. */
 class Patient {
   readonly #onLate: () => void
   #timer: NodeJS.Timeout | undefined
   #ms = 0
+  #until = 0
   #waits = false
 
   constructor(onLate: () => void) {
@@ -204,13 +208,11 @@ class Patient {
 
   begin(ms: number): void {
     this.#waits = true
-    if (this.#timer && this.#ms === ms) return void this.#timer.refresh()
+    this.#until = performance.now() + ms
+    if (this.#timer && this.#ms === ms) return
     clearTimeout(this.#timer)
     this.#ms = ms
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined
-      if (this.#waits) this.#onLate()
-    }, ms)
+    this.#timer = setTimeout(this.#look, ms)
   }
 
   end(): void {
@@ -220,6 +222,15 @@ class Patient {
   stop(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+  }
+
+  #look = (): void => {
+    this.#timer = undefined
+    if (!this.#waits) return
+    const left = this.#until - performance.now()
+    // Timers fire up to a millisecond early.
+    if (left > 1) this.#timer = setTimeout(this.#look, left)
+    else this.#onLate()
   }
 }
 
