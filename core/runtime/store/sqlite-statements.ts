@@ -51,6 +51,8 @@ export class Statement {
   readonly #sql: string
   readonly #prepared: StatementSync
   readonly #columns: readonly string[]
+  /** A row without values. What is copied from it keeps its shape; grown a column at a time, a wide row becomes a slow table. */
+  readonly #empty: Readonly<Record<string, unknown>>
   readonly #booleans: readonly boolean[]
   readonly #isScript: boolean
   readonly #isChange: boolean
@@ -66,6 +68,9 @@ export class Statement {
     this.#prepared.setReadBigInts(true)
     const columns = this.#prepared.columns()
     this.#columns = columns.map((column) => column.name)
+    this.#empty = JSON.parse(
+      `{${this.#columns.map((name) => `${JSON.stringify(name)}:null`).join()}}`,
+    )
     this.#booleans = columns.map((column) => column.type?.toLowerCase() === 'boolean')
     // SQLite compiles the first statement of a text and ignores the rest without a word.
     const rest = sql.slice(this.#prepared.sourceSQL.length)
@@ -121,7 +126,7 @@ export class Statement {
   }
 
   #read<R>(values: readonly SQLOutputValue[]): R {
-    const row: Record<string, unknown> = {}
+    const row = { ...this.#empty }
     const columns = this.#columns
     for (let i = 0; i < columns.length; i++) {
       const value = values[i]
