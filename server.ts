@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { enableCompileCache } from 'node:module'
+import { enableCompileCache, flushCompileCache } from 'node:module'
 
 enableCompileCache() // before anything is imported, so that the next start reads compiled code
 const { createApp, RuntimeError } = await import('#core')
@@ -18,6 +18,9 @@ process.on('SIGHUP', () => void app.then((running) => running.reload()).catch(fa
 
 try {
   const { url } = await app.listen()
+  // Node itself writes the cache at the end, and a server that is killed has none. What turns need is imported later.
+  flushCompileCache()
+  setTimeout(flushCompileCache, 10_000).unref()
   const { plugins } = (await app).report
   const page = plugins.find(({ name }) => name === 'playground')
   if (page && page.state !== 'disabled') {

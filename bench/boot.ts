@@ -43,7 +43,7 @@ async function startToFirst200(args: string[], env: Record<string, string>): Pro
 const data = mkdtempSync(join(tmpdir(), 'oracle-bench-'))
 const ours = () =>
   startToFirst200(
-    ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source', 'server.ts'],
+    ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source', 'start.js'],
     { PORT: '0', DATA_DIR: data },
   )
 const koa = () => startToFirst200(['--input-type=module', '-e', bareKoa], {})

@@ -289,6 +289,7 @@ export class RunningApp implements App {
   /** What the first caller needs. */
   async #warm() {
     try {
+      this.tools.warm()
       await this.#identity!.auth.warm()
     } catch (err) {
       this.log.error({ err }, 'a part of the runtime could not be loaded')

@@ -77,6 +77,11 @@ export class Tools {
     return this.#entries.get(name)
   }
 
+  /** Writes out every tool's schema, so that no turn has to. */
+  warm(): void {
+    for (const { spec } of this.#entries.values()) void spec.parameters
+  }
+
   /** What the model is shown: the kernel's tools and those of loaded plugins that are enabled now. */
   specs(turn: Turn): ToolSpec[] {
     const specs: ToolSpec[] = []
@@ -188,14 +193,26 @@ function pluginEntry(name: string, tool: AnyTool, record: PluginRecord): ToolEnt
   }
 }
 
-/** A tool as a model reads it: its input's JSON Schema without the key that some providers refuse. */
+/** A tool as a model reads it. Its schema is written out when somebody first looks, not while the server starts. */
 export function specOf(
   name: string,
   { description, input }: { readonly description: string; readonly input: Schema },
 ): ToolSpec {
+  let parameters: ToolSpec['parameters'] | undefined
+  return {
+    name,
+    description,
+    get parameters() {
+      return (parameters ??= parametersOf(input))
+    },
+  }
+}
+
+/** An input's JSON Schema without the key that some providers refuse. */
+function parametersOf(input: Schema): ToolSpec['parameters'] {
   const { $schema: _, ...parameters } = z.toJSONSchema(input, {
     io: 'input',
     unrepresentable: 'any',
   })
-  return { name, description, parameters }
+  return parameters
 }

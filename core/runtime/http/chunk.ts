@@ -1,6 +1,7 @@
-import { ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import { nodeHttp } from './node-http.ts'
 
-const plain = ServerResponse.prototype.write
+const plain = nodeHttp.ServerResponse.prototype.write
 
 /**
  * Writes a piece of an answer whose length is not known, as its chunk in one piece. `res.write` hands the

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
@@ -16,6 +16,7 @@ import { answerRaw, parserError } from './raw-answer.ts'
 import type { ServedRoute } from '../runs/run-route.ts'
 import { createServe } from './serve.ts'
 import { sseLimits, type SseLimits } from './sse.ts'
+import { nodeHttp } from './node-http.ts'
 import { readTarget } from './target.ts'
 
 /** How long the edge waits. */
@@ -114,7 +115,7 @@ export function createHttp(options: HttpOptions): Http {
     if (error !== null && error !== undefined) failure.fail(this, error)
   }
 
-  const server = createServer(
+  const server = nodeHttp.createServer(
     {
       headersTimeout: times.headersMs,
       requestTimeout: times.bodyMs,
@@ -148,7 +149,7 @@ export function createHttp(options: HttpOptions): Http {
     const take = upgrades.get(readTarget(req.url ?? '')?.path ?? '')
     // Another listener may know this path; it then answers for every path of its own.
     if (take === undefined && server.listenerCount('upgrade') > 1) return
-    const context = koa.createContext(req, new ServerResponse(req))
+    const context = koa.createContext(req, new nodeHttp.ServerResponse(req))
     const gone = () => socket.destroy()
     socket.on('error', gone)
     admit(context)

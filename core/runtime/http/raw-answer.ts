@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
 import { errorText, statusOf } from './error-body.ts'
 import { jsonType } from './answer.ts'
+import { nodeHttp } from './node-http.ts'
 
 const lingerMs = 500
 
@@ -23,7 +23,7 @@ export function answerRaw(
   const body = errorText(error, requestId)
   const status = statusOf(error)
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status] ?? ''}`,
     `Content-Type: ${jsonType}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,

@@ -1,6 +1,11 @@
-import Router from '@koa/router'
+import { createRequire } from 'node:module'
+import type { Router as KoaRouter } from '@koa/router'
 import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Method } from '../../plugin.ts'
+
+// Required, because what it is as a module imports `node:http`: see node-http.ts.
+const Router: typeof KoaRouter = createRequire(import.meta.url)('@koa/router')
+type Router = KoaRouter
 
 /** A route as its owner declares it. The owner is a plugin's name, or `the kernel`. */
 export interface DeclaredRoute {

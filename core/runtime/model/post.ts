@@ -1,7 +1,13 @@
-import http from 'node:http'
-import https from 'node:https'
+import type {
+  Agent,
+  ClientRequest,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  RequestOptions,
+} from 'node:http'
 import { urlToHttpOptions } from 'node:url'
 import { RuntimeError } from '../../errors.ts'
+import { nodeHttp } from '../http/node-http.ts'
 
 /** How long a request may keep us waiting, in milliseconds. */
 export interface Patience {
@@ -14,7 +20,7 @@ export interface Patience {
 /** A request that was answered: the head is there, the body is read piece by piece. */
 export interface Exchange {
   readonly status: number
-  readonly headers: http.IncomingHttpHeaders
+  readonly headers: IncomingHttpHeaders
   /** Resolves when there is something to take, or after `ms` without. */
   ready(ms: number): Promise<void>
   /**
@@ -33,7 +39,7 @@ export type Post = (body: string, signal: AbortSignal, patience: Patience) => Pr
 
 // One pool for all models of the process. Idle sockets are unreferenced by Node: none keeps it alive.
 const pool = { keepAlive: true, keepAliveMsecs: 30_000, maxFreeSockets: 256 }
-const agents = { 'http:': new http.Agent(pool), 'https:': new https.Agent(pool) }
+const agents = new Map<string, Agent>()
 
 /** Text that nobody reads pauses the socket beyond this many characters. */
 const readAhead = 256 * 1024
@@ -42,14 +48,13 @@ const endingMs = 500
 
 /** Requests to one address. node:http, because the global fetch takes three times the CPU. */
 export function poster(url: URL, headers: Readonly<Record<string, string>>): Post {
-  const secure = url.protocol === 'https:'
-  const options: http.RequestOptions = {
-    ...urlToHttpOptions(url),
-    method: 'POST',
-    agent: agents[secure ? 'https:' : 'http:'],
-  }
+  const { request, Agent } =
+    url.protocol === 'https:' ? process.getBuiltinModule('node:https') : nodeHttp
+  const agent = agents.get(url.protocol) ?? new Agent(pool)
+  agents.set(url.protocol, agent)
+  const options: RequestOptions = { ...urlToHttpOptions(url), method: 'POST', agent }
   const open = (body: string) =>
-    (secure ? https : http).request({
+    request({
       ...options,
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
     })
@@ -68,7 +73,7 @@ class StaleSocket extends Error {}
 
 function begin(
   host: string,
-  request: http.ClientRequest,
+  request: ClientRequest,
   body: string,
   signal: AbortSignal,
   { connectMs, headMs }: Patience,
@@ -124,7 +129,7 @@ function begin(
 }
 
 /** The body of an answer, and what makes it fail from outside. */
-function reading(host: string, request: http.ClientRequest, response: http.IncomingMessage) {
+function reading(host: string, request: ClientRequest, response: IncomingMessage) {
   let text = ''
   let ended = false
   let failure: { readonly error: unknown } | undefined
