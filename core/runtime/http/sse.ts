@@ -89,12 +89,16 @@ export class SseStream {
     else this.#next().then(this.#onResult, this.#onFailure)
   }
 
+  /** Writes all there is. What came in one tick leaves in one piece. */
   #poll(source: Polled): void {
+    const { socket } = this.#reader.res
+    socket?.cork()
     try {
       for (let result; (result = source[poll](this.#pull)) && this.#take(result););
     } catch (error) {
       this.#onFailure(error)
     }
+    socket?.uncork()
   }
 
   // A source that throws at once is no different from one that rejects.
