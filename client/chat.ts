@@ -277,10 +277,11 @@ export class Chat extends Store<ChatSnapshot> {
   }
 
   async #openRun(): Promise<string | undefined> {
-    const { run } = await this.#json<{ run: { runId: string } | null }>(
+    type Run = { runId: string } | null
+    const { run, waiting } = await this.#json<{ run: Run; waiting?: Run }>(
       `/sessions/${this.#parts.sessionId}/run`,
     )
-    return run?.runId
+    return (run ?? waiting)?.runId
   }
 
   /** Takes the history as the server has it, without what the run under way tells itself. */

@@ -74,12 +74,14 @@ await onEachDatabase('a run that waits for a person, with a fake engine', (where
       { event: 'interrupt', data: { runId, kind: 'approval', toolName: 'pay', args } },
       { event: 'done', data: { runId, status: 'waiting' } },
     ])
-    expect((await here.call('GET', `/sessions/${sessionId}/run`)).body.run).toBeNull()
+    const underway = async () => (await here.call('GET', `/sessions/${sessionId}/run`)).body
+    expect(await underway()).toEqual({ run: null, waiting: { runId } })
     const resumed = await here.stream(`/runs/${runId}/resume`, { decision: 'approve' })
     const rest = await resumed.rest()
     expect(rest[0]).toMatchObject({ event: 'run', data: { continues: runId } })
     expect(rest[0]?.data.runId).not.toBe(runId)
     expect(rest.at(-1)?.data.status).toBe('finished')
+    expect(await underway()).toEqual({ run: null })
     const { messages } = (await here.call('GET', `/messages/${sessionId}`)).body
     expect(messages).toMatchObject([
       { type: 'human', content: 'Pay 5' },

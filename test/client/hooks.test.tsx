@@ -40,63 +40,63 @@ const bank = (paid: unknown[]) =>
   })
 
 it.each([
-  ['approve', undefined, [{ amount: 5 }], 'done'],
-  ['edit', { amount: 4 }, [{ amount: 4 }], 'done'],
-  ['reject', undefined, [], 'error'],
-] as const)(
-  'a tool that asks: %s, also after a reload',
-  async (decision, edited, expected, status) => {
-    const paid: unknown[] = []
-    const model = scriptedModel([
-      { text: 'One moment.', calls: [call('pay', { amount: 5 })] },
-      'There.',
-    ])
-    await using oracle = await testOracle({ plugins: [bank(paid)], model })
-    const { oracleDid, overrides } = oracle
-    const sessionId = await oracle.session()
-    const address = { oracleDid, overrides, sessionId }
-    const storage = tabStorage()
-    const use = () => ({
-      chat: useChat({ ...address, onPaymentRequiredError }),
-      approval: useApproval(address),
-      run: useRun(address),
-    })
-    const before = hook(use, oracle.within(oracle.tab({ storage })))
-    await until(() => !before.now.chat.isLoading)
-    await before.now.chat.sendMessage('Pay')
-    await until(() => before.now.approval.pending)
-    expect(before.now.run.ended).toBe('waiting')
-    expect(before.now.chat.status).toBe('ready')
-    before.unmount()
+  ['approve', 'after a reload', undefined, [{ amount: 5 }], 'done'],
+  ['approve', 'in another browser', undefined, [{ amount: 5 }], 'done'],
+  ['edit', 'after a reload', { amount: 4 }, [{ amount: 4 }], 'done'],
+  ['reject', 'after a reload', undefined, [], 'error'],
+  ['reject', 'in another browser', undefined, [], 'error'],
+] as const)('a tool that asks: %s, %s', async (decision, where, edited, expected, status) => {
+  const paid: unknown[] = []
+  const model = scriptedModel([
+    { text: 'One moment.', calls: [call('pay', { amount: 5 })] },
+    'There.',
+  ])
+  await using oracle = await testOracle({ plugins: [bank(paid)], model })
+  const { oracleDid, overrides } = oracle
+  const sessionId = await oracle.session()
+  const address = { oracleDid, overrides, sessionId }
+  const storage = tabStorage()
+  const use = () => ({
+    chat: useChat({ ...address, onPaymentRequiredError }),
+    approval: useApproval(address),
+    run: useRun(address),
+  })
+  const before = hook(use, oracle.within(oracle.tab({ storage })))
+  await until(() => !before.now.chat.isLoading)
+  await before.now.chat.sendMessage('Pay')
+  await until(() => before.now.approval.pending)
+  expect(before.now.run.ended).toBe('waiting')
+  expect(before.now.chat.status).toBe('ready')
+  before.unmount()
 
-    const after = hook(use, oracle.within(oracle.tab({ storage })))
-    await until(() => after.now.approval.pending)
-    expect(after.now.approval.pending).toMatchObject({ toolName: 'pay', args: { amount: 5 } })
-    expect(after.now.chat.messages).toMatchObject([
-      { content: 'Pay' },
-      { content: 'One moment.', toolCalls: [{ name: 'pay', status: 'isRunning' }] },
-    ])
-    await after.now.approval[decision](edited as never)
-    await until(() => after.now.chat.status === 'ready' && after.now.chat.messages.length === 3)
-    expect(paid).toEqual(expected)
-    expect(after.now.approval.pending).toBeNull()
-    const shown = after.now.chat.messages.map(({ content, toolCalls }) => ({
-      content,
-      calls: toolCalls?.map((one) => one.status),
-    }))
-    expect(shown).toEqual([
-      { content: 'Pay', calls: undefined },
-      { content: 'One moment.', calls: [status] },
-      { content: 'There.', calls: undefined },
-    ])
-    await after.now.chat.refetchMessages()
-    expect(after.now.chat.messages.map(({ content }) => content)).toEqual([
-      'Pay',
-      'One moment.',
-      'There.',
-    ])
-  },
-)
+  const there = where === 'in another browser' ? tabStorage() : storage
+  const after = hook(use, oracle.within(oracle.tab({ storage: there })))
+  await until(() => after.now.approval.pending)
+  expect(after.now.approval.pending).toMatchObject({ toolName: 'pay', args: { amount: 5 } })
+  expect(after.now.chat.messages).toMatchObject([
+    { content: 'Pay' },
+    { content: 'One moment.', toolCalls: [{ name: 'pay', status: 'isRunning' }] },
+  ])
+  await after.now.approval[decision](edited as never)
+  await until(() => after.now.chat.status === 'ready' && after.now.chat.messages.length === 3)
+  expect(paid).toEqual(expected)
+  expect(after.now.approval.pending).toBeNull()
+  const shown = after.now.chat.messages.map(({ content, toolCalls }) => ({
+    content,
+    calls: toolCalls?.map((one) => one.status),
+  }))
+  expect(shown).toEqual([
+    { content: 'Pay', calls: undefined },
+    { content: 'One moment.', calls: [status] },
+    { content: 'There.', calls: undefined },
+  ])
+  await after.now.chat.refetchMessages()
+  expect(after.now.chat.messages.map(({ content }) => content)).toEqual([
+    'Pay',
+    'One moment.',
+    'There.',
+  ])
+})
 
 it('a run that goes on after an approval can be reloaded, and shows nothing twice', async () => {
   const model = scriptedModel([

@@ -35,6 +35,7 @@ export interface RunStoreOptions {
 }
 
 const open = sql<boolean>`status in ('queued', 'running')`
+const openOrWaiting = sql<boolean>`status in ('queued', 'running', 'waiting')`
 const batchesPerPage = 8
 /** Row-value lists are spelled out in SQL, so they are kept short. */
 const idsPerStatement = 500
@@ -252,7 +253,7 @@ export class RunStore {
     return toBefore(rows[0])
   }
 
-  /** The session's newest run that is not at its end, and whether somebody carries it. */
+  /** The session's newest run that is not at its end, or waits for a person, and whether somebody carries it. */
   async openRun(sessionId: string) {
     const row = await this.db
       .selectFrom('kernel_runs')
@@ -264,7 +265,7 @@ export class RunStore {
         ),
       ])
       .where('session_id', '=', sessionId)
-      .where(open)
+      .where(openOrWaiting)
       .orderBy('turn', 'desc')
       .limit(1)
       .executeTakeFirst()

@@ -71,6 +71,12 @@ export interface Started {
 }
 
 /** Sessions and their durable runs. */
+/** What goes on in a session: the run under way, or the one that waits for a person's decision. */
+export interface Underway {
+  readonly run: { readonly runId: string; readonly status: string } | null
+  readonly waiting?: { readonly runId: string }
+}
+
 export interface Runs extends Turns {
   /** The kernel's routes about sessions, messages and runs. */
   readonly routes: Readonly<Record<string, AnyRoute>>
@@ -207,13 +213,15 @@ class RunningRuns implements Runs {
     throw new RuntimeError('NOT_FOUND', `You have no run "${runId}".`)
   }
 
-  /** The session's newest run that is not at its end. */
-  async openRun(sessionId: string): Promise<{ runId: string; status: string } | null> {
+  /** The session's newest run: the one under way, or the one that waits for a person. */
+  async openRun(sessionId: string): Promise<Underway> {
     const run = await this.#store.openRun(sessionId)
-    if (!run) return null
+    if (!run) return { run: null }
     const { id: runId, status, isHeld } = run
+    if (status === 'waiting') return { run: null, waiting: { runId } }
     const recovers = !isHeld || this.#carrier.live.get(runId)?.takenOver === true
-    return { runId, status: status === 'running' && recovers ? 'recovering' : status }
+    const shown = status === 'running' && recovers ? 'recovering' : status
+    return { run: { runId, status: shown } }
   }
 
   async subscribe(runId: string, after = 0, attends = false): Promise<EventReader> {

@@ -5,7 +5,7 @@ import type { LiveRun } from './live-run.ts'
 import { created } from '../http/reply.ts'
 import type { RunRow } from './run-store.ts'
 import type { Decision } from './run.ts'
-import type { NewMessage, Runs, RunsOptions, Started } from './runs.ts'
+import type { NewMessage, Runs, RunsOptions, Started, Underway } from './runs.ts'
 import type { Sessions } from './sessions.ts'
 import type { Transcripts } from './transcript.ts'
 import {
@@ -29,7 +29,7 @@ export interface RunDoor extends Pick<Runs, 'subscribe' | 'abort' | 'clientResul
   send(message: NewMessage): Promise<Started>
   resume(user: User, runId: string, decision: Decision): Promise<Started>
   demand(did: string, runId: string): Promise<RunRow>
-  openRun(sessionId: string): Promise<{ runId: string; status: string } | null>
+  openRun(sessionId: string): Promise<Underway>
   deleteSession(did: string, sessionId: string): Promise<void>
 }
 
@@ -123,11 +123,11 @@ export function turnRoutes({
       },
     ),
     'GET /sessions/:id/run': route(
-      'The run that is under way in a conversation, if any.',
+      'The run that is under way in a conversation, or waits for a person, if any.',
       idInput,
       async ({ id }, { user }) => {
         await sessions.demand(user.did, id)
-        return { run: await runs.openRun(id) }
+        return runs.openRun(id)
       },
     ),
 
