@@ -6,18 +6,62 @@ export function requestBody(
   { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
   withUsage: boolean,
 ): string {
-  const body = JSON.stringify({
-    model,
-    stream: true,
-    stream_options: withUsage ? { include_usage: true } : undefined,
-    messages: messages.map(wireMessage),
-  })
+  const usage = withUsage ? ',"stream_options":{"include_usage":true}' : ''
   // An empty list is an error to some providers.
-  if (tools.length === 0) return body
-  return `${body.slice(0, -1)},"tools":[${tools.map(toolJson).join()}]}`
+  const ofTools = tools.length > 0 ? `,"tools":[${tools.map(toolJson).join()}]` : ''
+  const said = messagesJson(messages)
+  return `{"model":${JSON.stringify(model)},"stream":true${usage},"messages":[${said}]${ofTools}}`
 }
 
-// Tools are the same from turn to turn. For messages a table like this one costs as much as it saves.
+/** What was sent of a conversation, as text, with all that it was made of. */
+interface Sent {
+  readonly messages: readonly Message[]
+  readonly contents: readonly string[]
+  readonly text: string
+}
+
+/**
+ * By the last message of each: the next request says the same again and a little more. One text a conversation,
+ * which lives as long as its messages do.
+ */
+const sent = new WeakMap<Message, Sent>()
+/** A turn adds no more messages than this between two requests, unless it has very many tools. */
+const lookBack = 64
+
+/** The system's words are made anew for each request; the rest is looked up as far as it was said before. */
+function messagesJson(all: readonly Message[]): string {
+  const system = all[0]?.role === 'system' ? all[0] : undefined
+  const messages = system ? all.slice(1) : all
+  const last = messages.at(-1)
+  if (!last) return system ? toJson(system) : ''
+  const known = knownPart(messages)
+  let text = known?.text ?? ''
+  for (let i = known?.messages.length ?? 0; i < messages.length; i++)
+    text += `${text && ','}${toJson(messages[i]!)}`
+  if (known) sent.delete(known.messages.at(-1)!)
+  sent.set(last, { messages, contents: messages.map(({ content }) => content), text })
+  return system ? `${toJson(system)},${text}` : text
+}
+
+function knownPart(messages: readonly Message[]): Sent | undefined {
+  const from = Math.max(0, messages.length - lookBack)
+  for (let i = messages.length - 1; i >= from; i--) {
+    const known = sent.get(messages[i]!)
+    if (known?.messages.length === i + 1 && isStillSo(known, messages)) return known
+  }
+  return undefined
+}
+
+/** Whether the messages begin with those that were sent, and nobody has changed their words since. */
+function isStillSo({ messages, contents }: Sent, now: readonly Message[]): boolean {
+  for (let i = 0; i < messages.length; i++)
+    if (messages[i] !== now[i] || contents[i] !== now[i]!.content) return false
+  return true
+}
+
+const toJson = (message: Message): string => JSON.stringify(wireMessage(message))
+
+// Tools are the same from turn to turn.
 const known = new WeakMap<ToolSpec, string>()
 
 function toolJson(tool: ToolSpec): string {

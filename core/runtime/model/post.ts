@@ -124,7 +124,9 @@ function begin(
     })
   })
   // Out here, so that the listeners, who live as long as the answer, do not hold on to the body.
-  if (!signal.aborted) request.end(body)
+  // Long conversations are mostly ASCII, and that is copied rather than translated.
+  const isAscii = request.getHeader('content-length') === body.length
+  if (!signal.aborted) request.end(body, isAscii ? 'latin1' : 'utf8')
   return answered
 }
 

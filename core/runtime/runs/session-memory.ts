@@ -1,7 +1,7 @@
 import type { Message } from '../../plugin.ts'
 
-/** As many characters as are kept of all sessions together. */
-const mostCharacters = 64 * 1024 * 1024
+/** As many characters as are kept of all sessions together; beside them stand as many that were sent to a model. */
+const mostCharacters = 32 * 1024 * 1024
 
 interface Remembered {
   readonly run: string
