@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import { createApp, RuntimeError } from '#core'
 import { bundled } from '../plugins/index.ts'
@@ -7,7 +8,9 @@ import { developmentUser, oracleDid, serverAddress } from './development-user.ts
 import { loadEnvFileIfAny } from './env-file.ts'
 
 // npm run chat ["question"]: talks to the running server as a development user, or, when none runs, carries the
-// turns out in this process. Ctrl-C stops the answer; a second one ends the chat.
+// turns out in this process. Ctrl-C stops the answer; a second one ends the chat. When the connection breaks, it looks
+// for the server for a minute and goes on with the answer where it was.
+const patienceMs = 60_000
 const question = process.argv.slice(2).join(' ').trim()
 const dim = process.stdout.isTTY
   ? (text: string) => `\x1b[2m${text}\x1b[0m`
@@ -36,32 +39,50 @@ interface Chat {
 async function openChat(address: string): Promise<Chat> {
   const wallet = await developmentUser()
   const did = await oracleDid(address)
-  const call = async (path: string, body?: unknown): Promise<Response> => {
+  const request = async (path: string, init: RequestInit): Promise<Response> => {
     const headers = { ...(await wallet.headers(did)), 'content-type': 'application/json' }
-    const response = await fetch(address + path, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body ?? {}),
-    })
+    const response = await fetch(address + path, { ...init, headers })
     if (response.ok) return response
     const { message, hint } = (await response.json()) as { message: string; hint?: string }
-    throw new Error(`${message} ${hint ?? ''}`.trim())
+    throw new Refused(`${message} ${hint ?? ''}`.trim())
   }
+  const call = (path: string, body?: unknown) =>
+    request(path, { method: 'POST', body: JSON.stringify(body ?? {}) })
   const { sessionId } = (await (await call('/sessions')).json()) as { sessionId: string }
 
   async function follow(response: Response): Promise<void> {
     const printer = new Printer()
-    const parser = createParser({
-      onEvent: ({ event, data }) => printer.print(event ?? '', JSON.parse(data)),
-    })
-    const decoder = new TextDecoder()
-    for await (const bytes of response.body!) parser.feed(decoder.decode(bytes, { stream: true }))
+    const runId = response.headers.get('x-run-id')
+    let last = '0'
+    const read = async ({ body }: Response) => {
+      const parser = createParser({
+        onEvent({ id, event, data }) {
+          last = id ?? last
+          printer.print(event ?? '', JSON.parse(data))
+        },
+      })
+      const decoder = new TextDecoder()
+      for await (const bytes of body!) parser.feed(decoder.decode(bytes, { stream: true }))
+    }
+    await read(response).catch(() => {}) // the connection broke
+    for (const lostAt = Date.now(); !printer.isOver; await sleep(500)) {
+      if (Date.now() - lostAt > patienceMs)
+        throw new Error(`The server is gone. The answer is in the conversation when it is back.`)
+      printer.note('(connection lost; looking for the server)')
+      await request(`/runs/${runId}?after=${last}`, { method: 'GET' })
+        .then(read)
+        .catch((error: unknown) => {
+          if (error instanceof Refused) throw error
+        })
+    }
     printer.finish()
     if (!printer.question) return
-    const { runId, toolName, args } = printer.question
+    const { runId: waiting, toolName, args } = printer.question
     const answer = await ask(`${toolName} ${JSON.stringify(args)}\nAllow it? [y/N] `)
     await follow(
-      await call(`/runs/${runId}/resume`, { decision: /^y/i.test(answer) ? 'approve' : 'reject' }),
+      await call(`/runs/${waiting}/resume`, {
+        decision: /^y/i.test(answer) ? 'approve' : 'reject',
+      }),
     )
   }
 
@@ -105,17 +126,25 @@ async function ask(prompt: string): Promise<string> {
   }
 }
 
+/** The server understood and said no: asking again would not help. */
+class Refused extends Error {}
+
 /** Prints a turn's events as a person would want to read them. */
 class Printer {
   question: { runId: string; toolName: string; args: unknown } | undefined
+  isOver = false
+  /** The answer as it is, and as much of it as stands on the screen: after a restart a part is said again. */
+  #text = ''
+  #shown = ''
+  #noted = ''
   #inText = false
 
   print(event: string, data: Record<string, any>) {
     // any: events have many shapes, and each case reads its own
-    if (event === 'message') {
-      process.stdout.write(data.content)
-      this.#inText = true
-    } else if (event === 'tool_call' || event === 'action_call') this.#line(toolLine(data))
+    this.#noted = ''
+    if (event === 'message') this.#say(data.content)
+    else if (event === 'run' && data.resumed) this.#text = this.#text.slice(0, data.partialLength)
+    else if (event === 'tool_call' || event === 'action_call') this.#line(toolLine(data))
     else if (event === 'progress')
       this.#line(
         `  ${data.note ?? 'working'}: ${data.done}${data.total ? ` of ${data.total}` : ''}`,
@@ -125,13 +154,32 @@ class Printer {
       this.finish()
       console.error(data.error)
       process.exitCode = 1
-    } else if (event === 'done' && data.status !== 'finished' && data.status !== 'waiting')
-      this.#line(`(${data.status})`)
+    } else if (event === 'done') {
+      this.isOver = true
+      if (data.status !== 'finished' && data.status !== 'waiting') this.#line(`(${data.status})`)
+    }
+  }
+
+  /** A remark of ours, once until something comes again. */
+  note(text: string) {
+    if (this.#noted !== text) this.#line(text)
+    this.#noted = text
   }
 
   finish() {
     if (this.#inText) process.stdout.write('\n')
     this.#inText = false
+  }
+
+  #say(content: string) {
+    this.#text += content
+    if (this.#shown.startsWith(this.#text)) return
+    // A model that is asked again may say something else: then it is all said again.
+    const goesOn = this.#text.startsWith(this.#shown)
+    if (!goesOn) this.finish()
+    process.stdout.write(goesOn ? this.#text.slice(this.#shown.length) : this.#text)
+    this.#shown = this.#text
+    this.#inText = true
   }
 
   #line(text: string) {

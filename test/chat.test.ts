@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,8 +9,14 @@ import { root, startServer } from './support/process.ts'
 const folder = mkdtempSync(join(tmpdir(), 'oracle-chat-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs one of the scripts to its end; `stopAt` sends Ctrl-C once that text has been printed. */
-async function run(script: string, args: string[], env: Record<string, string>, stopAt?: string) {
+/** Runs one of the scripts to its end; once `stopAt` has been printed, it gets Ctrl-C or whatever `stop` does. */
+async function run(
+  script: string,
+  args: string[],
+  env: Record<string, string>,
+  stopAt?: string,
+  stop: (child: ChildProcess) => unknown = (child) => child.kill('SIGINT'),
+) {
   const child = spawn(
     process.execPath,
     [
@@ -25,7 +31,9 @@ async function run(script: string, args: string[], env: Record<string, string>, 
   let stopped = false
   const take = (chunk: Buffer) => {
     output += chunk
-    if (stopAt && !stopped && output.includes(stopAt)) stopped = child.kill('SIGINT')
+    if (!stopAt || stopped || !output.includes(stopAt)) return
+    stopped = true
+    stop(child)
   }
   child.stdout.on('data', take)
   child.stderr.on('data', take)
@@ -83,4 +91,31 @@ describe('npm run chat', () => {
       await server.end('SIGKILL')
     }
   }, 60_000)
+
+  it('goes on with the answer when the server is killed and started again, and says nothing twice', async () => {
+    const where = { DATA_DIR: join(folder, 'killed') }
+    let server = startServer('server.ts', where)
+    try {
+      const { port } = new URL(await server.url)
+      const told = 'Nobody trained me'
+      const { code, output } = await run(
+        'scripts/chat.ts',
+        ['Tell me a long story'],
+        { ...where, PORT: port },
+        told,
+        async () => {
+          await server.end('SIGKILL')
+          server = startServer('server.ts', { ...where, PORT: port })
+        },
+      )
+      expect(output.match(/connection lost/g)).toHaveLength(1)
+      expect(output.split(told)).toHaveLength(2)
+      const words = output.replace(/\n\(connection lost[^\n]*\n/, '').split(/\s+/)
+      expect(words.length).toBeGreaterThan(380)
+      expect(output).toMatch(/[.!?)]\s*$/)
+      expect(code).toBe(0)
+    } finally {
+      await server.end('SIGKILL')
+    }
+  }, 90_000)
 })
