@@ -23,7 +23,7 @@ const json = async (url: string) => (await fetch(url)).json() as Promise<Record<
 
 describe('npm start', () => {
   it('answers / and /health, prints the boot report, and ends on SIGTERM with 0', async () => {
-    const server = start('server.ts', { DATA_DIR: folder() })
+    const server = start('start.js', { DATA_DIR: folder() })
     const url = await server.url
     expect(await json(url)).toMatchObject({
       status: 'ok',
@@ -43,15 +43,31 @@ describe('npm start', () => {
     expect(await server.end()).toBe(0)
   })
 
+  it('loads neither the translator nor undici to start, once it has been started before', async () => {
+    const loaded = 'process.moduleLoadList.filter((name) => /deps.(amaro|undici)/.test(name))'
+    const tell = `process.on('exit', () => console.log('loaded', JSON.stringify(${loaded})))`
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(tell)}`
+    const DATA_DIR = folder()
+    const first = start('start.js', { DATA_DIR })
+    await first.url
+    // What it compiled is kept by now, though it cannot say goodbye.
+    await fetch(await first.url)
+    await first.end('SIGKILL')
+    const second = start('start.js', { DATA_DIR, NODE_OPTIONS })
+    await second.url
+    expect(await second.end()).toBe(0)
+    expect(second.output()).toContain('loaded []')
+  })
+
   it('finds its data again on the second start, which it keeps to itself', async () => {
     const DATA_DIR = join(folder(), 'data')
     const secrets = () => readFileSync(join(DATA_DIR, 'dev.env'), 'utf8')
-    const first = start('server.ts', { DATA_DIR })
+    const first = start('start.js', { DATA_DIR })
     await first.url
     const generated = secrets()
     expect(generated).toMatch(/^ORACLE_MNEMONIC="(\w{5} ){15}\w{5}"$/m)
     expect(await first.end()).toBe(0)
-    const second = start('server.ts', { DATA_DIR })
+    const second = start('start.js', { DATA_DIR })
     await second.url
     expect(secrets()).toBe(generated)
     expect(statSync(DATA_DIR).mode & 0o777).toBe(0o700)
@@ -63,9 +79,9 @@ describe('npm start', () => {
   })
 
   it('says so when the port is taken', async () => {
-    const first = start('server.ts', { DATA_DIR: folder() })
+    const first = start('start.js', { DATA_DIR: folder() })
     const { port } = new URL(await first.url)
-    const second = start('server.ts', { DATA_DIR: folder(), PORT: port })
+    const second = start('start.js', { DATA_DIR: folder(), PORT: port })
     expect(await second.exited).toBe(1)
     expect(second.output()).toContain(`Something else listens on 127.0.0.1:${port}.`)
     expect(second.output()).toContain('Set PORT to a free port')
@@ -75,21 +91,21 @@ describe('npm start', () => {
 
   it('stops with a sentence when another server has the folder', async () => {
     const DATA_DIR = folder()
-    const first = start('server.ts', { DATA_DIR })
+    const first = start('start.js', { DATA_DIR })
     const url = await first.url
-    const second = start('server.ts', { DATA_DIR })
+    const second = start('start.js', { DATA_DIR })
     expect(await second.exited).toBe(1)
     expect(second.output()).toContain(String(first.pid))
     expect(second.output()).toContain(url)
     expect(second.output()).not.toContain('    at ')
     await first.end('SIGKILL')
-    const third = start('server.ts', { DATA_DIR })
+    const third = start('start.js', { DATA_DIR })
     expect((await fetch(`${await third.url}/health`)).status).toBe(200)
   })
 
   it('generates nothing in production and still serves what is public', async () => {
     const DATA_DIR = folder()
-    const server = start('server.ts', { DATA_DIR, NODE_ENV: 'production', HOST: '127.0.0.1' })
+    const server = start('start.js', { DATA_DIR, NODE_ENV: 'production', HOST: '127.0.0.1' })
     const url = await server.url
     expect(readdirSync(DATA_DIR)).not.toContain('dev.env')
     expect(await json(`${url}/health`)).toMatchObject({
@@ -102,7 +118,7 @@ describe('npm start', () => {
   })
 
   it('reports every boot fault without a stack trace and exits with 1', async () => {
-    const server = start('server.ts', {
+    const server = start('start.js', {
       DATA_DIR: folder(),
       FEATURES: 'wether=off',
       WEATHER_DEFAULT_UNITS: 'kelvin',
