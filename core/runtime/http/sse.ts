@@ -203,6 +203,7 @@ export class SseStream {
   /** The reader is gone. */
   #leave = (): void => {
     if (this.#over) return
+    this.#over = true // nobody is there to hear what a source has to say to its signal
     this.#reader.abort(undefined)
     this.#stop()
     this.#settle.resolve()
