@@ -292,3 +292,46 @@ describe('an abort', () => {
     expect(listeners).toBe(0)
   })
 })
+
+describe('an answer that is handed over', () => {
+  it.each<[string, FakeAnswer, string?]>([
+    ['is what a stream of it says', { text: 'one two three', paceMs: 2 }],
+    ['up to an error', { text: 'So far', then: { error: { message: 'boom' } } }, 'MODEL_FAILED'],
+    ['up to a cut', { text: 'So far', then: 'cut' }, 'MODEL_STREAM_BROKEN'],
+    ['up to silence', { text: 'So far', then: 'silence' }, 'MODEL_TIMEOUT'],
+  ])('%s', async (_, speech, code) => {
+    const small = await model([speech, speech], { idleMs: 150 })
+    const streamed = new Assembly()
+    const said = async function* () {
+      for await (const delta of small.stream(ask('Hello'))) yield streamed.add(delta)
+    }
+    const handed = new Assembly()
+    const handing = small.streamTo!(ask('Hello'), (delta) => handed.add(delta))
+    if (code === undefined) {
+      await handing
+      for await (const _ of said());
+    } else {
+      await expect(handing).rejects.toMatchObject({ code })
+      expect((await fault(said())).code).toBe(code)
+    }
+    expect(handed.reply()).toEqual(streamed.reply())
+    expect(handed.reply().content).not.toBe('')
+  })
+
+  it('to somebody who throws ends with what was thrown, and hangs up', async () => {
+    let gone: AbortSignal | undefined
+    const small = await model((request) => {
+      gone = request.gone
+      return { text: 'one two', paceMs: 10, then: 'silence' }
+    })
+    const enough = new Error('Enough.')
+    const taken: unknown[] = []
+    const handing = small.streamTo!(ask('Hello'), (delta) => {
+      taken.push(delta)
+      throw enough
+    })
+    await expect(handing).rejects.toBe(enough)
+    expect(taken).toEqual([{ type: 'text', text: 'one' }])
+    if (!gone?.aborted) await new Promise((resolve) => gone?.addEventListener('abort', resolve))
+  })
+})

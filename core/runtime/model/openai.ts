@@ -63,8 +63,7 @@ export function openAiModel(options: OpenAiOptions): Model {
     try {
       if (exchange.status !== 200) throw await refusal(exchange, withUsage)
       const answer = read(exchange)
-      const close = (whole: boolean) => (whole ? exchange.finish() : exchange.destroy())
-      return { first: await answer.next(), answer, close }
+      return { first: await answer.next(), answer, exchange }
     } catch (error) {
       exchange.destroy()
       throw error
@@ -194,33 +193,28 @@ export function openAiModel(options: OpenAiOptions): Model {
     }
   }
 
+  /** One answer; whoever leaves before its end drops the connection. */
+  async function* batches(request: ModelRequest) {
+    const { first, answer, exchange } = await begun(request)
+    let whole = false
+    try {
+      for (let batch = first; batch; batch = await answer.next()) yield batch
+      whole = true
+    } finally {
+      if (whole) exchange.finish()
+      else exchange.destroy()
+    }
+  }
+
   return {
     id: `openai/${name}`,
     label: options.label ?? name,
     contextWindow: options.contextWindow,
     async *stream(request) {
-      const { first, answer, close } = await begun(request)
-      let whole = false
-      try {
-        for (let batch = first; batch; batch = await answer.next()) {
-          for (const delta of batch) yield delta
-        }
-        whole = true
-      } finally {
-        close(whole)
-      }
+      for await (const batch of batches(request)) yield* batch
     },
     async streamTo(request, take) {
-      const { first, answer, close } = await begun(request)
-      let whole = false
-      try {
-        for (let batch = first; batch; batch = await answer.next()) {
-          for (const delta of batch) take(delta)
-        }
-        whole = true
-      } finally {
-        close(whole)
-      }
+      for await (const batch of batches(request)) for (const delta of batch) take(delta)
     },
   }
 }
