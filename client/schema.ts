@@ -24,7 +24,7 @@ interface Issue {
 /** What the arguments of a tool look like: a schema of a library, or JSON Schema as it stands. */
 export type ToolSchema<Output = any> = StandardSchema<Output> | JsonSchema
 
-/** What a tool's function is given. */
+/** What a tool's function is given: `any` for plain JSON Schema, which has no type to tell. */
 export type OutputOf<Schema> = Schema extends StandardSchema<infer Output> ? Output : any
 
 const known = new WeakMap<object, JsonSchema>()

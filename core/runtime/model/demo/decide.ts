@@ -189,8 +189,8 @@ function nothingFits(capabilities: readonly Capability[]): string {
   return `I found nothing here that does this, and I do not make answers up.${offer}`
 }
 
+// any: a tool's answer; each field is checked where it is read
 function parsed(content: string): any {
-  // any: a tool's answer; each field is checked where it is read
   try {
     return JSON.parse(content)
   } catch {
