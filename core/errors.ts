@@ -42,6 +42,11 @@ export const catalogue = {
     means:
       'The caller is known and may not do this. `details.causes` says which capability is missing.',
   },
+  NOT_GRANTED: {
+    status: 403,
+    means:
+      'The caller is known and lacks a right on the oracle’s DID. `details` names the ability and the resource, `hint` how the operator grants it.',
+  },
   NOT_FOUND: {
     status: 404,
     means: 'Nothing answers at this address, or the thing named does not exist for this caller.',
@@ -74,6 +79,16 @@ export const catalogue = {
     status: 429,
     means: 'Too many requests. `Retry-After` says how many seconds to wait.',
   },
+  TURNS_LIMIT: {
+    status: 429,
+    means:
+      'Too many turns are under way, or were begun today: of this DID, from this address or on this server. `details` says which limit it is.',
+  },
+  TOO_MANY_CONNECTIONS: {
+    status: 429,
+    means:
+      'This address reads as many event streams, or this DID or address holds as many sockets, as it may.',
+  },
   HEADERS_TOO_LARGE: { status: 431, means: 'The request headers are larger than 16 KiB.' },
   INTERNAL: { status: 500, means: 'A fault on our side. The log has it under the request id.' },
   NOT_IMPLEMENTED: {
@@ -85,6 +100,12 @@ export const catalogue = {
     means: 'A service behind the runtime answered wrongly or not at all.',
   },
   UNAVAILABLE: { status: 503, means: 'Not able to serve just now. Try again later.' },
+  ISSUER_LOOKUP_UNAVAILABLE: {
+    status: 503,
+    means:
+      'The DID resolver cannot be asked about the issuer of the credential just now. `Retry-After` says when to send the same again.',
+    retryable: true,
+  },
   DATABASE_UNREACHABLE: { status: 503, means: 'The database does not answer.' },
   UPSTREAM_TIMEOUT: { status: 504, means: 'A service behind the runtime did not answer in time.' },
   CLIENT_TIMEOUT: {
@@ -98,6 +119,10 @@ export const catalogue = {
 
   // A tool call that does not happen, or whose end nobody knows. Models read these.
   WAITING: { status: 202, means: 'The call waits for a person to agree to it.' },
+  CONSENT_NEEDED: {
+    status: 403,
+    means: 'The turn has read words of others: the call waits for the user’s next message.',
+  },
   REJECTED: { status: 403, means: 'A person was asked to agree to the call, and said no.' },
   TOO_MANY_CALLS: { status: 422, means: 'The model asked for too many calls at once.' },
   REPEATED_CALL: {
@@ -109,6 +134,11 @@ export const catalogue = {
     status: 500,
     means:
       'A write was interrupted by a crash: it may have happened or not, and is never repeated.',
+  },
+  RUN_QUARANTINED: {
+    status: 500,
+    means:
+      'The process died twice while it carried the turn, so the turn was set aside for the operator.',
   },
   CLIENT_TOOL_FAILED: { status: 502, means: 'A tool of the client failed over there.' },
 
@@ -200,7 +230,8 @@ export const catalogue = {
   },
   ENV_MISSING: {
     status: 500,
-    means: 'A force-loaded plugin lacks a required environment variable.',
+    means:
+      'A force-loaded plugin lacks a required environment variable, or others can reach the server and NODE_ENV is unset.',
   },
   ENV_CONFLICT: { status: 500, means: 'Two owners declare one environment variable.' },
   TOOL_CONFLICT: { status: 500, means: 'Two plugins offer one tool name.' },

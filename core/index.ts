@@ -1,6 +1,7 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { RuntimeError, type Fault } from './errors.ts'
 export { didYouMean } from './manifest/did-you-mean.ts'
+export { giveWay } from './manifest/loop-time.ts'
 export { matchesEtag } from './runtime/http/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
 export { created, text } from './runtime/http/reply.ts'

@@ -41,6 +41,8 @@ export type Message =
       readonly name: string
       readonly content: string
       readonly failed?: boolean
+      /** Other people's words: where they came from. A model is sent them as quoted data. */
+      readonly foreign?: { readonly plugin: string; readonly label?: string }
     }
 
 /** A tool as a model sees it: `parameters` is JSON Schema. */
@@ -131,18 +133,40 @@ export interface Emit {
 export type Database = Kysely<{}>
 export type Fetch = typeof globalThis.fetch
 
-interface Base<Env, Self, Peers> {
-  readonly env: Env
+/** What was written, by its ids; `who` where the caller's own name says less, such as a phone's last digits. */
+export interface AuditFacts {
+  readonly who?: string
+  readonly [id: string]: string | number | undefined
+}
+
+/** What every handler reaches, whatever its plugin. Apart from `Base`, for the compiler works out each member of that anew for each handler. */
+interface Call {
   readonly log: Log
-  /** What `setup` returned. */
-  readonly self: Self
-  /** What the plugins named in `requires` returned from theirs. */
-  readonly plugins: Peers
   readonly fetch: Fetch
   readonly db: Database
   readonly signal: AbortSignal
   readonly requestId: string
+  /**
+   * Adds ids to the audit line of this call: never words, arguments or secrets. Every write of a signed-in caller and
+   * every `write` tool has a line anyway; a public route, a GET and a `read` tool get one when they call this.
+   * In a prompt and in the middleware of turns and models there is no call, and nothing is kept.
+   */
+  audit(facts: AuditFacts): void
 }
+
+interface Base<Env, Self, Peers> extends Call {
+  readonly env: Env
+  /** What `setup` returned. */
+  readonly self: Self
+  /** What the plugins named in `requires` returned from theirs. */
+  readonly plugins: Peers
+}
+
+/**
+ * Whether a person can be asked about a call in this turn: by an event that the client shows with buttons, by words
+ * that the person answers, or not at all.
+ */
+export type Approvals = 'events' | 'words' | false
 
 /** What a tool, a prompt and the middleware of a turn see. */
 export interface TurnContext<
@@ -161,6 +185,7 @@ export interface TurnContext<
   stateOf<P extends AnyPlugin>(plugin: P): Readonly<StateOf<P>>
   readonly emit: Emit
   readonly model: Model
+  readonly approvals: Approvals
 }
 
 /** In `middleware.model`: the request may be replaced before `next()`. */
@@ -228,8 +253,16 @@ interface ToolIn<I, Context> {
   /** A write (the default) is executed at most once, whatever crashes; a read may run again. */
   readonly effect?: 'read' | 'write'
   readonly can?: Demand<Parsed<I>, Context>
-  /** Ask a person first: always, or when the function says so. */
-  readonly approve?: true | ((input: Parsed<I>, ctx: Context) => MaybePromise<boolean>)
+  /**
+   * Ask a person first: always, or when the function says so. False: the call is harmless whatever the turn has read,
+   * so it runs without asking even after other people's words; a comment says why.
+   */
+  readonly approve?: boolean | ((input: Parsed<I>, ctx: Context) => MaybePromise<boolean>)
+  /**
+   * Whether the result holds other people's words: by default that of a read does, that of a write does not. After
+   * such a result no write of the turn runs before a person has agreed.
+   */
+  readonly foreign?: boolean
   /** False hides the tool for this turn. */
   enabled?(ctx: Context): boolean
   run(input: Parsed<I>, ctx: Context): unknown
@@ -281,6 +314,11 @@ interface RouteIn<Key extends string, I, Context> {
   readonly body?: RouteBody
   readonly summary?: string
   readonly can?: Demand<RouteInput<Key, I>, Context>
+  /**
+   * Whether anything here is the caller's own. A `bearer` GET with it lets callers with a DID in who lack the right, when
+   * it says yes, before anything else of the request is read; the handler then shows them what is theirs alone.
+   */
+  own?(ctx: Context): MaybePromise<boolean>
   /** Renders a failed `input` where a protocol wants its own words. */
   onInvalid?(faults: readonly Fault[], ctx: Context): unknown
   /** The route tells repeats apart itself: an Idempotency-Key is passed over. */
@@ -363,6 +401,13 @@ export interface Turns {
 export interface Oracle {
   /** The DID it goes by. */
   readonly did: string
+  /** Other DIDs that are its own: that of its key, that of its entity. */
+  readonly aliases: readonly string[]
+  /**
+   * The Ed25519 keys, as did:keys, that may sign for a DID: none where they cannot be known. Only the resolver of the
+   * oracle is asked, never an address that stands in the DID.
+   */
+  readonly keysOf: (did: string) => Promise<readonly string[]>
   /** Where clients find it, without a slash at the end; known once it listens. */
   readonly url: () => string
   /** Its Ed25519 key, to sign what it answers for. Absent while no signing mnemonic is loaded. */
@@ -383,6 +428,11 @@ export interface Boot<Env = unknown, Peers = unknown> {
   readonly plugins: Peers
   readonly turns: Turns
   readonly oracle: Oracle
+  /**
+   * Whether a text holds what would authenticate a caller here: a key of this server, or a UCAN of anybody. Whoever
+   * passes on what a client sent asks this first, and leaves out what it is said of.
+   */
+  holdsCredential(text: string): boolean
   /** Work that goes on after the server answers. `what` says what to check when it takes long. */
   pending(promise: Promise<unknown>, what: string): void
   /** Called in reverse order of boot when the runtime closes. */
@@ -513,7 +563,8 @@ export interface AnyTool {
   readonly output?: Schema
   readonly effect?: 'read' | 'write'
   readonly can?: Demand<unknown, TurnContext>
-  readonly approve?: true | ((input: unknown, ctx: TurnContext) => MaybePromise<boolean>)
+  readonly approve?: boolean | ((input: unknown, ctx: TurnContext) => MaybePromise<boolean>)
+  readonly foreign?: boolean
   enabled?(ctx: TurnContext): boolean
   run(input: unknown, ctx: TurnContext): unknown
 }
@@ -528,6 +579,7 @@ export interface AnyRoute {
   readonly body?: RouteBody
   readonly summary?: string
   readonly can?: Demand<unknown, RouteContext>
+  own?(ctx: RouteContext): MaybePromise<boolean>
   onInvalid?(faults: readonly Fault[], ctx: RouteContext): unknown
   readonly idempotent?: true
   onFault?(error: RuntimeError, ctx: RouteContext): unknown

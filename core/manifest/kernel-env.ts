@@ -1,17 +1,32 @@
 import { z } from 'zod'
+import { environments } from './environments.ts'
 
 const milliseconds = z.coerce.number().int().positive()
-const perMinute = z.coerce.number().int().positive()
+const perMinute = count(1, 1_000_000_000)
 const onOff = z
   .enum(['on', 'off', 'true', 'false'], 'on or off')
   .transform((word) => word === 'on' || word === 'true')
 
+/** A whole number in digits within bounds. The bounds are for typing errors: nobody means a billion sockets. */
+function count(min: number, max: number) {
+  const says = `a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}, in digits`
+  return z
+    .string(says)
+    .regex(/^\d{1,12}$/, says)
+    .transform(Number)
+    .pipe(z.number().min(min, says).max(max, says))
+}
+
+const loopLimits = 'a whole number of milliseconds from 0 to 3,600,000'
+
 /** The kernel's own environment. `docs/operate.md` and `npm run env` are made from it. */
 export const kernelEnv = {
   NODE_ENV: z
-    .string()
+    .enum(environments, 'development, test or production')
     .default('development')
-    .describe('production: nothing is generated, HOST defaults to 0.0.0.0'),
+    .describe(
+      'development, test or production. Unset, only this machine can reach the server; in production nothing is generated and HOST defaults to 0.0.0.0',
+    ),
   PORT: z.coerce
     .number()
     .int()
@@ -72,6 +87,10 @@ export const kernelEnv = {
     generate: 'hex32',
     description: 'Key of operator routes, in the same form',
   }),
+  ACCESS: z
+    .enum(['open', 'granted'], 'open or granted')
+    .default('open')
+    .describe('granted: only DIDs with the grant oracle/call may talk to the agent'),
   FEATURES: z.string().optional().describe('name=off,other=on: never loaded, force-loaded'),
   TRUST_PROXY_ENABLED: z
     .enum(['true', 'false'], 'true or false')
@@ -99,6 +118,26 @@ export const kernelEnv = {
     .default(60)
     .describe('401s per address before they become 429'),
   CALLS_PER_MINUTE: perMinute.default(600).describe('Authenticated calls per DID'),
+  TURNS_AT_ONCE: count(1, 1_000_000).default(4).describe('Turns of one DID under way at once'),
+  TURNS_PER_DAY: count(1, 1_000_000)
+    .default(500)
+    .describe('Turns that one DID may begin in a day (UTC)'),
+  ADDRESS_FACTOR: count(1, 1_000_000)
+    .default(25)
+    .describe(
+      'An address may have so many times the turns of one DID: offices and phone networks share addresses',
+    ),
+  TURNS_AT_ONCE_TOTAL: count(1, 1_000_000)
+    .default(1000)
+    .describe('Turns under way at once in this process'),
+  SOCKETS_PER_DID: count(1, 1_000_000).default(20).describe('Sockets of one DID'),
+  SOCKETS_PER_ADDRESS: count(1, 1_000_000).default(500).describe('Sockets of one address'),
+  STREAMS_PER_ADDRESS: count(1, 1_000_000)
+    .default(500)
+    .describe('Event streams that one address may read at once'),
+  CONNECTIONS_TOTAL: count(10, 1_000_000)
+    .default(10_000)
+    .describe('Connections of this process, at most four fifths of the files that it may open'),
   PUBLIC_URL: z.url().optional().describe('What clients are told; default http://HOST:PORT'),
   ORACLE_PRICE: z.string().optional().describe('What clients are told a call costs'),
   RESOLVER_URL: z.url().optional().describe('W3C DID resolver for did:ixo'),
@@ -108,11 +147,28 @@ export const kernelEnv = {
   RUN_LEASE_MS: milliseconds
     .default(10_000)
     .describe('A run whose process is silent this long is taken over'),
+  EVENT_LOOP_LIMIT_MS: z.coerce
+    .number(loopLimits)
+    .int(loopLimits)
+    .min(0, loopLimits)
+    .max(3_600_000, loopLimits)
+    .default(10_000)
+    .describe('A process whose event loop stands still this long is ended (exit 70); 0 never'),
   RUN_RETENTION_HOURS: z.coerce
     .number()
     .positive()
     .default(72)
     .describe('How long finished runs can be replayed'),
+  AUDIT_TABLE: onOff
+    .default(false)
+    .describe('on: the audit lines are kept in the database too, for `GET /audit`'),
+  AUDIT_RETENTION_DAYS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(36_500)
+    .default(365)
+    .describe('How long the database keeps audit lines'),
   BROWSER_TOOL_TIMEOUT_MS: milliseconds
     .default(60_000)
     .describe('How long a browser may take to answer a tool call'),

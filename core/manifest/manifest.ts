@@ -129,6 +129,17 @@ export function checkTools(
     if (!tool?.description?.trim())
       fault('has no description.', 'Say in a sentence what it does and when to call it.')
     if (typeof tool?.run !== 'function') fault('has no run function.')
+    const asks = typeof tool?.approve
+    if (!['undefined', 'boolean', 'function'].includes(asks))
+      fault(
+        `has an "approve" of ${JSON.stringify(tool.approve)}.`,
+        'It is true, false or a function that says whether a person is asked.',
+      )
+    if (!['undefined', 'boolean'].includes(typeof tool?.foreign))
+      fault(
+        `has a "foreign" of ${JSON.stringify(tool.foreign)}.`,
+        'It is true or false: whether the result holds other people’s words.',
+      )
     if (!isSchema(tool?.input))
       fault('has no input schema.', 'Use z.object({}) when it takes nothing.')
     else if (jsonType(tool.input) !== 'object')

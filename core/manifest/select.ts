@@ -1,6 +1,7 @@
 import { RuntimeError } from '../errors.ts'
 import type { AnyPlugin } from '../plugin.ts'
 import { isSecret, parseEnv, type EnvSource } from './env.ts'
+import { isForAuthors } from './environments.ts'
 import type { Features } from './features.ts'
 import { requirementsOf } from './load-order.ts'
 
@@ -39,7 +40,7 @@ export function select(order: readonly AnyPlugin[], features: Features, source: 
     if (features[name] === false) return off('disabled', 'features say off.')
     const isOff =
       definition.defaultState === 'off' ||
-      (definition.defaultState === 'development' && source.NODE_ENV === 'production')
+      (definition.defaultState === 'development' && !isForAuthors(source))
     if (isOff && !forced)
       return off('disabled', `off by default; turn it on with FEATURES=${name}=on.`)
 
@@ -92,6 +93,14 @@ const envText = (plugin: string, variable: string) =>
 const remedyFor = (plugin: string, variable: string) =>
   `Set ${variable}, or turn the plugin off with FEATURES=${plugin}=off.`
 
+const namedKey = /^[A-Za-z0-9][\w.-]*:(?!\/\/)([^\s,:]+)$/
+
+/** The values of `name:value,name:value`: each may be printed alone. */
+function namedKeys(value: string): string[] {
+  const keys = value.split(',').map((entry) => namedKey.exec(entry.trim())?.[1])
+  return keys.every((key) => key !== undefined) ? keys : []
+}
+
 /** The values of secret variables that are set, for the log to mask. */
 export function secretValues(
   shapes: Iterable<NonNullable<AnyPlugin['definition']['env']>>,
@@ -101,7 +110,7 @@ export function secretValues(
   for (const shape of shapes)
     for (const [variable, schema] of Object.entries(shape)) {
       const value = source[variable]
-      if (value && isSecret(schema)) values.push(value)
+      if (value && isSecret(schema)) values.push(value, ...namedKeys(value))
     }
   return values
 }

@@ -1,25 +1,38 @@
 import type { Logger } from 'pino'
 import { RuntimeError } from '../errors.ts'
 import type { EnvSource } from '../manifest/env.ts'
+import { environmentOf, isForAuthors, unsaidEnvironment } from '../manifest/environments.ts'
 import type { Features } from '../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import { secretValues } from '../manifest/select.ts'
 import type { AnyPlugin, AnyRoute, Fetch, RouteContext } from '../plugin.ts'
 import type { Redis } from 'ioredis'
+import { auditRoutes } from './audit/routes.ts'
+import { AuditTable } from './audit/table.ts'
+import { auditMigrations } from './audit/tables.ts'
+import { AuditTrail } from './audit/trail.ts'
 import { createCallers } from './callers.ts'
 import { type Channel, createChannel } from './channel/channel.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 import type { Lock } from './store/data-dir-lock.ts'
 import { isConnectionError } from './store/database-errors.ts'
+import type { Did } from './auth/did.ts'
 import { delegationMigrations } from './auth/delegations.ts'
-import { readEnvironment, withGenerated } from './environment.ts'
+import { type Grant, type Grants, grantsMigration } from './auth/grants.ts'
+import { authorsWords, readEnvironment, withGenerated } from './environment.ts'
+import { connectionsAllowed } from './http/connections.ts'
 import { createHttp, type Http } from './http/http.ts'
+import { Places } from './http/places.ts'
 import { idempotencyMigration } from './http/idempotency.ts'
 import { createConversations, type Conversations } from './conversations.ts'
 import { createIdentity, type Addresses, type Identity } from './identity.ts'
 import { chooseModels, type GivenModel, type Models } from './model/choose.ts'
+import { signerFromMnemonic } from './auth/signer.ts'
+import { kernelNamesMigration } from './kernel-tables.ts'
+import { type Grantable, readGrantRequest } from './grant-request.ts'
+import { grantRoutes } from './grant-routes.ts'
 import { kernelRoutes } from './kernel-routes.ts'
-import { createLog } from './log.ts'
+import { createLog, masking } from './log.ts'
 import { checkToolNames, mountsOf, planBoot, type Plan } from './plan.ts'
 import { isActive, stateLine, type PluginRecord } from './plugin-record.ts'
 import { reportOf, type BootReport } from './report.ts'
@@ -32,9 +45,11 @@ import { checkpointMigrations } from './agent/checkpoint-tables.ts'
 import { createRoomState, roomOf, roomStateMigration } from './room-state.ts'
 import { runMigrations } from './runs/run-tables.ts'
 import { Setups } from './setup.ts'
+import { surviveStrayRejections } from './stray-faults.ts'
 import { openStore, type Store } from './store/store.ts'
 import { Tools } from './agent/tools.ts'
 import { runtimeVersion } from './version.ts'
+import { watchEventLoop } from './watchdog/watchdog.ts'
 
 export interface AppOptions {
   readonly plugins: readonly AnyPlugin[]
@@ -86,18 +101,22 @@ const inMemory = ':memory:'
 export async function boot(options: AppOptions): Promise<RunningApp> {
   const startedAt = performance.now()
   const given = options.env ?? (await readEnvironment())
-  const production = given.NODE_ENV === 'production'
+  const environment = environmentOf(given)
   const path = given.DATA_DIR || '.data'
-  const needsFolder = path !== inMemory && !(production && given.DATABASE_URL)
+  // A boot that stops for one of these leaves nothing behind.
+  const isSaid = environment !== undefined && !unsaidEnvironment(given, given.HOST || undefined)
+  const needsFolder =
+    isSaid && path !== inMemory && !(environment === 'production' && given.DATABASE_URL)
   const dataDir = needsFolder ? await openDataDir(path) : undefined
   const shapes = [kernelEnv, ...options.plugins.map((plugin) => plugin?.definition?.env ?? {})]
-  const source = production ? given : await withGenerated(given, shapes, dataDir)
+  const source = isForAuthors(given) ? await withGenerated(given, shapes, dataDir) : given
 
   const plan = planBoot(options.plugins, options.features ?? {}, source)
+  const secrets = secretValues(shapes, source)
   const log = createLog({
     level: plan.config.LOG_LEVEL ?? 'info',
-    pretty: !production,
-    secrets: secretValues(shapes, source),
+    pretty: isForAuthors(given),
+    secrets,
     write: options.log,
   })
   log.info(`oracle-runtime ${runtimeVersion} on node ${process.versions.node}`)
@@ -107,7 +126,7 @@ export async function boot(options: AppOptions): Promise<RunningApp> {
   stopOn([...plan.faults, ...modelFaults], log)
 
   const { models } = chosen as Extract<typeof chosen, { models: unknown }> // no faults: there they are
-  const app = new RunningApp({ options, plan, models, source, log, dataDir, startedAt })
+  const app = new RunningApp({ options, plan, models, source, secrets, log, dataDir, startedAt })
   try {
     await app.start()
   } catch (error) {
@@ -122,6 +141,7 @@ interface Parts {
   readonly plan: Plan
   readonly models: Models
   readonly source: EnvSource
+  readonly secrets: readonly string[]
   readonly log: Logger
   readonly dataDir: DataDir | undefined
   readonly startedAt: number
@@ -135,6 +155,7 @@ export class RunningApp implements App {
   readonly #parts: Parts
   #lock: Lock | undefined
   #store: Store | undefined
+  #audit: AuditTrail | undefined
   #redis: Redis | undefined
   #identity: Identity | undefined
   #setups: Setups | undefined
@@ -144,6 +165,8 @@ export class RunningApp implements App {
   #channel: Channel | undefined
   #closing: Promise<void> | undefined
   #warming: NodeJS.Timeout | undefined
+  #unwatch: (() => void) | undefined
+  #forgetStrays: (() => void) | undefined
   /** Where the server listens, once it does. */
   #url: string | undefined
 
@@ -162,12 +185,29 @@ export class RunningApp implements App {
     return this.#identity!.oracleDid
   }
 
+  get grants(): Grants {
+    return this.#identity!.grants
+  }
+
+  /** Grants as `POST /grants` does. */
+  async grant(request: unknown): Promise<Grant> {
+    return (await this.grants.issue(await readGrantRequest(this.#grantable, request))).grant
+  }
+
+  get #grantable(): Grantable {
+    const { oracleDid, signer } = this.#identity!
+    const others = [signer?.did, this.config.ORACLE_ENTITY_DID]
+    const ownDids = [oracleDid, ...others.filter((did) => did !== undefined)]
+    return { records: this.records, ownDids }
+  }
+
   get tools(): Tools {
     return this.#tools!
   }
 
   /** Everything up to listening: database, migrations, setups, tools, routes. */
   async start(): Promise<void> {
+    this.#forgetStrays = surviveStrayRejections(this.log)
     const { plan, options, models, dataDir, log } = this.#parts
     const { DATABASE_URL } = this.config
     const chosen = this.records.filter(isActive)
@@ -175,6 +215,7 @@ export class RunningApp implements App {
     const store = (this.#store = await openStore({ databaseUrl: DATABASE_URL, dataDir, log }))
     for (const [owner, migrations] of Object.entries(kernelMigrations))
       await store.migrate(owner, migrations)
+    const audit = (this.#audit = this.#openAudit(store))
     this.#redis = await openRedis(this.config.REDIS_URL, log)
     const fetch = options.fetch ?? globalThis.fetch
     const identity = (this.#identity = createIdentity({
@@ -185,6 +226,7 @@ export class RunningApp implements App {
       addresses: () => this.#addresses(),
       onRevoked: (did) => this.#channel?.revoked(did),
       model: models.default,
+      author: await this.#author(),
     }))
     for (const { name, definition } of chosen)
       if (definition.migrations) await store.migrate(name, definition.migrations)
@@ -201,16 +243,21 @@ export class RunningApp implements App {
       },
       oracle: {
         did: identity.oracleDid,
+        aliases: identity.aliases,
+        keysOf: identity.keysOf,
         url: () => this.#addresses().apiUrl,
         ...(identity.signer && { key: identity.signer }),
       },
+      holdsCredential: identity.holdsCredential,
       envOf: plan.envOf,
       onLate: (record) => this.#joinLate(record),
     }))
     const setupFaults = await setups.run(chosen)
     const active = chosen.filter(isActive) // a setup may have missed a variable
     this.#tools = new Tools(active)
+    const streams = new Places(this.config.STREAMS_PER_ADDRESS, 'event streams of this address')
     const conversations = (this.#conversations = createConversations({
+      streams,
       config: this.config,
       oracleDid: identity.oracleDid,
       records: this.records,
@@ -218,7 +265,12 @@ export class RunningApp implements App {
       store,
       rooms: this.#rooms(),
       models,
+      rights: identity.grants,
       restoreUser: (did) => identity.auth.restore(did),
+      isRevoked: (cids) => identity.isRevoked(cids),
+      // One of these may be what froze the process before.
+      onTakeover: () => this.#watch(),
+      audit,
       log,
     }))
     const routes = this.#routes()
@@ -228,14 +280,16 @@ export class RunningApp implements App {
       log,
     )
 
+    await identity.open()
     await conversations.runs.open()
     const rateLimits = createRateLimits({ log, redis: this.#redis })
     const callers = createCallers({
       ...identity,
+      rights: identity.grants,
       rateLimits,
       authFailuresPerMinute: this.config.AUTH_FAILURES_PER_MINUTE,
       callsPerMinute: this.config.CALLS_PER_MINUTE,
-      openToLoopback: this.config.NODE_ENV !== 'production',
+      openToLoopback: this.config.NODE_ENV === 'development',
       isOwnOrigin: (origin) =>
         origin === new URL(this.#addresses().apiUrl).origin || origin === this.#url,
       log,
@@ -245,10 +299,13 @@ export class RunningApp implements App {
       routes,
       web,
       access: callers,
+      audit,
       limits: {
         ratePerMinute: this.config.RATE_LIMIT_PER_MINUTE,
         trustProxy: this.config.TRUST_PROXY_ENABLED,
+        connections: this.#connections(),
       },
+      streams,
       cors: this.config.CORS_ORIGIN,
       db: store.db,
       rateLimits,
@@ -266,6 +323,10 @@ export class RunningApp implements App {
       log,
       cors: this.config.CORS_ORIGIN,
       publicUrl: this.config.PUBLIC_URL,
+      limits: {
+        perAddress: this.config.SOCKETS_PER_ADDRESS,
+        perDid: this.config.SOCKETS_PER_DID,
+      },
     })
     await this.#channel.open()
     for (const record of this.records) log.info(stateLine(record))
@@ -276,14 +337,26 @@ export class RunningApp implements App {
     port = this.config.PORT,
     host = this.#host(),
   }: { port?: number; host?: string } = {}) {
+    const unsaid = unsaidEnvironment(this.#parts.source, host)
+    if (unsaid) throw unsaid
     const address = await this.#http!.listen({ port, host })
     this.#url = address.url
     this.#lock?.describe({ address: address.url })
     const ms = Math.round(performance.now() - this.#parts.startedAt)
-    this.log.info(`oracle-runtime ${runtimeVersion} listening on ${address.url} after ${ms} ms`)
+    const everywhere = ['0.0.0.0', '::'].includes(host) ? ' and all addresses of this machine,' : ''
+    this.log.info(
+      `oracle-runtime ${runtimeVersion} listening on ${address.url}${everywhere} after ${ms} ms`,
+    )
     void this.#identity!.compareRegistration(this.#addresses())
     this.#warming = setTimeout(() => void this.#warm(), warmAfterMs).unref()
+    setTimeout(() => this.#watch(), watchAfterMs).unref()
     return address
+  }
+
+  /** From now on a frozen event loop ends the process. */
+  #watch() {
+    if (this.#closing) return
+    this.#unwatch ??= watchEventLoop(this.config.EVENT_LOOP_LIMIT_MS, this.log)
   }
 
   /** What the first caller needs. */
@@ -291,6 +364,7 @@ export class RunningApp implements App {
     try {
       this.tools.warm()
       await this.#identity!.auth.warm()
+      await this.grants.warm()
     } catch (err) {
       this.log.error({ err }, 'a part of the runtime could not be loaded')
     }
@@ -299,21 +373,35 @@ export class RunningApp implements App {
   async reload(): Promise<void> {
     const given = this.#parts.options.env ?? (await readEnvironment())
     const { dataDir } = this.#parts
-    const production = this.config.NODE_ENV === 'production'
-    this.#identity!.reload(production ? given : await withGenerated(given, [kernelEnv], dataDir))
+    const source = isForAuthors({ NODE_ENV: this.config.NODE_ENV })
+      ? await withGenerated(given, [kernelEnv], dataDir)
+      : given
+    this.#identity!.reload(source)
+    const what = { variables: 'API_KEY, OPERATOR_TOKEN' }
+    await this.#audit?.write({
+      who: 'operator:process',
+      task: 'reload keys',
+      what,
+      outcome: 'accepted',
+    })
   }
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
+      this.log.info('stopping: nothing new is taken, runs are handed over')
       clearTimeout(this.#warming)
       // Runs are handed over while their readers are told, and requests in flight get their answers.
       await Promise.all([this.#http?.close(), this.#conversations?.runs.close()])
       await this.#channel?.close()
       await this.#setups?.close()
-      this.#identity?.close()
+      await this.#identity?.close()
+      await this.#audit?.close()
       this.#redis?.disconnect()
       await this.#store?.close()
       await this.#lock?.release()
+      this.#unwatch?.()
+      this.#forgetStrays?.()
+      this.log.info('stopped')
     })()
     return this.#closing
   }
@@ -328,12 +416,37 @@ export class RunningApp implements App {
     return { apiUrl, wsUrl: apiUrl.replace(/^http/, 'ws') }
   }
 
+  /** The user that `npm run chat` and `npm run token` sign as; there is none where others are served. */
+  async #author(): Promise<Did | undefined> {
+    const { dataDir } = this.#parts
+    if (!dataDir || !isForAuthors({ NODE_ENV: this.config.NODE_ENV })) return undefined
+    return signerFromMnemonic(await authorsWords(dataDir)).did
+  }
+
   #rooms(): Rooms {
     const { oracleDid } = this.#identity!
     return {
       ...createRoomState({ db: this.#store!.db, log: this.log }),
       of: (did) => roomOf(did, oracleDid),
     }
+  }
+
+  /** How many connections there may be, and a line of the log where that is fewer than was asked for. */
+  #connections(): number {
+    const { CONNECTIONS_TOTAL: asked } = this.config
+    const allowed = connectionsAllowed(asked)
+    if (allowed < asked)
+      this.log.warn(
+        `CONNECTIONS_TOTAL is ${asked}, but the process may open too few files for that: it takes ${allowed} connections. Raise the limit (ulimit -n), or lower CONNECTIONS_TOTAL.`,
+      )
+    return allowed
+  }
+
+  #openAudit(store: Store): AuditTrail {
+    const { AUDIT_TABLE, AUDIT_RETENTION_DAYS: retentionDays } = this.config
+    const { log } = this
+    const table = AUDIT_TABLE ? new AuditTable({ store, log, retentionDays }) : undefined
+    return new AuditTrail(log, table, masking(this.#parts.secrets))
   }
 
   #host(): string {
@@ -344,6 +457,8 @@ export class RunningApp implements App {
     const kernel: Record<string, AnyRoute> = {
       ...this.#identity!.routes,
       ...this.#conversations!.routes,
+      ...grantRoutes(this.grants, this.#grantable),
+      ...auditRoutes(this.config.AUDIT_TABLE ? this.#store!.db : undefined),
       ...kernelRoutes({
         environment: this.config.NODE_ENV,
         records: this.records,
@@ -393,14 +508,20 @@ export class RunningApp implements App {
 /** What is heavy to import comes after the first probes have been answered. */
 const warmAfterMs = 500
 
+/** The thread of the watchdog starts when the first probes have been answered, unless a run is taken over before. */
+const watchAfterMs = 250
+
 /** The kernel's own tables, by owner: each of these has a history of its own. */
-const kernelMigrations = {
+export const kernelMigrations = {
   kernel: {
     '001-idempotency': idempotencyMigration,
     ...delegationMigrations,
     '002-room-state': roomStateMigration,
+    '003-kernel-names': kernelNamesMigration,
+    '004-grants': grantsMigration,
   },
   'kernel-runs': runMigrations,
+  'kernel-audit': auditMigrations,
   'kernel-checkpoints': checkpointMigrations,
 }
 

@@ -4,19 +4,24 @@ import type { Log, RouteAuth } from '../plugin.ts'
 import type { Access } from './http/access.ts'
 import type { LazyAuth } from './auth/lazy.ts'
 import type { Keyring } from './auth/keys.ts'
+import { isLookUpUnavailable } from './auth/lookups.ts'
+import { notGranted, type Rights } from './auth/rights.ts'
 import { unauthorized } from './auth/refusal.ts'
 import type { AuthenticatedUser } from './auth/user.ts'
 import { readEarly } from './http/body.ts'
+import { clientNetwork } from './http/client-address.ts'
+import { wasForwarded } from './http/forwarded.ts'
 import type { RateLimits } from './http/rate-limit.ts'
 
 export interface CallersOptions {
   readonly auth: LazyAuth
   readonly apiKeys: Keyring
   readonly operatorTokens: Keyring
+  readonly rights: Rights
   readonly rateLimits: RateLimits
   readonly authFailuresPerMinute: number
   readonly callsPerMinute: number
-  /** Outside production the operator's routes are open to this machine. */
+  /** In development the operator's routes are open to this machine. */
   readonly openToLoopback: boolean
   /** Whether a browser page of this origin belongs to the server. */
   readonly isOwnOrigin: (origin: string) => boolean
@@ -47,12 +52,23 @@ export interface Callers extends Access {
  * floods with bad credentials is answered 429, and valid callers from the same address still get in.
  */
 export function createCallers(options: CallersOptions): Callers {
-  const { auth, apiKeys, operatorTokens, rateLimits, log } = options
+  const { auth, apiKeys, operatorTokens, rights, rateLimits, log } = options
   const failures = rateLimits.limit('auth-failures', options.authFailuresPerMinute, 60_000)
+  // Not the caller's fault, and so a bucket of its own: a flood of unknown issuers costs its address something.
+  const lookUps = rateLimits.limit('issuer-lookups', options.authFailuresPerMinute, 60_000, {
+    of: (koa) => clientNetwork(koa.ip),
+    what: 'issuers from this address that could not be looked up',
+  })
   const calls = rateLimits.limit('calls', options.callsPerMinute, 60_000, {
     of: (koa) => koa.state.caller as string,
     what: 'calls of this DID',
   })
+
+  /** Only a caller who fails is counted, and answered 429 once it failed too often. */
+  async function countFailure(koa: Context, error: unknown): Promise<void> {
+    if (isLookUpUnavailable(error)) await lookUps(koa)
+    else if (error instanceof RuntimeError && error.status === 401) await failures(koa)
+  }
 
   async function byUcan(koa: Context): Promise<AuthenticatedUser> {
     const { req } = koa
@@ -64,6 +80,7 @@ export function createCallers(options: CallersOptions): Callers {
       method: koa.method,
       path: pathOf(koa),
       body: () => readEarly(req),
+      address: clientNetwork(koa.ip),
     })
     koa.state.caller = user.did
     await calls(koa)
@@ -80,42 +97,59 @@ export function createCallers(options: CallersOptions): Callers {
 
   const ways: Record<
     RouteAuth,
-    (koa: Context, owner: string) => Promise<{ caller: string; user?: AuthenticatedUser }>
+    (
+      koa: Context,
+      owner: string,
+      ability: string,
+      own?: boolean,
+    ) => Promise<{ caller: string; user?: AuthenticatedUser; lacks?: RuntimeError }>
   > = {
     public: async (koa) => ({ caller: koa.ip }),
     async ucan(koa) {
       const user = await byUcan(koa)
+      const loading = rights.load(user.did) // what a handler may ask of the user is known without waiting
+      if (loading) await loading
       return { caller: user.did, user }
     },
-    async bearer(koa, owner) {
+    async bearer(koa, owner, ability, own) {
       const key = await byKey(koa, apiKeys, owner)
       if (key) return key
       if (koa.headers['x-auth-type'] === undefined) throw keyWanted('API_KEY')
       const user = await byUcan(koa)
-      if (user.can(`${owner}/*`)) return { caller: user.did, user }
-      throw new RuntimeError('FORBIDDEN', `This needs the capability "${owner}/*".`, {
-        hint: 'Use the API key, or a delegation that grants it.',
-        details: { causes: user.denial(`${owner}/*`) },
-      })
+      const refreshing = rights.refresh(user.did)
+      if (refreshing) await refreshing
+      if (user.can(ability, rights.oracleDid)) return { caller: user.did, user }
+      const lacks = notGranted(user, ability, rights.oracleDid)
+      if (own) return { caller: user.did, user, lacks }
+      throw lacks
     },
     async operator(koa, owner) {
       const key = await byKey(koa, operatorTokens, owner)
       if (key) return key
       if (options.openToLoopback && fromThisMachine(koa, options.isOwnOrigin))
         return { caller: 'operator:loopback' }
-      throw keyWanted('OPERATOR_TOKEN')
+      if (koa.headers['x-auth-type'] === undefined) throw keyWanted('OPERATOR_TOKEN')
+      throw forOperators(await byUcan(koa))
     },
   }
 
   return {
-    async authorize(access, koa, owner) {
+    async authorize(access, koa, owner, ability, own) {
       try {
-        return await ways[access](koa, owner)
+        return await ways[access](koa, owner, ability, own)
       } catch (error) {
-        // Only a caller who fails is counted, and answered 429 once it failed too often.
-        if (error instanceof RuntimeError && error.status === 401) await failures(koa)
+        await countFailure(koa, error)
         throw error
       }
+    },
+    async demand(user, ability, resource) {
+      const aboutOracle = resource === rights.oracleDid
+      if (aboutOracle) await rights.refresh(user.did)
+      if (user.can(ability, resource)) return
+      if (aboutOracle) throw notGranted(user, ability, resource)
+      throw new RuntimeError('FORBIDDEN', `This needs the capability "${ability}".`, {
+        details: { causes: user.denial(ability, resource) },
+      })
     },
     async optional(koa) {
       try {
@@ -134,6 +168,7 @@ export function createCallers(options: CallersOptions): Callers {
           delegation,
           method: 'GET',
           path,
+          address: clientNetwork(ip),
         })
         koa.state.caller = user.did
         await calls(koa)
@@ -146,7 +181,7 @@ export function createCallers(options: CallersOptions): Callers {
           .catch(() => undefined)
         return { did, cids, expiresAt: Math.max(expiresAt, alone?.expiresAt ?? 0) }
       } catch (error) {
-        if (error instanceof RuntimeError && error.status === 401) await failures(koa)
+        await countFailure(koa, error)
         throw error
       }
     },
@@ -171,6 +206,12 @@ function keyWanted(variable: string): RuntimeError {
   })
 }
 
+/** Whoever proved who they are is told that it is not enough, whatever was granted to them. */
+const forOperators = ({ did }: AuthenticatedUser) =>
+  new RuntimeError('FORBIDDEN', `This is for operators, and ${did} is a user.`, {
+    hint: 'Send "Authorization: Bearer <OPERATOR_TOKEN>" without X-Auth-Type.',
+  })
+
 const loopback = /^(127\.\d+\.\d+\.\d+|::1)$/
 const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 
@@ -179,9 +220,10 @@ const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
  * that rebinds its name cannot change that), no proxy stands between, and the Origin, if any, is our own.
  */
 function fromThisMachine(koa: Context, isOwnOrigin: (origin: string) => boolean): boolean {
-  const { origin, host = '', 'x-forwarded-for': forwarded, 'sec-fetch-site': site } = koa.headers
+  const { origin, host = '', 'sec-fetch-site': site } = koa.headers
   const address = koa.req.socket.remoteAddress?.replace(/^::ffff:/, '') ?? ''
-  if (!loopback.test(address) || !loopbackHost.test(host) || forwarded !== undefined) return false
+  if (!loopback.test(address) || !loopbackHost.test(host)) return false
+  if (wasForwarded(koa.headers)) return false
   if (origin !== undefined) return isOwnOrigin(origin)
   return site === undefined || site === 'same-origin' || site === 'none'
 }

@@ -2,7 +2,11 @@ import { z } from 'zod'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyRoute, Log, Turns, User } from '../plugin.ts'
 import { Agent } from './agent/agent.ts'
+import type { AuditTrail } from './audit/trail.ts'
 import { clientToolsFault } from './agent/client-tools.ts'
+import { TALK } from '../manifest/abilities.ts'
+import { notGranted, type Rights } from './auth/rights.ts'
+import type { Places } from './http/places.ts'
 import type { Models } from './model/choose.ts'
 import type { PluginRecord } from './plugin-record.ts'
 import type { Rooms } from './plugin-routes.ts'
@@ -18,8 +22,16 @@ export interface ConversationOptions {
   readonly store: Store
   readonly rooms: Rooms
   readonly models: Models
+  /** What the operator has granted. */
+  readonly rights: Rights
+  /** Where open event streams are counted. */
+  readonly streams: Places
   /** A user again, without a request: for a run that another process began. */
   readonly restoreUser: (did: string) => Promise<User>
+  readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
+  /** Told before a run of another process is carried on. */
+  readonly onTakeover?: () => void
+  readonly audit: AuditTrail
   readonly log: Log
 }
 
@@ -32,15 +44,19 @@ export interface Conversations extends Turns {
 }
 
 export function createConversations(options: ConversationOptions): Conversations {
-  const { config, oracleDid, records, tools, store, rooms, models, restoreUser, log } = options
+  const { config, oracleDid, records, tools, store, rooms, models } = options
+  const { rights, restoreUser, streams, log } = options
   const agent = new Agent({
     records,
     tools,
     db: store.db,
     rooms,
     log,
+    audit: options.audit,
     name: config.ORACLE_NAME,
     oracleDid,
+    rights,
+    isRevoked: options.isRevoked,
     model: (name) => models.get(name),
     clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
   })
@@ -51,8 +67,18 @@ export function createConversations(options: ConversationOptions): Conversations
     oracle: { name: config.ORACLE_NAME, did: oracleDid, entityDid: config.ORACLE_ENTITY_DID },
     leaseMs: config.RUN_LEASE_MS,
     retentionHours: config.RUN_RETENTION_HOURS,
+    limits: {
+      atOnce: config.TURNS_AT_ONCE,
+      perDay: config.TURNS_PER_DAY,
+      addressFactor: config.ADDRESS_FACTOR,
+      atOnceTotal: config.TURNS_AT_ONCE_TOTAL,
+    },
+    streams,
     roomOf: (did) => rooms.of(did),
     restoreUser,
+    rights,
+    mayTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
+    onTakeover: options.onTakeover,
     checkRequest(request) {
       if (request.model !== undefined) models.get(request.model)
       const fault = clientToolsFault(request, tools)
@@ -80,6 +106,13 @@ export function createConversations(options: ConversationOptions): Conversations
     start: (turn) => runs.start(turn),
     join: () => agent.join(),
   }
+}
+
+/** Refuses a turn of whoever was not granted to talk to the agent. A plugin's own user is judged by his DID. */
+async function demandTalk(user: User, rights: Rights): Promise<void> {
+  await rights.refresh(user.did)
+  if (rights.granted(user.did, TALK) || user.can(TALK, rights.oracleDid)) return
+  throw notGranted(user, TALK, rights.oracleDid, 'Talking to the agent')
 }
 
 /** The same routes. The first time that one of them is called, `then` is, once the answer is under way. */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { parseEnv } from 'node:util'
 import { generateMissing, type EnvSource } from '../manifest/env.ts'
@@ -22,7 +23,7 @@ async function readFileIfAny(path: string): Promise<EnvSource> {
 const generatedFile = 'dev.env'
 
 /**
- * Fills in the variables that may be generated, outside production only. They are kept in
+ * Fills in the variables that may be generated, for authors only. They are kept in
  * `DATA_DIR/dev.env`, so that the next start has the same identity and keys.
  */
 export async function withGenerated(
@@ -44,6 +45,10 @@ export async function withGenerated(
   // Another server on a shared folder may have been first: what is there afterwards counts.
   return { ...parseEnv(await dataDir.writeOnce(generatedFile, content)), ...set(source) }
 }
+
+/** The words that become the key of the author's own user, as a mnemonic becomes the oracle's. */
+export const authorsWords = (dataDir: DataDir): Promise<string> =>
+  dataDir.writeOnce('dev-user', randomBytes(32).toString('hex'))
 
 /** Without the empty ones: a variable set to nothing counts as unset. */
 function set(source: EnvSource): EnvSource {

@@ -1,15 +1,19 @@
 import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { EnvSource } from '../manifest/env.ts'
+import { isForAuthors } from '../manifest/environments.ts'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyRoute, Fetch, Log, Model, RouteContext } from '../plugin.ts'
+import type { Did } from './auth/did.ts'
 import { lazyAuth, type LazyAuth } from './auth/lazy.ts'
 import { createCache } from './auth/cache.ts'
 import { createKeyring, type Keyring } from './auth/keys.ts'
-import { unauthorized } from './auth/refusal.ts'
+import { credentialFinder } from './auth/own-credentials.ts'
+import { Refusal, unauthorized } from './auth/refusal.ts'
 import { createResolver, type DidResolver } from './auth/resolver.ts'
 import { signerFromMnemonic, type Signer } from './auth/signer.ts'
 import type { AuthenticatedUser } from './auth/user.ts'
+import { Grants } from './auth/grants.ts'
 import { createDelegations, type Delegations } from './auth/delegations.ts'
 import type { Store } from './store/store.ts'
 import { runtimeVersion } from './version.ts'
@@ -24,9 +28,17 @@ export interface Addresses {
 export interface Identity {
   readonly signer: Signer | undefined
   readonly oracleDid: string
+  /** Other DIDs that are the oracle's own. */
+  readonly aliases: readonly string[]
+  /** The keys that may sign for a DID; none where they cannot be known. */
+  keysOf(did: string): Promise<readonly string[]>
   readonly auth: LazyAuth
   readonly apiKeys: Keyring
   readonly operatorTokens: Keyring
+  /** What the operator has granted on the oracle's DID. */
+  readonly grants: Grants
+  /** Whether a text holds a key of this server or a UCAN. */
+  holdsCredential(text: string): boolean
   readonly routes: Readonly<Record<string, AnyRoute>>
   /** Whether any of these links of tokens is revoked. */
   isRevoked(cids: readonly string[]): boolean | Promise<boolean>
@@ -34,7 +46,9 @@ export interface Identity {
   reload(source: EnvSource): void
   /** Compares where we listen with what the oracle's DID document registers, and says what to change. */
   compareRegistration(addresses: Addresses): Promise<void>
-  close(): void
+  /** Begins to hear of what other servers change. */
+  open(): Promise<void>
+  close(): Promise<void>
 }
 
 export interface IdentityOptions {
@@ -47,6 +61,8 @@ export interface IdentityOptions {
   onRevoked?(did: string): void
   /** The one that answers by default. */
   readonly model: Model
+  /** Who may do everything here from the start: the user of whoever writes plugins. */
+  readonly author?: Did
 }
 
 const hour = 3_600_000
@@ -61,6 +77,7 @@ export function createIdentity({
   addresses,
   onRevoked,
   model,
+  author,
 }: IdentityOptions): Identity {
   const signer =
     config.ORACLE_MNEMONIC === undefined ? undefined : signerFromMnemonic(config.ORACLE_MNEMONIC)
@@ -70,35 +87,65 @@ export function createIdentity({
     )
   const oracleDid = config.ORACLE_DID ?? signer?.did ?? 'did:key:none'
   const delegations = createDelegations({ db: store.db, kind: store.kind })
+  const grants = new Grants({
+    store,
+    signer,
+    oracleDid,
+    delegations,
+    log,
+    first:
+      author && signer
+        ? {
+            did: author,
+            capabilities: ['*'],
+            days: 30,
+            note: 'the development user',
+            forAuthor: true,
+          }
+        : undefined,
+  })
   const resolver = createResolver({ url: config.RESOLVER_URL, fetch })
   const stored = rememberStored(delegations, oracleDid)
+  const aliases = [signer?.did, config.ORACLE_ENTITY_DID].filter((did) => did !== undefined)
   const auth = lazyAuth({
     signer,
     oracleDid,
     // What a token may name as its audience: the oracle's DID, its signer's, its entity's.
-    aliases: [signer?.did, config.ORACLE_ENTITY_DID].filter((did) => did !== undefined),
+    aliases,
     maxTtlSeconds: config.UCAN_AUTH_MAX_TTL_SECONDS,
     delegationOnly: config.AUTH_DELEGATION_ONLY,
     resolver,
     revocations: delegations,
     replays: delegations,
+    rights: grants,
     stored: stored.of,
     log,
   })
   const apiKeys = createKeyring(config.API_KEY, 'API_KEY')
   const operatorTokens = createKeyring(config.OPERATOR_TOKEN, 'OPERATOR_TOKEN')
   const sweeping = setInterval(() => {
-    delegations
-      .sweep()
-      .catch((err: unknown) => log.warn({ err }, 'expired revocations could not be swept'))
+    Promise.all([delegations.sweep(), grants.sweep()]).catch((err: unknown) =>
+      log.warn({ err }, 'expired revocations and grants could not be swept'),
+    )
   }, hour).unref()
 
   return {
     signer,
     oracleDid,
+    aliases,
+    async keysOf(did) {
+      try {
+        return (await resolver.verificationKeys(did)).keys
+      } catch (error) {
+        if (error instanceof Refusal) return []
+        throw error
+      }
+    },
     auth,
     apiKeys,
     operatorTokens,
+    grants,
+    holdsCredential: credentialFinder([apiKeys, operatorTokens]),
     routes: {
       ...delegationRoutes({ auth, delegations, oracleDid, forget: stored.forget, onRevoked }),
       ...wellKnownRoutes({ config, signer, oracleDid, addresses, model }),
@@ -111,7 +158,14 @@ export function createIdentity({
     },
     compareRegistration: (at) =>
       compareRegistration(resolver, config.ORACLE_ENTITY_DID ?? config.ORACLE_DID, at, log),
-    close: () => clearInterval(sweeping),
+    async open() {
+      if (!isForAuthors({ NODE_ENV: config.NODE_ENV })) await grants.endAuthors()
+      await grants.open()
+    },
+    async close() {
+      clearInterval(sweeping)
+      await grants.close()
+    },
   }
 }
 

@@ -13,16 +13,25 @@ export interface LogOptions {
 /** The runtime's log. A secret of the environment that reaches it is written as `[secret]`. */
 export function createLog({ level, pretty, secrets, write }: LogOptions): Logger {
   const out = write ?? ((line: string) => void process.stdout.write(line))
-  const masked = secrets.filter((secret) => secret.length >= 6)
+  const masked = masking(secrets)
   const destination: DestinationStream = {
     write(line) {
-      let safe = line
-      for (const secret of masked)
-        if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]')
+      const safe = masked(line)
       out(pretty ? forPeople(safe) : safe)
     },
   }
   return pino({ level, base: null, serializers: { err: pino.stdSerializers.err } }, destination)
+}
+
+/** Puts `[secret]` in the place of each of these. What is shorter than six characters stands in every text. */
+export function masking(secrets: readonly string[]): (text: string) => string {
+  const masked = secrets.filter((secret) => secret.length >= 6)
+  return (text) => {
+    let safe = text
+    for (const secret of masked)
+      if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]')
+    return safe
+  }
 }
 
 const levels: Record<number, string> = {

@@ -1,5 +1,6 @@
 import { RuntimeError } from '../errors.ts'
 import { checkVariables, parseEnv, type EnvSource } from '../manifest/env.ts'
+import { unsaidEnvironment } from '../manifest/environments.ts'
 import { readFeatures, type Features } from '../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import { loadOrder } from '../manifest/load-order.ts'
@@ -25,6 +26,7 @@ export interface Plan {
 /** Reads manifests, features and environment, and collects every fault instead of stopping at one. */
 export function planBoot(plugins: readonly AnyPlugin[], option: Features, source: EnvSource): Plan {
   const kernel = parseEnv('the kernel', kernelEnv, source)
+  const unsaid = unsaidEnvironment(source, source.HOST || undefined)
   const manifestFaults = plugins.flatMap(checkManifest)
   const sound = plugins.filter((plugin) => plugin?.definition)
   const names = sound.map((plugin) => plugin.name)
@@ -62,6 +64,7 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
     envOf,
     faults: [
       ...kernel.faults,
+      ...(unsaid ? [unsaid] : []),
       ...manifestFaults,
       ...checkNames(sound),
       ...featureFaults,

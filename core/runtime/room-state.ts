@@ -7,19 +7,25 @@ import type { PluginRecord } from './plugin-record.ts'
 type Values = Record<string, unknown>
 
 type Tables = {
-  room_state: { room: string; plugin: string; key: string; value: string; updated_at: string }
+  kernel_room_state: {
+    room: string
+    plugin: string
+    key: string
+    value: string
+    updated_at: string
+  }
 }
 
 /** What outlives a session: a row for each key of each plugin in each room. */
 export const roomStateMigration: Migration = (db) =>
   db.schema
-    .createTable('room_state')
+    .createTable('kernel_room_state')
     .addColumn('room', 'text', (column) => column.notNull())
     .addColumn('plugin', 'text', (column) => column.notNull())
     .addColumn('key', 'text', (column) => column.notNull())
     .addColumn('value', 'text', (column) => column.notNull())
     .addColumn('updated_at', 'text', (column) => column.notNull())
-    .addPrimaryKeyConstraint('room_state_pk', ['room', 'plugin', 'key'])
+    .addPrimaryKeyConstraint('kernel_room_state_pk', ['room', 'plugin', 'key'])
     .execute()
 
 /** The room of a user who talks to an oracle directly, with no messaging room between them. */
@@ -55,7 +61,7 @@ export function createRoomState({ db, log }: { db: Database; log: Log }): RoomSt
       const keys = roomKeys(record)
       if (keys.length === 0) return {}
       const rows = await tables
-        .selectFrom('room_state')
+        .selectFrom('kernel_room_state')
         .select(['key', 'value'])
         .where('room', '=', room)
         .where('plugin', '=', record.name)
@@ -74,7 +80,7 @@ export function createRoomState({ db, log }: { db: Database; log: Log }): RoomSt
         for (const key of changed) {
           const at = { room, plugin: record.name, key }
           await within
-            .insertInto('room_state')
+            .insertInto('kernel_room_state')
             .values({ ...at, value: 'null', updated_at: new Date().toISOString() })
             .onConflict((conflict) =>
               // Takes the row's lock, so that a second writer merges into what the first one wrote.
@@ -84,7 +90,7 @@ export function createRoomState({ db, log }: { db: Database; log: Log }): RoomSt
             )
             .execute()
           const row = await within
-            .selectFrom('room_state')
+            .selectFrom('kernel_room_state')
             .select('value')
             .where('room', '=', room)
             .where('plugin', '=', record.name)
@@ -94,7 +100,7 @@ export function createRoomState({ db, log }: { db: Database; log: Log }): RoomSt
             merged(JSON.parse(row.value), before[key], after[key]) ?? null,
           )
           await within
-            .updateTable('room_state')
+            .updateTable('kernel_room_state')
             .set({ value })
             .where('room', '=', room)
             .where('plugin', '=', record.name)

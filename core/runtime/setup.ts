@@ -14,6 +14,7 @@ export interface SetupOptions {
   readonly fetch: Fetch
   readonly turns: Turns
   readonly oracle: Oracle
+  readonly holdsCredential: Boot['holdsCredential']
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
   /** A plugin whose setup finished after boot went on: its tools and routes can join now. */
   readonly onLate: (record: PluginRecord) => void
@@ -58,7 +59,9 @@ export class Setups {
     for (const peer of required)
       peers[peer] = records.find((other) => other.name === peer)!.base!.self
 
-    const { log, db, fetch, turns, oracle, envOf } = this.#options
+    const { log, db, fetch, envOf } = this.#options
+    const { turns, oracle, holdsCredential } = this.#options
+    const known = { turns, oracle, holdsCredential }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),
@@ -69,14 +72,13 @@ export class Setups {
     const pendings: Promise<void>[] = []
     const boot: Boot = {
       ...shared,
-      turns,
-      oracle,
+      ...known,
       pending: (promise, what) => void pendings.push(this.#watch(record, promise, what)),
       onClose: (close) => void this.#closers.push({ plugin: name, close }),
       health: (check) => void this.#checks.push({ record, check }),
     }
     const self = await definition.setup?.(boot)
-    const booted: Booted = { ...shared, turns, oracle, self }
+    const booted: Booted = { ...shared, ...known, self }
     if (typeof definition.tools === 'function') record.tools = definition.tools(booted)
     if (typeof definition.routes === 'function') record.routes = definition.routes(booted)
     if (typeof definition.web === 'function') record.web = definition.web(booted)

@@ -1,5 +1,5 @@
 export { fakeFetch, type FakeAnswer, type FakeFetch } from './fake-fetch.ts'
-export { scriptedModel, type ScriptedModel, type ScriptedStep } from './scripted-model.ts'
+export { resultOf, scriptedModel, type ScriptedModel, type ScriptedStep } from './scripted-model.ts'
 export { testApp, type Calls, type TestApp, type TestResponse, type TestUser } from './test-app.ts'
 export type { Emitted, Thread, ThreadOptions } from './thread.ts'
 export { readEvents, type Said, type SayOptions, type StreamedEvent } from './turn.ts'

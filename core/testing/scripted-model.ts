@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Delta, Message, Model, ModelRequest } from '../plugin.ts'
+import { unquote } from '../runtime/model/quote.ts'
 
 /** A tool that the scripted model calls. */
 export interface ScriptedCall {
@@ -97,10 +98,11 @@ export function call(name: string, args?: unknown): ScriptedCall {
 export function resultOf(request: Pick<ModelRequest, 'messages'>, tool: string): unknown {
   const message = request.messages.findLast((one) => one.role === 'tool' && one.name === tool)
   if (!message) throw new Error(`The request has no result of "${tool}".`)
+  const content = unquote(message.content)
   try {
-    return JSON.parse(message.content)
+    return JSON.parse(content)
   } catch {
-    return message.content
+    return content
   }
 }
 

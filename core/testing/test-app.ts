@@ -1,3 +1,4 @@
+import type { Grant } from '../runtime/auth/grants.ts'
 import type { AppOptions } from '../runtime/app.ts'
 import { boot, type RunningApp } from '../runtime/app.ts'
 import { Thread, type ThreadOptions } from './thread.ts'
@@ -31,6 +32,8 @@ export interface TestUser extends Calls {
   readonly wallet: Wallet
   /** Sends a message and reads its turn to the end. */
   say(message: string, options?: SayOptions): Promise<Said>
+  /** Grants the user rights on the oracle's DID, as an operator does: `registry/*`, `notes/read`. Each call adds. */
+  granted(...capabilities: string[]): Promise<Grant>
 }
 
 /** A running app on a free loopback port, with everything in memory. */
@@ -79,6 +82,7 @@ export async function testApp(options: AppOptions): Promise<TestApp> {
         did: wallet.did,
         wallet,
         say: (message, options) => say(url, credentials, message, options),
+        granted: (...capabilities) => app.grant({ did: wallet.did, capabilities, days: 1 }),
       }
     },
     thread: (options) => new Thread(app, options),
@@ -87,11 +91,18 @@ export async function testApp(options: AppOptions): Promise<TestApp> {
   }
 }
 
-/** A test may call as often as it likes, unless it is about limits. */
+/** A test may call as often as it likes, unless it is about limits, and its process is not a server's to end. */
 const generousLimits = {
+  EVENT_LOOP_LIMIT_MS: '0',
   RATE_LIMIT_PER_MINUTE: '1000000',
   CALLS_PER_MINUTE: '1000000',
   AUTH_FAILURES_PER_MINUTE: '1000000',
+  TURNS_AT_ONCE: '1000000',
+  TURNS_PER_DAY: '1000000',
+  TURNS_AT_ONCE_TOTAL: '1000000',
+  SOCKETS_PER_DID: '1000000',
+  SOCKETS_PER_ADDRESS: '1000000',
+  STREAMS_PER_ADDRESS: '1000000',
 }
 
 function callsTo(url: string, credentials: () => Promise<Record<string, string>>): Calls {

@@ -2,6 +2,7 @@ import type { Emit, Model, User } from '../plugin.ts'
 import type { RunningApp } from '../runtime/app.ts'
 import { loadCapabilities } from '../runtime/agent/capabilities.ts'
 import { startingState } from '../runtime/room-state.ts'
+import { Consent } from '../runtime/agent/consent.ts'
 import type { Turn } from '../runtime/agent/turn.ts'
 
 export interface ThreadOptions {
@@ -9,6 +10,8 @@ export interface ThreadOptions {
   /** What the user's delegation grants; everything by default. `['notes/write']` grants only that. */
   readonly grants?: readonly string[]
   readonly signal?: AbortSignal
+  /** What tools read as `ctx.approvals`: true as from a client that shows approvals. */
+  readonly approvals?: boolean
 }
 
 /** Something a tool told its listeners. */
@@ -28,17 +31,19 @@ export class Thread {
 
   constructor(
     app: RunningApp,
-    { did = 'did:key:z6MkTestUser', grants, signal }: ThreadOptions = {},
+    { did = 'did:key:z6MkTestUser', grants, signal, approvals }: ThreadOptions = {},
   ) {
     this.#app = app
     this.user = fakeUser(did, grants)
     this.#turn = {
       user: this.user,
+      rights: app.grants,
       session: { id: 'test-session' },
       room: `${did}:test-room`,
       requestId: 'test-request',
       signal: signal ?? new AbortController().signal,
       model: noModel,
+      consent: new Consent({ request: { message: '', approvals } }),
       loaded: new Set(),
       states: new Map(app.records.map((record) => [record.name, startingState(record)])),
       emit: () => recordInto(this.emitted),

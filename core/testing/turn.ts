@@ -24,6 +24,8 @@ export interface Said {
 
 export interface SayOptions {
   readonly sessionId?: string
+  /** Says it as a client does that shows approvals. */
+  readonly approvals?: boolean
   /** More fields of the message's body: `tools`, `agActions`, `model`, … */
   readonly body?: Readonly<Record<string, unknown>>
 }
@@ -35,7 +37,7 @@ export async function say(
   url: string,
   credentials: Credentials,
   message: string,
-  { sessionId, body }: SayOptions = {},
+  { sessionId, approvals, body }: SayOptions = {},
 ): Promise<Said> {
   const post = async (path: string, value: unknown) => {
     const headers = { ...(await credentials()), 'content-type': 'application/json' }
@@ -50,7 +52,11 @@ export async function say(
   }
   const session =
     sessionId ?? ((await (await post('/sessions', {})).json()) as { sessionId: string }).sessionId
-  const response = await post(`/messages/${session}`, { message, ...body })
+  const response = await post(`/messages/${session}`, {
+    message,
+    ...(approvals !== undefined && { approvals }),
+    ...body,
+  })
   const events = await readEvents(response)
   const of = (event: string) =>
     events.filter((each) => each.event === event).map(({ data }) => data)

@@ -1,9 +1,12 @@
 import type { Database, Log, Message, Model, Session, User } from '../../plugin.ts'
+import type { AuditTrail } from '../audit/trail.ts'
 import type { Graph, Kept } from './agent-graph.ts'
+import { Consent } from './consent.ts'
 import { listCapabilities, type ListedCapability } from './capability-list.ts'
 import { loadCapabilities, type LoadResult } from './capabilities.ts'
 import { bytesThatFit, mended } from './history.ts'
 import { composeModel, type CallModel } from './model-call.ts'
+import type { Rights } from '../auth/rights.ts'
 import type { PluginRecord } from '../plugin-record.ts'
 import { promptBytes } from './prompt.ts'
 import type { RoomState } from '../room-state.ts'
@@ -20,10 +23,16 @@ export interface AgentOptions {
   readonly db: Database
   readonly rooms: RoomState
   readonly log: Log
+  /** Where the writes of tools leave their lines. */
+  readonly audit?: AuditTrail
   /** What the agent is called. */
   readonly name: string
   /** Who a delegation has to be made out to. */
   readonly oracleDid?: string
+  /** What the operator has granted. */
+  readonly rights?: Rights
+  /** Whether any of these links of a user's tokens is revoked by now. */
+  readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
   /** The model of a name, or the default one; throws when there is none of that name. */
   readonly model: (name?: string) => Model
   /** How long a client may take over a call of its own tools. */
@@ -147,7 +156,7 @@ export class Agent {
     caller: { readonly user: User; readonly room: string; readonly requestId: string },
     session?: SessionHead,
   ): Promise<{ readonly plugins: readonly ListedCapability[] }> {
-    const { records, rooms, tools, log, name, model } = this.#options
+    const { records, rooms, rights, tools, log, name, model } = this.#options
     const kept: Kept = session
       ? await (await this.#loadGraph()).read(session.id, session.checkpoint)
       : { states: {} }
@@ -157,9 +166,11 @@ export class Agent {
     const states = new TurnState(this.#keys, kept.states, ofRoom, log)
     const turn: Turn = {
       ...caller,
+      rights,
       session: { id: session?.id ?? '' } satisfies Session,
       signal: new AbortController().signal,
       model: model(),
+      consent: new Consent(),
       loaded,
       states: states.byPlugin,
       emit: () => silent,

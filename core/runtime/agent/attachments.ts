@@ -6,6 +6,8 @@ const types = ['mimeType', 'mimetype', 'mediaType', 'contentType', 'type']
 const addresses = ['url', 'uri', 'mxcUri', 'href']
 
 const mostShown = 20
+/** The names of attachments as a person is shown them who is asked about a call. */
+const longestLabel = 100
 
 /**
  * A user's words as the model reads them: with the names, types and addresses of what is attached. The contents stay
@@ -17,6 +19,18 @@ export function withAttachments(message: string, attachments: TurnRequest['attac
   const more = attachments.length - lines.length
   if (more > 0) lines.push(`- and ${more} more`)
   return `${message}\n\n[Attached to this message; you see what they are called, not what is in them:\n${lines.join('\n')}]`
+}
+
+/** What is attached, in brief. Undefined when nothing is. */
+export function attachmentLabel(attachments: TurnRequest['attachments']): string | undefined {
+  if (!attachments?.length) return undefined
+  const shown = attachments.slice(0, mostShown)
+  return line(shown.map(nameOf).join(', '), longestLabel)
+}
+
+function nameOf(attachment: unknown): string {
+  if (typeof attachment === 'string') return attachment
+  return first(Object(attachment), names) ?? 'without a name'
 }
 
 function described(attachment: unknown): string {

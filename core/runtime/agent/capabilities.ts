@@ -80,6 +80,7 @@ export function capabilityTools(records: readonly PluginRecord[]) {
       description:
         'Loads plugins by name. Their tools are yours from your next step in this same turn on. Answers with when to use each and its tools.',
       effect: 'read',
+      saysWhy: true,
       input: z.object({
         names: z
           .array(z.string().min(1))
@@ -95,7 +96,9 @@ export function capabilityTools(records: readonly PluginRecord[]) {
 /** A tool of the kernel's own: as a plugin's, but it is handed the turn. */
 export interface KernelTool<Input = never> extends Omit<
   AnyTool,
-  'run' | 'can' | 'approve' | 'enabled'
+  'run' | 'can' | 'approve' | 'foreign' | 'enabled'
 > {
+  /** What it changes is told with what the turn had read of others before. */
+  readonly saysWhy?: true
   run(input: Input, turn: Turn): unknown
 }

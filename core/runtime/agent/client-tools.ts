@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { RuntimeError, type Fault } from '../../errors.ts'
-import type { Schema } from '../../plugin.ts'
+import { maxDepth } from '../http/safe-json.ts'
 import type { RunEvents } from '../runs/run-events.ts'
 import type { ClientTool, RunHandle, TurnRequest } from '../runs/run.ts'
 import type { Hear } from './model-call.ts'
@@ -69,13 +69,15 @@ export function arrivingArguments(
     if (last === undefined) told.set(id, now)
     if (last === undefined || now - last < arrivingMs) return
     told.set(id, now)
+    // What is refused in the end is not read time and again until then.
+    if (args.length > argumentBytes) return
     const known = partialObject(args)
     if (known) events.arriving(id, name, known)
   }
 }
 
 function entryOf(
-  { name, description, schema }: ClientTool,
+  { name, description, schema, effect: does = 'write' }: ClientTool,
   events: RunEvents,
   run: RunHandle,
   timeoutMs: number,
@@ -84,14 +86,13 @@ function entryOf(
   const { $schema: _, ...given } = schema
   return {
     name,
-    client: isBrowserTool ? 'browser' : 'action',
+    client: { kind: isBrowserTool ? 'browser' : 'action', effect: does },
     spec: { name, description, parameters: { type: 'object', properties: {}, ...given } },
     // What a page does cannot be undone, and after a crash nobody knows whether it did it.
     effect: 'write',
-    // Made when it is called: most of a hundred tools are not.
-    get input() {
-      return parserOf(given)
-    },
+    // As with a plugin's tools: what only looks may hand over what others wrote, what does something says how it went.
+    foreign: does === 'read',
+    input: anyArguments,
     run(args, { call }) {
       // Listening comes first: a page may answer before this line is left.
       const answer = run.clientResult(call.id, timeoutMs)
@@ -110,18 +111,23 @@ async function resultOf(answer: ReturnType<RunHandle['clientResult']>): Promise<
   throw new RuntimeError('CLIENT_TOOL_FAILED', `The client could not do it: ${error}`)
 }
 
-const anyObject = z.looseObject({})
+/** How large the arguments of one call may be, as JSON: as large as a message. */
+export const argumentBytes = 256 * 1024
 
 /**
- * Checks what the model sends as far as the schema can be read; the client checks the rest. A pattern is not
- * tried here: one that takes for ever would stop the server for everybody.
+ * Arguments of a client's tool are an object of a bounded size. Whether they fit the schema is for the client to check,
+ * which declared it: a schema from outside is never executed here, for one can be made that never ends.
  */
-function parserOf(schema: Readonly<Record<string, unknown>>): Schema {
-  if (Object.keys(schema).length === 0 || JSON.stringify(schema).includes('"pattern'))
-    return anyObject
-  try {
-    return z.fromJSONSchema({ type: 'object', ...schema } as z.core.JSONSchema.JSONSchema)
-  } catch {
-    return anyObject // sound, but beyond what zod expresses: conditions, references elsewhere
-  }
+const anyArguments = z.looseObject({}).refine(isWithinSize, {
+  error: `expected at most ${argumentBytes} bytes of JSON, nested at most ${maxDepth} levels`,
+})
+
+function isWithinSize(args: unknown): boolean {
+  return !nestsDeeper(args, maxDepth) && Buffer.byteLength(JSON.stringify(args)) <= argumentBytes
+}
+
+/** Looked at before it is written out, which follows every level by calling itself. */
+function nestsDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((item) => nestsDeeper(item, levels - 1))
 }

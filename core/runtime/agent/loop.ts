@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
 import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
+import { asSent, foreignSourceOf } from './consent.ts'
 import { fitted } from './history.ts'
 import { asTurnError, say, type CallModel, type Hear } from './model-call.ts'
 import type { RunEvents } from '../runs/run-events.ts'
@@ -72,12 +73,14 @@ async function askModel(course: Course): Promise<LoopEnd | undefined> {
   const system = course.system()
   const tools = course.specs()
   const { contextWindow } = model
-  const conversation = fitted(course.before, log.messages, { contextWindow, system, tools })
+  const since = log.messages.map(asSent)
+  const conversation = fitted(course.before, since, { contextWindow, system, tools })
   const request = {
     messages: [systemMessage(system), ...conversation],
     tools,
     signal: turn.signal,
   }
+  turn.consent.asks(course.parentEventId)
   const { message, fault } = await say(course.callModel, { turn, model, request, hear })
   if (fault) {
     if (message.content !== '') log.add(message)
@@ -132,7 +135,7 @@ async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
 
 async function answer(course: Course, call: ToolCall, nth: number): Promise<ToolOutcome> {
   const { tools, turn, site, log } = course
-  const isAction = site.clientTools?.get(call.name)?.client === 'action'
+  const isAction = site.clientTools?.get(call.name)?.client?.kind === 'action'
   const tell = isAction ? actionCall : toolCall
   // A client carries an action out as soon as it hears of it, so that waits until its arguments are checked.
   if (!isAction) tell(course, call)
@@ -148,13 +151,19 @@ async function answer(course: Course, call: ToolCall, nth: number): Promise<Tool
   const outcome = await tools.call(call, turn, { ...site, recorded: () => log.recorded() })
   if (!outcome.waits) {
     tell(course, call, outcome)
+    if (outcome.foreign) turn.consent.read(foreignSourceOf({ name: call.name, ...outcome }))
     site.guard?.note(call.name, call.args, outcome.error !== undefined)
   }
   return outcome
 }
 
-function toolCall({ events, parentEventId }: Course, call: ToolCall, outcome?: ToolOutcome): void {
-  events.toolCall(call, outcome && endingOf(outcome), parentEventId)
+function toolCall(
+  { events, parentEventId, tools, turn }: Course,
+  call: ToolCall,
+  outcome?: ToolOutcome,
+): void {
+  const behind = tools.entry(call.name)?.saysWhy ? turn.consent.behind(parentEventId) : []
+  events.toolCall(call, outcome && endingOf(outcome), parentEventId, behind)
 }
 
 function actionCall({ events }: Course, call: ToolCall, outcome?: ToolOutcome): void {
@@ -164,13 +173,14 @@ function actionCall({ events }: Course, call: ToolCall, outcome?: ToolOutcome): 
 const endingOf = ({ content, error }: ToolOutcome) =>
   error ? { error: error.message } : { output: content }
 
-const asMessage = (call: ToolCall, { content, error }: ToolOutcome): Message => ({
+const asMessage = (call: ToolCall, { content, error, foreign }: ToolOutcome): Message => ({
   role: 'tool',
   id: randomUUID(),
   toolCallId: call.id,
   name: call.name,
   content,
   ...(error && { failed: true }),
+  ...(foreign && { foreign }),
 })
 
 /** Stopped: what was said stays, and every call gets the result it has. */

@@ -4,6 +4,7 @@ import type { Delta, Message, Model, ModelContext, ModelReply, ModelRequest } fr
 import { Assembly } from '../model/assemble.ts'
 import { onion, type Layer } from './onion.ts'
 import type { PluginRecord } from '../plugin-record.ts'
+import { underWay } from '../watchdog/under-way.ts'
 import { turnContext, type Turn } from './turn.ts'
 import { untilAborted } from './until-aborted.ts'
 
@@ -68,6 +69,7 @@ async function stream({ turn, model, request, hear, gathered }: ModelCalling): P
       if (call) hear.arguments(call)
     }
   }
+  underWay(`model ${model.id}`)
   if (model.streamTo) await model.streamTo(request, take)
   else for await (const delta of model.stream(request)) take(delta)
   return gathered.reply()

@@ -12,7 +12,10 @@ export function onion<Context, Result>(
       return layer(ctx, () => {
         if (entered) return Promise.reject(new Error('next() was called twice in one layer'))
         entered = true
-        return inner(ctx)
+        const result = inner(ctx)
+        // A layer that does not wait for what is inside it must not end the process with it.
+        result.catch(() => undefined)
+        return result
       })
     },
     core,

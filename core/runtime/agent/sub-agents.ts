@@ -23,6 +23,8 @@ export function subAgentTool(name: string, subAgent: SubAgent, record: PluginRec
     record,
     spec: specOf(toolName, { description, input }),
     effect: 'read',
+    // Only where it has read such words itself, which its run says.
+    foreign: false,
     input,
     run(args, calling) {
       const { delegate } = calling.site

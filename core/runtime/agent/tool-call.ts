@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import { RuntimeError, type Fault } from '../../errors.ts'
+import { notGranted } from '../auth/rights.ts'
 import type { PendingCall, Schema, ToolCall } from '../../plugin.ts'
+import type { Facts } from '../audit/line.ts'
+import type { AuditCall } from './audit-call.ts'
 import { twiceIfTransient, type RepetitionGuard } from './guards.ts'
+import { maxDepth, nestsTooDeep } from '../http/safe-json.ts'
 import type { PluginRecord } from '../plugin-record.ts'
-import type { Decision, Effects, WaitingCall } from '../runs/run.ts'
+import type { Decision, Effects, ForeignSource, WaitingCall } from '../runs/run.ts'
+import { reasonOf, sourcesText } from './consent.ts'
 import { contentOf, explained, recordedError } from './tool-content.ts'
 import type { ToolEntry } from './tools.ts'
+import { underWay } from '../watchdog/under-way.ts'
 import { turnContext, type Turn } from './turn.ts'
 
 /** What surrounds a call in a run. A call in a test's thread has none of it. */
@@ -15,13 +21,19 @@ export interface CallSite {
   readonly recorded?: () => Promise<void>
   /** What a person decided about a call. */
   readonly decisionOn?: (toolCallId: string) => Decision | undefined
+  /** The call of the sub-agent whose loop this is. */
+  readonly within?: string
   readonly guard?: RepetitionGuard
   /** The tools that the client brought along for this turn. */
   readonly clientTools?: ReadonlyMap<string, ToolEntry>
   /** The only tools within reach: those of a sub-agent. */
   readonly only?: ReadonlySet<string>
-  /** Hears that the user's delegation did not suffice. */
-  readonly onDenied?: () => void
+  /** Writes the audit line of a call. */
+  readonly audit?: AuditCall
+  /** Hears that the user's delegation did not suffice, and whether that is because it was revoked meanwhile. */
+  readonly onDenied?: (isRevoked: boolean) => void
+  /** Whether the delegation that the turn began with is revoked by now. */
+  readonly isRevoked?: () => boolean | Promise<boolean>
   /** Runs the engine for a sub-agent. */
   readonly delegate?: (delegation: Delegation, calling: Calling) => Promise<unknown>
 }
@@ -40,53 +52,82 @@ export interface Calling {
   readonly entry: ToolEntry
   readonly turn: Turn
   readonly site: CallSite
+  /** What its handler adds to the audit line. */
+  readonly facts: Facts
   /** A person is to be asked. It stands here, so that no layer of the onion can hide it. */
   waits?: WaitingCall
   /** The run cannot go on: the database failed, or another process has it. */
   fault?: { readonly error: unknown }
   /** What the model is told when a person changed its arguments. */
   edited?: string
+  /** The tool itself was begun: what comes of the call from here on, a refusal too, is in its words. */
+  begun?: true
+  /** The result holds other people's words though the tool's own do not: a sub-agent has read some. */
+  foreign?: true
 }
 
 /** The core of the onion: may the user, does a person agree, did it happen before; then the tool itself. */
 export async function execute(calling: Calling): Promise<unknown> {
-  checkCan(calling)
+  await checkCan(calling)
   await seekApproval(calling)
   const { entry, turn } = calling
   const run = async () => {
+    underWay(`tool ${calling.call.name} of ${entry.record?.name ?? 'the kernel'}`)
+    calling.begun = true
     const value = await entry.run(calling.call.args, calling)
     return entry.tool?.output ? await z.parseAsync(entry.tool.output, value) : value
   }
-  if (entry.effect === 'read') return await twiceIfTransient(run, turn.signal)
+  // A sub-agent begun anew would do again what it has done: its own steps are found only by the next process.
+  if (entry.effect === 'read')
+    return entry.tool ? await twiceIfTransient(run, turn.signal) : await run()
   return await atMostOnce(calling, run)
 }
 
-function checkCan({ entry: { tool, record }, call, turn, site }: Calling): void {
-  if (!tool?.can || !record) return
+async function checkCan({ entry: { tool, record }, call, turn, site }: Calling): Promise<void> {
+  if (!record) return
+  // Also for tools that ask in their own code: what the operator took back during the turn is gone.
+  await turn.rights?.refresh(turn.user.did)
+  if (!tool?.can) return
   const { can, with: resourceOf } = tool.can
   const resource = resourceOf?.(call.args, turnContext(record, turn, call.id)) ?? turn.user.did
-  if (turn.user.can(can, resource)) return
-  site.onDenied?.()
+  const may = turn.user.can(can, resource)
+  const byGrant =
+    resource === turn.rights?.oracleDid && turn.rights.granted(turn.user.did, can) === true
+  // A turn can outlive the delegation that it began with.
+  const isRevoked = may && !byGrant && (await site.isRevoked?.()) === true
+  if (may && !isRevoked) return
+  // The user's own delegation cannot help here, so nobody is asked for one.
+  if (resource === turn.rights?.oracleDid)
+    throw notGranted(turn.user, can, resource, `"${call.name}"`)
+  site.onDenied?.(isRevoked)
   throw new RuntimeError(
     'FORBIDDEN',
     `The user's delegation does not grant "${can}" on ${resource}.`,
     {
       hint: 'Ask the user to authorise it, then try again.',
-      details: { causes: turn.user.denial(can, resource) },
+      details: {
+        causes: isRevoked
+          ? [`The delegation of ${turn.user.did} was revoked.`]
+          : turn.user.denial(can, resource),
+      },
     },
   )
 }
 
 async function seekApproval(calling: Calling): Promise<void> {
   const { entry, call, turn, site } = calling
-  const { tool, record } = entry
-  if (!tool?.approve || !record || !site.decisionOn) return
+  const approve = entry.tool?.approve
+  // A call in a test's thread has nobody to ask, and what is harmless needs nobody.
+  if (!site.decisionOn || approve === false) return
   const decided = site.decisionOn(call.id)
   if (!decided) {
-    const needed =
-      tool.approve === true || (await tool.approve(call.args, turnContext(record, turn, call.id)))
-    if (!needed) return
-    throw waitFor(calling, { toolCallId: call.id, toolName: call.name, args: call.args })
+    const foreign = foreignBehind(calling)
+    const asksItself = await asksOfItself(calling)
+    if (!asksItself && foreign.length === 0) return
+    if (!asksItself && !(await turn.consent.look())) throw consentNeeded(call, foreign)
+    const waits = { toolCallId: call.id, toolName: call.name, args: call.args }
+    if (foreign.length === 0) throw waitFor(calling, waits)
+    throw waitFor(calling, { ...waits, foreign, reason: reasonOf(foreign) })
   }
   if (decided.decision === 'reject')
     throw new RuntimeError('REJECTED', `The user was asked about "${call.name}" and said no.`, {
@@ -94,10 +135,37 @@ async function seekApproval(calling: Calling): Promise<void> {
     })
   if (decided.decision === 'edit') {
     call.args = await validate({ ...call, args: decided.args }, entry.input)
+    await checkCan(calling)
     calling.edited = `The user changed the arguments to ${JSON.stringify(decided.args)}, and then it was done:\n`
-    checkCan(calling)
   }
 }
+
+/** Whether the tool wants a person asked, whatever the turn has read. */
+async function asksOfItself({ entry, call, turn }: Calling): Promise<boolean> {
+  const { tool, record } = entry
+  if (!record || typeof tool?.approve !== 'function') return tool?.approve === true
+  await turn.consent.look() // so that its `ctx.approvals` knows of sockets at other replicas
+  return tool.approve(call.args, turnContext(record, turn, call.id))
+}
+
+/**
+ * What of others a call may have been made for. A reading call is not judged; a call of the page's own tools is not
+ * judged by what the page itself said: it could have done the same without being told.
+ */
+function foreignBehind({ entry, turn, site }: Calling): readonly ForeignSource[] {
+  if (entry.effect === 'read' || entry.client?.effect === 'read') return []
+  const sources = turn.consent.behind(site.within)
+  return entry.client ? sources.filter(({ kind }) => kind !== 'page') : sources
+}
+
+const consentNeeded = ({ name }: PendingCall, sources: readonly ForeignSource[]): RuntimeError =>
+  new RuntimeError(
+    'CONSENT_NEEDED',
+    `"${name}" was not run: this turn has read words of others (${sourcesText(sources)}), which may be what asks for it.`,
+    {
+      hint: 'Tell the user what you are about to do, with the details, and wait for their next message. Do not try it again before.',
+    },
+  )
 
 /** Marks a call as one that waits; what it returns is thrown, so that the layers around it end. */
 export function waitFor(calling: Calling, waits: WaitingCall): RuntimeError {
@@ -122,6 +190,7 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
       { hint: 'Do not repeat it. Find out with a reading tool, or tell the user.' },
     )
   if (marked.state === 'done') {
+    calling.begun = true
     if (marked.failed) throw recordedError(marked.content)
     return marked.content
   }
@@ -131,6 +200,7 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
   let value: unknown
   let content: string
   try {
+    if (marked.state === 'unknown') calling.begun = true
     value = await (marked.state === 'unknown' ? entry.rejoin!(calling) : run())
     content = contentOf(value)
   } catch (thrown) {
@@ -174,7 +244,9 @@ export async function validate(call: ToolCall | PendingCall, schema: Schema): Pr
 function jsonFault(text: string): string {
   try {
     JSON.parse(text)
-    return 'they are text, not an object'
+    return nestsTooDeep(text)
+      ? `they nest deeper than ${maxDepth} levels`
+      : 'they are text, not an object'
   } catch (error) {
     return (error as SyntaxError).message // JSON.parse throws nothing else
   }

@@ -63,10 +63,11 @@ function bounded(text: string): string {
   if (text.length * 3 <= mostBytes) return text
   const bytes = Buffer.byteLength(text)
   if (bytes <= mostBytes) return text
-  const kept = Buffer.from(text)
-    .subarray(0, mostBytes)
-    .toString()
-    .replace(/\uFFFD+$/, '')
+  const all = Buffer.from(text)
+  let end = mostBytes
+  // Back to where a character begins.
+  while (end > 0 && (all[end]! & 0xc0) === 0x80) end--
+  const kept = all.toString('utf8', 0, end)
   return `${kept}\n[cut here: these are the first ${kilobytes(mostBytes)} of ${kilobytes(bytes)}]`
 }
 

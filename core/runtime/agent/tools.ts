@@ -2,10 +2,14 @@ import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { didYouMean } from '../../manifest/did-you-mean.ts'
 import type { AnyTool, PendingCall, Schema, ToolCall, ToolSpec } from '../../plugin.ts'
+import { atOnce } from './at-once.ts'
+import { Facts } from '../audit/line.ts'
+import { audited } from './audit-call.ts'
 import { capabilityTools, isLoaded, type KernelTool } from './capabilities.ts'
 import { onion, type Layer } from './onion.ts'
 import type { PluginRecord } from '../plugin-record.ts'
 import type { WaitingCall } from '../runs/run.ts'
+import { labelOf, pagePlugin } from './consent.ts'
 import { subAgentTool } from './sub-agents.ts'
 import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
 import { contentOf, explained } from './tool-content.ts'
@@ -23,6 +27,8 @@ export interface ToolOutcome {
   readonly error?: RuntimeError
   /** Set when nothing happened yet: a person is to be asked about this call first. */
   readonly waits?: WaitingCall
+  /** Set when these are other people's words. */
+  readonly foreign?: { readonly plugin: string; readonly label?: string }
 }
 
 /** A tool the model may call, prepared at boot, or for one turn where it is a client's. */
@@ -32,10 +38,14 @@ export interface ToolEntry {
   readonly record?: PluginRecord
   /** What a plugin declared. */
   readonly tool?: AnyTool
-  /** Who carries it out, where that is not us. */
-  readonly client?: 'browser' | 'action'
+  /** Who carries it out, where that is not us, and what the page says that the tool does there. */
+  readonly client?: { readonly kind: 'browser' | 'action'; readonly effect: 'read' | 'write' }
   readonly spec: ToolSpec
   readonly effect: 'read' | 'write'
+  /** Its results hold other people's words. */
+  readonly foreign: boolean
+  /** Where a call of it stands behind such words, its event says so: it runs all the same. */
+  readonly saysWhy?: true
   readonly input: Schema
   run(args: unknown, calling: Calling): unknown
   /** Takes up a write that began in a process that died, where that can be done without doing it twice. */
@@ -87,7 +97,7 @@ export class Tools {
     const specs: ToolSpec[] = []
     for (const { record, tool, spec } of this.#entries.values()) {
       if (record && !(record.base && isLoaded(record, turn.loaded))) continue
-      if (record && tool?.enabled?.(turnContext(record, turn)) === false) continue
+      if (record && !isEnabled(record, spec.name, tool, turn)) continue
       specs.push(spec)
     }
     return specs
@@ -106,18 +116,25 @@ export class Tools {
       const pending: PendingCall = {
         id: call.id,
         name: call.name,
-        plugin: entry.record?.name ?? (this.#entries.has(call.name) ? 'kernel' : 'client'),
+        plugin: entry.record?.name ?? (entry.client ? 'client' : 'kernel'),
         effect: entry.effect,
         args,
       }
-      calling = { call: pending, entry, turn, site }
+      calling = { call: pending, entry, turn, site, facts: new Facts() }
       const value = await untilAborted(turn.signal, this.#run(calling))
       if (!calling.waits && !calling.fault)
-        return { content: (calling.edited ?? '') + contentOf(value), value }
+        return {
+          content: (calling.edited ?? '') + contentOf(value),
+          value,
+          ...foreignOf(calling),
+        }
     } catch (thrown) {
       if (!calling?.waits && !calling?.fault) {
         const error = asToolError(call.name, thrown, calling?.entry.record, turn)
-        return { content: explained(error), error }
+        // Only a tool that throws an error of ours chose its words; any other failure is told in the kernel's.
+        const isOurs = calling?.entry.client && error.code !== 'CLIENT_TOOL_FAILED'
+        const isItsOwn = calling?.begun && thrown === error && !isOurs
+        return { content: explained(error), error, ...(isItsOwn && calling && foreignOf(calling)) }
       }
     }
     // A layer may have swallowed what the core threw; what it left on the call still holds.
@@ -154,7 +171,7 @@ export class Tools {
         `The tool "${name}" belongs to the capability "${record.name}", which is not loaded.`,
         { hint: `Call load_capability with names: ["${record.name}"] first.` },
       )
-    if (tool?.enabled?.(turnContext(record, turn)) === false)
+    if (!isEnabled(record, name, tool, turn))
       throw new RuntimeError('FORBIDDEN', `The tool "${name}" is switched off in this turn.`)
     return entry
   }
@@ -164,10 +181,20 @@ export class Tools {
       .filter((record) => record.base && record.definition.middleware?.tool)
       .map((record): Layer<Calling, unknown> => {
         const layer = record.definition.middleware!.tool!
-        return ({ call, turn }, next) => layer(call, turnContext(record, turn, call.id), next)
+        return ({ call, turn, facts }, next) =>
+          layer(call, turnContext(record, turn, call.id, facts), next)
       })
-    return onion(layers, execute)
+    return onion(layers, audited(execute))
   }
+}
+
+/** Where a call's result came from, when it holds other people's words. */
+function foreignOf({ entry, call, foreign }: Calling): Pick<ToolOutcome, 'foreign'> {
+  if (!entry.foreign && !foreign) return {}
+  if (entry.client) return { foreign: { plugin: pagePlugin } }
+  const label = labelOf(call.args)
+  const plugin = entry.record?.name ?? 'kernel'
+  return { foreign: { plugin, ...(label !== undefined && { label }) } }
 }
 
 function kernelEntry(name: string, tool: KernelTool): ToolEntry {
@@ -175,6 +202,9 @@ function kernelEntry(name: string, tool: KernelTool): ToolEntry {
     name,
     spec: specOf(name, tool),
     effect: tool.effect ?? 'write',
+    // The kernel's tools speak of plugins, in the words of who installed them.
+    foreign: false,
+    ...(tool.saysWhy && { saysWhy: true }),
     input: tool.input,
     // The schema above has parsed the arguments; the type of each tool is its own knowledge.
     run: (args, { turn }) => (tool as KernelTool<unknown>).run(args, turn),
@@ -188,8 +218,10 @@ function pluginEntry(name: string, tool: AnyTool, record: PluginRecord): ToolEnt
     tool,
     spec: specOf(name, tool),
     effect: tool.effect ?? 'write',
+    // Where a reading tool has its data from the kernel cannot see.
+    foreign: tool.foreign ?? tool.effect === 'read',
     input: tool.input,
-    run: (args, { turn, call }) => tool.run(args, turnContext(record, turn, call.id)),
+    run: (args, { turn, call, facts }) => tool.run(args, turnContext(record, turn, call.id, facts)),
   }
 }
 
@@ -215,4 +247,16 @@ function parametersOf(input: Schema): ToolSpec['parameters'] {
     unrepresentable: 'any',
   })
   return parameters
+}
+
+/** A tool whose plugin cannot say whether it is enabled is not offered. */
+function isEnabled(
+  record: PluginRecord,
+  name: string,
+  tool: AnyTool | undefined,
+  turn: Turn,
+): boolean {
+  if (!tool?.enabled) return true
+  const ask = (): unknown => tool.enabled?.(turnContext(record, turn)) ?? true
+  return (atOnce(record, `enabled of "${name}"`, ask, turn.requestId) ?? false) !== false
 }

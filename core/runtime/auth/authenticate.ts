@@ -4,9 +4,11 @@ import { checkBinding, type BoundRequest } from './binding.ts'
 import { createCache } from './cache.ts'
 import { readCredentials, readHeaders, type CredentialHeaders } from './credentials.ts'
 import type { Did } from './did.ts'
+import { isLookUpUnavailable } from './lookups.ts'
 import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './refusal.ts'
 import { memoryReplays, type Replays } from './replays.ts'
 import type { DidResolver } from './resolver.ts'
+import type { Rights } from './rights.ts'
 import type { Signer } from './signer.ts'
 import {
   createUser,
@@ -14,6 +16,7 @@ import {
   type Caller,
   type DelegationSource,
   type DelegationState,
+  type Judgement,
 } from './user.ts'
 import {
   createVerdicts,
@@ -35,6 +38,8 @@ export interface AuthOptions {
   readonly resolver: DidResolver
   /** Asked on every request, also for tokens verified before. */
   readonly revocations: Revocations
+  /** What the operator has granted; without it nothing is. */
+  readonly rights?: Rights
   /** The delegation that the user has posted, as it came. */
   stored?(user: string): Promise<string | undefined>
   /** Remembers bound tokens that were used; in memory unless replicas share one database. */
@@ -47,6 +52,8 @@ export interface AuthOptions {
 export interface AuthRequest extends CredentialHeaders, BoundRequest {
   /** Node's `rawHeaders`, in place of the single headers: repeated ones are noticed. */
   readonly rawHeaders?: readonly string[]
+  /** Where it came from: an issuer that has to be looked up costs this address a share of the look-ups. */
+  readonly address?: string
 }
 
 /** One delegation of a token, and until when its revocation has to be remembered. */
@@ -68,7 +75,7 @@ export interface VerifiedDelegation {
 }
 
 export interface Auth {
-  /** Proves who calls, or rejects with the one 401. */
+  /** Proves who calls, or rejects with the one 401; with 503 when an issuer cannot be looked up just now. */
   authenticate(request: AuthRequest): Promise<AuthenticatedUser>
   /** A user without a request, with the stored delegation in force: for work that outlives its request. */
   restore(did: string): Promise<AuthenticatedUser>
@@ -107,6 +114,8 @@ export function createAuth(options: AuthOptions): Auth {
   const { signer, delegationOnly, log, now = Date.now } = options
   const { replays = memoryReplays({ now }) } = options
   const audiences = new Set([options.oracleDid, ...(options.aliases ?? [])])
+  const oracle = { did: options.oracleDid, keyDid: signer?.did }
+  const judgement: Judgement = { oracle, rights: options.rights, now }
   const verdicts = createVerdicts({ ...options, audiences, now })
   const familiar = createCache<Familiar>(MAX_FAMILIAR)
   let refused = 0
@@ -133,15 +142,18 @@ export function createAuth(options: AuthOptions): Auth {
       const recognising = recognised(invocation, delegation)
       const known = recognising instanceof Promise ? await recognising : recognising
       if (known) return known
-      const { did, expiresAt, bound, cids, until } = await verdicts.invocation(invocation)
+      const { did, expiresAt, bound, cids, until } = await verdicts.invocation(
+        invocation,
+        request.address,
+      )
       if (bound) await checkBinding(bound, request, replays)
       const caller: Caller = { did, expiresAt, via: 'invocation', cids, carries }
       if (delegation === undefined) {
-        const user = createUser(caller, 'missing', now)
+        const user = createUser(caller, 'missing', judgement)
         if (!bound) familiar.set(invocation, { delegation, user, cids, until })
         return user
       }
-      const { user, verdict } = await userWith(caller, delegation, 'header')
+      const { user, verdict } = await userWith(caller, delegation, 'header', request.address)
       if (!bound && verdict)
         familiar.set(invocation, {
           delegation,
@@ -153,10 +165,13 @@ export function createAuth(options: AuthOptions): Auth {
     }
     if (delegation === undefined) refuse('no credential')
     if (!delegationOnly) refuse('delegations alone do not authenticate here')
-    const verdict = await verdicts.delegation(delegation, { calling: true })
+    const verdict = await verdicts.delegation(delegation, {
+      calling: true,
+      address: request.address,
+    })
     const { did, expiresAt, cids, token } = verdict
     const caller: Caller = { did, expiresAt, via: 'delegation', cids, carries }
-    return createUser(caller, { root: token.root, source: 'header', expiresAt }, now)
+    return createUser(caller, { root: token.root, source: 'header', expiresAt }, judgement)
   }
 
   /** Puts a delegation in force for a caller whom something else has proved. */
@@ -164,16 +179,21 @@ export function createAuth(options: AuthOptions): Auth {
     caller: Caller,
     raw: string,
     source: DelegationSource,
+    address?: string,
   ): Promise<{ user: AuthenticatedUser; verdict?: DelegationVerdict }> {
     try {
-      const verdict = await verdicts.delegation(raw, { issuer: caller.did })
-      const { token, expiresAt } = verdict
+      const verdict = await verdicts.delegation(raw, { party: caller.did, address })
+      const { token, expiresAt, did } = verdict
+      const from = did === caller.did ? source : 'received'
       const both = { ...caller, cids: [...caller.cids, ...verdict.cids] }
-      return { user: createUser(both, { root: token.root, source, expiresAt }, now), verdict }
+      return {
+        user: createUser(both, { root: token.root, source: from, expiresAt }, judgement),
+        verdict,
+      }
     } catch (error) {
       const lapsed = error instanceof Refusal ? LAPSED[error.reason] : undefined
       if (lapsed === undefined) throw error
-      return { user: createUser(caller, lapsed, now) }
+      return { user: createUser(caller, lapsed, judgement) }
     }
   }
 
@@ -183,8 +203,10 @@ export function createAuth(options: AuthOptions): Auth {
       const raw = await options.stored(user.did)
       return raw === undefined ? user : (await userWith(user, raw, 'stored')).user
     } catch (error) {
-      report(log, error)
-      return createUser(user, 'refused', now)
+      if (isLookUpUnavailable(error))
+        log.warn('The issuers of a stored delegation cannot be looked up')
+      else report(log, error)
+      return createUser(user, 'refused', judgement)
     }
   }
 
@@ -194,6 +216,7 @@ export function createAuth(options: AuthOptions): Auth {
       try {
         return await authenticate(request)
       } catch (error) {
+        if (isLookUpUnavailable(error)) throw error
         refused++
         report(log, error)
         throw unauthorized()
@@ -211,7 +234,7 @@ export function createAuth(options: AuthOptions): Auth {
             carries: () => false,
           }, // it was authenticated when its run began
           'missing',
-          now,
+          judgement,
         ),
       ),
 
@@ -222,6 +245,7 @@ export function createAuth(options: AuthOptions): Auth {
       try {
         return describe(await verdicts.delegation(raw, { issuer }))
       } catch (error) {
+        if (isLookUpUnavailable(error)) throw error
         report(log, error)
         const reason = error instanceof Refusal ? error.reason : 'not readable'
         throw new RuntimeError('BAD_REQUEST', `The delegation is refused: ${reason}.`, {

@@ -1,4 +1,5 @@
 import { grants, hasCaveats } from './capabilities.ts'
+import { TALK } from '../../manifest/abilities.ts'
 import { isCallerDid, type Did } from './did.ts'
 import { refuse } from './refusal.ts'
 import type { Link } from './token.ts'
@@ -6,13 +7,14 @@ import type { Link } from './token.ts'
 /** What the published client puts into its tokens: it says who calls, and grants nothing more. */
 export const IDENTITY = { can: '*', with: 'ixo:oracle' } as const
 /** The ability of calling an oracle for a user, which a user can hand to a session key. */
-export const CALL = 'oracle/call'
+export const CALL = TALK
 
 /**
  * The DID that an invocation speaks for: its issuer, when it carries the identity capability and no
- * proofs; the owner of the resource, when it carries `oracle/call` and its proofs lead to him.
+ * proofs; the owner of the resource, when it carries `oracle/call` and its proofs lead to him. Nobody calls for the
+ * oracle itself by proofs: a grant of `oracle/call` on its DID lets its holder talk to the oracle, not be it.
  */
-export function callerOf(invocation: Link): Did {
+export function callerOf(invocation: Link, oracleDids: ReadonlySet<string>): Did {
   const [capability, ...others] = invocation.ucan.capabilities
   if (!capability || others.length > 0 || hasCaveats(capability)) refuse('does not grant calling')
   if (isIdentity(capability)) {
@@ -20,6 +22,7 @@ export function callerOf(invocation: Link): Did {
     return invocation.issuer
   }
   const user: string = capability.with
+  if (oracleDids.has(user) && user !== invocation.issuer) refuse('does not grant calling')
   if (capability.can !== CALL || !isCallerDid(user) || !grants(invocation, CALL, user))
     refuse('does not grant calling')
   return user

@@ -1,6 +1,13 @@
 import type * as API from '@ucanto/interface'
 import { capability, Schema } from '@ucanto/validator'
+import { covers } from '../../manifest/abilities.ts'
 import type { Link } from './token.ts'
+
+/** The oracle as a resource: rights on its DID start at its key, which has another DID where the oracle's is registered. */
+export interface Oracle {
+  readonly did: string
+  readonly keyDid: string | undefined
+}
 
 /**
  * How many grants one question may look at. Wildcards in the resources of a long chain multiply the
@@ -9,20 +16,30 @@ import type { Link } from './token.ts'
 const MAX_LOOKS = 256
 
 /** Whether a verified delegation grants `ability` on `resource`. */
-export function grants(delegation: Link, ability: string, resource: string): boolean {
-  return ask(delegation, ability, resource) === 'granted'
+export function grants(
+  delegation: Link,
+  ability: string,
+  resource: string,
+  oracle?: Oracle,
+): boolean {
+  return ask(delegation, ability, resource, oracle) === 'granted'
 }
 
 /** Why it does not: one sentence for each grant that was looked at. Empty when it does. */
-export function denials(delegation: Link, ability: string, resource: string): readonly string[] {
-  const answer = ask(delegation, ability, resource)
+export function denials(
+  delegation: Link,
+  ability: string,
+  resource: string,
+  oracle?: Oracle,
+): readonly string[] {
+  const answer = ask(delegation, ability, resource, oracle)
   return answer === 'granted' ? [] : answer
 }
 
 /**
  * Asks with ucanto's own matching: `*` and `notes/*` cover abilities, `ucan:*` and a trailing `*`
  * cover resources, and in the end an issuer must own the resource (it is his DID) or hold a proof
- * that leads to its owner.
+ * that leads to its owner. On the oracle's own DID its key owns too, and a verb includes the lesser ones.
  *
  * ucanto's `access` would verify the signatures again on every path and try every path there is: a
  * token of 4 kB cost it 140 ms. Here each grant is asked once, and the same token costs 0.6 ms.
@@ -31,6 +48,7 @@ function ask(
   delegation: Link,
   ability: string,
   resource: string,
+  oracle: Oracle | undefined,
 ): 'granted' | readonly [string, ...string[]] {
   const normal = URL.parse(resource)?.href
   if (normal !== resource)
@@ -44,7 +62,12 @@ function ask(
   })
   const nothing = `Nothing grants "${ability}" on ${resource}.`
   if (asked.error) return [nothing]
-  const walk: Walk = { causes: [], seen: new Set(), looks: 0 }
+  const walk: Walk = {
+    causes: [],
+    seen: new Set(),
+    looks: 0,
+    oracle: resource === oracle?.did ? oracle : undefined,
+  }
   if (search(asked.ok, [delegation], walk)) return 'granted'
   const [first = nothing, ...others] = walk.causes
   return [first, ...others]
@@ -59,6 +82,8 @@ interface Walk {
   readonly causes: string[]
   readonly seen: Set<string>
   looks: number
+  /** There when the question is about the oracle's DID. */
+  readonly oracle: Oracle | undefined
 }
 type Asked = API.DirectMatch<API.ParsedCapability>
 
@@ -83,18 +108,24 @@ function leadsToOwner(asked: Asked, holder: Link, grant: API.Capability, walk: W
     walk.causes.push(`${the} carries caveats, which cannot be checked here.`)
     return false
   }
+  const { can } = asked.value
+  const included = walk.oracle !== undefined && covers(grant.can, can)
   const { matches, unknown } = asked.select([
-    { capability: grantOf(grant), delegation: holder.delegation },
+    {
+      capability: grantOf(included ? { can, with: grant.with } : grant),
+      delegation: holder.delegation,
+    },
   ])
   const [matched] = matches
   if (!matched) {
-    const { can, with: resource } = asked.value
+    const { with: resource } = asked.value
     walk.causes.push(
       unknown.length > 0 ? `${the} does not cover "${can}".` : `${the} is not about ${resource}.`,
     )
     return false
   }
   if (matched.value.with === holder.issuer) return true
+  if (matched.value.with === walk.oracle?.did && holder.issuer === walk.oracle.keyDid) return true
   if (holder.proofs.length > 0) return search(matched, holder.proofs, walk)
   walk.causes.push(
     `${the} comes from ${holder.issuer}, who does not own ${matched.value.with} and holds no proof.`,

@@ -6,7 +6,7 @@ import type { Replays } from './replays.ts'
 
 /** The tables behind `/delegation`. Times are seconds since 1970, as UCANs have them. */
 type Tables = {
-  delegations: {
+  kernel_delegations: {
     user_did: string
     oracle_did: string
     raw: string
@@ -15,29 +15,29 @@ type Tables = {
     // PostgreSQL returns a bigint as text
     expires_at: number | string
   }
-  revocations: { cid: string; expires_at: number | string }
-  used_tokens: { key: string; expires_at: number | string }
+  kernel_revocations: { cid: string; expires_at: number | string }
+  kernel_used_tokens: { key: string; expires_at: number | string }
 }
 
-/** The tables of delegations, revocations and used tokens. */
+/** The tables of delegations, revocations and used tokens; older databases get these names by `kernelNamesMigration`. */
 export const delegationMigrations: Readonly<Record<string, Migration>> = {
   '001-delegations': async (db) => {
     await db.schema
-      .createTable('delegations')
+      .createTable('kernel_delegations')
       .addColumn('user_did', 'text', (column) => column.notNull())
       .addColumn('oracle_did', 'text', (column) => column.notNull())
       .addColumn('raw', 'text', (column) => column.notNull())
       .addColumn('revocable', 'text', (column) => column.notNull())
       .addColumn('expires_at', 'bigint', (column) => column.notNull())
-      .addPrimaryKeyConstraint('delegations_pk', ['user_did', 'oracle_did'])
+      .addPrimaryKeyConstraint('kernel_delegations_pk', ['user_did', 'oracle_did'])
       .execute()
     await db.schema
-      .createTable('revocations')
+      .createTable('kernel_revocations')
       .addColumn('cid', 'text', (column) => column.primaryKey())
       .addColumn('expires_at', 'bigint', (column) => column.notNull())
       .execute()
     await db.schema
-      .createTable('used_tokens')
+      .createTable('kernel_used_tokens')
       .addColumn('key', 'text', (column) => column.primaryKey())
       .addColumn('expires_at', 'bigint', (column) => column.notNull())
       .execute()
@@ -60,6 +60,11 @@ export interface Delegations extends Replays {
   revoke(user: string, oracle: string): Promise<boolean>
   /** Revokes a delegation that is not kept, such as the one in the header of the request. */
   revokeToken(verified: VerifiedDelegation): Promise<void>
+  /** Revokes these links, together with what `also` writes. */
+  revokeLinks(
+    links: readonly RevocableLink[],
+    also: (within: Database) => Promise<void>,
+  ): Promise<void>
   /** Whether any of these CIDs is revoked. */
   isRevoked(cids: readonly string[]): boolean | Promise<boolean>
   /** Drops what has expired: the expiry alone refuses it. */
@@ -92,7 +97,7 @@ export function createDelegations({
   async function ask(cids: readonly string[]): Promise<boolean> {
     const before = revocations
     const rows = await tables
-      .selectFrom('revocations')
+      .selectFrom('kernel_revocations')
       .select('cid')
       .where('cid', 'in', cids)
       .execute()
@@ -104,7 +109,7 @@ export function createDelegations({
 
   async function record(within: Kysely<Tables>, links: readonly RevocableLink[]) {
     await within
-      .insertInto('revocations')
+      .insertInto('kernel_revocations')
       .values(links.map(({ cid, expiration }) => ({ cid, expires_at: expiration })))
       .onConflict((conflict) => conflict.column('cid').doNothing())
       .execute()
@@ -119,7 +124,7 @@ export function createDelegations({
     async store(user, oracle, raw, { expiration, revocable }) {
       const row = { raw, revocable: JSON.stringify(revocable), expires_at: expiration }
       await tables
-        .insertInto('delegations')
+        .insertInto('kernel_delegations')
         .values({ user_did: user, oracle_did: oracle, ...row })
         .onConflict((conflict) => conflict.columns(['user_did', 'oracle_did']).doUpdateSet(row))
         .execute()
@@ -127,7 +132,7 @@ export function createDelegations({
 
     async current(user, oracle) {
       const row = await tables
-        .selectFrom('delegations')
+        .selectFrom('kernel_delegations')
         .select(['raw', 'expires_at'])
         .where('user_did', '=', user)
         .where('oracle_did', '=', oracle)
@@ -138,7 +143,7 @@ export function createDelegations({
     async revoke(user, oracle) {
       const links = await tables.transaction().execute(async (transaction) => {
         const row = await transaction
-          .deleteFrom('delegations')
+          .deleteFrom('kernel_delegations')
           .where('user_did', '=', user)
           .where('oracle_did', '=', oracle)
           .returning('revocable')
@@ -157,6 +162,14 @@ export function createDelegations({
       remember(revocable)
     },
 
+    async revokeLinks(links, also) {
+      await db.transaction().execute(async (transaction) => {
+        await record(transaction.withTables<Tables>(), links)
+        await also(transaction)
+      })
+      remember(links)
+    },
+
     isRevoked(cids) {
       let unknown = false
       for (const cid of cids) {
@@ -169,7 +182,7 @@ export function createDelegations({
 
     async claim(key, expiresAt) {
       const inserted = await tables
-        .insertInto('used_tokens')
+        .insertInto('kernel_used_tokens')
         .values({ key, expires_at: Math.ceil(expiresAt / 1000) })
         .onConflict((conflict) => conflict.column('key').doNothing())
         .returning('key')
@@ -179,8 +192,8 @@ export function createDelegations({
 
     async sweep() {
       const time = Math.floor(now() / 1000)
-      await tables.deleteFrom('revocations').where('expires_at', '<=', time).execute()
-      await tables.deleteFrom('used_tokens').where('expires_at', '<=', time).execute()
+      await tables.deleteFrom('kernel_revocations').where('expires_at', '<=', time).execute()
+      await tables.deleteFrom('kernel_used_tokens').where('expires_at', '<=', time).execute()
     },
   }
 }

@@ -41,8 +41,23 @@ export type DidDocumentRead = z.output<typeof document>
 
 const MAX_KEYS = 8
 
-/** Reads a resolver's answer: a resolution result or the document alone, of this DID and no other. */
-export function readDocument(did: string, answer: unknown): DidDocumentRead | undefined {
+/** What a resolver says of a DID that it could not resolve. */
+const failure = z.object({
+  didResolutionMetadata: z.object({ error: z.union([z.string(), z.object({ type: z.string() })]) }),
+})
+/** These settle the matter; any other error is the resolver's own. */
+const definite =
+  /(notFound|not_found|invalidDid|invalid_did|deactivated|methodNotSupported|method_not_supported)$/i
+
+/**
+ * Reads a resolver's answer: a resolution result or the document alone, of this DID and no other. Throws when the
+ * resolver says that it failed.
+ */
+export function readAnswer(did: string, answer: unknown): DidDocumentRead | undefined {
+  const { error } = failure.safeParse(answer).data?.didResolutionMetadata ?? {}
+  const why = typeof error === 'object' ? error.type : error
+  if (why !== undefined && why !== '' && !definite.test(why))
+    throw new Error('The resolver failed at the DID.')
   const result = resolution.safeParse(answer)
   const found = result.success ? result.data.didDocument : document.safeParse(answer).data
   if (!found || found.id !== did) return undefined

@@ -1,8 +1,9 @@
 import type { Fetch } from '../../plugin.ts'
 import { createCache } from './cache.ts'
 import { isCallerDid, publicKeyOf } from './did.ts'
-import { keysOf, readDocument, type DidDocumentRead } from './did-document.ts'
-import { Refusal, refuse } from './refusal.ts'
+import { keysOf, readAnswer, type DidDocumentRead } from './did-document.ts'
+import { isLookUpUnavailable, LookUps, lookUpUnavailable } from './lookups.ts'
+import { refuse } from './refusal.ts'
 
 /** The Ed25519 keys of a DID, as did:keys, and until when to believe it (milliseconds since 1970). */
 export interface KeysOfDid {
@@ -12,8 +13,11 @@ export interface KeysOfDid {
 
 /** Finds the keys that may sign for a DID. */
 export interface DidResolver {
-  /** Rejects with a refusal when there are none. */
-  verificationKeys(did: string): Promise<KeysOfDid>
+  /**
+   * Rejects with a refusal when there are none, and with ISSUER_LOOKUP_UNAVAILABLE when nobody can say so just now.
+   * `address` is whose share of the look-ups it costs.
+   */
+  verificationKeys(did: string, address?: string): Promise<KeysOfDid>
   /** The DID document of a did:ixo, or undefined when it cannot be had. */
   document(did: string): Promise<DidDocumentRead | undefined>
 }
@@ -21,11 +25,17 @@ export interface DidResolver {
 const KEYS_LIVE_MS = 60_000
 const FAILURES_LIVE_MS = 5_000
 const TIMEOUT_MS = 3_000
+/** A document that was known answers for so long after its time when the resolver is away. */
+const STALE_MS = 10 * 60_000
+/** Who is known does not wait longer than this for a slow resolver. */
+const PATIENCE_MS = 500
 const MAX_BYTES = 64 * 1024
+/** Documents that were found, and apart from them, so that a flood pushes none out, DIDs that were not. */
 const MAX_CACHED = 1_000
-/** Each unknown DID costs a request of ours, so a flood of them waits for nobody. */
-const MAX_UNDER_WAY = 32
+/** Answers that settle the matter: there is no such DID, or no more, or it is none. */
+const DEFINITE = new Set([400, 404, 410])
 
+/** `undefined`: there is no such DID, or none that may sign. */
 interface Known {
   readonly document: DidDocumentRead | undefined
   readonly until: number
@@ -45,49 +55,98 @@ export function createResolver({
   now?: () => number
 }): DidResolver {
   const base = url === undefined ? undefined : baseOf(url)
-  const cache = createCache<Known>(MAX_CACHED)
-  const underWay = new Map<string, Promise<Known>>()
+  const found = createCache<Known>(MAX_CACHED)
+  const missing = createCache<Known>(MAX_CACHED)
+  /** Until when a DID is not asked for again, because the resolver failed at it. */
+  const failed = createCache<number>(MAX_CACHED)
+  const unknown = new LookUps<Known>()
+  /** Those of DIDs that are known take no places from each other's address, and these none from them. */
+  const refreshing = new LookUps<Known>()
 
-  async function ask(did: string): Promise<Known> {
-    let document: DidDocumentRead | undefined
+  async function ask(did: string, stop: AbortSignal): Promise<Known> {
     try {
       const response = await fetch(base + did, {
         headers: { accept: 'application/did-resolution, application/did+json, application/json' },
         redirect: 'error',
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]),
       })
-      document = response.ok ? readDocument(did, await boundedJson(response)) : undefined
-      if (!response.ok) await response.body?.cancel()
+      const answer = await readResponse(did, response)
+      const known = {
+        ...answer,
+        until: now() + (answer.document ? KEYS_LIVE_MS : FAILURES_LIVE_MS),
+      }
+      const [cache, other] = answer.document ? [found, missing] : [missing, found]
+      cache.set(did, known)
+      other.delete(did)
+      failed.delete(did)
+      return known
     } catch {
-      // Not reachable, too slow, too long or not JSON: the same to the caller, who has no keys then.
-      document = undefined
+      // Not reachable, too slow, too long, not JSON, a fault of its own: nobody knows, so it is not the caller's fault.
+      if (!stop.aborted) failed.set(did, now() + FAILURES_LIVE_MS)
+      throw lookUpUnavailable(stop.aborted ? 1 : FAILURES_LIVE_MS / 1000)
     }
-    const known = { document, until: now() + (document ? KEYS_LIVE_MS : FAILURES_LIVE_MS) }
-    cache.set(did, known)
-    return known
   }
 
-  async function lookUp(did: string): Promise<Known | undefined> {
+  async function lookUp(did: string, address?: string): Promise<Known | undefined> {
     if (base === undefined || !did.startsWith('did:ixo:') || !isCallerDid(did)) return undefined
-    const known = cache.get(did)
+    const absent = missing.get(did)
+    if (absent && now() < absent.until) return absent
+    const known = found.get(did)
     if (known && now() < known.until) return known
-    const already = underWay.get(did)
-    if (already) return already
-    if (underWay.size >= MAX_UNDER_WAY) return undefined
-    const asked = ask(did).finally(() => underWay.delete(did))
-    underWay.set(did, asked)
-    return asked
+    const pausesUntil = failed.get(did) ?? 0
+    const pauses = now() < pausesUntil
+    if (!known || now() >= known.until + STALE_MS) {
+      if (pauses) throw lookUpUnavailable(Math.ceil((pausesUntil - now()) / 1000))
+      return unknown.once(did, address, (stop) => ask(did, stop))
+    }
+    const stale = { ...known, until: now() + FAILURES_LIVE_MS }
+    if (pauses) return stale
+    try {
+      // Each DID is an address of its own here: a thousand that are known take turns, and nobody is refused.
+      return await withinPatience(
+        refreshing.once(did, did, (stop) => ask(did, stop)),
+        stale,
+      )
+    } catch (error) {
+      if (isLookUpUnavailable(error)) return stale
+      throw error
+    }
   }
 
   return {
-    document: async (did) => (await lookUp(did))?.document,
-    async verificationKeys(did) {
+    async document(did) {
+      try {
+        return (await lookUp(did))?.document
+      } catch (error) {
+        if (isLookUpUnavailable(error)) return undefined
+        throw error
+      }
+    },
+    async verificationKeys(did, address) {
       if (publicKeyOf(did)) return { keys: [did], until: Infinity }
-      const { document, until = 0 } = (await lookUp(did)) ?? {}
+      const { document, until = 0 } = (await lookUp(did, address)) ?? {}
       const keys = document ? keysOf(document) : []
       if (keys.length === 0) refuse('the keys of the issuer cannot be resolved')
       return { keys, until }
     },
+  }
+}
+
+/** What the resolver knows. Throws when its answer says nothing about the DID. */
+async function readResponse(did: string, response: Response): Promise<Pick<Known, 'document'>> {
+  if (response.ok) return { document: readAnswer(did, await boundedJson(response)) }
+  await response.body?.cancel()
+  if (DEFINITE.has(response.status)) return { document: undefined }
+  throw new Error(`The resolver answered ${response.status}.`)
+}
+
+async function withinPatience<T>(work: Promise<T>, otherwise: T): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<T>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS, otherwise)))
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -104,7 +163,7 @@ async function boundedJson(response: Response): Promise<unknown> {
   let length = 0
   for await (const chunk of response.body ?? []) {
     length += chunk.length
-    if (length > MAX_BYTES) throw new Refusal('the keys of the issuer cannot be resolved')
+    if (length > MAX_BYTES) throw new Error('The answer of the resolver is too long.')
     chunks.push(chunk)
   }
   return JSON.parse(Buffer.concat(chunks).toString('utf8'))

@@ -1,10 +1,14 @@
 import type { User } from '../../plugin.ts'
-import { denials, grants } from './capabilities.ts'
+import { denials, grants, type Oracle } from './capabilities.ts'
 import type { Did } from './did.ts'
+import type { Rights } from './rights.ts'
 import type { Link } from './token.ts'
 
-/** Where the delegation comes from that `can` looks at. */
-export type DelegationSource = 'header' | 'stored'
+/**
+ * Where the delegation comes from that `can` looks at: the caller's own in the header or the database, or one that
+ * somebody else made out to the caller, such as the CAR of a grant.
+ */
+export type DelegationSource = 'header' | 'stored' | 'received'
 /** Why there is none in force: what `delegation_required` tells the client. */
 export type DelegationState = 'missing' | 'expired' | 'revoked' | 'refused'
 
@@ -38,15 +42,31 @@ export interface InForce {
   readonly expiresAt: number
 }
 
+/** What users are judged by beside their own delegations. */
+export interface Judgement {
+  readonly oracle: Oracle
+  /** What the operator has granted. Without it nothing is. */
+  readonly rights: Rights | undefined
+  readonly now: () => number
+}
+
 /** Makes the user that handlers see out of the caller and his delegation, or the lack of one. */
 export function createUser(
   { did, via, expiresAt, cids, carries }: Caller,
   delegation: InForce | DelegationState,
-  now: () => number,
+  { oracle, rights, now }: Judgement,
 ): AuthenticatedUser {
   const lacking = typeof delegation === 'string'
   // A turn can outlive the delegation that it began with.
   const inForce = () => !lacking && now() < delegation.expiresAt
+  // Asked anew every time: a grant ends when the operator takes it back, also in the middle of a turn.
+  const granted = (ability: string, resource: string) =>
+    resource === oracle.did && rights?.granted(did, ability) === true
+  const lack = (ability: string, resource: string): readonly string[] => {
+    if (lacking) return [`No delegation of ${did} is in force: ${delegation}.`]
+    if (!inForce()) return [`The delegation of ${did} has expired.`]
+    return denials(delegation.root, ability, resource, oracle)
+  }
   return {
     did,
     via,
@@ -54,13 +74,18 @@ export function createUser(
     cids,
     carries,
     delegation: lacking ? undefined : delegation.source,
-    delegationState: lacking ? delegation : undefined,
+    get delegationState() {
+      if (lacking) return delegation
+      return inForce() ? undefined : 'expired'
+    },
     can: (ability, resource = did) =>
-      !lacking && inForce() && grants(delegation.root, ability, resource),
-    denial: (ability, resource = did) => {
-      if (lacking) return [`No delegation of ${did} is in force: ${delegation}.`]
-      if (!inForce()) return [`The delegation of ${did} has expired.`]
-      return denials(delegation.root, ability, resource)
+      granted(ability, resource) ||
+      (!lacking && inForce() && grants(delegation.root, ability, resource, oracle)),
+    denial(ability, resource = did) {
+      if (granted(ability, resource)) return []
+      const causes = lack(ability, resource)
+      if (causes.length === 0 || resource !== oracle.did) return causes
+      return [`No grant of the operator to ${did} covers "${ability}".`, ...causes]
     },
   }
 }

@@ -38,15 +38,23 @@ export interface VerdictOptions {
   readonly now: () => number
 }
 
-/** Judges tokens: each once, and its revocation every time. Rejects with a refusal. */
+/** Judges tokens: each once, and its revocation every time. Rejects with a refusal. `address` is who pays for look-ups. */
 export interface Verdicts {
-  invocation(text: string): Promise<InvocationVerdict>
-  /** `issuer` is who must have signed it; `calling` demands that it lets its bearer call. */
-  delegation(
-    text: string,
-    demands: { issuer?: string; calling?: boolean },
-  ): Promise<DelegationVerdict>
+  invocation(text: string, address?: string): Promise<InvocationVerdict>
+  delegation(text: string, demands: DelegationDemands): Promise<DelegationVerdict>
   readonly stats: VerdictStats
+}
+
+/** What is asked of a delegation beside its soundness. */
+export interface DelegationDemands {
+  /** Who must have signed it for the oracle. */
+  readonly issuer?: string
+  /** Who must either have signed it for the oracle, or have been given it by whoever signed. */
+  readonly party?: string
+  /** It must let its bearer call. */
+  readonly calling?: boolean
+  /** Who pays for the look-ups of issuers. No part of the verdict. */
+  readonly address?: string
 }
 
 export interface VerdictStats extends Readonly<Tally> {
@@ -75,8 +83,8 @@ export function createVerdicts(options: VerdictOptions): Verdicts {
   const invocations = createVerdictCache<InvocationVerdict>(MAX_INVOCATIONS)
   const delegations = createVerdictCache<DelegationVerdict>(MAX_DELEGATIONS)
 
-  function checkTerms({ root, links }: Token, maxLife: number) {
-    if (!audiences.has(root.audience)) refuse('for another audience')
+  function checkTerms({ root, links }: Token, maxLife: number, party?: string) {
+    if (!audiences.has(root.audience) && root.audience !== party) refuse('for another audience')
     const time = now()
     for (const { expiration, notBefore } of links) {
       if (expiration * 1000 <= time) refuse('expired')
@@ -86,30 +94,34 @@ export function createVerdicts(options: VerdictOptions): Verdicts {
     if (root.expiration * 1000 - time > maxLife) refuse('lives too long')
   }
 
-  async function verified(token: Token, did: Did): Promise<Verdict> {
+  async function verified(token: Token, did: Did, address: string | undefined): Promise<Verdict> {
     const { links } = token
-    const keysUntil = await verifySignatures(token, { resolver, lane, tally })
+    const keysUntil = await verifySignatures(token, { resolver, lane, tally, address })
     const expiresAt = Math.min(...links.map((link) => link.expiration)) * 1000
     const cids = links.map((link) => link.cid)
     return { did, cids, expiresAt, until: Math.min(expiresAt, keysUntil) }
   }
 
-  async function examineInvocation(text: string): Promise<InvocationVerdict> {
+  async function examineInvocation(text: string, address?: string): Promise<InvocationVerdict> {
     const token = readToken(text, tally)
     checkTerms(token, maxTtlSeconds * 1000)
-    const verdict = await verified(token, callerOf(token.root))
+    const verdict = await verified(token, callerOf(token.root, audiences), address)
     return { ...verdict, bound: bindingOf(token.root) && token.root }
   }
 
   async function examineDelegation(
     text: string,
-    { issuer, calling }: { issuer?: string; calling?: boolean },
+    { issuer, party, calling, address }: DelegationDemands,
   ): Promise<DelegationVerdict> {
     const token = readToken(text, tally)
-    if (issuer !== undefined && token.root.issuer !== issuer) refuse('of another user')
-    checkTerms(token, MAX_DELEGATION_MS)
+    const { root } = token
+    if (issuer !== undefined && root.issuer !== issuer) refuse('of another user')
+    // A caller may bring what somebody else made out to him: it says nothing about who calls.
+    const received = party !== undefined && root.issuer !== party
+    if (received && root.audience !== party) refuse('of another user')
+    checkTerms(token, MAX_DELEGATION_MS, received ? party : undefined)
     if (calling && !grantsCalling(token.root)) refuse('does not grant calling')
-    return { ...(await verified(token, token.root.issuer)), token }
+    return { ...(await verified(token, token.root.issuer, address)), token }
   }
 
   async function judge<V extends Verdict>(
@@ -128,9 +140,10 @@ export function createVerdicts(options: VerdictOptions): Verdicts {
   }
 
   return {
-    invocation: (text) => judge(invocations, text, '', () => examineInvocation(text)),
+    invocation: (text, address) =>
+      judge(invocations, text, '', () => examineInvocation(text, address)),
     delegation: (text, demands) =>
-      judge(delegations, text, `${demands.issuer} ${demands.calling}`, () =>
+      judge(delegations, text, `${demands.issuer} ${demands.party} ${demands.calling}`, () =>
         examineDelegation(text, demands),
       ),
     get stats() {

@@ -15,14 +15,25 @@ const MAX_LOOKUPS = 3
  */
 export async function verifySignatures(
   token: Token,
-  { resolver, lane, tally }: { resolver: DidResolver; lane: Lane; tally: Tally },
+  {
+    resolver,
+    lane,
+    tally,
+    address,
+  }: {
+    resolver: DidResolver
+    lane: Lane
+    tally: Tally
+    /** Whose share of the look-ups it costs. */
+    address: string | undefined
+  },
 ): Promise<number> {
   const issuers = [...new Set(token.links.map((link) => link.issuer))]
   if (issuers.filter((did) => !did.startsWith('did:key:')).length > MAX_LOOKUPS)
     refuse('too many issuers to look up')
   const found = new Map(
     await Promise.all(
-      issuers.map(async (did) => [did, await resolver.verificationKeys(did)] as const),
+      issuers.map(async (did) => [did, await resolver.verificationKeys(did, address)] as const),
     ),
   )
 

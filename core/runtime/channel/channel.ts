@@ -4,6 +4,7 @@ import type { Callers } from '../callers.ts'
 import { clientNetwork } from '../http/client-address.ts'
 import { readCors, refuseForeign } from '../http/cors.ts'
 import type { Http, Upgrade } from '../http/http.ts'
+import { Places } from '../http/places.ts'
 import { readTarget } from '../http/target.ts'
 import type { Runs } from '../runs/runs.ts'
 import type { Store } from '../store/store.ts'
@@ -20,7 +21,8 @@ const revocationChannel = 'kernel_revocations'
 
 export interface ChannelOptions {
   readonly http: Pick<Http, 'upgrade' | 'onShutdown'>
-  readonly runs: RoomRuns & Pick<Runs, 'clientResult'> & { readonly sessions: OwnSessions }
+  readonly runs: RoomRuns &
+    Pick<Runs, 'clientResult' | 'showApprovals'> & { readonly sessions: OwnSessions }
   readonly bySocket: Callers['bySocket']
   readonly isRevoked: (cids: readonly string[]) => boolean | Promise<boolean>
   readonly store: Pick<Store, 'listen' | 'notify'>
@@ -52,8 +54,8 @@ export function createChannel(options: ChannelOptions): Channel {
   const cors = { ...readCors(options.cors), strict: true }
   const ownOrigin = options.publicUrl === undefined ? undefined : new URL(options.publicUrl).origin
   const peers = new Set<Peer>()
-  /** How many sockets each address has. */
-  const addresses = new Map<string, number>()
+  const addresses = new Places(limits.perAddress, 'sockets of this address')
+  const users = new Places(limits.perDid, 'sockets of this DID')
   const rooms = new Rooms(runs, log)
   let sweeping: NodeJS.Timeout | undefined
   let server: Promise<SocketServer> | undefined
@@ -70,8 +72,9 @@ export function createChannel(options: ChannelOptions): Channel {
       if (http.onShutdown.aborted) throw http.onShutdown.reason
       const { path, query } = readTarget(req.url ?? '')! // the edge has read it before
       if (framing === socketIo) checkTransport(query)
-      const address = clientNetwork(ip)
-      if ((addresses.get(address) ?? 0) >= limits.perAddress) throw tooManySockets()
+      const leave = addresses.take(clientNetwork(ip))
+      socket.once('close', leave)
+      if (socket.destroyed) return leave() // it went before anybody could hear of it
       // What speaks WebSocket is loaded with the first one.
       server ??= import('./socket-server.ts').then(({ createSocketServer }) => createSocketServer())
       const { accept } = await server
@@ -89,7 +92,6 @@ export function createChannel(options: ChannelOptions): Channel {
           onCut: (_, why) => log.info({ framing: framing.name }, `A socket was cut off: ${why}`),
         })
         peers.add(peer)
-        addresses.set(address, (addresses.get(address) ?? 0) + 1)
         sweeping ??= setInterval(sweep, limits.sweepMs).unref()
         const greeting = framing.greeting?.()
         if (greeting !== undefined) peer.send(greeting)
@@ -100,10 +102,8 @@ export function createChannel(options: ChannelOptions): Channel {
 
   function onClosed(peer: Peer): void {
     peers.delete(peer)
-    const address = clientNetwork(peer.ip)
-    const others = (addresses.get(address) ?? 1) - 1
-    if (others > 0) addresses.set(address, others)
-    else addresses.delete(address)
+    peer.member?.leave()
+    peer.stopShowing?.()
     if (peer.member) rooms.leave(peer, peer.member.sessionId)
     if (peers.size > 0) return
     clearInterval(sweeping)
@@ -137,7 +137,7 @@ export function createChannel(options: ChannelOptions): Channel {
   /** The first credential opens the session, a later one keeps the socket from ending with it. */
   async function enter(
     peer: Peer,
-    { sessionId = peer.sessionId, tokens }: Entering,
+    { sessionId = peer.sessionId, tokens, approvals }: Entering,
   ): Promise<void> {
     const { framing, ip, path, member: before } = peer
     let user: Awaited<ReturnType<typeof bySocket>>
@@ -151,12 +151,20 @@ export function createChannel(options: ChannelOptions): Channel {
     if (sessionId === undefined || !isSame || !(await runs.sessions.isOwn(did, sessionId)))
       return refuse(peer, noSuchSession())
     if (!peer.isOpen) return
-    peer.member = { did, cids, expiresAt, sessionId }
+    try {
+      const leave = before?.leave ?? users.take(did)
+      peer.member = { did, cids, expiresAt, sessionId, leave }
+    } catch (error) {
+      return refuse(peer, error)
+    }
+    if (approvals !== undefined) {
+      peer.stopShowing?.()
+      peer.stopShowing = approvals ? runs.showApprovals(sessionId) : undefined
+    }
     for (const frame of framing.connected(sessionId)) peer.send(frame)
-    if (before) return
     // A token may have been revoked while the database was asked.
     if (await isRevoked(cids)) return refuse(peer, unauthorized())
-    if (peer.isOpen) await rooms.join(peer, sessionId).welcome(peer)
+    if (!before && peer.isOpen) await rooms.join(peer, sessionId).welcome(peer)
   }
 
   function refuse(peer: Peer, error: unknown): void {
@@ -230,17 +238,12 @@ export function createChannel(options: ChannelOptions): Channel {
 type Entering = Extract<Incoming, { kind: 'auth' }>
 type Answering = Extract<Incoming, { kind: 'answer' }>
 
-const tooManySockets = () =>
-  new RuntimeError('RATE_LIMITED', 'This address has too many sockets.', {
-    hint: 'Close some. Behind a proxy, TRUST_PROXY_ENABLED=true tells clients apart.',
-    headers: { 'Retry-After': '60' },
-  })
-
 const unauthorized = () => new RuntimeError('UNAUTHORIZED', 'No valid credential came.')
 const noSuchSession = () => new RuntimeError('FORBIDDEN', 'You have no such session.')
 
 /** How a socket ends that is not let in. */
-function closingOf({ status }: RuntimeError): Closing {
+function closingOf({ code, status }: RuntimeError): Closing {
+  if (code === 'TOO_MANY_CONNECTIONS') return 'tooMany'
   if (status === 401) return 'unauthorized'
   return status === 403 ? 'foreign' : 'tryLater'
 }

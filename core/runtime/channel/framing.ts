@@ -3,7 +3,13 @@ import type { RoomEvent } from './room-event.ts'
 
 /** What a client sends, whichever framing it speaks. */
 export type Incoming =
-  | { readonly kind: 'auth'; readonly sessionId?: string; readonly tokens: Tokens }
+  | {
+      readonly kind: 'auth'
+      readonly sessionId?: string
+      readonly tokens: Tokens
+      /** The client shows what waits for a person. */
+      readonly approvals?: boolean
+    }
   | {
       readonly kind: 'answer'
       readonly answer: Answer

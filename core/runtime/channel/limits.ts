@@ -17,6 +17,8 @@ export interface ChannelLimits {
   readonly perSecond: number
   /** Sockets of one address. */
   readonly perAddress: number
+  /** Sockets of one DID. */
+  readonly perDid: number
   /** Frames of one client that may wait to be worked off. */
   readonly backlog: number
 }
@@ -29,6 +31,7 @@ export const channelLimits: ChannelLimits = {
   bufferBytes: 1024 * 1024,
   burst: 200,
   perSecond: 50,
-  perAddress: 4_000,
+  perAddress: 500,
+  perDid: 20,
   backlog: 128,
 }

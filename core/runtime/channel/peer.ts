@@ -15,6 +15,7 @@ export const closings = {
   expired: [4401, 'The credential has ended. Connect with a new one.'],
   revoked: [4401, 'The credential was revoked.'],
   foreign: [4403, 'You have no such session.'],
+  tooMany: [4429, 'You have too many sockets. Close one.'],
   silent: [4408, 'No credential came in time.'],
 } as const satisfies Record<string, readonly [code: number, reason: string]>
 
@@ -26,6 +27,8 @@ export interface Member {
   readonly cids: readonly string[]
   readonly expiresAt: number
   readonly sessionId: string
+  /** Gives back the place that it holds among the sockets of its DID. */
+  leave(): void
 }
 
 export interface PeerOptions {
@@ -50,6 +53,8 @@ export interface PeerOptions {
 export class Peer {
   /** Set once it has proved whose it is. */
   member: Member | undefined
+  /** Takes back that it shows approvals, while it does. */
+  stopShowing: (() => void) | undefined
   readonly framing: Framing
   readonly ip: string
   readonly path: string

@@ -1,5 +1,5 @@
 import type { Framing, Incoming } from './framing.ts'
-import { readAnswer, readFrame, readSessionId, readTokens } from './read-frame.ts'
+import { readAnswer, readApprovals, readFrame, readSessionId, readTokens } from './read-frame.ts'
 
 /** Plain JSON, for any language: `{ type, … }` from the client, `{ eventName, payload }` from the server. */
 export const plain: Framing = {
@@ -17,8 +17,12 @@ function read(text: string): Incoming {
   if (typeof frame !== 'object' || frame === null) return { kind: 'broken' }
   const { type, sessionId, auth } = frame as Record<string, unknown>
   switch (type) {
-    case 'auth':
-      return { kind: 'auth', sessionId: readSessionId(sessionId), tokens: readTokens(auth) }
+    case 'auth': {
+      const approvals = readApprovals(frame)
+      if (approvals === null) return { kind: 'broken' }
+      const tokens = readTokens(auth)
+      return { kind: 'auth', sessionId: readSessionId(sessionId), tokens, approvals }
+    }
     case 'tool_result':
     case 'action_call_result': {
       const answer = readAnswer(frame)

@@ -40,6 +40,12 @@ export function readTokens(value: unknown): Tokens {
   return { invocation: invocation || undefined, delegation: ucanDelegation || undefined }
 }
 
+/** Whether a client shows approvals; undefined when it does not say, null when what it says is no answer. */
+export function readApprovals(value: unknown): boolean | undefined | null {
+  const { approvals } = Object(value) as { approvals?: unknown }
+  return approvals === undefined || typeof approvals === 'boolean' ? approvals : null
+}
+
 /** The name of a session as a client gives it. */
 export function readSessionId(value: unknown): string | undefined {
   return id.safeParse(value).data

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Framing, Incoming } from './framing.ts'
 import { channelLimits, maxFrameBytes } from './limits.ts'
-import { readAnswer, readFrame, readSessionId, readTokens } from './read-frame.ts'
+import { readAnswer, readApprovals, readFrame, readSessionId, readTokens } from './read-frame.ts'
 
 /** These go under their own names: the published client carries them out. */
 const flat = new Set(['browser_tool_call', 'action_call'])
@@ -10,6 +10,13 @@ const flat = new Set(['browser_tool_call', 'action_call'])
  * or once more.
  */
 const ofTheStream = new Set(['run', 'message', 'reasoning', 'progress', 'error'])
+
+/**
+ * The published client passes over what has not both keys, and takes an event of its own session for an answer on its
+ * way: it would show "Thinking..." until the page is loaded anew. With keys that name nothing it reads the history.
+ */
+const invalidation =
+  '42["event",{"eventName":"message_cache_invalidation","payload":{"sessionId":null,"requestId":null}}]'
 
 /** The framing of Socket.IO 4 over WebSocket alone: as much of it as its clients need. */
 export const socketIo: Framing = {
@@ -37,8 +44,7 @@ export const socketIo: Framing = {
     // An action is drawn once it is called; before that, it would be drawn beside itself.
     if (ofTheStream.has(name) || isArriving) return undefined
     // A tab that did not begin the run has no stream of it: told so, it reads the history.
-    if (name === 'done')
-      return `42["event",{"eventName":"message_cache_invalidation","payload":${payload}}]`
+    if (name === 'done' || name === 'message_cache_invalidation') return invalidation
     if (!flat.has(name))
       return `42["event",{"eventName":${JSON.stringify(name)},"payload":${payload}}]`
     // It carries out whatever comes under these names, also the news that a call is done.
@@ -80,16 +86,22 @@ function readPacket(text: string): Incoming {
   if (type !== '0' && type !== '2' && type !== '5') return { kind: 'nothing' }
   const json = text.slice(head.length)
   const value = json === '' ? undefined : readFrame(json)
-  if (type === '0') return { kind: 'auth', tokens: readTokens(value ?? {}) }
+  if (type === '0') return readAuth(value ?? {})
   if (!Array.isArray(value)) return { kind: 'broken' }
   const [name, data] = value as unknown[]
-  if (name === 'auth') return { kind: 'auth', tokens: readTokens(data) }
+  if (name === 'auth') return readAuth(data)
   if (name !== 'tool_result' && name !== 'action_call_result') return { kind: 'nothing' }
   const answer = readAnswer(data)
   if (!answer) return { kind: 'nothing' }
   if (attachments === undefined) return { kind: 'answer', answer, ack }
   const error = 'The result holds binary data, which a model cannot read.'
   return { kind: 'answer', answer: { ...answer, result: undefined, error }, ack }
+}
+
+function readAuth(value: unknown): Incoming {
+  const approvals = readApprovals(value)
+  if (approvals === null) return { kind: 'broken' }
+  return { kind: 'auth', tokens: readTokens(value), approvals }
 }
 
 /** The session that a client names in its address. Nothing else of the query is believed. */

@@ -1,13 +1,19 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 
+/** What of a request tells where it came from. */
+interface Connected {
+  readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'>
+  readonly headers?: IncomingMessage['headers']
+}
+
 /**
  * The address a request came from: the socket's, or behind a trusted proxy the rightmost
  * `X-Forwarded-For` hop, the only one that the proxy itself wrote. IPv4 in IPv6 clothes is undressed,
  * so that one client has one name.
  */
-export function clientAddress(req: IncomingMessage, trustProxy: boolean): string {
-  if (trustProxy) {
+export function clientAddress(req: Connected, trustProxy = false): string {
+  if (trustProxy && req.headers) {
     const forwarded = req.headers['x-forwarded-for']
     if (typeof forwarded === 'string') {
       const hop = withoutPort(forwarded.slice(forwarded.lastIndexOf(',') + 1).trim())

@@ -84,10 +84,19 @@ export function setPreflight(cors: Cors, req: IncomingMessage, res: ServerRespon
  * could still write, though not read. The server's own pages send an Origin too and are let in.
  */
 export function refuseForeign({ origins, strict }: Cors, req: IncomingMessage, own?: string): void {
+  if (!strict || origins === 'any') return
   const { origin, host } = req.headers
-  if (!strict || origin === undefined || origins === 'any' || origins.has(origin)) return
-  if (origin === own || origin === `http://${host}` || origin === `https://${host}`) return
+  if (origin === undefined) {
+    if (!saysForeign(req)) return
+  } else if (origins.has(origin) || origin === own) return
+  else if (origin === `http://${host}` || origin === `https://${host}`) return
   throw new RuntimeError('FORBIDDEN', 'This route is not open to pages of other origins.', {
     hint: 'Call it from a server, or from an origin that the route lists.',
   })
+}
+
+/** A browser that keeps a page's Origin to itself still says where the page stands. A link to a GET changes nothing. */
+function saysForeign({ method, headers }: IncomingMessage): boolean {
+  const site = headers['sec-fetch-site']
+  return (site === 'cross-site' || site === 'same-site') && method !== 'GET' && method !== 'HEAD'
 }

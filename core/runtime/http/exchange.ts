@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { BodyLine, User } from '../../plugin.ts'
+import type { AuditFacts, BodyLine, User } from '../../plugin.ts'
+import type { Trace } from '../audit/trace.ts'
 import type { BodyPrint } from './body-print.ts'
 import { readLines } from './ndjson.ts'
 
@@ -12,6 +13,7 @@ export interface RouteBase {
   readonly caller: string
   readonly user?: User
   readonly lines: AsyncIterable<BodyLine>
+  readonly audit: (facts: AuditFacts) => void
 }
 
 /**
@@ -25,17 +27,31 @@ export class Exchange implements RouteBase {
   readonly user: User | undefined
   /** Is told of the lines' bytes, where a key makes the request repeatable. */
   print: BodyPrint | undefined
+  /** What becomes its audit line, where lines are written. */
+  readonly trace: Trace | undefined
   #maxLineBodyBytes: number | undefined
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
   #lines: AsyncIterable<BodyLine> | undefined
 
-  constructor(koa: Context, caller: string, user: User | undefined, ndjsonBytes?: number) {
+  constructor(
+    koa: Context,
+    caller: string,
+    user: User | undefined,
+    ndjsonBytes?: number,
+    trace?: Trace,
+  ) {
     this.koa = koa
     this.requestId = koa.state.requestId
     this.caller = caller
     this.user = user
     this.#maxLineBodyBytes = ndjsonBytes
+    this.trace = trace
+  }
+
+  /** Handlers take it out of their context, so it stands by itself. */
+  get audit(): (facts: AuditFacts) => void {
+    return (facts) => this.trace?.add(facts)
   }
 
   /** Fires when the client is gone before its answer, and for a stream when the server closes. */

@@ -1,16 +1,18 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
 import Koa from 'koa'
 import { RuntimeError } from '../../errors.ts'
 import type { Database, Log } from '../../plugin.ts'
+import type { AuditTrail } from '../audit/trail.ts'
 import type { Access } from './access.ts'
+import { Connections } from './connections.ts'
 import { createFailure } from './failure.ts'
 import { createIdempotency } from './idempotency.ts'
 import type { ServedMount } from './mounts.ts'
 import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './openapi.ts'
+import type { Places } from './places.ts'
 import { createRateLimits, type RateLimits } from './rate-limit.ts'
 import { answerRaw, parserError } from './raw-answer.ts'
 import type { ServedRoute } from '../runs/run-route.ts'
@@ -46,7 +48,16 @@ export interface HttpOptions {
   readonly routes: readonly ServedRoute[]
   readonly web?: readonly ServedMount[]
   readonly access: Access
-  readonly limits: { readonly ratePerMinute: number; readonly trustProxy: boolean }
+  /** Where writes leave their audit lines; without it there are none. */
+  readonly audit?: AuditTrail
+  readonly limits: {
+    readonly ratePerMinute: number
+    readonly trustProxy: boolean
+    /** How many connections there may be; without it, as many as the system has. */
+    readonly connections?: number
+  }
+  /** Where open event streams are counted; without it nobody counts them. */
+  readonly streams?: Places
   /** `*`, or origins with commas between. */
   readonly cors: string
   /** Where idempotency keys are kept. Without it the header is ignored. */
@@ -94,17 +105,20 @@ export function createHttp(options: HttpOptions): Http {
   const idempotency = db && createIdempotency({ db, log })
   const failure = createFailure(log, options.isUnreachable ?? (() => false))
   const { serve, admit, reroute, goodbye } = createServe({
-    ...limits,
+    ratePerMinute: limits.ratePerMinute,
+    trustProxy: limits.trustProxy,
     ...failure,
     log,
     routes: options.routes,
     web: options.web ?? [],
     access: options.access,
+    audit: options.audit,
     rateLimits,
     cors: options.cors,
     idempotency,
     publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
     sse: { ...sseLimits, ...options.sse },
+    streams: options.streams,
     readMs: times.readMs,
   })
 
@@ -129,12 +143,8 @@ export function createHttp(options: HttpOptions): Http {
     },
     koa.callback(),
   )
-  const sockets = new Set<Socket>()
+  const connections = new Connections(server, limits.connections ?? Infinity, log)
   const upgrades = new Map<string, Upgrade>()
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
   server.on('error', (error) => {
     // Before it listens, this is told to who asked it to.
     if (server.listening) log.error({ err: error }, 'the server could not accept a connection')
@@ -146,6 +156,7 @@ export function createHttp(options: HttpOptions): Http {
     else answerRaw(socket, refusal)
   })
   server.on('upgrade', (req, socket, head) => {
+    connections.upgraded(req.socket)
     const take = upgrades.get(readTarget(req.url ?? '')?.path ?? '')
     // Another listener may know this path; it then answers for every path of its own.
     if (take === undefined && server.listenerCount('upgrade') > 1) return
@@ -186,11 +197,11 @@ export function createHttp(options: HttpOptions): Http {
         shutdown.abort(reason)
         goodbye(reason)
         // Node does not count a connection as idle on which nothing was ever said.
-        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+        for (const socket of connections.all()) if (socket.bytesRead === 0) socket.destroy()
         // A connection becomes idle when its last answer is out, and would then wait for the next.
         const idle = setInterval(() => server.closeIdleConnections(), 20)
         const last = setTimeout(() => {
-          for (const socket of sockets) socket.destroy()
+          for (const socket of connections.all()) socket.destroy()
         }, graceMs)
         await closed
         clearInterval(idle)

@@ -106,23 +106,26 @@ export function prepareSchema(schema: Schema): (value: unknown) => unknown {
   }
 }
 
+/** How many faults of one input are told. */
+const mostFaults = 100
+
 function valueOf(result: z.core.ParsePayload): unknown {
   if (result.issues.length === 0) return result.value
-  throw invalidInput(
-    result.issues.map((issue) => {
-      const { path, message } = z.core.util.finalizeIssue(issue, {}, z.core.config())
-      return { path: path.map(String).join('.'), message }
-    }),
-  )
+  const told = result.issues.slice(0, mostFaults).map((issue) => {
+    const { path, message } = z.core.util.finalizeIssue(issue, {}, z.core.config())
+    return { path: path.map(String).join('.'), message }
+  })
+  throw invalidInput(told, result.issues.length)
 }
 
 /** The error of an input that failed its schema; the message names the first field. */
-export function invalidInput(faults: readonly Fault[]): RuntimeError {
+export function invalidInput(faults: readonly Fault[], found = faults.length): RuntimeError {
   const [first] = faults
   const where = first === undefined || first.path === '' ? 'The input' : `"${first.path}"`
-  const more = faults.length > 1 ? ` And ${faults.length - 1} more.` : ''
+  const more = found > 1 ? ` And ${found - 1} more.` : ''
   const said = first?.message.replace(/^Invalid input: /, '').replace(/\.$/, '')
-  return new RuntimeError('INVALID_INPUT', `${where} is not valid: ${said}.${more}`, {
+  const end = said?.endsWith('?') ? '' : '.'
+  return new RuntimeError('INVALID_INPUT', `${where} is not valid: ${said}${end}${more}`, {
     details: faults,
   })
 }

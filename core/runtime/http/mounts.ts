@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import type { WebModule } from '../../plugin.ts'
 import type { Access } from './access.ts'
+import { underWay } from '../watchdog/under-way.ts'
 import { ofStatus } from './error-body.ts'
 
 /** A web module: a Koa middleware for `/mount` and everything below. */
@@ -28,8 +29,11 @@ export function createMounts(web: readonly ServedMount[], access: Access): Serve
     const { authorization, 'x-ucan-delegation': delegation } = koa.headers
     if (authorization !== undefined || delegation !== undefined)
       koa.user = await access.optional(koa)
-    const ask = async (index: number): Promise<void> =>
-      below[index]?.handler(koa, () => ask(index + 1))
+    const ask = async (index: number): Promise<void> => {
+      const asked = below[index]
+      if (asked) underWay(`web ${asked.mount} of ${asked.owner}`)
+      return asked?.handler(koa, () => ask(index + 1))
+    }
     await ask(0)
     if (koa.respond === false || koa.headerSent || (koa.body ?? undefined) !== undefined)
       return true

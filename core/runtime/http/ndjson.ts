@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { RuntimeError } from '../../errors.ts'
+import { giveWay } from '../../manifest/loop-time.ts'
 import type { BodyLine } from '../../plugin.ts'
 import type { BodyPrint } from './body-print.ts'
 import { bodyKind, decodeText, hasBody, tooLarge, withoutMark } from './body.ts'
@@ -14,7 +15,7 @@ const newline = 0x0a
 /**
  * The lines of an NDJSON body as they arrive. A line that cannot be read carries its fault and the
  * rest goes on; only a body over `maxBytes` throws. Reads no further than its reader, so a slow
- * handler slows the sender down. The body stays readable when the handler stops early. `print` is told
+ * handler slows the sender down; gives way to others between two lines when their work has taken long. The body stays readable when the handler stops early. `print` is told
  * of all that is read.
  */
 export function readLines(
@@ -46,12 +47,15 @@ export function readLines(
     }
   }
 
+  function next(): Promise<IteratorResult<BodyLine, undefined>> {
+    const line = ready.next()
+    return line.done ? refill() : Promise.resolve(line)
+  }
+
   // By hand: an async generator costs three times as much a line, and most lines are there already.
   const lines: AsyncIterableIterator<BodyLine, undefined> = {
-    next() {
-      const line = ready.next()
-      return line.done ? refill() : Promise.resolve(line)
-    },
+    // Reading a line and what its reader did with the one before count together.
+    next: () => giveWay()?.then(next) ?? next(),
     async return() {
       ready = noLines
       await blocks.return(undefined)

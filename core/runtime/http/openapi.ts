@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { AnyRoute, RouteAuth, Schema } from '../../plugin.ts'
+import { abilityOf } from '../../manifest/abilities.ts'
 import { bodyRule, eitherBody } from './input.ts'
 import { type DeclaredRoute, readRouteKey, type RouteKey } from './routes.ts'
 
@@ -96,7 +97,7 @@ function operation(
       429: { $ref: '#/components/responses/TooManyRequests' },
       default: { $ref: '#/components/responses/Fault' },
     },
-    security: securityOf(route.auth ?? 'ucan'),
+    security: securityOf(route.auth ?? 'ucan', abilityOf(owner, key.method, route)),
   }
 }
 
@@ -223,12 +224,13 @@ function withoutParams(input: Json, { params }: RouteKey, schemas: Record<string
   }
 }
 
-function securityOf(auth: RouteAuth): Json[] {
+/** An ability beside a scheme is what a caller by that scheme must have been granted. */
+function securityOf(auth: RouteAuth, ability: string): Json[] {
   switch (auth) {
     case 'public':
       return []
     case 'bearer':
-      return [{ bearer: [] }, { ucan: [] }]
+      return [{ bearer: [] }, { ucan: [ability] }]
     case 'operator':
       return [{ operator: [] }]
     case 'ucan':

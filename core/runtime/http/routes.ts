@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Router as KoaRouter } from '@koa/router'
 import { RuntimeError } from '../../errors.ts'
+import { bearerCanFault } from '../../manifest/abilities.ts'
 import type { AnyRoute, Method } from '../../plugin.ts'
 
 // Required, because what it is as a module imports `node:http`: see node-http.ts.
@@ -65,7 +66,7 @@ export function checkRoutes(routes: readonly DeclaredRoute[]): RuntimeError[] {
   for (const declared of routes) {
     const { key, owner, route } = declared
     const read = readRouteKey(key)
-    const wrong = typeof read === 'string' ? read : optionFault(read, route)
+    const wrong = typeof read === 'string' ? read : optionFault(read, declared)
     if (wrong !== undefined)
       faults.push(
         new RuntimeError(
@@ -130,7 +131,7 @@ const withoutName = (segment: string) => (segment.startsWith(':') ? ':' : segmen
 const sentenceStart = (owner: string) => (owner.startsWith('the ') ? `T${owner.slice(1)}` : owner)
 const auths: readonly unknown[] = [undefined, 'ucan', 'public', 'bearer', 'operator']
 
-function optionFault({ method }: RouteKey, route: AnyRoute): string | undefined {
+function optionFault({ method }: RouteKey, { owner, route }: DeclaredRoute): string | undefined {
   const { auth, limit, cors, body, can } = route
   if (typeof route.run !== 'function') return 'it has no "run" function'
   if (!auths.includes(auth)) return `"${String(auth)}" is not a kind of auth`
@@ -146,6 +147,9 @@ function optionFault({ method }: RouteKey, route: AnyRoute): string | undefined 
   if (foreign !== undefined) return `"${foreign}" is not an origin such as "https://example.org"`
   if (can !== undefined && (auth === 'public' || auth === 'operator'))
     return `"can" asks for a capability, and ${auth} callers bring none`
+  if (route.own && (auth !== 'bearer' || method !== 'GET'))
+    return '"own" is for a GET that is bearer'
+  if (auth === 'bearer') return bearerCanFault(owner, route)
   return undefined
 }
 

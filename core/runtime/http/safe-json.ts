@@ -1,17 +1,27 @@
 import { RuntimeError } from '../../errors.ts'
 import { breakIn } from './json-break.ts'
 
-/** How deep JSON may nest. */
+/** How deep JSON may nest, and how many keys one object of it may have: whoever checks it looks at each by itself. */
 export const maxDepth = 64
+export const maxKeys = 10_000
 
 /**
- * Parses JSON from outside. Refuses what is no JSON, nests deeper than 64 levels, names a key
+ * Parses JSON from outside. Refuses what is no JSON, nests deeper than 64 levels, has an object of more than
+ * 10,000 keys, names a key
  * `__proto__` or `constructor` in any spelling, holds U+0000 or half a surrogate pair in a string,
  * or a number that no double can hold. `plain` says that the text is known to be `isPlain`.
  */
 export function parseJson(text: string, plain = false): unknown {
   if (nestsTooDeep(text))
     throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${maxDepth} levels.`)
+  if (hasTooManyKeys(text))
+    throw new RuntimeError(
+      'INVALID_INPUT',
+      `An object in the JSON has more than ${maxKeys} keys.`,
+      {
+        hint: 'Send a list, or several objects.',
+      },
+    )
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -119,7 +129,7 @@ const quote = 0x22
 const backslash = 0x5c
 
 /** Counts brackets outside strings before anything is built, so that a million of them cost nothing. */
-function nestsTooDeep(text: string): boolean {
+export function nestsTooDeep(text: string): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0
   for (let at = 0; at < text.length; at++) {
@@ -128,6 +138,22 @@ function nestsTooDeep(text: string): boolean {
     else if (char === 0x5b || char === 0x7b) {
       if (++depth > maxDepth) return true
     } else if (char === 0x5d || char === 0x7d) depth--
+  }
+  return false
+}
+
+/** Counts the commas of each object, before it is built. Only asked where nothing nests too deep. */
+function hasTooManyKeys(text: string): boolean {
+  // The shortest member is `"":0` with its comma.
+  if (text.length < maxKeys * 5) return false
+  const keys: number[] = []
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === quote) at = endOfString(text, at)
+    else if (char === 0x7b) keys.push(1)
+    else if (char === 0x5b) keys.push(-Infinity)
+    else if (char === 0x5d || char === 0x7d) keys.pop()
+    else if (char === 0x2c && ++keys[keys.length - 1]! > maxKeys) return true
   }
   return false
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
 import { send } from './answer.ts'
@@ -11,6 +12,7 @@ import {
   setCors,
   setPreflight,
 } from './cors.ts'
+import { namesClient } from './forwarded.ts'
 import { readHead, requestIdOf } from './head.ts'
 import { createMounts, type ServedMount } from './mounts.ts'
 import type { Limit, RateLimits } from './rate-limit.ts'
@@ -67,6 +69,7 @@ export function createServe(options: ServeOptions): Serve {
   let serveMounts = createMounts(options.web, options.access)
   let servePreflights = createMounts(answeringPreflights(options.web), options.access)
   const streams = new Set<SseStream>()
+  let toldOfProxy = trustProxy
   let farewell: { readonly reason: unknown } | undefined
 
   const runOptions: RunOptions = {
@@ -94,6 +97,19 @@ export function createServe(options: ServeOptions): Serve {
       }),
     )
   let table = compile(options.routes)
+
+  /** The client's address. Whoever runs the server hears it when a proxy makes all clients look like one. */
+  function addressOf(req: IncomingMessage): string {
+    const header = toldOfProxy ? undefined : namesClient(req.headers)
+    if (header !== undefined) {
+      toldOfProxy = true
+      options.log.warn(
+        `A request carries the header ${header} while TRUST_PROXY_ENABLED is off. If a proxy stands before this server, ` +
+          'all its users count as one address: set TRUST_PROXY_ENABLED=true behind a proxy that sets X-Forwarded-For.',
+      )
+    }
+    return clientAddress(req, trustProxy)
+  }
 
   async function dispatch(koa: Context, target: Target): Promise<void> {
     const { req, res, method } = koa
@@ -142,7 +158,7 @@ export function createServe(options: ServeOptions): Serve {
       res.setHeader('X-Content-Type-Options', 'nosniff')
       if (farewell !== undefined) res.shouldKeepAlive = false
       try {
-        koa.request.ip = clientAddress(req, trustProxy)
+        koa.request.ip = addressOf(req)
         const target = readHead(req)
         req.url = target.url
         await dispatch(koa, target)
@@ -155,7 +171,7 @@ export function createServe(options: ServeOptions): Serve {
     },
     async admit(koa) {
       koa.state.requestId = requestIdOf(koa.req)
-      koa.request.ip = clientAddress(koa.req, trustProxy)
+      koa.request.ip = addressOf(koa.req)
       readHead(koa.req)
       await kernelLimit(koa)
     },

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Delta, ModelReply, ToolCall } from '../../plugin.ts'
+import { nestsTooDeep } from '../http/safe-json.ts'
 
 /** What a model call came to, and what the provider counted. */
 export interface AssembledReply extends ModelReply {
@@ -84,6 +85,8 @@ export async function assemble(
 
 function parsedArgs(text: string): unknown {
   if (!text.trim()) return {} // a tool without parameters is often called with nothing at all
+  // What nests too deep cannot be written out again: it stays text, which the validation refuses.
+  if (nestsTooDeep(text)) return text
   try {
     return JSON.parse(text)
   } catch {

@@ -21,14 +21,15 @@ export function demoModel({
     label: 'Demonstration model (no key, no network)',
     async *stream({ messages, tools, signal }) {
       signal.throwIfAborted()
-      const act = decide(messages, tools, now())
+      const act = await decide(messages, tools, now())
       if ('calls' in act) {
         if (act.thought) yield { type: 'reasoning', text: act.thought }
         for (const [index, { name, args }] of act.calls.entries())
           yield { type: 'tool-call', index, name, args: JSON.stringify(args) }
         return
       }
-      for (const word of act.say.match(/\s*\S+/g) ?? []) {
+      // A word and the gap before it.
+      for (const word of act.say.split(/(?<=\S)(?=\s)/)) {
         await pause(1000 / wordsPerSecond, signal)
         yield { type: 'text', text: word }
       }

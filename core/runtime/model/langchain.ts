@@ -1,4 +1,5 @@
 import { RuntimeError } from '../../errors.ts'
+import { modelFault } from './model-fault.ts'
 import type { Delta, Message, Model, ToolSpec } from '../../plugin.ts'
 import { callSlots, type CallPiece } from './call-slots.ts'
 import { wireTool } from './openai-request.ts'
@@ -202,9 +203,9 @@ function faultOf(error: unknown, asked: Asked): RuntimeError {
   // Not the error itself: some clients hang the whole request on it, with the key in its headers.
   const cause = new Error(`${name}: ${message}`)
   if (/Timeout/i.test(kind))
-    return new RuntimeError('MODEL_TIMEOUT', `${asked.host} took too long to answer.`, { cause })
+    return modelFault('MODEL_TIMEOUT', asked.host, `took too long to answer.`, { cause })
   if (/APIConnection|ECONN|ENOTFOUND|EAI_AGAIN/.test(kind) || message === 'fetch failed')
-    return new RuntimeError('MODEL_UNREACHABLE', `${asked.host} cannot be reached.`, { cause })
+    return modelFault('MODEL_UNREACHABLE', asked.host, `cannot be reached.`, { cause })
   return providerFault(
     {
       status: Number(status ?? response?.status) || undefined,

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Delta } from '../../plugin.ts'
 import { callSlots } from './call-slots.ts'
+import { modelFault } from './model-fault.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 
 /** As far as we look. Every field comes from a stranger, so each is checked where it is used. */
@@ -65,9 +66,10 @@ export class ChunkReader {
     if (!choice.finish_reason) return
     this.finished = true
     if (choice.finish_reason === 'content_filter' && !this.#spoke)
-      throw new RuntimeError(
+      throw modelFault(
         'MODEL_REFUSED',
-        `${this.#asked.host} refused to answer this for reasons of content.`,
+        this.#asked.host,
+        'refused to answer this for reasons of content.',
       )
   }
 
@@ -75,8 +77,7 @@ export class ChunkReader {
     try {
       return JSON.parse(json)
     } catch (cause) {
-      const { host } = this.#asked
-      throw new RuntimeError('MODEL_STREAM_BROKEN', `${host} sent a chunk that is no JSON.`, {
+      throw modelFault('MODEL_STREAM_BROKEN', this.#asked.host, 'sent a chunk that is no JSON.', {
         cause,
       })
     }

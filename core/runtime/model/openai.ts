@@ -3,6 +3,7 @@ import { createParser } from 'eventsource-parser'
 import { RuntimeError } from '../../errors.ts'
 import type { Delta, Model, ModelRequest } from '../../plugin.ts'
 import { ChunkReader } from './openai-deltas.ts'
+import { modelFault } from './model-fault.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 import { requestBody } from './openai-request.ts'
 import { poster, type Exchange } from './post.ts'
@@ -103,7 +104,7 @@ export function openAiModel(options: OpenAiOptions): Model {
       },
       onError(error) {
         if (error.type === 'max-buffer-size-exceeded')
-          throw new RuntimeError('MODEL_ANSWER_TOO_LONG', `${url.host} sent an event without end.`)
+          throw modelFault('MODEL_ANSWER_TOO_LONG', url.host, `sent an event without end.`)
       },
     })
 
@@ -116,23 +117,23 @@ export function openAiModel(options: OpenAiOptions): Model {
         body = ''
         form = start === '{' || start === '[' ? 'json' : 'events'
         if (start === '<')
-          throw new RuntimeError('MODEL_ANSWER_INVALID', `${url.host} answered with a web page.`, {
-            hint: 'OPENAI_BASE_URL is most likely not the address of an API.',
+          throw modelFault('MODEL_ANSWER_INVALID', url.host, `answered with a web page.`, {
+            check: 'OPENAI_BASE_URL is most likely not the address of an API.',
           })
       }
       if (form === 'events') return events.feed(text)
       body += text
       if (body.length > 2 * maxAnswer)
-        throw new RuntimeError('MODEL_ANSWER_TOO_LONG', `${url.host} sent an answer without end.`)
+        throw modelFault('MODEL_ANSWER_TOO_LONG', url.host, `sent an answer without end.`)
     }
 
     function ending() {
       if (form === 'events') events.feed('\n\n')
       else if (body) chunks.take(body, batch)
       if (form === 'json' && !chunks.finished && batch.length === 0)
-        throw new RuntimeError('MODEL_ANSWER_INVALID', `${url.host} sent JSON that is no answer.`)
+        throw modelFault('MODEL_ANSWER_INVALID', url.host, `sent JSON that is no answer.`)
       if (!done && !chunks.finished)
-        throw new RuntimeError('MODEL_STREAM_BROKEN', `${url.host} ended before its answer did.`)
+        throw modelFault('MODEL_STREAM_BROKEN', url.host, `ended before its answer did.`)
       done = true
     }
 
@@ -174,7 +175,7 @@ export function openAiModel(options: OpenAiOptions): Model {
   }
 
   function silent(what: string, ms: number) {
-    return new RuntimeError('MODEL_TIMEOUT', `${url.host} sent ${what} for ${ms / 1000} s.`)
+    return modelFault('MODEL_TIMEOUT', url.host, `sent ${what} for ${ms / 1000} s.`)
   }
 
   async function begun(request: ModelRequest) {

@@ -7,6 +7,7 @@ import type {
 } from 'node:http'
 import { urlToHttpOptions } from 'node:url'
 import { RuntimeError } from '../../errors.ts'
+import { modelFault } from './model-fault.ts'
 import { nodeHttp } from '../http/node-http.ts'
 
 /** How long a request may keep us waiting, in milliseconds. */
@@ -89,7 +90,7 @@ function begin(
       clearTimeout(connectTimer)
     }
     const tooSlow = (what: string, ms: number) => () =>
-      fail(new RuntimeError('MODEL_TIMEOUT', `${host} ${what} within ${ms / 1000} s.`))
+      fail(modelFault('MODEL_TIMEOUT', host, `${what} within ${ms / 1000} s.`))
     const headTimer = setTimeout(tooSlow('did not begin to answer', headMs), headMs)
     let connectTimer: NodeJS.Timeout | undefined
 
@@ -109,8 +110,9 @@ function begin(
       const dropped = cause.code === 'ECONNRESET' || cause.code === 'EPIPE'
       if (dropped && request.reusedSocket) return fail(new StaleSocket())
       fail(
-        new RuntimeError('MODEL_UNREACHABLE', `${host} cannot be reached (${cause.code}).`, {
-          hint: 'Check OPENAI_BASE_URL and the network.',
+        modelFault('MODEL_UNREACHABLE', host, `cannot be reached (${cause.code}).`, {
+          hint: 'Try again in a moment.',
+          check: 'Check OPENAI_BASE_URL and the network.',
           details: { reason: cause.code },
           cause,
         }),
@@ -149,7 +151,7 @@ function reading(host: string, request: ClientRequest, response: IncomingMessage
   }
   const broken = (cause?: unknown) => {
     if (ended || failure) return
-    failed(new RuntimeError('MODEL_STREAM_BROKEN', `${host} broke off in its answer.`, { cause }))
+    failed(modelFault('MODEL_STREAM_BROKEN', host, `broke off in its answer.`, { cause }))
   }
 
   response.setEncoding('utf8')

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { RuntimeError, isRetryable, type Code } from '../../errors.ts'
+import { type RuntimeError, isRetryable, type Code } from '../../errors.ts'
+import { modelFault } from './model-fault.ts'
 
 /** Who was asked, for the sentence. */
 export interface Asked {
@@ -22,9 +23,9 @@ export interface Complaint {
 export function providerFault(complaint: Complaint, asked: Asked): RuntimeError {
   const code = codeOf(complaint)
   const seconds = retryAfter(complaint.headers)
-  const [sentence, hint] = words(code, asked)
-  return new RuntimeError(code, sentence, {
-    hint,
+  const [sentence, advice] = words(code, asked)
+  return modelFault(code, asked.host, sentence, {
+    ...advice,
     details: {
       retryable: isRetryable(code),
       upstreamStatus: complaint.status,
@@ -102,28 +103,36 @@ function errorOf(text: string): { code: string; type: string; status: string; me
   }
 }
 
-function words(code: Code, { model, host, settings }: Asked): [sentence: string, hint?: string] {
+/** What the provider did, with what to do about it: `hint` for the user, `check` for the operator. */
+function words(
+  code: Code,
+  { model, settings }: Asked,
+): [sentence: string, advice?: { readonly hint?: string; readonly check?: string }] {
+  const later = { hint: 'Try again in a moment.' }
   switch (code) {
     case 'MODEL_UNAUTHORIZED':
-      return [`${host} did not accept our key.`, `Check ${settings.key}.`]
+      return ['did not accept the credentials of this server.', { check: `Check ${settings.key}.` }]
     case 'MODEL_QUOTA_EXHAUSTED':
-      return [`Our account at ${host} has no credit left.`, 'Look at the billing page there.']
+      return ['has no credit left for this server.', { check: 'Look at the billing page there.' }]
     case 'MODEL_NOT_FOUND':
-      return [`${host} has no model "${model}" at this address.`, `Check ${settings.address}.`]
+      return [`has no model "${model}" at this address.`, { check: `Check ${settings.address}.` }]
     case 'MODEL_CONTEXT_TOO_LONG':
-      return [`The conversation is longer than "${model}" can read.`, 'Start a new session.']
+      return [
+        `cannot read a conversation as long as this with "${model}".`,
+        { hint: 'Start a new session.' },
+      ]
     case 'MODEL_REFUSED':
-      return [`${host} refused to answer this for reasons of content.`]
+      return ['refused to answer this for reasons of content.']
     case 'MODEL_RATE_LIMITED':
-      return [`${host} asks us to slow down.`, 'Try again in a moment.']
+      return ['asks us to slow down.', later]
     case 'MODEL_OVERLOADED':
-      return [`${host} has too much to do just now.`, 'Try again in a moment.']
+      return ['has too much to do just now.', later]
     case 'MODEL_TIMEOUT':
-      return [`${host} took too long to answer.`, 'Try again in a moment.']
+      return ['took too long to answer.', later]
     case 'MODEL_BAD_REQUEST':
-      return [`${host} did not accept the request for "${model}".`, 'Its reason is in the log.']
+      return [`did not accept the request for "${model}".`, { hint: 'Its reason is in the log.' }]
     default:
-      return [`${host} failed to answer.`, 'Try again in a moment.']
+      return ['failed to answer.', later]
   }
 }
 

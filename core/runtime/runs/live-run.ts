@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Message, User } from '../../plugin.ts'
+import type { Approvers } from './approvers.ts'
 import type { ClientAnswers } from './client-answers.ts'
 import {
   type Effects,
@@ -15,6 +16,7 @@ import { RunFeed } from './run-feed.ts'
 import type { RunSink } from './run-sink.ts'
 import type { RunRow, RunStore } from './run-store.ts'
 import type { Stop } from './run-tables.ts'
+import type { Seat } from './turn-limits.ts'
 import { heardMessage, positionOf, type StepRow, toEntries, toRows } from '../agent/steps.ts'
 
 /** The moments between which a process may die; tests end it there. */
@@ -35,6 +37,7 @@ export interface RunParts {
   readonly store: RunStore
   readonly sink: RunSink
   readonly answers: ClientAnswers
+  readonly approvers: Approvers
   /** This process does not carry the run any more. */
   onLost(run: LiveRun): void
   /** Told of every moment of every run. */
@@ -50,6 +53,8 @@ export interface LiveRunOptions {
   readonly takenOver: boolean
   readonly previous?: string
   readonly checkpoint?: string
+  /** Its place among the turns of this process, where they are limited. */
+  readonly seat?: Seat
 }
 
 /** How many rows of the history are read at once. */
@@ -70,6 +75,7 @@ export class LiveRun implements RunHandle {
   readonly journal: Journal
   readonly effects: Effects
   readonly row: RunRow
+  readonly seat?: Seat
   readonly feed: RunFeed
   /** When this process knew that the run was its own, by its own steady clock. */
   readonly heldSince = performance.now()
@@ -78,6 +84,8 @@ export class LiveRun implements RunHandle {
   /** Resolves when the run says its first word, which is anything but a failure, or says no more. */
   readonly firstWord = Promise.withResolvers<void>()
   hasSpoken = false
+  /** Resolves when a step of it is kept, or this process carries it no more. */
+  readonly gotOn = Promise.withResolvers<void>()
   /** The engine had its time: it reaches nothing any more. */
   isCutOff = false
   /** How the engine ended it. */
@@ -99,6 +107,7 @@ export class LiveRun implements RunHandle {
     this.takenOver = options.takenOver
     this.previous = options.previous
     this.checkpoint = options.checkpoint
+    this.seat = options.seat
     if (row.continues !== null && row.decision !== null)
       this.continues = { runId: row.continues, decision: JSON.parse(row.decision) }
     this.#rows = row.steps
@@ -123,6 +132,14 @@ export class LiveRun implements RunHandle {
     return this.#controller.signal
   }
 
+  get isWatched(): boolean {
+    return this.#parts.approvers.knows(this.sessionId)
+  }
+
+  watched(): Promise<boolean> {
+    return this.#parts.approvers.look(this.sessionId)
+  }
+
   emit(event: string, data: Readonly<Record<string, unknown>>): void {
     if (this.isCutOff) return
     if (!this.hasSpoken && event !== 'error') {
@@ -140,6 +157,7 @@ export class LiveRun implements RunHandle {
   stop(why: Stop): void {
     if (this.stopped || this.signal.aborted) return
     this.stopped = { why, at: performance.now() }
+    this.seat?.stopped()
     const message =
       why === 'aborted' ? 'The run was stopped.' : 'A newer message came in the session.'
     this.#controller.abort(new DOMException(message, 'AbortError'))
@@ -163,6 +181,7 @@ export class LiveRun implements RunHandle {
     this.#rows += rows.length
     this.#parts.at('before a step is kept', row.id)
     await this.feed.append(rows, urgency)
+    this.gotOn.resolve()
     this.#parts.at('after a step is kept', row.id)
   }
 

@@ -9,6 +9,8 @@ interface Look extends Place {
   /** The run that has this name already. */
   readonly known: string | null
   readonly hasOpenRuns: number
+  /** Other sessions of the user in which a turn is under way that nobody has stopped. */
+  readonly busySessions: number
   readonly wasStopped: number
 }
 
@@ -34,9 +36,23 @@ type NewRun = Pick<
   | 'steps'
 >
 
+/** Any number will do, as long as every version of the runtime takes the same. */
+const turnsLock = 7021
+
 /** What is asked at the beginning of every run: compiled once, and no more statements than needed. */
 export function beginQueries(store: RunStore) {
   const { db, now, leaseEnd } = store
+  const counted = (names: readonly string[]) =>
+    db
+      .insertInto('kernel_turn_counts')
+      .values(names.map((who) => ({ who, day: store.today, turns: 1 })))
+      .onConflict((conflict) =>
+        conflict
+          .columns(['who', 'day'])
+          .doUpdateSet((eb) => ({ turns: eb('kernel_turn_counts.turns', '+', 1) })),
+      )
+      .returning(['who', 'turns'])
+
   return {
     /** Takes the session's row and its next turn. */
     takeTurn: prepared(db, (p: { session: string; did: string; title: string }) =>
@@ -49,20 +65,35 @@ export function beginQueries(store: RunStore) {
         }))
         .where('id', '=', p.session)
         .where('did', '=', p.did)
-        .returning('turns'),
+        .returning('turns')
+        .$if(store.dialect === 'postgres', (update) =>
+          // The turns of one user begin one after the other: each sees those before it, wherever they are carried.
+          update.returning(
+            sql`pg_advisory_xact_lock(${turnsLock}::int, hashtext(${p.did}))`.as('locked'),
+          ),
+        ),
     ),
 
-    look: prepared(db, (p: { session: string; request: string; turn: number }) => ({
+    look: prepared(db, (p: { session: string; did: string; request: string; turn: number }) => ({
       compile: () =>
         sql<Look>`select
           (select id from kernel_runs
             where session_id = ${p.session} and request_id = ${p.request}) as known,
           (select count(*) from kernel_runs where session_id = ${p.session}
             and status in ('queued', 'running', 'waiting')) as "hasOpenRuns",
+          (select count(distinct session_id) from kernel_runs where did = ${p.did}
+            and status in ('queued', 'running') and stop is null and continues is null
+            and session_id <> ${p.session}) as "busySessions",
           (select count(*) from kernel_early_stops
             where session_id = ${p.session} and request_id = ${p.request}) as "wasStopped",
           ${before(p.session, p.turn)}`.compile(db),
     })),
+
+    /** Counts a turn of the user for the day. */
+    countTurn: prepared(db, (p: { who: string }) => counted([p.who])),
+
+    /** The same, and one of the address. Both in one statement, always in this order: no two can wait for each other. */
+    countTurnThere: prepared(db, (p: { who: string; there: string }) => counted([p.who, p.there])),
 
     insertRun: prepared(db, (p: NewRun & { readonly told: string }) => {
       const { told, ...run } = Object.fromEntries(

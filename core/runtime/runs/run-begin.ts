@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Decision, TurnRequest } from './run.ts'
 import { type Before, type RunRow, type RunStore, toBefore } from './run-store.ts'
-import type { RunDatabase, RunsTable, Stop } from './run-tables.ts'
+import type { RunDatabase, Stop } from './run-tables.ts'
 import { positionOf, unanswered } from '../agent/steps.ts'
 import { titleOf } from './sessions.ts'
+import { dayNameOf, demandAtOnce, demandDay, type Seat } from './turn-limits.ts'
 
 /** What begins: a message, or a person's answer to the run that waits for it. */
 export interface Beginning {
@@ -13,6 +14,8 @@ export interface Beginning {
   readonly requestId: string
   readonly request: TurnRequest
   readonly answers?: { readonly run: RunRow; readonly decision: Decision }
+  /** Its place among the turns of this process, where they are limited. */
+  readonly seat?: Seat
 }
 
 /** What the database made of it. */
@@ -36,16 +39,20 @@ export type Begun =
 export async function beginRun(
   store: RunStore,
   trx: RunDatabase,
-  { did, sessionId, requestId, request, answers }: Beginning,
+  { did, sessionId, requestId, request, answers, seat }: Beginning,
 ): Promise<Begun> {
   const { begin } = store
   const title = titleOf(request.message)
   const [session] = (await begin.takeTurn({ session: sessionId, did, title }, trx)).rows
   if (!session) return { outcome: 'no-session' }
   const { turns: turn } = session
-  const [look] = (await begin.look({ session: sessionId, request: requestId, turn }, trx)).rows
+  const [look] = (await begin.look({ session: sessionId, did, request: requestId, turn }, trx)).rows
   if (!look) throw new Error('A select without a table has one row.')
   if (look.known !== null) return { outcome: 'known', run: (await store.find(look.known, trx))! }
+  if (seat) {
+    demandAtOnce(seat.limits, Number(look.busySessions))
+    seat.take()
+  }
 
   const continued = answers && (await takeWaiting(trx, answers.run.id))
   if (answers && !continued) return { outcome: 'not-waiting' }
@@ -82,7 +89,21 @@ export async function beginRun(
     const position = positionOf(turn, 0)
     await begin.insertWords({ session_id: sessionId, position, run_id: id, body }, trx)
   }
+  // Last, because people who share an address wait here for each other until the transaction ends.
+  if (seat) await countForTheDay(store, trx, seat)
   return { outcome: 'begun', run, superseded, ...toBefore(look) }
+}
+
+/** Throws when it is one turn too many, and all that was recorded of it is undone. */
+async function countForTheDay(store: RunStore, trx: RunDatabase, seat: Seat): Promise<void> {
+  const { did, address } = seat.asking
+  const { countTurn, countTurnThere } = store.begin
+  const { rows } =
+    address === undefined
+      ? await countTurn({ who: did }, trx)
+      : await countTurnThere({ who: did, there: dayNameOf(address) }, trx)
+  for (const { who, turns } of rows)
+    demandDay(seat.limits, who === did ? 'did' : 'address', Number(turns))
 }
 
 /** Makes the waiting run one that was continued; only one answer gets through here. */
@@ -135,11 +156,7 @@ export async function stopOpenRuns(
 }
 
 /** A model must never read a request to a tool without its result. */
-async function answerWaitingCalls(
-  store: RunStore,
-  trx: RunDatabase,
-  run: RunsTable,
-): Promise<void> {
+async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow): Promise<void> {
   const open = unanswered(await store.stepsOf(run, trx))
   if (open.length === 0) return
   await trx

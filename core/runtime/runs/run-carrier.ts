@@ -4,6 +4,8 @@ import type { Log } from '../../plugin.ts'
 import { isConnectionError } from '../store/database-errors.ts'
 import { LiveRun, type LiveRunOptions, type RunParts } from './live-run.ts'
 import { closeJournal, givenUpNotice } from './run-close.ts'
+import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from './quarantine.ts'
+import { underWay } from '../watchdog/under-way.ts'
 import type { RunStatus } from './run-tables.ts'
 import { type Engine, type RunEnd, RunLost } from './run.ts'
 
@@ -69,14 +71,16 @@ export class Carrier {
     const resumed = run.takenOver && { resumed: true, partialLength: row.kept_length }
     const continues = row.continues !== null && { continues: row.continues }
     // One that is only brought to its end does not go on from anywhere.
-    if (!isOverdue(run) || row.version === 0) run.feed.emit('run', { ...resumed, ...continues })
+    if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...resumed, ...continues })
     // Whoever takes it over next must know that it changed hands here.
     if (run.takenOver) run.feed.flush().catch(() => undefined)
     if (row.stop) run.stop(row.stop)
     const carrying = this.#toItsEnd(run).finally(() => {
       this.#carrying.delete(carrying)
+      run.seat?.leave()
       this.#forget(run)
       run.firstWord.resolve()
+      run.gotOn.resolve()
       this.nudge()
     })
     this.#carrying.add(carrying)
@@ -101,6 +105,7 @@ export class Carrier {
   async #outcome(run: LiveRun): Promise<RunEnd> {
     const { row } = run
     if (row.status === 'queued') await this.#untilFirst(run)
+    if (isPoisonous(row) && !run.stopped) return this.#quarantine(run)
     if (isOverdue(run)) {
       if (!run.stopped)
         this.#log.warn({ runId: row.id }, `A run was given up after ${takeovers} takeovers`)
@@ -122,6 +127,20 @@ export class Carrier {
       await closeJournal(this.#parts.store, run)
       return run.stopped ? { status: 'aborted' } : { status: 'failed', error: broken }
     }
+  }
+
+  /** Its process died with it twice: it is closed, and nothing of it is carried out. */
+  async #quarantine(run: LiveRun): Promise<RunEnd> {
+    const { store } = this.#parts
+    await putIntoQuarantine(store, run.row)
+    this.#log.error(
+      { runId: run.runId, sessionId: run.sessionId },
+      'A run was quarantined: the process died twice while it carried the run',
+    )
+    await closeJournal(store, run, quarantinedNotice)
+    const { message, code } = quarantined
+    run.emit('error', { error: message, code, retryable: false })
+    return { status: 'failed', error: quarantined }
   }
 
   /** Waits until every earlier run of the session has ended, or this one is stopped. */
@@ -161,7 +180,10 @@ export class Carrier {
         }
       signal.addEventListener('abort', onAbort, { once: true })
       // Async, so that an engine that throws at once is no different from one that rejects.
-      const carriedOut = async () => this.#engine(run)
+      const carriedOut = async () => {
+        underWay(`run ${run.runId} of session ${run.sessionId}`)
+        return this.#engine(run)
+      }
       carriedOut().then(unlessCutOff(resolve), unlessCutOff(reject))
     })
   }
@@ -185,6 +207,8 @@ export class Carrier {
     if (siblings?.size === 0) this.#bySession.delete(run.sessionId)
   }
 }
+
+const isOnlyClosed = (run: LiveRun) => isOverdue(run) || isPoisonous(run.row)
 
 /** It was taken over to be brought to its end: it was stopped meanwhile, or never gets on. */
 function isOverdue({ takenOver, row }: LiveRun): boolean {

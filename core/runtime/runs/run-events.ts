@@ -1,7 +1,8 @@
 import type { RuntimeError } from '../../errors.ts'
 import { isRetryable } from '../../errors.ts'
 import type { Emit, ToolCall } from '../../plugin.ts'
-import type { RenderedComponent, RunHandle, WaitingCall } from './run.ts'
+import { reasonOf } from '../agent/consent.ts'
+import type { ForeignSource, RenderedComponent, RunHandle, WaitingCall } from './run.ts'
 import { jsonOf } from '../agent/tool-content.ts'
 
 /** Whose events these are: those of a sub-agent carry the id of the call that started it. */
@@ -60,6 +61,7 @@ export class RunEvents {
     call: ToolCall,
     ending: CallEnding | undefined,
     parentEventId: string | undefined,
+    foreign: readonly ForeignSource[] = [],
   ): void {
     this.#endReasoning()
     this.#tell('tool_call', {
@@ -69,6 +71,7 @@ export class RunEvents {
       toolName: call.name,
       args: asObject(call.args),
       ...statusOf(ending),
+      ...(foreign.length > 0 && { foreign, reason: reasonOf(foreign) }),
     })
   }
 
@@ -93,9 +96,16 @@ export class RunEvents {
     })
   }
 
-  interrupt({ toolCallId, toolName, args }: WaitingCall): void {
+  interrupt({ toolCallId, toolName, args, foreign, reason }: WaitingCall): void {
     const { runId } = this.#run
-    this.#tell('interrupt', { runId, kind: 'approval', toolName, args: asObject(args), toolCallId })
+    this.#tell('interrupt', {
+      runId,
+      kind: 'approval',
+      toolName,
+      args: asObject(args),
+      toolCallId,
+      ...(foreign && { foreign, reason }),
+    })
   }
 
   delegationRequired(oracleDid: string | undefined, reason: string): void {

@@ -32,6 +32,7 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
         await db.deleteFrom('kernel_run_events').where('run_id', 'in', ids).execute()
         await db.deleteFrom('kernel_run_requests').where('run_id', 'in', ids).execute()
         await db.deleteFrom('kernel_client_answers').where('run_id', 'in', ids).execute()
+        await db.deleteFrom('kernel_quarantine').where('run_id', 'in', ids).execute()
         await db.updateTable('kernel_runs').set({ purged: 1 }).where('id', 'in', ids).execute()
       }
       for (const { session_id, root_id } of runs)
@@ -47,6 +48,13 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
   }
   await store.commits.single((db) =>
     db.deleteFrom('kernel_early_stops').where('until', '<', store.now).execute(),
+  )
+  // The day before may still be counted by a replica whose clock is behind.
+  await store.commits.single((db) =>
+    db
+      .deleteFrom('kernel_turn_counts')
+      .where('day', '<', sql<number>`${store.today} - 1`)
+      .execute(),
   )
   return purged
 }

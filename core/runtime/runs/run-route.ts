@@ -2,11 +2,15 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { AnyRoute, Log, RouteContext } from '../../plugin.ts'
+import type { AnyRoute, Log, RouteAuth, RouteContext } from '../../plugin.ts'
+import { abilityOf } from '../../manifest/abilities.ts'
+import { Trace, type TracedRoute } from '../audit/trace.ts'
+import type { AuditTrail } from '../audit/trail.ts'
 import type { Access } from '../http/access.ts'
 import { type Answer, isAnswered, jsonType, send, toAnswer } from '../http/answer.ts'
 import { BodyPrint, matchesPrint } from '../http/body-print.ts'
 import { bodyKind, hasBody, saysNdjson, tooLarge } from '../http/body.ts'
+import { clientNetwork } from '../http/client-address.ts'
 import { errorText, statusOf } from '../http/error-body.ts'
 import { Exchange, type RouteBase } from '../http/exchange.ts'
 import type { Failure } from '../http/failure.ts'
@@ -18,9 +22,11 @@ import {
   readIdempotencyKey,
 } from '../http/idempotency.ts'
 import { bodyRule, eitherBody, faultsOf, prepareInput, prepareSchema } from '../http/input.ts'
+import type { Places } from '../http/places.ts'
 import { Reply } from '../http/reply.ts'
 import type { RouteKey } from '../http/routes.ts'
 import { SseStream, type SseLimits, setSseHeaders } from '../http/sse.ts'
+import { underWay } from '../watchdog/under-way.ts'
 import type { Target } from '../http/target.ts'
 
 /** A route, and how its context is made of what the edge knows. */
@@ -39,7 +45,11 @@ export interface RunOptions extends Failure {
   readonly log: Log
   readonly access: Access
   readonly idempotency: Idempotency | undefined
+  /** Where writes leave their lines. */
+  readonly audit?: AuditTrail
   readonly sse: SseLimits
+  /** Where open event streams are counted, by address. */
+  readonly streams?: Places
   /** Told of every stream, so that the server can end it when it closes. */
   opened(stream: SseStream): void
 }
@@ -71,18 +81,59 @@ export function prepareRoute(
   const { access, idempotency } = options
   const { kind, maxBytes } = bodyRule(route)
   const auth = route.auth ?? 'ucan'
+  const what = `${served.key} of ${owner}`
+  const ability = abilityOf(owner, key.method, route)
+  // What a bearer route asks for is asked at the door, before anything of the request is read.
+  const can = auth === 'bearer' ? undefined : route.can
   const readInput = prepareInput(key, route)
   const parseOutput = route.output && prepareSchema(route.output)
   const lineBytes = kind === 'ndjson' ? maxBytes : undefined
   const keys = key.method === 'GET' || route.idempotent ? undefined : idempotency
+  const traced: TracedRoute | undefined = options.audit && {
+    trail: options.audit,
+    key: served.key,
+    params: key.params,
+    isWrite: key.method !== 'GET' && auth !== 'public',
+  }
 
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
-    const { res } = koa
-    const who = auth === 'public' ? undefined : await access.authorize(auth, koa, owner)
+    underWay(what)
+    const who = auth === 'public' ? undefined : await admit(auth, koa, captures)
+    const caller = who?.caller ?? koa.ip
     // Who asks for the lines of a body that came as JSON is told which type has lines.
     const limit = lineBytes ?? (isOneOfTwo ? 0 : undefined)
-    const exchange = new Exchange(koa, who?.caller ?? koa.ip, who?.user, limit)
-    res.statusCode = 200
+    const trace = traced && new Trace(traced, koa, caller, captures)
+    const exchange = new Exchange(koa, caller, who?.user, limit, trace)
+    koa.res.statusCode = 200
+    try {
+      if (who?.lacks && !(await route.own?.(await served.context(exchange)))) throw who.lacks
+      await attempt(koa, exchange, captures, target)
+    } catch (thrown) {
+      trace?.failed(options.toError(thrown))
+      throw thrown
+    }
+  }
+
+  /** The caller. One who is known but may not write here leaves a line; a stranger, who is nobody, does not. */
+  async function admit(door: RouteAuth, koa: Context, captures: readonly string[]) {
+    try {
+      return await access.authorize(door, koa, owner, ability, route.own !== undefined)
+    } catch (thrown) {
+      const { caller } = koa.state
+      const error = options.toError(thrown)
+      if (traced && typeof caller === 'string' && error.status === 403)
+        new Trace(traced, koa, caller, captures).failed(error)
+      throw thrown
+    }
+  }
+
+  async function attempt(
+    koa: Context,
+    exchange: Exchange,
+    captures: readonly string[],
+    target: Target,
+  ): Promise<void> {
+    const { res } = koa
     if (route.onFault === undefined) return handle(koa, exchange, captures, target)
     try {
       return await handle(koa, exchange, captures, target)
@@ -114,7 +165,7 @@ export function prepareRoute(
     const made = served.context(exchange)
     const ctx = made instanceof Promise ? await made : made
     const { input, raw } = incoming
-    if (route.can !== undefined) demand(route.can, input, ctx)
+    if (can !== undefined) await demand(can, input, ctx, access)
     const name = keys && readIdempotencyKey(req.headers['idempotency-key'])
     if (keys === undefined || name === undefined)
       return answer(koa, exchange, await route.run(input, ctx))
@@ -131,6 +182,7 @@ export function prepareRoute(
     )
     if ('keep' in begun) return runOnce(koa, exchange, begun, print, () => route.run(input, ctx))
     res.setHeader('Idempotency-Replayed', 'true')
+    await exchange.trace?.replayed(begun.status)
     send(koa, begun)
   }
 
@@ -157,6 +209,8 @@ export function prepareRoute(
       // What is streamed cannot be repeated, so it is not remembered.
       if (!isAsyncIterable(value) && !isForKoa(value) && !(value === undefined && isAnswered(koa)))
         made = withTags(koa, await render(koa, value))
+      // Before the answer is kept for repeats: they find the line there already.
+      if (made) await tell(koa, exchange, value, made)
     } catch (thrown) {
       const error = toError(thrown)
       const body = errorText(error, exchange.requestId)
@@ -169,10 +223,28 @@ export function prepareRoute(
   }
 
   async function answer(koa: Context, exchange: Exchange, value: unknown): Promise<void> {
-    if (value === undefined && isAnswered(koa)) return
-    if (isForKoa(value)) koa.body = value
-    else if (isAsyncIterable(value)) await stream(koa, exchange, value, options)
-    else send(koa, await render(koa, value))
+    if (isForKoa(value) || isAsyncIterable(value) || (value === undefined && isAnswered(koa))) {
+      await tell(koa, exchange)
+      if (isForKoa(value)) koa.body = value
+      else if (isAsyncIterable(value)) await stream(koa, exchange, value, options)
+      return
+    }
+    const made = await render(koa, value)
+    // No needless turn of the event loop: most answers have no line to wait for.
+    const told = tell(koa, exchange, value, made)
+    if (told) await told
+    send(koa, made)
+  }
+
+  /** Leaves the line about an answer that is about to go out. */
+  function tell({ res }: Context, { trace }: Exchange, value?: unknown, made?: Answer) {
+    if (trace === undefined) return undefined
+    const location = made?.headers?.Location ?? res.getHeader('Location')
+    return trace.answered({
+      status: made?.status ?? res.statusCode,
+      location: typeof location === 'string' ? location : undefined,
+      body: value instanceof Reply ? value.body : value,
+    })
   }
 
   /** A handler's value as an answer, passed through the route's `output` where it has one. */
@@ -196,18 +268,15 @@ function refuseLines(req: IncomingMessage, maxBytes: number): void {
 }
 
 /** A user must hold the route's capability. Who comes with a key instead of a name holds them all. */
-function demand(
+async function demand(
   { can, with: resourceOf }: NonNullable<AnyRoute['can']>,
   input: unknown,
   ctx: RouteContext,
-): void {
+  access: Access,
+): Promise<void> {
   const { user } = ctx
   if (user === undefined) return
-  const resource = resourceOf === undefined ? user.did : resourceOf(input, ctx)
-  if (user.can(can, resource)) return
-  throw new RuntimeError('FORBIDDEN', `This needs the capability "${can}".`, {
-    details: { causes: user.denial(can, resource) },
-  })
+  await access.demand(user, can, resourceOf === undefined ? user.did : resourceOf(input, ctx))
 }
 
 async function checkOutput(parse: (value: unknown) => unknown, value: unknown): Promise<unknown> {
@@ -225,17 +294,23 @@ async function stream(
   koa: Context,
   exchange: Exchange,
   source: AsyncIterable<unknown>,
-  { explain, log, opened, sse }: RunOptions,
+  { explain, log, opened, sse, streams }: RunOptions,
 ): Promise<void> {
   const { method, res } = koa
-  koa.respond = false
   if (method === 'HEAD') {
+    koa.respond = false
     setSseHeaders(res)
     res.end()
-    // A generator that never began has nothing to clean up, but a feed may.
-    if ('return' in source && typeof source.return === 'function') await source.return()
-    return
+    return leave(source)
   }
+  let giveBack: (() => void) | undefined
+  try {
+    giveBack = streams?.take(clientNetwork(koa.ip))
+  } catch (error) {
+    await leave(source)
+    throw error
+  }
+  koa.respond = false
   const { requestId } = exchange
   const stream = new SseStream(source, {
     res,
@@ -245,7 +320,16 @@ async function stream(
     lateFailure: (error) => log.warn({ err: error, requestId }, 'a stream failed to clean up'),
   })
   opened(stream)
-  await stream.run()
+  try {
+    await stream.run()
+  } finally {
+    giveBack?.()
+  }
+}
+
+/** A generator that never began has nothing to clean up, but a feed may. */
+async function leave(source: AsyncIterable<unknown>): Promise<void> {
+  if ('return' in source && typeof source.return === 'function') await source.return()
 }
 
 /** What Koa sends as it is: bytes and streams of bytes. */

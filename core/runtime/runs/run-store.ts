@@ -1,5 +1,6 @@
 import { sql, type Selectable } from 'kysely'
 import { Commits, type CommitStore } from '../store/commits.ts'
+import { deathsAtMost, isAlive } from './run-deaths.ts'
 import { before, beginQueries, type Place } from './run-begin-queries.ts'
 import { fromBatch, type RunEvent } from './event-lines.ts'
 import type { EffectState } from './run.ts'
@@ -25,6 +26,15 @@ export interface Before {
 export interface Held {
   readonly id: string
   readonly epoch: number
+}
+
+export interface Claim {
+  readonly limit: number
+  /** Runs that this process carries, whatever the database says. */
+  readonly except: readonly string[]
+  readonly skip: number
+  /** True takes only runs with which a process died once, false only all others. */
+  readonly suspects?: boolean
 }
 
 export interface RunStoreOptions {
@@ -68,6 +78,10 @@ export class RunStore {
   /** The database's now, and the end of a lease taken now. */
   get now() {
     return this.#now
+  }
+  /** The database's day since 1970, by UTC. */
+  get today() {
+    return sql<number>`(${this.#now}) / 86400000`
   }
   get leaseEnd() {
     return sql<number>`${this.#now} + ${this.#leaseMs}`
@@ -170,15 +184,19 @@ export class RunStore {
   }
 
   /**
-   * Takes runs that nobody carries: released ones, those whose lease ran out, and on SQLite, where no
-   * other process can be alive, those of any other owner. Numbers of events that the last owner may
-   * have shown and not written are skipped, so that no client takes a new event for one it has.
+   * Takes runs that nobody carries: released ones, those of the dead once the deaths are counted, and those whose
+   * lease ran out under a process that lives. A takeover of the last kind counts as an attempt here, that of the
+   * dead was counted with the death. Runs that died once are suspects and taken apart from the others. Numbers of
+   * events that the last owner may have shown and not written are skipped, so that no client takes a new event for
+   * one it has.
    */
-  claim(limit: number, except: readonly string[], skip: number): Promise<RunRow[]> {
-    const free =
+  claim({ limit, except, skip, suspects = false }: Claim): Promise<RunRow[]> {
+    const lapsed =
       this.dialect === 'postgres'
-        ? sql<boolean>`(owner is null or lease_until < ${this.#now})`
-        : sql<boolean>`(owner is null or owner <> ${this.owner} or lease_until < ${this.#now})`
+        ? sql<boolean>`(lease_until < ${this.#now} and (owner = ${this.owner} or ${isAlive(this)}))`
+        : sql<boolean>`lease_until < ${this.#now}`
+    const free = sql<boolean>`(owner is null or ${lapsed})`
+    const suspect = sql<boolean>`(deaths between 1 and ${deathsAtMost - 1} and stop is null)`
     const earlier = sql<boolean>`not exists (select 1 from kernel_runs as earlier
       where earlier.session_id = kernel_runs.session_id and earlier.turn < kernel_runs.turn
       and earlier.status in ('queued', 'running'))`
@@ -188,6 +206,7 @@ export class RunStore {
         .select('id')
         .where(open)
         .where(free)
+        .where(suspects ? suspect : sql<boolean>`not ${suspect}`)
         .where(earlier)
         .orderBy('created_at')
         .limit(limit)
@@ -203,6 +222,7 @@ export class RunStore {
           status: 'running' as const,
           last_seq: eb('last_seq', '+', skip),
           lease_until: this.leaseEnd,
+          on_trial: suspects ? 1 : 0,
         }))
         .where('id', 'in', (eb) => eb.selectFrom('candidates').select('id'))
         .returningAll()
@@ -235,7 +255,7 @@ export class RunStore {
       await this.commits.single((db) =>
         db
           .updateTable('kernel_runs')
-          .set({ owner: null, lease_until: 0 })
+          .set({ owner: null, lease_until: 0, on_trial: 0 })
           .where('id', 'in', some)
           .where('owner', '=', this.owner)
           .where(open)

@@ -1,4 +1,4 @@
-import { sql, type Kysely, type RawBuilder } from 'kysely'
+import { sql, type Generated, type Kysely, type RawBuilder } from 'kysely'
 import type { Database, Migration } from '../../plugin.ts'
 
 /** Where a run stands. `continued`: it waited for a person, and another run went on from there. */
@@ -38,6 +38,12 @@ export interface RunsTable {
   lease_until: number
   /** How often it was taken over since it last got on. */
   attempts: number
+  /** How many of these takeovers followed the death of the process that carried it. */
+  deaths: Generated<number>
+  /** The process with which it died last, should that process turn out to be alive after all. */
+  died_with: Generated<string | null>
+  /** 1 while its process carries no other run that died before: then a further death is this run's doing. */
+  on_trial: Generated<number>
   /** Counts the writes of the owner, so that one repeated after a lost answer is recognised. */
   version: number
   last_seq: number
@@ -114,6 +120,33 @@ export interface EarlyStopsTable {
   until: number
 }
 
+/** How many turns somebody has begun on a day; `who` is a DID or the digest of an address. */
+export interface TurnCountsTable {
+  who: string
+  /** Days since 1970, by UTC. */
+  day: number
+  turns: number
+}
+
+/** Which processes are alive. SQLite has one process, so only PostgreSQL needs the table. */
+export interface ProcessesTable {
+  owner: string
+  alive_until: number
+}
+
+/** Runs whose process died twice while it carried them, for the operator to look at. */
+export interface QuarantineTable {
+  run_id: string
+  session_id: string
+  did: string
+  at: number
+  attempts: number
+  /** How many rows its journal had, before the notice that closed it. */
+  steps: number
+  /** The run that tried its message again. */
+  retried_as: string | null
+}
+
 // A type, not an interface: only those satisfy Kysely's index signature.
 export type RunTables = {
   kernel_sessions: SessionsTable
@@ -125,6 +158,9 @@ export type RunTables = {
   kernel_client_answers: ClientAnswersTable
   kernel_heads: HeadsTable
   kernel_early_stops: EarlyStopsTable
+  kernel_turn_counts: TurnCountsTable
+  kernel_processes: ProcessesTable
+  kernel_quarantine: QuarantineTable
 }
 
 export type RunDatabase = Kysely<RunTables>
@@ -254,6 +290,50 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .addColumn('request_id', 'text', (c) => c.notNull())
       .addColumn('until', 'bigint', (c) => c.notNull())
       .addPrimaryKeyConstraint('kernel_early_stops_pk', ['session_id', 'request_id'])
+      .execute()
+  },
+
+  '002-turn-counts': async (db) => {
+    await db.schema
+      .createTable('kernel_turn_counts')
+      .addColumn('who', 'text', (c) => c.notNull())
+      .addColumn('day', 'integer', (c) => c.notNull())
+      .addColumn('turns', 'integer', (c) => c.notNull())
+      .addPrimaryKeyConstraint('kernel_turn_counts_pk', ['who', 'day'])
+      .execute()
+    // As small as `kernel_runs_open`: it holds what is under way and nothing else.
+    await sql`create index kernel_runs_at_work on kernel_runs (did)
+      where status in ('queued', 'running')`.execute(db)
+  },
+
+  '003-quarantine': async (db) => {
+    const runs = () => db.schema.alterTable('kernel_runs')
+    await runs()
+      .addColumn('deaths', 'integer', (c) => c.notNull().defaultTo(0))
+      .execute()
+    await runs().addColumn('died_with', 'text').execute()
+    await runs()
+      .addColumn('on_trial', 'integer', (c) => c.notNull().defaultTo(0))
+      .execute()
+    await db.schema
+      .createTable('kernel_processes')
+      .addColumn('owner', 'text', (c) => c.primaryKey())
+      .addColumn('alive_until', 'bigint', (c) => c.notNull())
+      .execute()
+    await db.schema
+      .createTable('kernel_quarantine')
+      .addColumn('run_id', 'text', (c) => c.primaryKey())
+      .addColumn('session_id', 'text', (c) => c.notNull())
+      .addColumn('did', 'text', (c) => c.notNull())
+      .addColumn('at', 'bigint', (c) => c.notNull())
+      .addColumn('attempts', 'integer', (c) => c.notNull())
+      .addColumn('steps', 'integer', (c) => c.notNull())
+      .addColumn('retried_as', 'text')
+      .execute()
+    await db.schema
+      .createIndex('kernel_quarantine_by_session')
+      .on('kernel_quarantine')
+      .column('session_id')
       .execute()
   },
 }

@@ -54,6 +54,8 @@ const progress = (now: string, lease: string) => `
   kept_seq = coalesce(w.kept_seq, kernel_runs.kept_seq),
   kept_length = coalesce(w.kept_length, kernel_runs.kept_length),
   attempts = case when w.kept_seq is null then kernel_runs.attempts else 0 end,
+  deaths = case when w.kept_seq is null then kernel_runs.deaths else 0 end,
+  on_trial = case when w.kept_seq is null then kernel_runs.on_trial else 0 end,
   steps = kernel_runs.steps + w.steps`
 const end = (now: string) => `
   checkpoint = coalesce(w.checkpoint, kernel_runs.checkpoint),

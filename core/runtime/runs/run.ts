@@ -9,6 +9,8 @@ export interface TurnRequest {
   readonly timezone?: string
   readonly metadata?: Readonly<Record<string, unknown>>
   readonly attachments?: readonly unknown[]
+  /** The client shows what waits for a person, with a way to answer. */
+  readonly approvals?: boolean
   /** The browser's tools of this turn. An empty schema takes any object. */
   readonly tools?: readonly ClientTool[]
   /** AG-UI actions that the client registered. */
@@ -19,6 +21,8 @@ export interface ClientTool {
   readonly name: string
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
+  /** The page only looks or draws. Without it a call counts as one that changes something. */
+  readonly effect?: 'read' | 'write'
 }
 
 /** How a run ended, or why it stands still. */
@@ -52,11 +56,24 @@ export interface RenderedComponent {
   readonly args: Readonly<Record<string, unknown>>
 }
 
+/** Something that a turn has read and that others wrote. */
+export interface ForeignSource {
+  /** The result of a tool, what the user attached, or what the user's own page answered. */
+  readonly kind: 'tool' | 'attachment' | 'page'
+  readonly tool?: string
+  readonly plugin?: string
+  /** What was asked for, in brief: the DID of an entity, the name of a file. */
+  readonly label?: string
+}
+
 /** A call that waits for a person. */
 export interface WaitingCall {
   readonly toolCallId: string
   readonly toolName: string
   readonly args: unknown
+  /** What of others the model had read when it asked for this, and why the person is asked for that. */
+  readonly foreign?: readonly ForeignSource[]
+  readonly reason?: string
 }
 
 /** One step of a run as it was written down: enough to go on from after a crash. */
@@ -136,6 +153,10 @@ export interface RunHandle {
   readonly signal: AbortSignal
   readonly journal: Journal
   readonly effects: Effects
+  /** Whether a socket of the session shows approvals now, as far as this process knows. */
+  readonly isWatched?: boolean
+  /** The same, asked of every replica. */
+  watched?(): Promise<boolean>
   /** Tells listeners; kept for replay. Cheap: batched, never awaited. */
   emit(event: string, data: Readonly<Record<string, unknown>>): void
   /** Waits for a result that a client sends for a call of its own tools; rejects on timeout or abort. */

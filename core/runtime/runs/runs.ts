@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Log, TurnEvent, Turns, User } from '../../plugin.ts'
+import type { Rights } from '../auth/rights.ts'
+import { Approvers } from './approvers.ts'
 import { Audience } from './audience.ts'
 import { ClientAnswers, type IncomingAnswer } from './client-answers.ts'
 import { EventReader, type SentEvent } from './event-reader.ts'
@@ -14,6 +16,7 @@ import { type OpenRun, openRuns } from './open-calls.ts'
 import { moveHead } from './run-head.ts'
 import { Carrier } from './run-carrier.ts'
 import { RunSink } from './run-sink.ts'
+import { alreadyRetried, listQuarantined, noteRetry, quarantinedMessage } from './quarantine.ts'
 import { stopRuns } from './run-stop.ts'
 import { type RunRow, RunStore } from './run-store.ts'
 import { withRunTables } from './run-tables.ts'
@@ -22,7 +25,9 @@ import type { Decision, Engine, TurnRequest } from './run.ts'
 import { type OracleFacts, Sessions } from './sessions.ts'
 import type { Store } from '../store/store.ts'
 import { Transcripts } from './transcript.ts'
+import { Seats, type TurnLimits } from './turn-limits.ts'
 import { turnRoutes } from './turn-routes.ts'
+import type { Places } from '../http/places.ts'
 
 export interface RunsOptions {
   readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'listen' | 'notify'>
@@ -39,6 +44,12 @@ export interface RunsOptions {
   roomIdOf?(did: string, sessionId: string): string | undefined
   /** A user again, without a request: for a run that is taken over. By default one without capabilities. */
   restoreUser?(did: string): User | Promise<User>
+  /** What the operator has granted, for users of whom a plugin tells only the DID. */
+  readonly rights?: Rights
+  /** Throws unless the user may talk to the agent. By default everybody may. */
+  mayTalk?(user: User): Promise<void>
+  /** Told before a run of another process is carried on. */
+  onTakeover?(): void
   /** Throws for a message that cannot become a turn, before anything of it is recorded. */
   checkRequest?(request: TurnRequest): void
   /** Loads capabilities into a session by hand; what it returns is answered. */
@@ -51,6 +62,10 @@ export interface RunsOptions {
   onSessionDeleted?(sessionId: string): Promise<void>
   /** How long the client's own tools may be out of reach before a call of one fails. */
   readonly absenceMs?: number
+  /** How many turns people may have; without it, as many as they like. */
+  readonly limits?: TurnLimits
+  /** Where open event streams are counted: a turn whose stream could not be opened does not begin. */
+  readonly streams?: Places
   /** Told of every moment at which a process may die; for tests, which end it there. */
   at?(moment: RunMoment, runId: string): void
 }
@@ -61,6 +76,8 @@ export interface NewMessage {
   readonly sessionId: string
   readonly requestId?: string
   readonly request: TurnRequest
+  /** Where the message came from, when it came by HTTP. */
+  readonly address?: string
 }
 
 /** A run that has begun, or that was there already. `live` is it when this process carries it. */
@@ -95,6 +112,8 @@ export interface Runs extends Turns {
   watch(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void
   /** A client is there for the session's calls of its own tools, until what this returns is called. */
   attend(sessionId: string): () => void
+  /** A socket shows what of the session's runs waits for a person, until what this returns is called. */
+  showApprovals(sessionId: string): () => void
   /** The session's runs that are under way, with the calls that wait for a client. */
   openRuns(sessionId: string): Promise<readonly OpenRun[]>
   /** Hands in what a client made of a call of its own tool. False: nobody waits for it. */
@@ -126,8 +145,10 @@ class RunningRuns implements Runs {
   readonly #followers: Followers
   readonly #answers: ClientAnswers
   readonly #audience: Audience
+  readonly #approvers: Approvers
   readonly #keeper: LeaseKeeper
   readonly #readers = new Set<EventReader>()
+  readonly #seats: Seats | undefined
   readonly #watching = new Map<string, Set<Watcher>>()
   #stopListening: (() => Promise<void>) | undefined
   #closing: Promise<void> | undefined
@@ -135,6 +156,7 @@ class RunningRuns implements Runs {
   constructor(options: RunsOptions) {
     const { store, log, engine, leaseMs, retentionHours, oracle, roomIdOf } = options
     this.#options = options
+    this.#seats = options.limits && new Seats(options.limits)
     const db = withRunTables(store.db)
     const dialect = store.kind
     this.#store = new RunStore({
@@ -147,11 +169,15 @@ class RunningRuns implements Runs {
       (runId, sessionId) => this.#tell(`wanted ${runId} ${sessionId}`),
       options.absenceMs,
     )
+    this.#approvers = new Approvers(
+      dialect === 'postgres' ? (sessionId) => this.#tell(`asks ${sessionId}`) : undefined,
+    )
     this.#answers = new ClientAnswers(this.#store, (payload) => this.#tell(payload), this.#audience)
     this.#carrier = new Carrier({
       store: this.#store,
       sink: new RunSink(this.#store, log),
       answers: this.#answers,
+      approvers: this.#approvers,
       engine,
       log,
       at: options.at ?? (() => {}),
@@ -187,12 +213,24 @@ class RunningRuns implements Runs {
   }
 
   /** Records a message as a run and begins to carry it out. */
-  async send({ user, sessionId, requestId = randomUUID(), request }: NewMessage): Promise<Started> {
-    return this.#begin(user, { did: user.did, sessionId, requestId, request })
+  async send(message: NewMessage): Promise<Started> {
+    const { user, sessionId, requestId = randomUUID(), request, address } = message
+    await this.mayTalk(user)
+    const { did } = user
+    const seat = this.#seats?.for({ did, sessionId, address })
+    try {
+      const started = await this.#begin(user, { did, sessionId, requestId, request, seat })
+      if (started.live === undefined) seat?.leave()
+      return started
+    } catch (error) {
+      seat?.leave()
+      throw error
+    }
   }
 
   /** Goes on with a run that waits for a person, in a new run. */
   async resume(user: User, runId: string, decision: Decision): Promise<Started> {
+    await this.mayTalk(user)
     const run = await this.demand(user.did, runId)
     if (run.status !== 'waiting') throw notWaiting(run)
     const request = await this.#store.requestOf(run.root_id)
@@ -204,6 +242,40 @@ class RunningRuns implements Runs {
       request: JSON.parse(request),
       answers: { run, decision },
     })
+  }
+
+  /** Throws unless the user may talk to the agent. What is his he reads and deletes all the same. */
+  async mayTalk(user: User): Promise<void> {
+    await this.#options.mayTalk?.(user)
+  }
+
+  /** The runs with which a process died twice, for the operator. */
+  quarantined(limit: number, offset: number) {
+    return listQuarantined(this.#store, limit, offset)
+  }
+
+  /** Tries the message of a quarantined run again, as a new turn of its session. */
+  async retry(runId: string): Promise<Started & { readonly sessionId: string }> {
+    const { run, request } = await quarantinedMessage(this.#store, runId)
+    const { session_id: sessionId, did } = run
+    const underway = await this.openRun(sessionId)
+    const other = underway.run ?? underway.waiting
+    if (other)
+      throw new RuntimeError('CONFLICT', `Run "${other.runId}" is under way in that session.`, {
+        hint: 'A new turn would end it. Try again when it has ended.',
+      })
+    const user = await this.#restoreUser(did)
+    // Named after the run that it repeats, so that two operators at once begin one turn. No client can have used the
+    // name before: theirs are UUIDs.
+    const started = await this.#begin(user, {
+      did,
+      sessionId,
+      requestId: `retry:${runId}`,
+      request: JSON.parse(request),
+    })
+    await noteRetry(this.#store, runId, started.runId)
+    if (!started.live) throw alreadyRetried(runId, started.runId)
+    return { ...started, sessionId }
   }
 
   /** A run of this user, or NOT_FOUND. */
@@ -248,6 +320,10 @@ class RunningRuns implements Runs {
 
   attend(sessionId: string): () => void {
     return this.#audience.enter(sessionId)
+  }
+
+  showApprovals(sessionId: string): () => void {
+    return this.#approvers.enter(sessionId)
   }
 
   async openRuns(sessionId: string): Promise<readonly OpenRun[]> {
@@ -337,24 +413,33 @@ class RunningRuns implements Runs {
       takenOver: false,
       previous,
       checkpoint,
+      seat: beginning.seat,
     })
     this.#passOnStop('superseded', superseded)
     this.#tellWatchers(run.session_id, run.id)
     return { runId: run.id, requestId: run.request_id, live }
   }
 
-  async #takeOver(row: RunRow): Promise<void> {
+  async #takeOver(row: RunRow): Promise<LiveRun | undefined> {
     const request = await this.#store.requestOf(row.id)
-    if (request === undefined) return
+    if (request === undefined) return undefined
     const user = await this.#restoreUser(row.did)
     const before = await this.#store.before(row)
     this.#followers.leave(row.id)
-    this.#carrier.carry({
+    // It counts like any other turn, but nobody is asked: it was let in once.
+    const seat =
+      row.continues === null
+        ? this.#seats?.for({ did: row.did, sessionId: row.session_id })
+        : undefined
+    seat?.occupy()
+    this.#options.onTakeover?.()
+    return this.#carrier.carry({
       row,
       request: JSON.parse(request),
       user,
       room: this.#roomOf(row.did, row.session_id),
       takenOver: true,
+      seat,
       ...before,
     })
   }
@@ -366,7 +451,8 @@ class RunningRuns implements Runs {
     requestId: key,
     signal,
   }: Parameters<Turns['start']>[0]): Promise<EventReader> {
-    const user = withCapabilities(given)
+    const user = withCapabilities(given, this.#options.rights)
+    await this.mayTalk(user) // before a session is made
     if (session !== undefined) await this.sessions.ensure(user.did, session)
     const sessionId = session ?? (await this.sessions.create(user.did)).sessionId
     const { runId, requestId } = await this.send({
@@ -453,7 +539,10 @@ class RunningRuns implements Runs {
     else if (word === 'answered') this.#inBackground(this.#answers.arrived(id))
     else if (word === 'wanted') {
       if (this.#audience.has(id) || this.#audience.has(sessionId)) this.#tell(`here ${id}`)
-    } else if (word === 'here') this.#audience.arrived(id)
+    } else if (word === 'asks') {
+      if (this.#approvers.hasHere(id)) this.#tell(`shows ${id}`)
+    } else if (word === 'shows') this.#approvers.arrived(id)
+    else if (word === 'here') this.#audience.arrived(id)
     else if (word === 'free') void this.#keeper.sweep()
     else if (word === 'began') {
       if (!this.#carrier.live.has(id)) this.#tellWatchers(sessionId, id)
@@ -488,6 +577,7 @@ class RunningRuns implements Runs {
     await Promise.race([written, sleep(graceMs, undefined, { ref: false })])
     try {
       await this.#store.release(runs.map(({ runId }) => runId))
+      await this.#keeper.leave()
       this.#tell('free')
     } catch (error) {
       this.#options.log.warn({ err: error }, 'Runs could not be released; their leases run out')
@@ -502,7 +592,9 @@ class RunningRuns implements Runs {
   }
 
   async #restoreUser(did: string): Promise<User> {
-    return (await this.#options.restoreUser?.(did)) ?? withCapabilities({ did })
+    return (
+      (await this.#options.restoreUser?.(did)) ?? withCapabilities({ did }, this.#options.rights)
+    )
   }
 }
 
@@ -545,13 +637,17 @@ const deleted = (runId: string) => ({
   data: JSON.stringify({ runId, status: 'aborted' }),
 })
 
-/** A user of whom only the name is known may do what needs no capability. */
-function withCapabilities(user: User | { readonly did: string }): User {
+/** A user of whom only the name is known may do what needs no capability, and what the operator granted that DID. */
+function withCapabilities(user: User | { readonly did: string }, rights?: Rights): User {
   if ('can' in user) return user
+  const { did } = user
+  const can = (ability: string, resource = did) =>
+    resource === rights?.oracleDid && rights.granted(did, ability)
   return {
-    did: user.did,
-    can: () => false,
-    denial: () => ['No delegation of the user came with this turn.'],
+    did,
+    can,
+    denial: (ability, resource) =>
+      can(ability, resource) ? [] : ['No delegation of the user came with this turn.'],
   }
 }
 

@@ -128,6 +128,7 @@ export class Sessions {
         'kernel_effects',
         'kernel_heads',
         'kernel_early_stops',
+        'kernel_quarantine',
       ] as const)
         await trx.deleteFrom(table).where('session_id', '=', sessionId).execute()
       return ids

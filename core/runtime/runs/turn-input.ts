@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { argumentsFault } from '../agent/json-schema.ts'
+import { allSchemaBytes, argumentsFault } from '../agent/json-schema.ts'
 
 const messageBytes = 256 * 1024
 const mostTools = 200
@@ -10,6 +10,7 @@ const sessionId = z.string().min(1).max(100)
 const runId = z.string().min(1).max(100)
 
 const tool = z.object({
+  effect: z.enum(['read', 'write']).optional(),
   name: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, 'expected letters, digits, _ and -, 64 at most'),
@@ -17,12 +18,7 @@ const tool = z.object({
   schema: z
     .unknown()
     .default({})
-    .superRefine((schema, ctx) => {
-      const fault = argumentsFault(schema)
-      if (fault !== undefined)
-        ctx.addIssue({ code: 'custom', message: `it is not a JSON Schema: ${fault}` })
-    })
-    // The check above is what makes it one.
+    // What the check of the whole message lets pass is one.
     .transform((schema) => schema as Record<string, unknown>),
 })
 
@@ -43,29 +39,54 @@ const toolList = <T extends typeof tool>(each: T) =>
       }
     })
 
+/**
+ * A client's schemas are data: they are measured and looked over, never compiled or followed. The check ends where the
+ * message is over its measure, so its cost is bounded too.
+ */
+function checkSchemas(
+  message: Partial<Record<'tools' | 'agActions', readonly z.output<typeof tool>[]>>,
+  ctx: z.core.$RefinementCtx,
+): void {
+  let left = allSchemaBytes
+  for (const list of ['tools', 'agActions'] as const)
+    for (const [i, { schema }] of (message[list] ?? []).entries()) {
+      const { fault, bytes } = argumentsFault(schema)
+      left -= bytes
+      const tooMuch = `the schemas of a message are larger than ${allSchemaBytes} bytes together`
+      const issue =
+        fault === undefined ? tooMuch : `it is not a JSON Schema that is taken: ${fault}`
+      if (fault !== undefined || left < 0)
+        ctx.addIssue({ code: 'custom', path: [list, i, 'schema'], message: issue })
+      if (left < 0) return
+    }
+}
+
 /** A user's message and what the turn may use. */
-export const messageInput = z.looseObject({
-  sessionId,
-  message: z
-    .string()
-    .refine((message) => message.trim() !== '', 'expected some text')
-    .refine(
-      (message) => Buffer.byteLength(message) <= messageBytes,
-      `expected at most ${messageBytes} bytes`,
-    ),
-  requestId: uuid.optional(),
-  stream: z.boolean().default(true),
-  model: z.string().min(1).max(200).optional(),
-  timezone: z
-    .string()
-    .max(100)
-    .refine(isTimeZone, 'expected an IANA time zone such as "Africa/Lusaka"')
-    .optional(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
-  attachments: z.array(z.unknown()).max(100).optional(),
-  tools: toolList(tool).optional(),
-  agActions: toolList(tool.extend({ hasRender: z.boolean().optional() })).optional(),
-})
+export const messageInput = z
+  .looseObject({
+    sessionId,
+    message: z
+      .string()
+      .refine((message) => message.trim() !== '', 'expected some text')
+      .refine(
+        (message) => Buffer.byteLength(message) <= messageBytes,
+        `expected at most ${messageBytes} bytes`,
+      ),
+    requestId: uuid.optional(),
+    stream: z.boolean().default(true),
+    model: z.string().min(1).max(200).optional(),
+    timezone: z
+      .string()
+      .max(100)
+      .refine(isTimeZone, 'expected an IANA time zone such as "Africa/Lusaka"')
+      .optional(),
+    metadata: z.record(z.string(), z.unknown()).optional(),
+    attachments: z.array(z.unknown()).max(100).optional(),
+    approvals: z.boolean('expected true or false').optional(),
+    tools: toolList(tool).optional(),
+    agActions: toolList(tool.extend({ hasRender: z.boolean().optional() })).optional(),
+  })
+  .superRefine(checkSchemas)
 export type MessageInput = z.output<typeof messageInput>
 
 const known = new Set(Object.keys(messageInput.shape))
@@ -108,6 +129,12 @@ export const resumeInput = z
     if (decision === 'edit' && !isObject)
       ctx.addIssue({ code: 'custom', path: ['args'], message: 'expected the edited arguments' })
   })
+export const quarantineInput = z.object({
+  status: z.literal('quarantined', 'expected "quarantined": no other runs are listed'),
+  limit: count(200, 50),
+  offset: z.coerce.number().int().min(0).default(0),
+})
+export const retryInput = z.object({ runId })
 export const toolResultInput = z.object({
   runId,
   toolCallId: z.string().min(1).max(200),

@@ -2,7 +2,9 @@ import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Log, RouteContext, Schema, User } from '../../plugin.ts'
 import type { EventReader } from './event-reader.ts'
 import type { LiveRun } from './live-run.ts'
+import { clientNetwork } from '../http/client-address.ts'
 import { created } from '../http/reply.ts'
+import type { QuarantinedRun } from './quarantine.ts'
 import type { RunRow } from './run-store.ts'
 import type { Decision } from './run.ts'
 import type { NewMessage, Runs, RunsOptions, Started, Underway } from './runs.ts'
@@ -15,7 +17,9 @@ import {
   type MessageInput,
   messageInput,
   pageInput,
+  quarantineInput,
   resumeInput,
+  retryInput,
   runInput,
   sessionInput,
   sessionListInput,
@@ -26,10 +30,14 @@ import type { z } from 'zod'
 
 /** What the routes ask of the runs. */
 export interface RunDoor extends Pick<Runs, 'subscribe' | 'abort' | 'clientResult'> {
+  /** Throws unless the user may talk to the agent. */
+  mayTalk(user: User): Promise<void>
   send(message: NewMessage): Promise<Started>
   resume(user: User, runId: string, decision: Decision): Promise<Started>
   demand(did: string, runId: string): Promise<RunRow>
   openRun(sessionId: string): Promise<Underway>
+  quarantined(limit: number, offset: number): Promise<{ runs: QuarantinedRun[]; total: number }>
+  retry(runId: string): Promise<Started & { readonly sessionId: string }>
   deleteSession(did: string, sessionId: string): Promise<void>
 }
 
@@ -37,7 +45,7 @@ interface Parts {
   readonly runs: RunDoor
   readonly sessions: Sessions
   readonly transcripts: Transcripts
-  readonly options: Pick<RunsOptions, 'checkRequest' | 'loadCapabilities' | 'log'>
+  readonly options: Pick<RunsOptions, 'checkRequest' | 'loadCapabilities' | 'log' | 'streams'>
 }
 
 /** A fault that shows itself this soon, before anything was said, is the answer's status rather than an event. */
@@ -55,6 +63,15 @@ function route<S extends Schema>(
   return { summary, input, run: run as AnyRoute['run'] }
 }
 
+/** A route of the operator, who comes with a key and has no user. */
+function operatorRoute<S extends Schema>(
+  summary: string,
+  input: S,
+  run: (input: z.output<S>) => unknown,
+): AnyRoute {
+  return { auth: 'operator', summary, input, run: run as AnyRoute['run'] } // parsed by `input` before
+}
+
 /** The routes of sessions, messages and runs. */
 export function turnRoutes({
   runs,
@@ -68,16 +85,27 @@ export function turnRoutes({
     const { sessionId, requestId, message, model, timezone, metadata, attachments } = input
     const ignored = unknownKeys(input)
     if (ignored.length > 0) log.debug({ keys: ignored }, 'Keys of a message were ignored')
-    const { tools, agActions } = input
-    const request = { message, model, timezone, metadata, attachments, tools, agActions }
+    const { tools, agActions, approvals } = input
+    const request = {
+      message,
+      model,
+      timezone,
+      metadata,
+      attachments,
+      approvals,
+      tools,
+      agActions,
+    }
     options.checkRequest?.(request)
-    return runs.send({ user: ctx.user, sessionId, requestId, request })
+    const address = clientNetwork(ctx.koa.ip)
+    return runs.send({ user: ctx.user, sessionId, requestId, request, address })
   }
 
   return {
     'POST /sessions': {
       summary: 'Begins a conversation.',
       async run(_, ctx) {
+        await runs.mayTalk((ctx as Context).user)
         const session = await sessions.create((ctx as Context).user.did)
         return created(`/sessions/${session.sessionId}`, session)
       },
@@ -99,6 +127,7 @@ export function turnRoutes({
       'Loads capabilities into a conversation by hand.',
       capabilitiesInput,
       async ({ id, names }, { user }) => {
+        await runs.mayTalk(user)
         await sessions.demand(user.did, id)
         if (!options.loadCapabilities)
           throw new RuntimeError('NOT_IMPLEMENTED', 'Capabilities cannot be loaded by hand here.')
@@ -135,6 +164,8 @@ export function turnRoutes({
       'Says something and streams what comes of it.',
       messageInput,
       async (input, ctx) => {
+        // Refused before the turn begins: a client that may not read it must be able to say it again.
+        if (input.stream) options.streams?.demand(clientNetwork(ctx.koa.ip))
         const started = await send(input, ctx)
         setIds(ctx, started)
         if (!input.stream) return wholeReply(input.sessionId, started, ctx)
@@ -150,6 +181,20 @@ export function turnRoutes({
       }),
     ),
 
+    'GET /runs': operatorRoute(
+      'Runs that were set aside because the process died twice with them.',
+      quarantineInput,
+      ({ limit, offset }) => runs.quarantined(limit, offset),
+    ),
+    'POST /runs/:runId/retry': operatorRoute(
+      'Tries the message of a quarantined run again, as a new turn of its session.',
+      retryInput,
+      async ({ runId }) => {
+        const { sessionId, ...started } = await runs.retry(runId)
+        const { runId: again, requestId } = started
+        return created(`/runs/${again}`, { runId: again, sessionId, requestId, retries: runId })
+      },
+    ),
     'GET /runs/:runId': route(
       'Streams a run’s events after a number, up to its end.',
       runInput,
@@ -163,6 +208,7 @@ export function turnRoutes({
       'Answers a run that waits for a person, and streams how it goes on.',
       resumeInput,
       async ({ runId, decision, args }, ctx) => {
+        options.streams?.demand(clientNetwork(ctx.koa.ip))
         const started = await runs.resume(ctx.user, runId, { decision, args })
         setIds(ctx, started)
         await failEarly(started.live)

@@ -1,8 +1,11 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Log, Message, Model } from '../../plugin.ts'
+import { asSent, Consent } from '../agent/consent.ts'
 import type { Decided, Kept, Update } from '../agent/agent-graph.ts'
+import type { AuditTrail } from '../audit/trail.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
 import { withAttachments } from '../agent/attachments.ts'
+import { quotingRule } from '../model/quote.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from '../agent/client-tools.ts'
 import { RepetitionGuard } from '../agent/guards.ts'
 import { mended } from '../agent/history.ts'
@@ -23,6 +26,7 @@ import {
   type CallSite,
   type Delegation,
 } from '../agent/tool-call.ts'
+import type { Rights } from '../auth/rights.ts'
 import type { ToolEntry, Tools } from '../agent/tools.ts'
 import { turnContext, type Turn } from '../agent/turn.ts'
 import { untilAborted } from '../agent/until-aborted.ts'
@@ -32,10 +36,13 @@ export interface TurnParts {
   readonly records: readonly PluginRecord[]
   readonly tools: Tools
   readonly log: Log
+  readonly audit?: AuditTrail
   readonly name: string
   readonly model: (name?: string) => Model
   readonly clientToolTimeoutMs: number
   readonly oracleDid?: string
+  readonly rights?: Rights
+  readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
   readonly keys: readonly StateKey[]
   readonly rooms: RoomState
   readonly turnOnion: TurnOnion
@@ -115,8 +122,8 @@ export class TurnRun {
   }
 
   async #carryOut(kept: Kept, decided: Decided | undefined) {
-    const { records, tools, log, keys, rooms, history, live } = this.#parts
-    const { request, room, sessionId } = this.#run
+    const { records, tools, log, audit, keys, rooms, history, live } = this.#parts
+    const { request, room, sessionId, runId, requestId } = this.#run
     const model = this.#usableModel()
     if (!model) return undefined
     const [earlier, ofRoom] = await Promise.all([history(model), loadRoom(rooms, room, keys)])
@@ -144,15 +151,17 @@ export class TurnRun {
       id: `user-${this.#run.runId}`,
       content: withAttachments(request.message, request.attachments),
     }
-    const before = [...earlier, words]
+    const before = [...earlier.map(asSent), words]
     const turn = this.#turn(model, loaded, state, stepLog)
     live.set(sessionId, (this.#live = turn))
     const site: CallSite = {
       effects: this.#run.effects,
       decisionOn: (id) => (decided?.waits.toolCallId === id ? decided.decision : undefined),
+      audit: audit && ((line) => audit.write({ ...line, requestId, sessionId, runId })),
       guard: new RepetitionGuard(stepLog.messages),
       clientTools: this.#clientTools(),
-      onDenied: () => this.#askForDelegation(),
+      onDenied: (isRevoked) => this.#askForDelegation(isRevoked),
+      isRevoked: () => this.#isRevoked(),
       delegate: (delegation, calling) => this.#delegate(delegation, calling, { takeChanges, site }),
     }
     const clientSpecs = [...site.clientTools!.values()].map(({ spec }) => spec)
@@ -206,11 +215,13 @@ export class TurnRun {
     const source: EventSource = { onComponent: (component) => stepLog.rendered(component) }
     return {
       user,
+      rights: this.#parts.rights,
       session: { id: sessionId },
       room,
       requestId,
       signal,
       model,
+      consent: new Consent(this.#run, this.#past),
       loaded,
       states: state.byPlugin,
       emit: (toolCallId) => this.#events.emitOf(source, toolCallId),
@@ -218,11 +229,18 @@ export class TurnRun {
   }
 
   /** Once a turn, when there is no delegation in force: the client gets a new one, and the user asks again. */
-  #askForDelegation(): void {
+  #askForDelegation(isRevoked: boolean): void {
     const { delegationState } = this.#run.user as Partial<AuthenticatedUser> // a plugin's own user has none
-    if (!delegationState || this.#askedForDelegation) return
+    const reason = isRevoked ? 'revoked' : delegationState
+    if (!reason || this.#askedForDelegation) return
     this.#askedForDelegation = true
-    this.#events.delegationRequired(this.#parts.oracleDid, delegationState)
+    this.#events.delegationRequired(this.#parts.oracleDid, reason)
+  }
+
+  /** A turn can outlive what the user has allowed. */
+  #isRevoked(): boolean | Promise<boolean> {
+    const { cids } = this.#run.user as Partial<AuthenticatedUser> // a plugin's own user has none
+    return cids !== undefined && cids.length > 0 && (this.#parts.isRevoked?.(cids) ?? false)
   }
 
   #clientTools(): ReadonlyMap<string, ToolEntry> {
@@ -283,7 +301,7 @@ export class TurnRun {
       emit: (toolCallId) => this.#events.emitOf(source, toolCallId),
     }
     const only = new Set(names)
-    const system = `${prompt}\n\n${today(request.timezone)}`
+    const system = `${prompt}\n\n${quotingRule}\n\n${today(request.timezone)}`
     const guard = new RepetitionGuard(log.messages)
     const end = await ofTheRun(calling, async () => {
       // Its own steps are found again by the id of this call, so that has to be written down first.
@@ -297,12 +315,14 @@ export class TurnRun {
         log,
         tools,
         callModel,
-        site: { ...site, only, guard, clientTools: undefined },
+        site: { ...site, only, guard, within: id, clientTools: undefined },
         events: this.#events,
         hear: { text: () => undefined, reasoning: () => undefined },
         parentEventId: id,
       })
     })
+    if (log.messages.some((message) => message.role === 'tool' && message.foreign))
+      calling.foreign = true
     switch (end.status) {
       case 'finished':
         return end.content || 'It ended without a word.'

@@ -27,19 +27,29 @@ export function withAnswer(schema: Schema, filled: Filled, answer: Sentence): Fi
       args[name] = read.args[name]
   }
   const open = filled.missing.filter(({ name }) => !Object.hasOwn(args, name))
-  const parts =
-    open.length > 1 || open.length < filled.missing.length
-      ? partsOf(answer.text, found)
-      : [plain(answer.text)]
+  const isOneOfMany = open.length > 1 || open.length < filled.missing.length
+  const parts = (isOneOfMany ? partsOf(answer.text, found) : [plain(answer.text)]).map(
+    (text): Part => ({ text, value: findings(text, answer.now)[0] }),
+  )
   for (const field of [...open]) {
-    const at = parts.findIndex((part) => valueFrom(field, part, answer.now) !== undefined)
-    if (at < 0) continue
-    args[field.name] = valueFrom(field, parts[at] ?? '', answer.now)
+    const at = parts.findIndex((part) => valueFrom(field, part) !== undefined)
+    const part = parts[at]
+    if (!part) continue
+    args[field.name] = valueFrom(field, part)
     parts.splice(at, 1)
     open.splice(open.indexOf(field), 1)
   }
   return { args, missing: open }
 }
+
+/** A piece of an answer, and the first value in it that can be told by its form. */
+interface Part {
+  readonly text: string
+  readonly value: Finding | undefined
+}
+
+/** How many pieces an answer to several questions is taken apart into. */
+const mostParts = 16
 
 /** The pieces of an answer to several questions, without those whose values are already placed. */
 function partsOf(answer: string, found: readonly Finding[]): string[] {
@@ -47,6 +57,7 @@ function partsOf(answer: string, found: readonly Finding[]): string[] {
   return plain(answer)
     .split(/\s*[,;]\s*|\s+and\s+/)
     .filter((part) => part && !/=/.test(part) && !taken.some((text) => part.includes(text)))
+    .slice(0, mostParts)
 }
 
 function plain(answer: string): string {
@@ -58,9 +69,8 @@ function plain(answer: string): string {
 }
 
 /** What an answer without any word of its field can mean for it: "Lusaka", "5", "yes". */
-function valueFrom(field: Field, answer: string, now: Date): unknown {
+function valueFrom(field: Field, { text: answer, value }: Part): unknown {
   if (answer === '') return undefined
-  const [value] = findings(answer, now)
   if (isNumeric(field)) return value?.kind === 'number' ? asNumber(field, value) : undefined
   if (field.type === 'boolean') return /^(y|yes|true|on|sure|ok)/i.test(answer)
   if (field.type === 'array') return splitList(answer)

@@ -8,7 +8,7 @@ import {
 } from './findings.ts'
 import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
 import { fieldsOf, type Field, type Schema } from './schema.ts'
-import { likeness, meaning, stem, words } from './words.ts'
+import { meaning, mostDescription, stem, Stems, words } from './words.ts'
 
 export interface Filled {
   readonly args: Record<string, unknown>
@@ -29,7 +29,14 @@ export function fillArguments(
   sentence: Sentence,
   found: Finding[] = findings(sentence.text, sentence.now),
 ): Filled {
-  return fillObject(schema, schema, sentence, found, 0, writtenOut(schema, sentence.text))
+  const room = { objects: mostObjects }
+  return fillObject(schema, schema, sentence, found, room, 0, writtenOut(schema, sentence.text))
+}
+
+/** How many objects within objects are filled from one sentence. */
+const mostObjects = 8
+interface Room {
+  objects: number
 }
 
 /** Arguments as who knows the tool writes them: an object of its fields. */
@@ -50,6 +57,7 @@ function fillObject(
   root: Schema,
   sentence: Sentence,
   found: Finding[],
+  room: Room,
   depth = 0,
   args: Record<string, unknown> = {},
 ) {
@@ -80,7 +88,7 @@ function fillObject(
   for (const field of fields)
     if (field.type === 'array') set(field, listOf(field, root, sentence, found))
   for (const field of fields)
-    if (field.type === 'object') set(field, objectOf(field, root, sentence, found, depth))
+    if (field.type === 'object') set(field, objectOf(field, root, sentence, found, room, depth))
   assign(
     'number',
     fields.filter((field) => !Object.hasOwn(args, field.name) && isNumeric(field)),
@@ -109,10 +117,12 @@ function fillObject(
   /** Gives the values of one form to the fields whose words stand nearest to them. */
   function assign(kind: Kind, open: Field[]) {
     const values = found.filter((value) => value.kind === kind && !value.used)
+    const around = values.map((value) => stemsAround(sentence.text, value))
     const pairs = open
-      .flatMap((field) =>
-        values.map((value) => ({ field, value, score: cue(field, value, sentence.text) })),
-      )
+      .flatMap((field) => {
+        const named = wordsOf(field)
+        return values.map((value, at) => ({ field, value, score: cue(named, around[at]!) }))
+      })
       .filter(({ score, field, value }) => score > 0 && fits(field, value))
       .sort((a, b) => b.score - a.score)
     for (const { field, value } of pairs) take(field, value)
@@ -141,22 +151,32 @@ function missingOf(fields: readonly Field[], args: Record<string, unknown>): Fie
 }
 
 /** How well the words around a value name a field; nearer words count more. */
-function cue(field: Field, value: Finding, text: string): number {
-  const names = words(field.name).map(stem)
-  const about = meaning(field.schema.description ?? '')
-  const { before, after } = surroundings(text, value)
+function cue({ names, about }: FieldWords, { before, after }: Around): number {
   let score = 0
   for (const [side, list] of [
     [1, before],
     [0.9, after],
-  ] as const) {
-    for (const [distance, word] of list.entries()) {
-      const like = (of: readonly string[]) =>
-        Math.max(0, ...of.map((one) => likeness(one, stem(word))))
-      score += (side * Math.max(3 * like(names), like(about))) / (distance + 1)
-    }
-  }
+  ] as const)
+    for (const [distance, word] of list.entries())
+      score += (side * Math.max(3 * names.likeness(word), about.likeness(word))) / (distance + 1)
   return score
+}
+
+type Around = ReturnType<typeof surroundings>
+
+function stemsAround(text: string, value: Finding): Around {
+  const { before, after } = surroundings(text, value)
+  return { before: before.map(stem), after: after.map(stem) }
+}
+
+interface FieldWords {
+  readonly names: Stems
+  readonly about: Stems
+}
+
+function wordsOf({ name, schema }: Field): FieldWords {
+  const about = meaning((schema.description ?? '').slice(0, mostDescription))
+  return { names: new Stems(words(name).map(stem)), about: new Stems(about) }
 }
 
 function takes({ name, type, schema }: Field, kind: Kind): boolean {
@@ -213,18 +233,13 @@ export function asNumber({ schema, name }: Field, { value, percent }: Finding): 
   return number
 }
 
+/** Whether a text is of a length that fits. A pattern is never tried: it may be a client's, and may never end. */
 export function matchesText(
-  { pattern, minLength = 0, maxLength = Infinity }: Schema,
+  { minLength = 0, maxLength = Infinity }: Schema,
   text: string,
 ): boolean {
   if (text.length < minLength || text.length > maxLength) return false
-  // A pattern may come from a browser: one that repeats what repeats could keep us busy for hours.
-  if (pattern === undefined || /\)[*+{?]|\\\d/.test(pattern)) return true
-  try {
-    return new RegExp(pattern, 'u').test(text)
-  } catch {
-    return true // a pattern that we cannot read is for the validation to judge
-  }
+  return true
 }
 
 /** A fixed value, or a yes or no. */
@@ -238,10 +253,11 @@ function yesOrNo(name: string, text: string): boolean | undefined {
     (word) => !['is', 'has', 'should', 'enabled', 'enable', 'include', 'with'].includes(word),
   )
   const said = words(text)
-  const isOne = (one: string) => (word: string) => likeness(stem(one), stem(word)) > 0
+  const stems = new Stems(said.map(stem))
+  const names = new Stems(own.map(stem))
   // One word of three is chance: who asks for a sample does not ask for a smallSampleCorrection.
-  const spoken = own.filter((one) => said.some(isOne(one))).length
-  const at = said.findIndex((word) => own.some((one) => isOne(one)(word)))
+  const spoken = own.filter((one) => stems.likeness(stem(one)) > 0).length
+  const at = said.findIndex((word) => names.likeness(stem(word)) > 0)
   if (at < 0 || (own.length > 2 && spoken < 2)) return undefined
   const before = said.slice(Math.max(0, at - 3), at)
   const next = said[at + 1]
@@ -345,6 +361,7 @@ function objectOf(
   root: Schema,
   sentence: Sentence,
   found: Finding[],
+  room: Room,
   depth: number,
 ): unknown {
   const literal = found.find(
@@ -361,11 +378,10 @@ function objectOf(
   if (!field.schema.properties) return pairsIn(sentence.text)
   // A schema may hold itself.
   if (depth > 3) return undefined
-  const spoken = words(field.name).some((word) =>
-    words(sentence.text).map(stem).includes(stem(word)),
-  )
-  if (!field.required && !spoken) return undefined
-  const { args, missing } = fillObject(field.schema, root, sentence, found, depth + 1)
+  const said = new Set(words(sentence.text).map(stem))
+  const spoken = words(field.name).some((word) => said.has(stem(word)))
+  if ((!field.required && !spoken) || room.objects-- <= 0) return undefined
+  const { args, missing } = fillObject(field.schema, root, sentence, found, room, depth + 1)
   return missing.length === 0 && Object.keys(args).length > 0 ? args : undefined
 }
 

@@ -5,7 +5,7 @@ const most = 8
 export function clausesOf(message: string): string[] {
   const quotes: string[] = []
   const hidden = message.replace(
-    /"[^"]*"|“[^”]*”|\{(?:[^{}]|\{[^{}]*\})*\}|\[[^\]]*\]/g,
+    /"[^"]*"|“[^“”]*”|\{(?:[^{}]|\{[^{}]*\})*\}|\[[^\]]*\]/g,
     (quote) => {
       quotes.push(quote)
       return `\u0001${quotes.length - 1}\u0001`

@@ -28,7 +28,11 @@ const list = 'list_capabilities'
 const load = 'load_capability'
 
 /** Decides from the conversation alone: the same conversation and tools always lead to the same act. */
-export function decide(messages: readonly Message[], tools: readonly ToolSpec[], now: Date): Act {
+export async function decide(
+  messages: readonly Message[],
+  tools: readonly ToolSpec[],
+  now: Date,
+): Promise<Act> {
   const own = tools.filter(({ name }) => name !== list && name !== load)
   const turn = forgetting(readTurn(messages), own)
   const speak = (text: string): Act => ({ say: turn.first ? `${introduction}\n\n${text}` : text })
@@ -37,14 +41,17 @@ export function decide(messages: readonly Message[], tools: readonly ToolSpec[],
   const loaded = turn.results.find(({ name }) => name === load)
   const done = turn.results.filter(({ name }) => name !== list && name !== load)
 
-  if (done.length > 0) return speak(conclusion(turn, done, own, now))
+  if (done.length > 0) {
+    const later = await heldBack(turn, done, own, now)
+    return later ? act(later, speak) : speak(await conclusion(turn, done, own, now))
+  }
   if (loaded) {
     if (loaded.failed) return speak(tellFault(load, loaded.content))
-    return afterLoading(turn, loaded.content, own, now, speak)
+    return await afterLoading(turn, loaded.content, own, now, speak)
   }
   if (listed) {
     if (listed.failed) return speak(tellFault(list, listed.content))
-    return afterListing(turn, listed.content, own, now, speak)
+    return await afterListing(turn, listed.content, own, now, speak)
   }
 
   if (!turn.asked) {
@@ -53,8 +60,8 @@ export function decide(messages: readonly Message[], tools: readonly ToolSpec[],
     if (asksForLength(turn.said)) return { say: longAnswer }
     if (asksWhatThereIs(turn.said) && has(list)) return { calls: [{ name: list, args: {} }] }
   }
-  const { tasks, open } = tasksFor(turn, own, now, surely)
-  if (open.length === 0 && tasks.length > 0) return act(tasks, speak)
+  const { tasks, open } = await tasksFor(turn, own, now, surely)
+  if (open.length === 0 && tasks.length > 0) return act(await first(turn, tasks, own, now), speak)
   const thought = `I look for what has to do with ${meaning(turn.said).join(', ') || 'this'}.`
   if (has(list)) return { calls: [{ name: list, args: {} }], thought }
   return tasks.length > 0 ? act(tasks, speak) : speak(nothingFits([]))
@@ -67,16 +74,16 @@ function forgetting(turn: Turn, tools: readonly ToolSpec[]): Turn {
   return asksAnew ? { ...turn, asked: undefined } : turn
 }
 
-function afterListing(
+async function afterListing(
   turn: Turn,
   content: string,
   own: readonly ToolSpec[],
   now: Date,
   speak: (text: string) => Act,
-): Act {
+): Promise<Act> {
   const capabilities = (parsed(content)?.plugins ?? []) as Capability[]
   if (asksWhatThereIs(turn.said)) return speak(whatThereIs(capabilities))
-  const { tasks, open } = tasksFor(turn, own, now, surely)
+  const { tasks, open } = await tasksFor(turn, own, now, surely)
   const described = capabilities.map((plugin) => ({
     ...plugin,
     strong: [plugin.name, ...(plugin.tags ?? [])].join(' '),
@@ -92,7 +99,7 @@ function afterListing(
   if (names.size > 0) return { calls: [{ name: load, args: { names: [...names] } }] }
   if (tasks.length === 0) {
     // What fits is perhaps there already, only less plainly than we ask for at first sight.
-    const again = tasksFor(turn, own, now, (clause, tools) => {
+    const again = await tasksFor(turn, own, now, (clause, tools) => {
       const tool = likely(clause, tools) ?? forNames(turn.said, tools)
       if (!tool || fieldsOf(tool.parameters).length === 0) return tool
       const { args } = fillArguments(tool.parameters, { text: turn.said, tool: tool.name, now })
@@ -100,17 +107,17 @@ function afterListing(
     })
     if (again.tasks.length > 0) return act(absorbed(again, now), speak)
   }
-  if (tasks.length > 0) return act(tasks, speak)
+  if (tasks.length > 0) return act(await first(turn, tasks, own, now), speak)
   return speak(nothingFits(capabilities))
 }
 
-function afterLoading(
+async function afterLoading(
   turn: Turn,
   content: string,
   own: readonly ToolSpec[],
   now: Date,
   speak: (text: string) => Act,
-): Act {
+): Promise<Act> {
   const { loaded = [], unknown = [] } = (parsed(content) ?? {}) as {
     loaded?: readonly {
       name: string
@@ -121,7 +128,7 @@ function afterLoading(
   }
   const names = new Set(loaded.flatMap(({ tools = [] }) => tools.map(({ name }) => name)))
   const fresh = own.filter(({ name }) => names.has(name))
-  const { tasks } = tasksFor(
+  const { tasks } = await tasksFor(
     turn,
     [...fresh, ...own.filter((tool) => !names.has(tool.name))],
     now,
@@ -133,7 +140,7 @@ function afterLoading(
       return likely(clause, fresh) ?? byDeed ?? (fresh.length === 1 ? fresh[0] : undefined)
     },
   )
-  if (tasks.length > 0) return act(tasks, speak)
+  if (tasks.length > 0) return act(await first(turn, tasks, own, now), speak)
   const told = loaded.map(({ name, tools = [] }) => {
     const offers = tools.map(
       (tool) => `${tool.name} (${(tool.description ?? '').replace(/\.$/, '')})`,
@@ -147,17 +154,47 @@ function afterLoading(
   return speak([...told, ...missed].join(' ') || 'Nothing was loaded.')
 }
 
-/** What came of the calls, and the question for what could not be called yet. */
-function conclusion(
+/** How many tasks stand before the first "then". What stands behind it waits for what came of them. */
+async function beforeThen(turn: Turn, own: readonly ToolSpec[], now: Date): Promise<number> {
+  const said = turn.said.split(/[,.;]?\s+(?:and )?then,?\s+/i)[0] ?? ''
+  if (turn.asked || said === turn.said) return Infinity
+  return (await tasksFor({ ...turn, said }, own, now, surely)).tasks.length
+}
+
+/** The tasks to begin with: those before a "then", where another tool is to follow. */
+async function first(turn: Turn, tasks: readonly Task[], own: readonly ToolSpec[], now: Date) {
+  const count = await beforeThen(turn, own, now)
+  const names = new Set(tasks.slice(0, count).map(({ tool }) => tool.name))
+  const follows = tasks.slice(count).some(({ tool }) => !names.has(tool.name))
+  return count > 0 && follows ? tasks.slice(0, count) : tasks
+}
+
+/** The tasks behind a "then" that are not done yet, once all before it went well. */
+async function heldBack(
   turn: Turn,
   done: Turn['results'],
   own: readonly ToolSpec[],
   now: Date,
-): string {
+): Promise<readonly Task[] | undefined> {
+  const count = await beforeThen(turn, own, now)
+  if (done.length !== count || done.some(({ failed }) => failed)) return undefined
+  const names = new Set(done.map(({ name }) => name))
+  const later = (await tasksFor(turn, own, now, surely)).tasks.slice(count)
+  const isReady = later.some(({ tool, missing }) => missing.length === 0 && !names.has(tool.name))
+  return isReady ? later : undefined
+}
+
+/** What came of the calls, and the question for what could not be called yet. */
+async function conclusion(
+  turn: Turn,
+  done: Turn['results'],
+  own: readonly ToolSpec[],
+  now: Date,
+): Promise<string> {
   const told = done.map(({ name, toolCallId, content, failed }) =>
     failed ? tellFault(name, content) : tellResult(name, turn.calls.get(toolCallId)?.args, content),
   )
-  const { tasks } = tasksFor(turn, own, now, surely)
+  const { tasks } = await tasksFor(turn, own, now, surely)
   const open = tasks.filter(
     ({ tool, missing }) => missing.length > 0 && !done.some(({ name }) => name === tool.name),
   )

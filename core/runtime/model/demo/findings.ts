@@ -15,7 +15,7 @@ export interface Finding {
 
 const forms: readonly [Kind, RegExp][] = [
   ['json', /\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|\[[^[\]]*\]/g],
-  ['quoted', /"([^"]+)"|“([^”]+)”|(?<!\p{L})'([^']+)'(?!\p{L})|«([^»]+)»/gu],
+  ['quoted', /"([^"]+)"|“([^“”]+)”|(?<!\p{L})'([^']+)'(?!\p{L})|«([^«»]+)»/gu],
   ['did', /\bdid:[a-z0-9]+:[\w.:%-]*[\w%-]/gi],
   ['url', /\b(?:https?|wss?):\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/gi],
   ['email', /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b/g],
@@ -39,11 +39,15 @@ const spelled = new Map(
   .set('fifty', 50)
   .set('hundred', 100)
 
+/** Nobody gives more values in one sentence. */
+const mostFindings = 64
+
 /** What a sentence holds that can be told by its form, in order. What one form took no other takes. */
 export function findings(sentence: string, now: Date): Finding[] {
   const found: Finding[] = []
   for (const [kind, form] of forms) {
     for (const match of sentence.matchAll(form)) {
+      if (found.length === mostFindings) break
       const [start, end] = [match.index, match.index + match[0].length]
       if (found.some((other) => start < other.end && other.start < end)) continue
       const value = valueOf(kind, match, now)
@@ -93,21 +97,26 @@ function numberOf(text: string): number | undefined {
   return text.endsWith('k') ? digits * 1000 : digits
 }
 
+/** Characters of a value that somebody would say. */
+const longestWord = 64
+
 /** The places where a sentence speaks one of these words, singular or plural, one word or several. */
 export function wordFindings(sentence: string, values: readonly unknown[]): Finding[] {
   return [...new Set(values)].flatMap((value) => {
-    const parts = words(String(value)).map(
+    const parts = words(String(value).slice(0, longestWord)).map(
       (word) => `${word.replace(/(?<=..)(s|ly)$/, '')}\\w{0,2}`,
     )
     if (parts.length === 0) return []
     const form = new RegExp(`(?<![\\p{L}\\p{N}])${parts.join('[\\s_-]+')}(?![\\p{L}\\p{N}])`, 'giu')
-    return [...sentence.matchAll(form)].map(({ index, 0: text }): Finding => ({
-      kind: 'word',
-      value,
-      start: index,
-      end: index + text.length,
-      used: false,
-    }))
+    return Array.from(sentence.matchAll(form))
+      .slice(0, mostFindings)
+      .map(({ index, 0: text }): Finding => ({
+        kind: 'word',
+        value,
+        start: index,
+        end: index + text.length,
+        used: false,
+      }))
   })
 }
 
@@ -119,10 +128,14 @@ export function withoutFindings(sentence: string, found: readonly Finding[]): st
   )
 }
 
+/** Characters on each side in which those words stand. */
+const nearby = 160
+
 /** The words around a finding, nearest first: what stands before it explains it better. */
 export function surroundings(sentence: string, { start, end }: Finding) {
   const clause = /[.;!?](?=\s)/
-  const before = words(sentence.slice(0, start).split(clause).at(-1) ?? '').reverse()
-  const after = words(sentence.slice(end).split(clause)[0] ?? '')
+  const near = sentence.slice(Math.max(0, start - nearby), start)
+  const before = words(near.split(clause).at(-1) ?? '').reverse()
+  const after = words(sentence.slice(end, end + nearby).split(clause)[0] ?? '')
   return { before: before.slice(0, 5), after: after.slice(0, 3) }
 }

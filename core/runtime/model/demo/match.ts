@@ -1,4 +1,4 @@
-import { deed, likeness, meaning } from './words.ts'
+import { deed, meaning, mostDescription, mostWords, Stems } from './words.ts'
 
 /** Something that can be chosen by what it says about itself. */
 export interface Described {
@@ -17,12 +17,26 @@ export interface Match<T> {
   readonly described: number
 }
 
+interface Read {
+  readonly strong: Stems
+  readonly weak: Stems
+}
+const known = new WeakMap<Described, Read>()
+
+/** What something says about itself, taken apart once however often it is asked about. */
+function readOnce(of: Described): Read {
+  let read = known.get(of)
+  if (!read) {
+    const weak = new Stems(meaning(of.weak.slice(0, mostDescription)))
+    known.set(of, (read = { strong: new Stems(meaning(of.strong)), weak }))
+  }
+  return read
+}
+
 /** What fits a question, best first; what shares no word with it is left out. */
 export function matches<T extends Described>(question: string, all: readonly T[]): Match<T>[] {
-  const asked = [...new Set(meaning(question))]
-  const read = all.map((of) => ({ of, strong: meaning(of.strong), weak: meaning(of.weak) }))
-  const best = (stems: readonly string[], word: string) =>
-    stems.reduce((most, stem) => Math.max(most, likeness(stem, word)), 0)
+  const asked = [...new Set(meaning(question))].slice(0, mostWords)
+  const read = all.map((of) => ({ of, ...readOnce(of) }))
 
   const found = read.map(({ of }): { of: T; score: number; named: number; described: number } => ({
     of,
@@ -32,8 +46,8 @@ export function matches<T extends Described>(question: string, all: readonly T[]
   }))
   for (const word of asked) {
     const hits = read.map(({ strong, weak }) => ({
-      named: best(strong, word),
-      described: best(weak, word),
+      named: strong.likeness(word),
+      described: weak.likeness(word),
     }))
     const known = hits.filter((hit) => hit.named || hit.described).length
     // A word that few of them know says more than one that all of them use.

@@ -19,6 +19,9 @@ const notNames = new Set(
 const capitalised = String.raw`\p{Lu}\p{Ll}\.(?=\s\p{Lu})|\p{Lu}[\p{L}\p{M}'’.-]*[\p{L}]|\p{Lu}`
 const joined = String.raw`(?:\s+(?:(?:de|da|do|del|la|le|el|al|van|von|der|den|of|the)\s+){0,2}(?:${capitalised}))*`
 
+/** How many names are read in one sentence. */
+const mostNames = 64
+
 /** What stands before a name tells whose it is. */
 const introductions = [
   ['user', "[Cc]all me|[Mm]y name is|I am|I'm"],
@@ -32,7 +35,8 @@ export function namesIn(sentence: string, tool: string): Name[] {
   const found: { text: string; sort: Name['sort']; at: number }[] = []
   const add = (text: string, at: number, sort: Name['sort']) => {
     const trimmed = trimmedName(text, own)
-    if (!trimmed || found.some((one) => one.text === trimmed)) return
+    if (!trimmed || found.length === mostNames) return
+    if (found.some((one) => one.text === trimmed)) return
     found.push({ text: trimmed, at, sort })
   }
   for (const [sort, before] of introductions) {
@@ -86,7 +90,7 @@ export function explicitValue(field: string, sentence: string, asList = false): 
   ).exec(sentence)
   if (quoted?.[1]) return quoted[1]
   const sure = new RegExp(
-    String.raw`\b${name}s?\s*(?::|=|\bis\b|\bare\b|\bas\b|\bto\b|\bof\b|\bcalled\b|\bnamed\b|\bshould be\b)\s*["“']?(.+?)["”']?(?=${end})`,
+    String.raw`\b${name}s?\s*(?::|=|\bis\b|\bare\b|\bas\b|\bto\b|\bof\b|\bcalled\b|\bnamed\b|\bshould be\b)\s*["“']?(.{1,400}?)["”']?(?=${end})`,
     'iu',
   ).exec(sentence)
   if (sure?.[1]) return sure[1].trim()

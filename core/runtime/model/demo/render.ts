@@ -66,7 +66,7 @@ export function tellFault(tool: string, content: string): string {
 /** The question for what a tool needs and the sentence did not say. */
 export function askFor(tool: string, missing: readonly Field[]): string {
   const list = missing.map(({ name, schema }) => {
-    const about = schema.enum ? `one of ${schema.enum.join(', ')}` : schema.description
+    const about = plainly(schema.enum ? `one of ${schema.enum.join(', ')}` : schema.description)
     return about ? `${name} (${about.replace(/\.$/, '')})` : name
   })
   const what = missing.length === 1 ? 'What should it be?' : 'What should they be?'

@@ -32,18 +32,44 @@ export interface Field {
   readonly required: boolean
 }
 
+/**
+ * How much is read of a schema, which may be a client's: of its fields, of the parts that one is put together from, and
+ * of the values that one may have. References that lead on and on end here.
+ */
+const mostFields = 64
+const mostParts = 16
+const mostValues = 64
+const longestName = 64
+
+const known = new WeakMap<Schema, readonly Field[]>()
+
 /** The fields of an object schema, with references followed and alternatives decided. */
-export function fieldsOf(schema: Schema, root: Schema = schema): Field[] {
+export function fieldsOf(schema: Schema, root: Schema = schema): readonly Field[] {
+  if (schema !== root) return readFields(schema, root)
+  let fields = known.get(schema)
+  if (!fields) known.set(schema, (fields = readFields(schema, root)))
+  return fields
+}
+
+function readFields(schema: Schema, root: Schema): Field[] {
   const { properties = {}, required = [] } = resolved(schema, root)
-  return Object.entries(properties).map(([name, property]) => {
+  const needed = new Set(required)
+  const named = Object.entries(properties).filter(([name]) => name.length <= longestName)
+  return named.slice(0, mostFields).map(([name, property]) => {
     const known = resolved(property, root)
-    return { name, schema: known, type: typeOf(known), required: required.includes(name) }
+    return { name, schema: known, type: typeOf(known), required: needed.has(name) }
   })
 }
 
 /** The schema behind references and wrappers; of alternatives the first that is not null. */
-export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
-  if (depth > 4) return {}
+export function resolved(schema: Schema, root: Schema): Schema {
+  const room = { parts: mostParts }
+  const { enum: values, ...whole } = merged(schema, root, room)
+  return values ? { ...whole, enum: values.slice(0, mostValues) } : whole
+}
+
+function merged(schema: Schema, root: Schema, room: { parts: number }, depth = 0): Schema {
+  if (depth > 4 || room.parts-- <= 0) return {}
   const named = schema.$ref?.match(/^#\/\$defs\/(.+)$/)?.[1]
   const target = named === undefined ? undefined : root.$defs?.[named]
   const choice = (schema.anyOf ?? schema.oneOf)?.find((one) => one.type !== 'null')
@@ -51,8 +77,14 @@ export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
     (part) => part !== undefined,
   )
   return parts.reduce<Schema>(
-    (merged, part) => ({ ...resolved(part, root, depth + 1), ...merged }),
-    { ...schema, $ref: undefined, anyOf: undefined, oneOf: undefined, allOf: undefined },
+    (whole, part) => ({ ...merged(part, root, room, depth + 1), ...whole }),
+    {
+      ...schema,
+      $ref: undefined,
+      anyOf: undefined,
+      oneOf: undefined,
+      allOf: undefined,
+    },
   )
 }
 

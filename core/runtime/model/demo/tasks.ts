@@ -1,8 +1,9 @@
+import { giveWay } from '../../../manifest/loop-time.ts'
 import type { ToolSpec } from '../../../plugin.ts'
 import { withAnswer } from './answers.ts'
 import { fillArguments, sortOf } from './arguments.ts'
 import { clausesOf } from './clauses.ts'
-import { matches, type Match } from './match.ts'
+import { matches, type Described, type Match } from './match.ts'
 import { namesIn } from './phrases.ts'
 import { fieldsOf, type Field, type Schema } from './schema.ts'
 import type { Turn } from './turn.ts'
@@ -19,12 +20,12 @@ export interface Task {
 export type Choose = (clause: string, tools: readonly ToolSpec[]) => ToolSpec | undefined
 
 /** The tools for what was asked, clause by clause, and the clauses that no tool was found for. */
-export function tasksFor(
+export async function tasksFor(
   turn: Turn,
   tools: readonly ToolSpec[],
   now: Date,
   choose: Choose,
-): { readonly tasks: readonly Task[]; readonly open: readonly string[] } {
+): Promise<{ readonly tasks: readonly Task[]; readonly open: readonly string[] }> {
   const waiting = turn.asked && tools.find(({ name }) => name === turn.asked?.tool)
   if (turn.asked && waiting) {
     const heard = (text: string) => ({ text, tool: waiting.name, now })
@@ -43,6 +44,7 @@ export function tasksFor(
   const open: string[] = []
   let last: { tool: ToolSpec; text: string; at: number } | undefined
   for (const clause of clausesOf(text)) {
+    await giveWay()
     const tool = choose(clause, tools)
     if (tool && (tool !== last?.tool || named(clause, tool))) {
       last = { tool, text: clause, at: tasks.length }
@@ -114,21 +116,24 @@ function named(clause: string, tool: ToolSpec): boolean {
   return matches(clause, [describe(tool)]).some((match) => match.named > 0)
 }
 
-function describe(tool: ToolSpec) {
-  const fields = fieldsOf(tool.parameters as Schema)
-  const about = fields.map(({ name, schema }) => `${name} ${(schema.enum ?? []).join(' ')}`)
-  return {
-    name: tool.name,
-    strong: tool.name,
-    weak: `${tool.description} ${about.join(' ')}`,
-    tool,
+type DescribedTool = Described & { readonly tool: ToolSpec }
+const known = new WeakMap<ToolSpec, DescribedTool>()
+
+function describe(tool: ToolSpec): DescribedTool {
+  let described = known.get(tool)
+  if (!described) {
+    const fields = fieldsOf(tool.parameters as Schema)
+    const about = fields.map(({ name, schema }) => `${name} ${(schema.enum ?? []).join(' ')}`)
+    const weak = `${tool.description} ${about.join(' ')}`
+    known.set(tool, (described = { name: tool.name, strong: tool.name, weak, tool }))
   }
+  return described
 }
 
 function best(
   clause: string,
   tools: readonly ToolSpec[],
-  isEnough: (match: Match<ReturnType<typeof describe>>) => boolean,
+  isEnough: (match: Match<DescribedTool>) => boolean,
 ): ToolSpec | undefined {
   return matches(clause, tools.map(describe)).find(isEnough)?.of.tool
 }

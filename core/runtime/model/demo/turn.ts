@@ -1,4 +1,5 @@
 import type { Message } from '../../../plugin.ts'
+import { unquote } from '../quote.ts'
 import { askedFor } from './render.ts'
 import { givesUp } from './speech.ts'
 
@@ -23,12 +24,18 @@ export interface Turn {
 }
 
 /** Characters of a message that are read: what is looked for stands at its beginning. */
-const longest = 8000
+const longest = 4096
+/** Answers to one question, over and over, of which the newest are read. */
+const mostAnswers = 8
+
+/** The beginning of a message. A long gap says nothing more than a short one, and is looked through again and again. */
+const read = (content: string): string =>
+  content.slice(0, longest).replace(/\s{9,}/g, (gap) => gap.slice(0, 8))
 
 /** Reads a conversation from its last message of the user on. */
 export function readTurn(messages: readonly Message[]): Turn {
   const at = messages.findLastIndex(({ role }) => role === 'user')
-  const said = (messages[at]?.content ?? '').slice(0, longest)
+  const said = read(messages[at]?.content ?? '')
   const since = messages.slice(at + 1)
   const before = messages.slice(0, Math.max(0, at))
   const calls = since.flatMap((message) =>
@@ -43,7 +50,9 @@ export function readTurn(messages: readonly Message[]): Turn {
         { name, args: (args ?? {}) as Record<string, unknown> },
       ]),
     ),
-    results: since.filter((message) => message.role === 'tool'),
+    results: since
+      .filter((message) => message.role === 'tool')
+      .map((message) => ({ ...message, content: unquote(message.content) })),
     first: !before.some(({ role, content }) => role === 'assistant' && content !== ''),
   }
 }
@@ -57,7 +66,7 @@ function questionBefore(messages: readonly Message[]): Turn['asked'] {
   if (!tool) return undefined
   const about: string[] = []
   for (let nth = spoken.length - 1; nth > 0 && askedFor(spoken[nth]!.content) === tool; nth -= 2)
-    about.unshift(spoken[nth - 1]!.content)
+    about.unshift(read(spoken[nth - 1]!.content))
   const [before = '', ...answers] = about
-  return { tool, before, answers }
+  return { tool, before, answers: answers.slice(-mostAnswers) }
 }

@@ -39,6 +39,33 @@ export function meaning(text: string): string[] {
     .map(stem)
 }
 
+/** How many words of a text are looked for elsewhere, and how much of a description is read. */
+export const mostWords = 64
+export const mostDescription = 1000
+
+/** Stems to look others up in. Related ones begin with the same five letters. */
+export class Stems {
+  readonly #all: ReadonlySet<string>
+  readonly #related = new Map<string, string[]>()
+
+  constructor(stems: readonly string[]) {
+    this.#all = new Set(stems)
+    for (const stem of this.#all) {
+      const begin = stem.slice(0, 5)
+      const others = this.#related.get(begin)
+      if (others) others.push(stem)
+      else this.#related.set(begin, [stem])
+    }
+  }
+
+  /** How alike a stem is to the one of these that is most like it. */
+  likeness(stem: string): number {
+    if (this.#all.has(stem)) return 1
+    const related = this.#related.get(stem.slice(0, 5)) ?? []
+    return related.reduce((most, one) => Math.max(most, likeness(one, stem)), 0)
+  }
+}
+
 /** How alike two stems are, from 0 to 1: long words that begin alike are related. */
 export function likeness(a: string, b: string): number {
   if (a === b) return 1

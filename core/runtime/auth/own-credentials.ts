@@ -1,0 +1,33 @@
+import type { Keyring } from './keys.ts'
+
+/** In more pieces than this a text is not looked through; whoever must be sure takes it for a credential. */
+const mostPieces = 64
+/** How the archive of a UCAN begins, after its first length: a CAR header with its roots. */
+const archiveStart = Buffer.from('a265726f6f7473', 'hex')
+
+/**
+ * Whether a text, such as the value of a header, holds what would authenticate a caller here: one of the keys, or a
+ * UCAN of anybody. For whoever passes on what a client sent, and must not pass on a credential with it.
+ */
+export function credentialFinder(keyrings: readonly Keyring[]): (text: string) => boolean {
+  const isKey = (piece: string) =>
+    keyrings.some((keyring) => keyring.match(`Bearer ${piece}`) !== undefined)
+  return (text) => {
+    const pieces = piecesOf(text)
+    return pieces === undefined || [...pieces].some((piece) => isKey(piece) || isArchive(piece))
+  }
+}
+
+/** A value may be one credential, one behind its scheme, or several that came in headers of the same name. */
+function piecesOf(text: string): ReadonlySet<string> | undefined {
+  const words = text.split(/[\s,]+/, mostPieces + 1)
+  const parts = text.split(/[\s,;:="']+/, mostPieces + 1)
+  if (words.length > mostPieces || parts.length > mostPieces) return undefined
+  return new Set([...words, ...parts].filter(Boolean))
+}
+
+/** Base64 in either alphabet. Seven bytes tell, so that a long text is not decoded. */
+function isArchive(piece: string): boolean {
+  const head = Buffer.from(piece.slice(0, 12), 'base64')
+  return head.subarray(1, 1 + archiveStart.length).equals(archiveStart)
+}

@@ -1,0 +1,89 @@
+/** How long other replicas may take to say that they have a socket that shows approvals. */
+const usualPatienceMs = 400
+/** How long their word, or their silence, counts. */
+const freshMs = 10_000
+/** So many sessions are remembered of other replicas; beyond that the oldest are asked about anew. */
+const mostRemembered = 10_000
+
+/** What another replica said of a session, and until when it counts. */
+interface Heard {
+  readonly isThere: boolean
+  readonly until: number
+}
+
+/** The sessions whose clients show approvals on a socket, here and at other replicas. */
+export class Approvers {
+  readonly #here = new Map<string, number>()
+  readonly #heard = new Map<string, Heard>()
+  readonly #asking = new Map<string, PromiseWithResolvers<boolean>>()
+  readonly #askOthers: ((sessionId: string) => void) | undefined
+  readonly #patienceMs: number
+
+  /** `askOthers` asks the other replicas, which answer by `arrived`; absent where there are none. */
+  constructor(
+    askOthers: ((sessionId: string) => void) | undefined,
+    patienceMs: number = usualPatienceMs,
+  ) {
+    this.#askOthers = askOthers
+    this.#patienceMs = patienceMs
+  }
+
+  /** A socket of the session shows approvals, until what this returns is called. */
+  enter(sessionId: string): () => void {
+    this.#here.set(sessionId, (this.#here.get(sessionId) ?? 0) + 1)
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      const others = (this.#here.get(sessionId) ?? 1) - 1
+      if (others > 0) this.#here.set(sessionId, others)
+      else this.#here.delete(sessionId)
+    }
+  }
+
+  hasHere(sessionId: string): boolean {
+    return this.#here.has(sessionId)
+  }
+
+  /** Whether there is one, as far as this process knows. */
+  knows(sessionId: string): boolean {
+    return this.hasHere(sessionId) || this.#fresh(sessionId)?.isThere === true
+  }
+
+  /** Another replica has one. */
+  arrived(sessionId: string): void {
+    this.#remember(sessionId, true)
+    this.#asking.get(sessionId)?.resolve(true)
+  }
+
+  /** Whether there is one at any replica. Who asks for many calls at once asks the others once. */
+  async look(sessionId: string): Promise<boolean> {
+    if (this.hasHere(sessionId)) return true
+    const heard = this.#fresh(sessionId)
+    if (heard) return heard.isThere
+    if (!this.#askOthers) return false
+    const known = this.#asking.get(sessionId)
+    if (known) return await known.promise
+    const asking = Promise.withResolvers<boolean>()
+    this.#asking.set(sessionId, asking)
+    const timer = setTimeout(() => asking.resolve(false), this.#patienceMs)
+    this.#askOthers(sessionId)
+    const isThere = await asking.promise
+    clearTimeout(timer)
+    this.#asking.delete(sessionId)
+    this.#remember(sessionId, isThere)
+    return this.hasHere(sessionId) || isThere
+  }
+
+  #fresh(sessionId: string): Heard | undefined {
+    const heard = this.#heard.get(sessionId)
+    return heard && heard.until > performance.now() ? heard : undefined
+  }
+
+  #remember(sessionId: string, isThere: boolean): void {
+    this.#heard.delete(sessionId)
+    this.#heard.set(sessionId, { isThere, until: performance.now() + freshMs })
+    const [oldest] = this.#heard.keys()
+    if (this.#heard.size > mostRemembered && oldest !== undefined) this.#heard.delete(oldest)
+  }
+}

@@ -1,0 +1,127 @@
+import { sql } from 'kysely'
+import type { RunRow, RunStore } from './run-store.ts'
+
+/** A run with which a process died so often, and no step of its journal between, is not carried again. */
+export const deathsAtMost = 2
+/** How many dead processes are looked at in one go; the others come with the next sweep. */
+const processesAtOnce = 100
+const dayMs = 24 * 3_600_000
+/** Any number will do: replicas that count deaths at the same time wait for each other under it. */
+const countingLock = 7_202_101
+
+const isOpen = sql<boolean>`status in ('queued', 'running')`
+
+/** Whether the process that holds the run has given a sign of life of late. */
+export const isAlive = ({ now }: RunStore) =>
+  sql<boolean>`exists (select 1 from kernel_processes as process
+    where process.owner = kernel_runs.owner and process.alive_until >= ${now})`
+
+/** Says that this process lives. On SQLite no other process can ask. */
+export async function beat(store: RunStore): Promise<void> {
+  if (store.dialect === 'sqlite') return
+  await store.db
+    .insertInto('kernel_processes')
+    .values({ owner: store.owner, alive_until: store.leaseEnd })
+    .onConflict((conflict) => conflict.column('owner').doUpdateSet({ alive_until: store.leaseEnd }))
+    .execute()
+}
+
+/** This process ends in an orderly way. */
+export async function leave(store: RunStore): Promise<void> {
+  if (store.dialect === 'sqlite') return
+  await store.db.deleteFrom('kernel_processes').where('owner', '=', store.owner).execute()
+}
+
+/**
+ * This process was out of reach for longer than a lease, and may have been taken for dead. It was not: the deaths
+ * that were counted for it are taken back, so that a database that was away twice puts nobody into quarantine.
+ */
+export async function takeBackDeaths(store: RunStore): Promise<void> {
+  if (store.dialect === 'sqlite') return
+  await store.db
+    .updateTable('kernel_runs')
+    .set((eb) => ({ deaths: eb('deaths', '-', 1), died_with: null }))
+    .where('died_with', '=', store.owner)
+    .where('deaths', '>', 0)
+    .where(isOpen)
+    .execute()
+}
+
+/**
+ * Finds processes that died and counts the death for every run that they carried, before anything of these runs is
+ * touched; the runs are free then. On SQLite another owner can only be a dead process, for the folder is locked. On
+ * PostgreSQL a process is dead when nothing of it has given a sign of life for a lease: neither its own row nor any
+ * of its runs. Where one of its runs was on trial, the death is that run's doing, and no other goes beyond its first.
+ */
+export async function countDeaths(store: RunStore): Promise<void> {
+  if ((await deadProcesses(store)).length === 0) return
+  await store.commits.atomic(async (db) => {
+    if (store.dialect === 'postgres')
+      await sql`select pg_advisory_xact_lock(${countingLock})`.execute(db)
+    for (const { owner, tried } of await deadProcesses(store, db))
+      await db
+        .updateTable('kernel_runs')
+        .set({
+          attempts: sql<number>`attempts + 1`,
+          deaths: tried
+            ? sql<number>`case when on_trial = 1 or deaths = 0 then deaths + 1 else deaths end`
+            : sql<number>`deaths + 1`,
+          died_with: owner,
+          on_trial: 0,
+          owner: null,
+          lease_until: 0,
+        })
+        .where('owner', '=', owner)
+        .where(isOpen)
+        .execute()
+  })
+}
+
+async function deadProcesses(store: RunStore, db = store.db) {
+  let dead = db
+    .selectFrom('kernel_runs')
+    .select(['owner', (eb) => eb.fn.max('on_trial').as('tried')])
+    .where(isOpen)
+    .where('owner', '<>', store.owner)
+    .groupBy('owner')
+    .limit(processesAtOnce)
+  if (store.dialect === 'postgres')
+    dead = dead.having(sql<boolean>`max(lease_until) < ${store.now} and not ${isAlive(store)}`)
+  const rows = await dead.execute()
+  return rows.map(({ owner, tried }) => ({ owner, tried: Number(tried) === 1 }))
+}
+
+/** How many runs wait for a trial of their own. */
+export async function suspectsWaiting(store: RunStore): Promise<number> {
+  const { count } = await store.db
+    .selectFrom('kernel_runs')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where(isOpen)
+    .where('owner', 'is', null)
+    .where('deaths', '>', 0)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** The run was carried for as long as a trial lasts: the next suspect may begin beside it. */
+export async function endTrial(store: RunStore, { id, epoch }: RunRow): Promise<void> {
+  await store.commits.single((db) =>
+    db
+      .updateTable('kernel_runs')
+      .set({ on_trial: 0 })
+      .where('id', '=', id)
+      .where('epoch', '=', epoch)
+      .where('owner', '=', store.owner)
+      .execute(),
+  )
+}
+
+/** Rows of processes that left without a word. */
+export async function forgetProcesses(store: RunStore): Promise<void> {
+  await store.commits.single((db) =>
+    db
+      .deleteFrom('kernel_processes')
+      .where('alive_until', '<', sql<number>`${store.now} - ${dayMs}`)
+      .execute(),
+  )
+}
