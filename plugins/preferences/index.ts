@@ -28,6 +28,9 @@ export default definePlugin({
       description:
         'Remembers how the user wants to be answered, from now on and in later sessions. Give only the fields that change; null clears one.',
       effect: 'write',
+      // A free text stands in every later prompt, so whoever can be asked is asked in every turn.
+      approve: ({ customInstructions }, { approvals }) =>
+        approvals !== false && typeof customInstructions === 'string',
       input: changesSchema,
       output: z.object({ userPreferences: preferencesSchema }),
       run(changes, { state }) {

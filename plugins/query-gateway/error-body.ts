@@ -18,7 +18,7 @@ export function createErrorBody(upstream: string) {
   // A host that is one plain word may stand in any sentence; with its port it is an address.
   const named = /^[a-z]+$/i.test(host) && host !== 'localhost' ? '' : `|\\b${escape(host)}\\b`
   const addresses = new RegExp(
-    `${escape(upstream)}${named}|\\b\\d{1,3}(\\.\\d{1,3}){3}\\b(:\\d+)?|\\[[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*(%[\\w.-]+)?\\](:\\d+)?`,
+    `${escape(upstream)}${named}|\\b\\d{1,3}(\\.\\d{1,3}){3}\\b(:\\d+)?|\\[[0-9a-f]{0,4}:[0-9a-f:.]{0,40}:[0-9a-f:.]{0,40}(%[\\w.-]{1,40})?\\](:\\d+)?`,
     'gi',
   )
   const hide = (text: string) => text.replace(addresses, 'upstream')

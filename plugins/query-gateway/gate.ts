@@ -14,8 +14,8 @@ export interface Gate {
   readonly gated: boolean
   /** Lets a request through or throws: 401 where a credential is missing, 403 where it is wrong. */
   admit(headers: IncomingHttpHeaders): void
-  /** The headers without an Authorization that is the gate's own, which is not for the upstream. */
-  withoutGateKeys(headers: IncomingHttpHeaders): IncomingHttpHeaders
+  /** Whether this is what the gate lets clients in by, which is not for the upstream. */
+  isOwn(name: string, value: string): boolean
 }
 
 export function createGate({ apiKey, requiredHeaders }: GateOptions): Gate {
@@ -25,9 +25,6 @@ export function createGate({ apiKey, requiredHeaders }: GateOptions): Gate {
       ? { name: text.toLowerCase(), value: undefined }
       : { name: text.slice(0, at).toLowerCase(), value: text.slice(at + 1) }
   })
-  const ownsAuthorization = required.some(
-    ({ name, value }) => name === 'authorization' && value !== undefined,
-  )
   return {
     gated: apiKey !== undefined || required.length > 0,
     admit(headers) {
@@ -41,14 +38,17 @@ export function createGate({ apiKey, requiredHeaders }: GateOptions): Gate {
       if (given === undefined) throw missing('the header X-Api-Key')
       if (!isSame(given, apiKey)) throw refused()
     },
-    withoutGateKeys(headers) {
-      const isKey = apiKey !== undefined && headers['x-api-key'] === undefined
-      if (!ownsAuthorization && !isKey) return headers
-      const { authorization: _, ...rest } = headers
-      return rest
+    isOwn(name, value) {
+      const isKey =
+        apiKey !== undefined && value.split(/[\s,]+/).some((word) => isSame(word, apiKey))
+      // What a header must say may be a plain word, such as a kind: under another name it is the client's own.
+      return isKey || required.some((own) => own.name === name && isGiven(value, own.value))
     },
   }
 }
+
+const isGiven = (value: string, expected: string | undefined) =>
+  expected !== undefined && isSame(value, expected)
 
 function keyOf(headers: IncomingHttpHeaders): string | undefined {
   const own = headers['x-api-key']

@@ -36,6 +36,8 @@ export interface GatewayOptions {
   readonly prefix: string | undefined
   readonly legacyPrefixes: readonly string[]
   readonly deadlineMs: number
+  /** Whether a text holds what authenticates at this server. */
+  readonly holdsCredential: (text: string) => boolean
   readonly log: Log
 }
 
@@ -51,7 +53,9 @@ const complaintMs = 1000
 /** The web module at '/': what no route of the runtime owns is looked up among the annotations. */
 export function createGateway(options: GatewayOptions) {
   const { catalogue, transport, dialect, log } = options
-  const { admit, gated, withoutGateKeys } = options.gate
+  const { admit, gated, isOwn } = options.gate
+  const isSecret = (name: string, value: string) =>
+    isOwn(name, value) || options.holdsCredential(value)
   const shared = new SharedCalls<Answered>()
   const errorBody = createErrorBody(options.upstream)
   const browsers = createBrowserRule(options.corsOrigins)
@@ -136,8 +140,8 @@ export function createGateway(options: GatewayOptions) {
       throw new CallError(grpc.unimplemented, 'This method is switched off in this deployment.')
     if (operation.kind === 'unsupported')
       throw new CallError(grpc.unimplemented, 'This method takes a stream, which HTTP cannot send.')
-    const headers = withoutGateKeys(req.headers)
-    const metadata = metadataFrom(headers)
+    const { headers } = req
+    const metadata = metadataFrom(headers, isSecret)
     const timeout = headers['grpc-timeout']
     const signal = leaving(res)
     if (operation.kind === 'stream') {

@@ -70,7 +70,7 @@ export default definePlugin({
     GATEWAY_CORS_ORIGINS: list.describe('Origins whose pages may read answers, or *'),
   },
 
-  async setup({ env, log, onClose, pending, health }) {
+  async setup({ env, log, holdsCredential, onClose, pending, health }) {
     const { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
     if (file === undefined && !env.GATEWAY_REFLECTION)
       throw new RuntimeError(
@@ -119,6 +119,7 @@ export default definePlugin({
       prefix: env.GATEWAY_PREFIX,
       legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.map(plainPrefix),
       deadlineMs: env.GATEWAY_DEADLINE_MS,
+      holdsCredential,
     })
     return { serve: gateway.serve, queries: createQueries(catalogue, gateway.query) }
   },

@@ -9,19 +9,35 @@ export const metadataPrefix = 'grpc-metadata-'
 /** What a client must not set: it belongs to the protocol or to the connection. */
 const reserved =
   /^(:|grpc-|te$|host$|connection$|content-|transfer-encoding$|user-agent$|upgrade$|keep-alive$|proxy-)/
+/** What authenticates at this server or at a proxy, and is no business of the upstream's under any value. */
+const kept = /^(x-auth-type|x-ucan-delegation|cookie|cookie2|set-cookie)$/
 const longestDeadlineMs = 24 * 60 * 60 * 1000
 
-/** The metadata of the call that a request makes. */
-export function metadataFrom(headers: IncomingHttpHeaders): Record<string, string> {
+/** Whether a value is a credential for this server or its gate, which stays here. */
+export type IsSecret = (name: string, value: string) => boolean
+
+/**
+ * The metadata of the call that a request makes: what the lists above let through. An Authorization that came with
+ * X-Auth-Type is for this server, whatever it says.
+ */
+export function metadataFrom(
+  headers: IncomingHttpHeaders,
+  isSecret: IsSecret,
+): Record<string, string> {
   const metadata: Record<string, string> = {}
+  const pass = (key: string, value: string) => {
+    if (!isSecret(key, value) && !(key.endsWith('-bin') && isSecret(key, decoded(value))))
+      metadata[key] = value
+  }
   for (const name in headers)
     if (name.startsWith(metadataPrefix)) {
       const key = name.slice(metadataPrefix.length)
-      if (key !== '' && !reserved.test(key)) metadata[key] = String(headers[name])
+      if (key !== '' && !reserved.test(key) && !kept.test(key)) pass(key, String(headers[name]))
     }
   for (const name of passed) {
     const value = headers[name]
-    if (value !== undefined) metadata[name] = String(value)
+    const isForHere = name === 'authorization' && headers['x-auth-type'] !== undefined
+    if (value !== undefined && !isForHere) pass(name, String(value))
   }
   const height = headers[heightHeader]
   if (height !== undefined) {
@@ -34,6 +50,13 @@ export function metadataFrom(headers: IncomingHttpHeaders): Record<string, strin
   }
   return metadata
 }
+
+/** What the upstream would read in binary metadata, of which several come with commas between. */
+const decoded = (value: string) =>
+  value
+    .split(',')
+    .map((one) => Buffer.from(one, 'base64').toString('latin1'))
+    .join(' ')
 
 /** What makes two calls the same: not that each is traced for itself. */
 export function withoutTrace(metadata: Record<string, string>): Record<string, string> {

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
+import { unquote } from '../../test/support/models.ts'
 import { asKey } from '../../test/support/registry.ts'
 import registry from './index.ts'
+import { userWith } from '../../test/support/granted-user.ts'
 
 const API_KEY = asKey.authorization.slice('Bearer '.length)
 const stoves = {
@@ -27,8 +29,9 @@ await onEachDatabase('the agent', (where) => {
 
   /** A user who delegates some capabilities, and what the model was told of each call in their turn. */
   async function converse(capabilities: readonly string[], script: readonly ScriptedStep[]) {
-    const { wallet, did } = await app.user()
-    const granted = capabilities.map((can) => ({ can, with: did }))
+    const { wallet, did, granted } = await app.user()
+    if (capabilities.length > 0) await granted(...capabilities)
+    const own = capabilities.map((can) => ({ can, with: did })) // which opens nothing that is not the user's
     const audience = app.oracleDid
     const headers = {
       authorization: `Bearer ${(await wallet.invoke({ audience })).text}`,
@@ -36,7 +39,7 @@ await onEachDatabase('the agent', (where) => {
       'x-ucan-delegation': (
         await wallet.delegate({
           audience,
-          capabilities: [{ can: '*', with: 'ixo:oracle' }, ...granted],
+          capabilities: [{ can: '*', with: 'ixo:oracle' }, ...own],
         })
       ).text,
     }
@@ -50,7 +53,7 @@ await onEachDatabase('the agent', (where) => {
           if (message.role === 'tool' && message.name !== 'load_capability')
             heard.push({
               name: message.name,
-              content: message.content,
+              content: unquote(message.content),
               failed: message.failed ?? false,
             })
         return `It said: ${heard.at(-1)?.content}`
@@ -80,31 +83,31 @@ await onEachDatabase('the agent', (where) => {
     expect(person.status).toBe(201)
     const did = 'did:ixo:entity/agent-stove'
     const { did: user, heard } = await converse(
-      ['registry/create'],
+      ['registry/admin'],
       [
-        { call: 'describe_protocol', args: {} },
-        { call: 'describe_protocol', args: { did: stoves.did } },
         {
           call: 'create_entity',
           args: { type: 'Stove', protocol: stoves.did, properties: { name: 'S1' }, did },
         },
         { call: 'relate_entities', args: { did, role: 'operator', target: 'did:ixo:amina' } },
+        { call: 'describe_protocol', args: {} },
+        { call: 'describe_protocol', args: { did: stoves.did } },
         { call: 'find_entities', args: { type: 'Stove', properties: { name: 'S1' } } },
         { call: 'traverse_entities', args: { did: 'did:ixo:amina', direction: 'in', depth: 2 } },
         { call: 'get_entity', args: { did } },
       ],
     )
     expect(heard.map(({ name, failed }) => [name, failed])).toEqual([
-      ['describe_protocol', false],
-      ['describe_protocol', false],
       ['create_entity', false],
       ['relate_entities', false],
+      ['describe_protocol', false],
+      ['describe_protocol', false],
       ['find_entities', false],
       ['traverse_entities', false],
       ['get_entity', false],
     ])
-    expect(parsed(heard[0]!.content).items).toMatchObject([{ name: 'Stoves' }])
-    expect(parsed(heard[2]!.content)).toMatchObject({ did, controller: user })
+    expect(parsed(heard[2]!.content).items).toMatchObject([{ name: 'Stoves' }])
+    expect(parsed(heard[0]!.content)).toMatchObject({ did, controller: user })
     expect(parsed(heard[4]!.content).items).toMatchObject([{ did, version: 2 }])
     expect(parsed(heard[5]!.content)).toMatchObject({
       nodes: [{ did: 'did:ixo:amina' }, { did }],
@@ -125,7 +128,7 @@ await onEachDatabase('the agent', (where) => {
     }
     const { did, heard, reply } = await converse([], [{ call: 'create_entity', args }])
     expect(heard).toMatchObject([{ name: 'create_entity', failed: true }])
-    expect(reply).toContain('registry/create')
+    expect(reply).toContain('registry/write')
     expect(reply).toContain(did)
     expect((await app.get(at('did:ixo:s2'), { headers: asKey })).status).toBe(404)
     const other = await converse(['registry/read'], [{ call: 'create_entity', args }])
@@ -155,7 +158,6 @@ await onEachDatabase('the agent', (where) => {
           call: 'relate_entities',
           args: { did: 'did:ixo:foreign', role: 'operator', target: 'did:ixo:amina' },
         },
-        { call: 'get_entity', args: { did: 'did:ixo:nobody' } },
         {
           call: 'create_entity',
           args: '{"type":"Stove","protocol":"did:ixo:protocol/stoves","properties":{"name":"\\ud800"}}',
@@ -168,17 +170,18 @@ await onEachDatabase('the agent', (where) => {
           call: 'create_entity',
           args: '{"type":"Stove","protocol":"did:ixo:protocol/stoves","properties":{"name":"x","power":1e309}}',
         },
+        { call: 'get_entity', args: { did: 'did:ixo:nobody' } },
       ],
     )
     expect(heard.map(({ failed }) => failed)).toEqual([true, true, true, true, true, true])
     expect(heard[0]!.content).toContain('did you mean \\"name\\"?')
     expect(heard[1]!.content).toContain(`${did} does not control did:ixo:foreign`)
-    expect(heard[2]!.content).toContain('There is no entity did:ixo:nobody')
+    expect(heard[5]!.content).toContain('There is no entity did:ixo:nobody')
   })
 
   describe('and callers with a name', () => {
     it('change what they control, until they hand it over', async () => {
-      const [amina, bo] = [await app.user(), await app.user()]
+      const [amina, bo] = [await userWith(app, 'registry/*'), await userWith(app, 'registry/*')]
       const made = await amina.post('/v1/entities', {
         type: 'Stove',
         protocol: stoves.did,
@@ -213,7 +216,7 @@ await onEachDatabase('the agent', (where) => {
     })
 
     it('change a protocol only if it is theirs', async () => {
-      const [amina, bo] = [await app.user(), await app.user()]
+      const [amina, bo] = [await userWith(app, 'registry/*'), await userWith(app, 'registry/*')]
       const { body } = await amina.post('/v1/protocols', { type: 'Protocol' })
       const path = `/v1/protocols/${encodeURIComponent(body.did)}`
       expect((await bo.put(path, { type: 'Protocol' })).status).toBe(403)

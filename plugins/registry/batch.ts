@@ -23,12 +23,12 @@ interface Line {
 }
 
 /** Imports of many entities, a JSON object a line. */
-export function batches(write: Write, { createAll }: ReturnType<typeof creation>) {
+export function batches(write: Write, { vet, createAll }: ReturnType<typeof creation>) {
   /** The outcomes of some lines, in their order. */
   async function settle(actor: Actor, lines: readonly Line[]): Promise<Result[]> {
-    const requests = lines.flatMap(({ request }) => request ?? [])
+    const asked = await vet(lines.flatMap(({ request }) => request ?? []))
     const outcomes =
-      requests.length > 0 ? await write(actor, (writing) => createAll(writing, requests)) : []
+      asked.length > 0 ? await write(actor, (writing) => createAll(writing, asked)) : []
     let at = 0
     return lines.map(({ number, error }) => resultOf(number, error ? { error } : outcomes[at++]!))
   }
@@ -69,12 +69,9 @@ export function batches(write: Write, { createAll }: ReturnType<typeof creation>
       }
       refuseIfAny(read.map(({ number, error }) => ({ number, error })))
       if (read.length === 0) return []
+      const asked = await vet(read.flatMap(({ request }) => request ?? []))
       const outcomes = await write(actor, async (writing) => {
-        const outcomes = await createAll(
-          writing,
-          read.map(({ request }) => request!),
-          true,
-        )
+        const outcomes = await createAll(writing, asked, true)
         refuseIfAny(outcomes.map(({ error }, at) => ({ number: read[at]!.number, error })))
         return outcomes
       })
@@ -130,10 +127,11 @@ function refuseIfAny(
   const faulty = lines.filter(({ error }) => error !== undefined)
   const [first] = faulty
   if (!first?.error) return
-  const { code, status, message, hint } = first.error
+  const { code, status, message, hint, headers } = first.error
   const more = faulty.length > 1 ? ` And ${faulty.length - 1} more lines.` : ''
   throw new RuntimeError(code, `Line ${first.number}: ${message}${more} Nothing was stored.`, {
     status,
+    headers,
     hint,
     details: faulty.slice(0, listed).map(({ number, error }) => ({
       line: number,

@@ -1,9 +1,11 @@
 import type { Actor } from './actor.ts'
 import type { creation } from './create.ts'
+import type { PresentedCredentials } from './credentials/presented.ts'
 import { deactivation } from './deactivation.ts'
 import type { Entities } from './entities.ts'
 import type { Relationship } from './entity.ts'
 import { groups } from './groups.ts'
+import type { Quotas } from './rights/allowance.ts'
 import { patching } from './patching.ts'
 import type { Protocols } from './protocols.ts'
 import { relating } from './relating.ts'
@@ -18,16 +20,33 @@ export function changes(
   entities: Entities,
   protocols: Protocols,
   creating: ReturnType<typeof creation>,
+  presented: PresentedCredentials,
+  quotas: Quotas,
 ) {
   const keeping = versions(db, entities)
-  const patch = patching(entities, protocols, keeping, creating)
+  const patch = patching(db, entities, protocols, keeping, creating, presented, quotas)
   const deactivate = deactivation(entities, keeping)
-  const { relate, unrelate } = relating(db, entities, protocols, keeping, deactivate, creating)
-  const addGroup = groups(entities, keeping, creating)
+  const { relate, unrelate } = relating(
+    db,
+    entities,
+    protocols,
+    keeping,
+    deactivate,
+    creating,
+    quotas,
+  )
+  const addGroup = groups(entities, keeping, creating, quotas)
 
   return {
-    patch: (actor: Actor, did: string, ifMatch: string, body: Readonly<Record<string, unknown>>) =>
-      write(actor, (writing) => patch(writing, did, ifMatch, body)),
+    async patch(
+      actor: Actor,
+      did: string,
+      ifMatch: string,
+      body: Readonly<Record<string, unknown>>,
+    ) {
+      const vetted = await patch.vet(actor, did, body)
+      return write(actor, (writing) => patch.apply(writing, did, ifMatch, body, vetted))
+    },
 
     relate: (actor: Actor, did: string, relationship: Relationship, ifMatch?: string) =>
       write(actor, (writing) => relate(writing, did, relationship, ifMatch)),

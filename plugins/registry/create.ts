@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { RuntimeError } from '#core'
+import { giveWay, RuntimeError } from '#core'
+import { mustOwnId, mustSpeakFor } from './actor.ts'
 import { bulkInsert, overList } from './bulk.ts'
+import { none, type PresentedCredentials, type Vetted } from './credentials/presented.ts'
 import { entityPath, longestId } from './did.ts'
 import { checkEdge, edgeOf, type Known } from './edges.ts'
 import { detailsOf } from './entity.ts'
@@ -9,7 +11,8 @@ import { groupRow, rowOf } from './new-entity.ts'
 import type { Checker, Protocols } from './protocols.ts'
 import { conflicting, invalid, refused, unresolved } from './refusal.ts'
 import type { EntityRequest } from './request.ts'
-import type { EdgeRow, EntityRow, RegistryDatabase } from './tables.ts'
+import { Allowance, type Quotas } from './rights/allowance.ts'
+import type { EdgeRow, EntityRow, MintRow, RegistryDatabase } from './tables.ts'
 import type { Writing } from './writing.ts'
 
 /** What became of one request: the entity, or why there is none. */
@@ -17,8 +20,16 @@ export type Outcome =
   | { readonly row: EntityRow; readonly edges: readonly EdgeRow[]; readonly error?: undefined }
   | { readonly row?: undefined; readonly error: RuntimeError }
 
+/** A request whose credentials were looked at: what they prove, or why they are refused. */
+export interface Asked {
+  readonly request: EntityRequest
+  readonly vetted: Vetted | RuntimeError
+}
+
 export interface Creating {
   readonly db: RegistryDatabase
+  readonly presented: PresentedCredentials
+  readonly quotas: Quotas
   readonly protocols: Protocols
   /** Types whose entities are organisational domains. */
   readonly organisational: ReadonlySet<string>
@@ -26,7 +37,14 @@ export interface Creating {
 }
 
 /** Makes entities, any number in one transaction. */
-export function creation({ db, protocols, organisational, oracleDid }: Creating) {
+export function creation({
+  db,
+  presented,
+  quotas,
+  protocols,
+  organisational,
+  oracleDid,
+}: Creating) {
   const insertEntities = bulkInsert(db, 'registry_entities', [
     'did',
     'ordinal',
@@ -50,7 +68,11 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
     'target',
     'position',
     'properties',
+    'drawn_by',
+    'by_operator',
+    'confirmed_by',
   ])
+  const insertMints = bulkInsert(db, 'registry_mints', ['credential', 'entity', 'at'])
   const entitiesOf = overList<Known>(db, (dids) =>
     db
       .selectFrom('registry_entities')
@@ -62,10 +84,11 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
   )
 
   /** What is known of the ids that the requests name, before any of them is carried out. */
-  async function lookUp(requests: readonly EntityRequest[], on: RegistryDatabase) {
+  async function lookUp(all: readonly Asked[], on: RegistryDatabase) {
     const named = new Set<string>()
     const wanted = new Set<string>()
-    for (const { did, relationships, groups = [defaultGroup] } of requests) {
+    for (const { request } of all) {
+      const { did, relationships, groups = [defaultGroup] } = request
       if (did !== undefined) wanted.add(did)
       if (did !== undefined) for (const group of groups) named.add(groupId(did, group))
       for (const { target } of relationships ?? []) named.add(target)
@@ -77,20 +100,35 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
     return { known, taken }
   }
 
+  /** Looks at what the requests present, before the transaction. */
+  async function vet(requests: readonly EntityRequest[]): Promise<Asked[]> {
+    const asked: Asked[] = []
+    for (const request of requests)
+      asked.push({
+        request,
+        vetted: request.verifiableCredential
+          ? await presented.vet(request.verifiableCredential).catch(asOutcome)
+          : none,
+      })
+    return asked
+  }
+
   /**
    * Creates what can be created. With `together` the requests may name each other in any order, for they are kept all
    * or not at all: that is up to the caller, who sees the outcomes.
    */
   async function createAll(
     writing: Writing,
-    requests: readonly EntityRequest[],
+    all: readonly Asked[],
     together = false,
   ): Promise<Outcome[]> {
     const { db: trx, actor } = writing
-    const { known, taken } = await lookUp(requests, trx)
+    const { known, taken } = await lookUp(all, trx)
+    const allowance = await Allowance.open(writing, quotas)
     const promised = new Map<string, Known>()
     if (together)
-      for (const { did, type, class: given } of requests)
+      for (const { request } of all) {
+        const { did, type, class: given } = request
         if (did !== undefined)
           promised.set(did, {
             did,
@@ -99,9 +137,11 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
             status: 'active',
             controller: '',
           })
+      }
     const checkers = new Map<string, Checker | undefined>()
     const rows: EntityRow[] = []
     const edges: EdgeRow[] = []
+    const used = new Map<string, MintRow>()
 
     async function checkerOf(did: string): Promise<Checker> {
       if (!checkers.has(did)) checkers.set(did, await protocols.newest(did, trx))
@@ -116,8 +156,12 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
       known.set(row.did, row)
     }
 
-    async function create(request: EntityRequest): Promise<Outcome> {
+    async function create({ request, vetted }: Asked): Promise<Outcome> {
       const { type, properties } = request
+      const controller = request.controller ?? actor.did ?? oracleDid
+      mustOwnId(actor, request.did)
+      if (request.controller !== undefined) mustSpeakFor(actor, controller)
+      if (vetted instanceof RuntimeError) throw vetted
       const did = request.did ?? `did:ixo:entity:${randomBytes(16).toString('hex')}`
       const present = known.get(did)
       if (present || taken.has(did)) throw inUse(did, present)
@@ -144,23 +188,41 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
             ? { type, class: twin ?? null }
             : (known.get(target) ?? promised.get(target))
         checkEdge(relationship, entity, protocol, `relationships.${at}`)
-        own.push(edgeOf(did, relationship, own.length))
+        own.push(edgeOf(did, relationship, own.length, actor))
       }
       for (const target of groupIds.keys()) {
         const present = known.get(target)
         if (present) throw inUse(present.did, present)
         if (target.length > longestId)
           throw invalid('did', 'too long for the ids of its groups, which begin with it')
-        own.push(edgeOf(did, { role: contains, target }, own.length))
+        own.push(edgeOf(did, { role: contains, target }, own.length, actor))
       }
 
-      const controller = request.controller ?? actor.did ?? oracleDid
+      const mints = protocol.mints !== undefined
+      // Most entities present nothing, and a batch has many of them.
+      const minted =
+        vetted.proven.length === 0 && !mints
+          ? []
+          : await presented.settle(
+              vetted,
+              {
+                did,
+                controller,
+                targets: new Set(own.map(({ target }) => target)),
+                mints,
+                wasMinted: false,
+              },
+              writing,
+              new Set(used.keys()),
+            )
+      allowance.take({ entities: 1 + groups.length, edges: own.length })
+      for (const mint of minted) used.set(mint.credential, mint)
       const state = {
         controller,
         protocol: protocol.did,
         protocol_version: protocol.version,
         properties: JSON.stringify(properties),
-        details: detailsOf(request.services, request.verifiableCredential),
+        details: detailsOf(request.services, vetted.entries),
       }
       const row = rowOf(writing, { did, type, class: twin ?? null, ...state }, properties, own)
       add(row, own)
@@ -169,20 +231,28 @@ export function creation({ db, protocols, organisational, oracleDid }: Creating)
     }
 
     const outcomes: Outcome[] = []
-    for (const request of requests) {
+    for (const asked of all) {
+      await giveWay()
       try {
-        outcomes.push(await create(request))
+        outcomes.push(await create(asked))
       } catch (error) {
-        if (!(error instanceof RuntimeError)) throw error
-        outcomes.push({ error })
+        outcomes.push({ error: asOutcome(error) })
       }
     }
     await insertEntities(rows, trx)
     await insertEdges(edges, trx)
+    await insertMints([...used.values()], trx)
+    await allowance.keep()
     return outcomes
   }
 
-  return { createAll, entitiesOf, insertEdges, insertEntities }
+  return { vet, createAll, entitiesOf, insertEdges, insertEntities, insertMints }
+}
+
+/** A refusal is the answer to one request; any other error ends them all. */
+function asOutcome(error: unknown): RuntimeError {
+  if (error instanceof RuntimeError) return error
+  throw error
 }
 
 const defaultGroup = 'members'

@@ -1,6 +1,6 @@
 import { didYouMean, type Fault } from '#core'
 import { isNumber, isObject, types } from './property-types.ts'
-import { refused } from './refusal.ts'
+import { mostFaults, refused } from './refusal.ts'
 import {
   typeNames,
   type PropertyRule,
@@ -15,6 +15,8 @@ export interface Effective {
   readonly properties: Readonly<Record<string, PropertyRule>>
   /** Absent: the protocol leaves the roles open. */
   readonly relationships?: Readonly<Record<string, string>>
+  /** Its entities are credits, each made of the credential of an approved claim; a text says what one stands for. */
+  readonly mints?: true | string
 }
 
 /** A rule that was given as the name of a type, in full. */
@@ -30,6 +32,7 @@ export function readDefinition(request: ProtocolRequest): ProtocolDefinition {
   const faults: Fault[] = []
   const { properties = {}, relationships } = request
   for (const [name, rule] of Object.entries(properties)) {
+    if (faults.length >= mostFaults) break
     checkName(name, `properties.${name}`, faults)
     checkRule(rule, `properties.${name}`, faults)
   }
@@ -43,6 +46,7 @@ export function readDefinition(request: ProtocolRequest): ProtocolDefinition {
     ...(request.extends !== undefined && { extends: request.extends }),
     properties: properties as ProtocolDefinition['properties'], // checked above
     ...(relationships && { relationships }),
+    ...(request.mints !== undefined && { mints: request.mints }),
   }
 }
 
@@ -83,9 +87,11 @@ function checkRule(rule: unknown, path: string, faults: Fault[], depth = 0): voi
   if (!Array.isArray(values) || values.length === 0)
     return fault(`${path}.enum`, `give a list of values, not ${shown(values)}`)
   const known = types[type as TypeName]
-  for (const [at, value] of values.entries())
+  for (const [at, value] of values.entries()) {
+    if (faults.length >= mostFaults) break
     if (known && !known.is(value))
       fault(`${path}.enum.${at}`, `give ${known.wanted}, not ${shown(value)}`)
+  }
 }
 
 function checkType(type: unknown, path: string, faults: Fault[]): void {
@@ -109,8 +115,11 @@ export function effectiveOf(definition: ProtocolDefinition, parent?: Effective):
   const own = Object.fromEntries(
     Object.entries(definition.properties).map(([name, rule]) => [name, writtenOut(rule)]),
   )
+  // What is made of claims stays so, whatever is customised.
+  const mints = definition.mints ?? parent?.mints
   return {
     properties: { ...parent?.properties, ...own },
     ...(relationships && { relationships }),
+    ...(mints !== undefined && { mints }),
   }
 }

@@ -1,4 +1,5 @@
 import { RuntimeError, type Fault } from '#core'
+import type { Actor } from './actor.ts'
 import { unknown } from './conform.ts'
 import { type Relationship } from './entity.ts'
 import { contains, groupType, isOfKind, readGroupId } from './kinds.ts'
@@ -15,17 +16,21 @@ export interface Facing {
   readonly entity: (Pick<Known, 'type' | 'class'> & Partial<Known>) | undefined
 }
 
-/** An edge as a row. */
+/** An edge as a row, which remembers who drew it. */
 export const edgeOf = (
   source: string,
   { role, target, properties }: Relationship,
   position: number,
+  actor: Pick<Actor, 'name' | 'isOperator'>,
 ): EdgeRow => ({
   source,
   role,
   target,
   position,
   properties: properties === undefined ? null : JSON.stringify(properties),
+  drawn_by: actor.name,
+  by_operator: actor.isOperator ? 1 : 0,
+  confirmed_by: null,
 })
 
 /** Refuses an edge that leads nowhere or that the protocol of its source does not have. */

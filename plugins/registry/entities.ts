@@ -1,8 +1,9 @@
 import { prepared } from '#core'
 import type { Actor } from './actor.ts'
-import type { creation } from './create.ts'
+import type { Asked, creation } from './create.ts'
 import { entityOf, tombstoneOf, type Entity } from './entity.ts'
 import { gone, notFound } from './refusal.ts'
+import { entitiesOf, everything, type Reader } from './rights/reader.ts'
 import type { EntityRequest } from './request.ts'
 import type { EdgeRow, EntityRow, RegistryDatabase } from './tables.ts'
 import type { Write, Writing } from './writing.ts'
@@ -11,7 +12,7 @@ import type { Write, Writing } from './writing.ts'
 export function entities(
   db: RegistryDatabase,
   write: Write,
-  { createAll }: ReturnType<typeof creation>,
+  { vet, createAll }: ReturnType<typeof creation>,
 ) {
   const byDid = prepared(db, (p: { did: string }) =>
     db.selectFrom('registry_entities').selectAll().where('did', '=', p.did),
@@ -32,12 +33,27 @@ export function entities(
     return row
   }
 
+  const seenBy = prepared(db, (p: { did: string; reader: string }) =>
+    db
+      .selectFrom('registry_entities')
+      .select('did')
+      .where('did', '=', p.did)
+      .where(entitiesOf({ did: p.reader })),
+  )
+
+  /** Refuses who does not see an entity as if it were not there. */
+  async function mustSee(did: string, reader: Reader): Promise<void> {
+    if (reader.did === undefined) return
+    const { rows } = await seenBy({ did, reader: reader.did })
+    if (rows.length === 0) throw notFound('entity', did)
+  }
+
   async function edgesOf(row: EntityRow, on = db): Promise<EdgeRow[]> {
     return row.edges_made === 0 ? [] : (await edgesFrom({ did: row.did }, on)).rows
   }
 
-  async function create(writing: Writing, request: EntityRequest): Promise<Entity> {
-    const [outcome] = await createAll(writing, [request])
+  async function create(writing: Writing, asked: readonly Asked[]): Promise<Entity> {
+    const [outcome] = await createAll(writing, asked)
     if (!outcome?.row) throw outcome?.error
     return entityOf(outcome.row, outcome.edges)
   }
@@ -46,15 +62,19 @@ export function entities(
     findRow,
     activeRow,
     edgesOf,
+    mustSee,
 
-    /** The active entity: 404 when there is none, 410 with the tombstone when it was deactivated. */
-    async read(did: string, on = db): Promise<Entity> {
-      const row = await activeRow(did, on)
-      return entityOf(row, await edgesOf(row, on))
+    /** The active entity: 404 when the reader sees none, 410 with the tombstone when it was deactivated. */
+    async read(did: string, reader: Reader = everything): Promise<Entity> {
+      await mustSee(did, reader)
+      const row = await activeRow(did)
+      return entityOf(row, await edgesOf(row))
     },
 
-    create: (actor: Actor, request: EntityRequest): Promise<Entity> =>
-      write(actor, (writing) => create(writing, request)),
+    async create(actor: Actor, request: EntityRequest): Promise<Entity> {
+      const asked = await vet([request])
+      return write(actor, (writing) => create(writing, asked))
+    },
   }
 }
 export type Entities = ReturnType<typeof entities>

@@ -38,35 +38,48 @@ export interface Entity {
   readonly updatedAt: string
 }
 
-interface Details {
+export interface Details {
   readonly services?: readonly Service[]
   readonly verifiableCredential?: readonly EmbeddedCredential[]
+  /** Every proof in the credentials held when they were stored. Without it nobody has looked. */
+  readonly checked?: true
 }
+
+export const readDetails = ({ details }: Pick<StateColumns, 'details'>): Details =>
+  details === null ? {} : JSON.parse(details)
+
+/** What stands at a credential that nobody has proven here. */
+export const unverified = 'unverified'
+export const marked = (credential: EmbeddedCredential): EmbeddedCredential => ({
+  ...credential,
+  status: unverified,
+})
 
 /** What a change of an entity keeps of it. */
 export function stateOf(
   row: StateColumns,
 ): Pick<Entity, 'controller' | 'protocol' | 'properties' | 'services' | 'verifiableCredential'> {
-  const details: Details = row.details === null ? {} : JSON.parse(row.details)
+  const { services = [], verifiableCredential = [], checked } = readDetails(row)
   return {
     controller: row.controller,
     ...(row.protocol !== null && {
       protocol: { did: row.protocol, version: row.protocol_version ?? 0 },
     }),
     properties: JSON.parse(row.properties),
-    services: details.services ?? [],
-    verifiableCredential: details.verifiableCredential ?? [],
+    services,
+    verifiableCredential: checked ? verifiableCredential : verifiableCredential.map(marked),
   }
 }
 
 /** The columns of services and credentials; null when there are none. */
 export const detailsOf = (
-  services: readonly unknown[] = [],
-  verifiableCredential: readonly unknown[] = [],
+  services: readonly Service[] = [],
+  verifiableCredential: readonly EmbeddedCredential[] = [],
+  checked = true,
 ): string | null =>
   services.length + verifiableCredential.length === 0
     ? null
-    : JSON.stringify({ services, verifiableCredential })
+    : JSON.stringify({ services, verifiableCredential, ...(checked && { checked }) })
 
 export function entityOf(row: EntityRow, edges: readonly EdgeRow[]): Entity {
   return {

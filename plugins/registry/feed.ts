@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PostgresAdapter } from 'kysely'
 import { prepared } from '#core'
+import { everything, type Reader } from './rights/reader.ts'
+import { seenAmong, type Kind } from './rights/seen-among.ts'
 import type { ChangeRow, RegistryDatabase } from './tables.ts'
 
 /** How soon a change that another replica made is noticed. */
@@ -82,6 +84,7 @@ export function feed(db: RegistryDatabase) {
     after: number | undefined,
     wanted: (change: FeedRow) => boolean,
     signal: AbortSignal,
+    reader: () => Promise<Reader> = async () => everything,
   ): AsyncGenerator<FeedEvent> {
     following++
     try {
@@ -95,10 +98,9 @@ export function feed(db: RegistryDatabase) {
       while (!signal.aborted) {
         const changed = next.promise
         const { rows } = await page({ after: seq, limit: pageSize })
-        for (const change of rows) {
-          seq = change.seq
-          if (wanted(change)) yield eventOf(change)
-        }
+        const told = await seen(rows.filter(wanted), reader)
+        for (const change of told) yield eventOf(change)
+        seq = rows.at(-1)?.seq ?? seq
         if (rows.length < pageSize) await more(changed, signal)
       }
     } finally {
@@ -106,8 +108,32 @@ export function feed(db: RegistryDatabase) {
     }
   }
 
+  /** Those of some changes that a reader sees by now: rights come and go while a feed is open. */
+  async function seen(changes: readonly FeedRow[], readerNow: () => Promise<Reader>) {
+    if (changes.length === 0) return changes
+    const reader = await readerNow()
+    if (reader.did === undefined) return changes
+    const ids = new Map<string, Set<string>>()
+    for (const [kind, group] of Map.groupBy(changes, ({ kind }) => kind))
+      ids.set(
+        kind,
+        isKind(kind)
+          ? await seenAmong(
+              db,
+              kind,
+              group.map(({ did }) => did),
+              reader,
+            )
+          : new Set(),
+      )
+    return changes.filter(({ kind, did }) => ids.get(kind)?.has(did))
+  }
+
   return { announce, follow }
 }
+
+const isKind = (kind: string): kind is Kind =>
+  ['entity', 'protocol', 'claim', 'credential'].includes(kind)
 
 export type FeedRow = Omit<
   ChangeRow,

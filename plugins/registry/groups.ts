@@ -1,10 +1,11 @@
-import { mustControl } from './actor.ts'
+import { mustControl, mustSpeakFor } from './actor.ts'
 import type { creation } from './create.ts'
 import { edgeOf } from './edges.ts'
 import type { Entities } from './entities.ts'
 import { entityOf, type Entity } from './entity.ts'
 import { contains, readGroupId } from './kinds.ts'
 import { groupRow } from './new-entity.ts'
+import { Allowance, type Quotas } from './rights/allowance.ts'
 import { conflicting, invalid, unresolved } from './refusal.ts'
 import type { Versions } from './versions.ts'
 import type { Writing } from './writing.ts'
@@ -14,6 +15,7 @@ export function groups(
   { findRow, activeRow }: Entities,
   { keep }: Versions,
   { insertEntities, insertEdges }: ReturnType<typeof creation>,
+  quotas: Quotas,
 ) {
   /** The id of a group says to which organisation it belongs. */
   return async function addGroup(
@@ -29,14 +31,18 @@ export function groups(
       throw unresolved('did', `there is no organisation ${organisation}`)
     const row = await activeRow(organisation, trx)
     mustControl(actor, row)
+    if (controller !== undefined && controller !== row.controller) mustSpeakFor(actor, controller)
     if (row.class !== 'cognitive-twin')
       throw invalid('did', `${organisation} is no organisational domain`)
     if (await findRow(did, trx))
       throw conflicting(`${did} is in use already, or was.`, 'Take another name.', { did })
+    const allowance = await Allowance.open(writing, quotas)
+    allowance.take({ entities: 1, edges: 1 })
+    await allowance.keep()
     const group = groupRow(writing, did, name, controller ?? row.controller)
     await insertEntities([group], trx)
     const relationship = { role: contains, target: did }
-    await insertEdges([edgeOf(organisation, relationship, row.edges_made)], trx)
+    await insertEdges([edgeOf(organisation, relationship, row.edges_made, actor)], trx)
     await keep(writing, row, 'related', { edges_made: row.edges_made + 1 }, { relationship })
     return entityOf(group, [])
   }

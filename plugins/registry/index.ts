@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { created, definePlugin } from '#core'
-import { actorOf } from './actor.ts'
+import type { Calling } from './actor.ts'
 import {
   claimSchema,
   claimsQuery,
@@ -34,8 +34,12 @@ const named = z.object({ did })
 const version = z.number().int().min(1)
 const edgeSchema = relationshipSchema.extend({ did })
 const id = z.string().max(100)
+const quota = (usual: number) => z.coerce.number().int().min(1).max(100_000_000).default(usual)
 const organisational =
   'OrganisationEntity,OrganizationEntity,ProjectEntity,FunderEntity,DistributionAgentEntity'
+
+const seesAny = async (ctx: Calling & { readonly self: { registry(): Promise<Registry> } }) =>
+  (await ctx.self.registry()).readers.hasAny(ctx)
 
 export default definePlugin({
   name: 'registry',
@@ -54,6 +58,16 @@ export default definePlugin({
   category: 'data',
 
   env: {
+    REGISTRY_READ: z
+      .enum(['granted', 'public'], 'granted or public')
+      .default('granted')
+      .describe(
+        'granted: callers read what is theirs or names them, and all with registry/read; public: everybody who may call reads everything',
+      ),
+    REGISTRY_ENTITIES_PER_DID: quota(10_000).describe('Entities that one DID ever creates'),
+    REGISTRY_PROTOCOLS_PER_DID: quota(1_000).describe('Protocols that one DID ever creates'),
+    REGISTRY_EDGES_PER_DID: quota(100_000).describe('Edges that one DID ever draws'),
+    REGISTRY_CLAIMS_PER_DID: quota(100_000).describe('Claims that one DID ever submits'),
     REGISTRY_ORGANISATION_TYPES: z
       .string()
       .default(organisational)
@@ -64,15 +78,28 @@ export default definePlugin({
     '001-entities': async (db) => (await import('./tables.ts')).createEntities(db),
     '002-protocols': async (db) => (await import('./tables.ts')).createProtocols(db),
     '003-claims': async (db) => (await import('./claims/tables.ts')).createClaims(db),
+    '004-rights': async (db) => (await import('./rights/tables.ts')).createRights(db),
   },
 
   /** The registry is loaded with the first request: a server that has none of them starts sooner. */
   setup({ db, oracle, env }) {
     let loading: Promise<Registry> | undefined
-    return () =>
+    const load = () =>
       (loading ??= import('./registry.ts').then(({ registry }) =>
-        registry({ db, oracle, organisational: wordsOf(env.REGISTRY_ORGANISATION_TYPES) }),
+        registry({
+          db,
+          oracle,
+          organisational: wordsOf(env.REGISTRY_ORGANISATION_TYPES),
+          quotas: {
+            entities: env.REGISTRY_ENTITIES_PER_DID,
+            protocols: env.REGISTRY_PROTOCOLS_PER_DID,
+            edges: env.REGISTRY_EDGES_PER_DID,
+            claims: env.REGISTRY_CLAIMS_PER_DID,
+          },
+          isPublic: env.REGISTRY_READ === 'public',
+        }),
       ))
+    return { oracleDid: oracle.did, registry: load }
   },
 
   prompt: () =>
@@ -84,34 +111,42 @@ export default definePlugin({
         'Finds entities by type, protocol, controller, class, text or exact properties, oldest first. Deactivated ones only when asked for.',
       effect: 'read',
       input: findSchema,
-      async run({ limit, cursor, properties = {}, ...filter }, { self }) {
+      async run({ limit, cursor, properties = {}, ...filter }, ctx) {
         const exact = new Map(Object.entries(properties).map(([key, value]) => [key, `${value}`]))
-        return (await self()).entities.list({ ...filter, properties: exact }, limit, cursor)
+        const { entities, readers } = await ctx.self.registry()
+        const wanted = { ...filter, properties: exact }
+        return entities.list(wanted, readers.of(ctx), limit, cursor)
       },
     },
     get_entity: {
       description: 'Reads one entity by its DID.',
       effect: 'read',
       input: named,
-      run: async ({ did }, { self }) => (await self()).entities.read(did),
+      async run({ did }, ctx) {
+        const { entities, readers } = await ctx.self.registry()
+        return entities.read(did, readers.of(ctx))
+      },
     },
     create_entity: {
       description:
-        'Records a new entity that follows a protocol. The user becomes its controller unless another is named. Look at the protocol first.',
+        'Records a new entity that follows a protocol. The user becomes its controller. Look at the protocol first.',
       effect: 'write',
-      can: { can: 'registry/create' },
+      can: { can: 'registry/write', with: (_, { self }) => self.oracleDid },
       input: entitySchema,
-      run: async (request, { self, user }) =>
-        (await self()).entities.create(actorOf({ user }), safe(request)),
+      async run(request, ctx) {
+        const { entities, actorOf } = await ctx.self.registry()
+        return entities.create(actorOf(ctx), safe(request))
+      },
     },
     relate_entities: {
       description:
-        'Draws an edge from an entity that the user controls to another, in a role that the protocol of the first one has.',
+        'Draws an edge from an entity that the user controls to another, in a role that the protocol of the first one has; or confirms an edge as it is.',
       effect: 'write',
+      can: { can: 'registry/write', with: (_, { self }) => self.oracleDid },
       input: edgeSchema,
-      async run({ did, ...relationship }, { self, user }) {
-        const { entities } = await self()
-        const made = await entities.relate(actorOf({ user }), did, safe(relationship))
+      async run({ did, ...relationship }, ctx) {
+        const { entities, actorOf } = await ctx.self.registry()
+        const made = await entities.relate(actorOf(ctx), did, safe(relationship))
         return { did, ...relationship, version: made.version }
       },
     },
@@ -120,17 +155,20 @@ export default definePlugin({
         'Walks the graph from an entity: which entities it reaches over how many edges, and by which roles.',
       effect: 'read',
       input: walkSchema,
-      run: async ({ did, ...walk }, { self, signal }) =>
-        (await self()).entities.traverse(did, walkOf(walk), signal),
+      async run({ did, ...walk }, ctx) {
+        const { entities, readers } = await ctx.self.registry()
+        return entities.traverse(did, walkOf(walk), readers.of(ctx), ctx.signal)
+      },
     },
     describe_protocol: {
       description:
         'What a protocol asks of its entities: properties with their types, roles with the kinds of entity in them. Without a DID it lists the protocols.',
       effect: 'read',
       input: z.object({ did: did.optional(), version: version.optional() }),
-      async run({ did, version }, { self }) {
-        const { protocols } = await self()
-        return did === undefined ? protocols.list(50) : protocols.read(did, version)
+      async run({ did, version }, ctx) {
+        const { protocols, readers } = await ctx.self.registry()
+        const reader = readers.of(ctx)
+        return did === undefined ? protocols.list(reader, 50) : protocols.read(did, reader, version)
       },
     },
     find_claims: {
@@ -138,22 +176,32 @@ export default definePlugin({
         'Finds claims about assets by asset, type, status or oracle, newest first, with what an oracle said of each and the credential that it became.',
       effect: 'read',
       input: findClaimsSchema,
-      run: async (query, { self }) => (await self()).claims.list(query),
+      async run(query, ctx) {
+        const { claims, readers } = await ctx.self.registry()
+        return claims.list(query, readers.of(ctx))
+      },
     },
     submit_claim: {
       description:
         'Submits a claim about an asset, such as a period of use, for an oracle to evaluate. The user controls the asset.',
-      can: { can: 'registry/claim' },
+      can: { can: 'registry/write', with: (_, { self }) => self.oracleDid },
       input: claimSchema,
-      run: async (claim, ctx) => (await ctx.self()).claims.submit(safe(claim), actorOf(ctx)),
+      async run(claim, ctx) {
+        const { claims, actorOf } = await ctx.self.registry()
+        return claims.submit(safe(claim), actorOf(ctx))
+      },
     },
     evaluate_claim: {
       description:
         'Records an oracle’s verdict on a claim, once and for good; approved, the claim becomes a signed credential. The user controls the oracle and says what the verdict is.',
-      can: { can: 'registry/evaluate' },
+      can: { can: 'registry/write', with: (_, { self }) => self.oracleDid },
+      // The claim comes back with what its submitter wrote.
+      foreign: true,
       input: evaluationSchema.extend({ claim: id.describe('The id of the claim') }),
-      run: async ({ claim, ...verdict }, ctx) =>
-        (await ctx.self()).claims.evaluate(claim, safe(verdict), actorOf(ctx)),
+      async run({ claim, ...verdict }, ctx) {
+        const { claims, actorOf } = await ctx.self.registry()
+        return claims.evaluate(claim, safe(verdict), actorOf(ctx))
+      },
     },
   },
 
@@ -162,40 +210,46 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Creates an entity.',
       input: entitySchema,
-      async run(request, { self, user, caller, koa }) {
-        const { entities } = await self()
-        const entity = await entities.create(actorOf({ user, caller }), request)
-        koa.set('ETag', etagOf(entity))
+      async run(request, ctx) {
+        const { entities, actorOf } = await ctx.self.registry()
+        const entity = await entities.create(actorOf(ctx), request)
+        ctx.koa.set('ETag', etagOf(entity))
         return created(entityPath(entity.did), entity)
       },
     },
     'GET /v1/entities': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'Entities in the order of their creation, page by page.',
       input: listSchema,
-      run: async ({ filter, limit, after }, { self }) =>
-        (await self()).entities.list(filter, limit, after),
+      async run({ filter, limit, after }, ctx) {
+        const { entities, readers } = await ctx.self.registry()
+        return entities.list(filter, readers.of(ctx), limit, after)
+      },
     },
     'POST /v1/entities/batch': {
       auth: 'bearer',
       summary: 'Creates entities, one a line; with atomic=true all of them or none.',
       body: 'ndjson',
       input: z.object({ atomic: z.stringbool().default(false) }),
-      async run({ atomic }, { self, user, caller, lines, koa }) {
-        const { batches } = await self()
-        const actor = actorOf({ user, caller })
+      async run({ atomic }, ctx) {
+        const { batches, actorOf } = await ctx.self.registry()
+        const { lines } = ctx
+        const actor = actorOf(ctx)
         const results = atomic ? await batches.together(actor, lines) : batches.each(actor, lines)
-        koa.type = 'application/x-ndjson'
+        ctx.koa.type = 'application/x-ndjson'
         return Readable.from(results)
       },
     },
     'GET /v1/entities/:did': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'An entity; 410 with its tombstone once it is deactivated.',
       input: named,
-      async run({ did }, { self, koa }) {
-        const entity = await (await self()).entities.read(did)
-        koa.set('ETag', etagOf(entity))
+      async run({ did }, ctx) {
+        const { entities, readers } = await ctx.self.registry()
+        const entity = await entities.read(did, readers.of(ctx))
+        ctx.koa.set('ETag', etagOf(entity))
         return entity
       },
     },
@@ -203,11 +257,11 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Changes an entity by a JSON merge patch, in the version that If-Match names.',
       input: named.loose(),
-      async run({ did, ...patch }, { self, user, caller, koa }) {
-        const tag = demandedTag(koa.get('If-Match'))
-        const { entities } = await self()
-        const entity = await entities.patch(actorOf({ user, caller }), did, tag, patch)
-        koa.set('ETag', etagOf(entity))
+      async run({ did, ...patch }, ctx) {
+        const tag = demandedTag(ctx.koa.get('If-Match'))
+        const { entities, actorOf } = await ctx.self.registry()
+        const entity = await entities.patch(actorOf(ctx), did, tag, patch)
+        ctx.koa.set('ETag', etagOf(entity))
         return entity
       },
     },
@@ -215,37 +269,43 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Deactivates an entity on which no other depends.',
       input: named.extend({ cascade: z.literal('groups', wants('"groups"')).optional() }),
-      async run({ did, cascade }, { self, user, caller, koa }) {
-        const tag = demandedTag(koa.get('If-Match'))
-        const { entities } = await self()
-        const actor = actorOf({ user, caller })
+      async run({ did, cascade }, ctx) {
+        const tag = demandedTag(ctx.koa.get('If-Match'))
+        const { entities, actorOf } = await ctx.self.registry()
+        const actor = actorOf(ctx)
         return tombstoneOf(await entities.deactivate(actor, did, tag, cascade === 'groups'))
       },
     },
     'GET /v1/entities/:did/graph': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'The entities that can be reached, breadth first, and the edges between them.',
       input: walkSchema,
-      run: async ({ did, ...walk }, { self, signal }) =>
-        (await self()).entities.traverse(did, walkOf(walk), signal),
+      async run({ did, ...walk }, ctx) {
+        const { entities, readers } = await ctx.self.registry()
+        return entities.traverse(did, walkOf(walk), readers.of(ctx), ctx.signal)
+      },
     },
     'GET /v1/entities/:did/history': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'The versions of an entity, oldest first, and what changed.',
       input: pageSchema.extend({ did }),
-      run: async ({ did, limit, cursor }, { self }) =>
-        (await self()).entities.history(did, limit, cursor),
+      async run({ did, limit, cursor }, ctx) {
+        const { entities, readers } = await ctx.self.registry()
+        return entities.history(did, readers.of(ctx), limit, cursor)
+      },
     },
     'PUT /v1/entities/:did/relationships/:role/:target': {
       auth: 'bearer',
       summary: 'Draws an edge, or changes its properties.',
       input: edgeSchema,
-      async run({ did, ...relationship }, { self, user, caller, koa }) {
-        const { entities } = await self()
-        const tag = koa.get('If-Match') || undefined
-        const actor = actorOf({ user, caller })
+      async run({ did, ...relationship }, ctx) {
+        const { entities, actorOf } = await ctx.self.registry()
+        const tag = ctx.koa.get('If-Match') || undefined
+        const actor = actorOf(ctx)
         const { version, isNew } = await entities.relate(actor, did, relationship, tag)
-        koa.set('ETag', etagOf({ version }))
+        ctx.koa.set('ETag', etagOf({ version }))
         const body = { from: did, ...relationship, version }
         return isNew ? created(edgePath(did, relationship), body) : body
       },
@@ -254,22 +314,23 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Removes an edge.',
       input: edgeSchema.omit({ properties: true }),
-      async run({ did, role, target }, { self, user, caller, koa }) {
-        const { entities } = await self()
-        const tag = koa.get('If-Match') || undefined
-        const actor = actorOf({ user, caller })
+      async run({ did, role, target }, ctx) {
+        const { entities, actorOf } = await ctx.self.registry()
+        const tag = ctx.koa.get('If-Match') || undefined
+        const actor = actorOf(ctx)
         const { version } = await entities.unrelate(actor, did, role, target, tag)
-        koa.set('ETag', etagOf({ version }))
+        ctx.koa.set('ETag', etagOf({ version }))
         return { from: did, role, target, version }
       },
     },
     'GET /v1/events': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'The changes as Server-Sent Events; Last-Event-ID goes on where a reader left off.',
       input: feedSchema,
-      async run({ after, ...wanted }, { self, signal, koa }) {
-        const { events } = await self()
-        const header = koa.get('Last-Event-ID')
+      async run({ after, ...wanted }, ctx) {
+        const { events, readers } = await ctx.self.registry()
+        const header = ctx.koa.get('Last-Event-ID')
         const from = header === '' ? after : readEventId(header)
         return events.follow(
           from,
@@ -277,7 +338,8 @@ export default definePlugin({
             (wanted.did === undefined || change.did === wanted.did) &&
             (wanted.type === undefined || change.type === wanted.type) &&
             (wanted.kind === undefined || change.kind === wanted.kind),
-          signal,
+          ctx.signal,
+          () => readers.still(ctx),
         )
       },
     },
@@ -285,26 +347,32 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Creates a protocol.',
       input: protocolSchema,
-      async run(request, { self, user, caller, koa }) {
-        const { protocols } = await self()
-        const protocol = await protocols.create(actorOf({ user, caller }), request)
-        koa.set('ETag', etagOf(protocol))
+      async run(request, ctx) {
+        const { protocols, actorOf } = await ctx.self.registry()
+        const protocol = await protocols.create(actorOf(ctx), request)
+        ctx.koa.set('ETag', etagOf(protocol))
         return created(`/v1/protocols/${encodeURIComponent(protocol.did)}`, protocol)
       },
     },
     'GET /v1/protocols': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'Every protocol in its newest version.',
       input: pageSchema,
-      run: async ({ limit, cursor }, { self }) => (await self()).protocols.list(limit, cursor),
+      async run({ limit, cursor }, ctx) {
+        const { protocols, readers } = await ctx.self.registry()
+        return protocols.list(readers.of(ctx), limit, cursor)
+      },
     },
     'GET /v1/protocols/:did': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'A protocol, or an earlier version of it.',
       input: named.extend({ version: z.coerce.number().pipe(version).optional() }),
-      async run({ did, version }, { self, koa }) {
-        const protocol = await (await self()).protocols.read(did, version)
-        koa.set('ETag', etagOf(protocol))
+      async run({ did, version }, ctx) {
+        const { protocols, readers } = await ctx.self.registry()
+        const protocol = await protocols.read(did, readers.of(ctx), version)
+        ctx.koa.set('ETag', etagOf(protocol))
         return protocol
       },
     },
@@ -312,12 +380,12 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'The next version of a protocol; lists the entities that do not conform to it.',
       input: protocolSchema.extend({ did }),
-      async run({ did, ...request }, { self, user, caller, koa }) {
-        const { protocols } = await self()
-        const tag = koa.get('If-Match') || undefined
-        const actor = actorOf({ user, caller })
+      async run({ did, ...request }, ctx) {
+        const { protocols, actorOf } = await ctx.self.registry()
+        const tag = ctx.koa.get('If-Match') || undefined
+        const actor = actorOf(ctx)
         const { protocol, touched } = await protocols.replace(actor, did, request, tag)
-        koa.set('ETag', etagOf(protocol))
+        ctx.koa.set('ETag', etagOf(protocol))
         return { ...protocol, ...(await protocols.nonConforming(touched)) }
       },
     },
@@ -325,10 +393,10 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Removes a protocol that nothing uses.',
       input: named,
-      async run({ did }, { self, user, caller, koa }) {
-        const { protocols } = await self()
-        const tag = koa.get('If-Match') || undefined
-        return protocols.remove(actorOf({ user, caller }), did, tag)
+      async run({ did }, ctx) {
+        const { protocols, actorOf } = await ctx.self.registry()
+        const tag = ctx.koa.get('If-Match') || undefined
+        return protocols.remove(actorOf(ctx), did, tag)
       },
     },
     'POST /v1/claims': {
@@ -336,41 +404,59 @@ export default definePlugin({
       summary: 'Claims something of an asset.',
       input: claimSchema,
       async run(request, ctx) {
-        const claim = await (await ctx.self()).claims.submit(request, actorOf(ctx))
+        const { claims, actorOf } = await ctx.self.registry()
+        const claim = await claims.submit(request, actorOf(ctx))
         return created(`/v1/claims/${claim.id}`, claim)
       },
     },
     'GET /v1/claims': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'Claims, newest first.',
       input: claimsQuery,
-      run: async (query, { self }) => (await self()).claims.list(query),
+      async run(query, ctx) {
+        const { claims, readers } = await ctx.self.registry()
+        return claims.list(query, readers.of(ctx))
+      },
     },
     'GET /v1/claims/:id': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'A claim, with what an oracle said of it.',
       input: z.object({ id }),
-      run: async ({ id }, { self }) => (await self()).claims.read(id),
+      async run({ id }, ctx) {
+        const { claims, readers } = await ctx.self.registry()
+        return claims.read(id, readers.of(ctx))
+      },
     },
     'POST /v1/claims/:id/evaluation': {
       auth: 'bearer',
       summary: 'An oracle approves a claim, which makes it a credential, or rejects it.',
       input: evaluationSchema.extend({ id }),
-      run: async ({ id, ...verdict }, ctx) =>
-        (await ctx.self()).claims.evaluate(id, verdict, actorOf(ctx)),
+      async run({ id, ...verdict }, ctx) {
+        const { claims, actorOf } = await ctx.self.registry()
+        return claims.evaluate(id, verdict, actorOf(ctx))
+      },
     },
     'GET /v1/credentials': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'Verifiable credentials, newest first.',
       input: credentialsQuery,
-      run: async (query, { self }) => (await self()).credentials.list(query),
+      async run(query, ctx) {
+        const { credentials, readers } = await ctx.self.registry()
+        return credentials.list(query, readers.of(ctx))
+      },
     },
     'GET /v1/credentials/:id': {
       auth: 'bearer',
+      own: (ctx) => seesAny(ctx),
       summary: 'A verifiable credential, as it was signed.',
       input: z.object({ id }),
-      async run({ id }, { self, koa }) {
-        const credential = await (await self()).credentials.read(id)
+      async run({ id }, ctx) {
+        const { koa } = ctx
+        const { credentials, readers } = await ctx.self.registry()
+        const credential = await credentials.read(id, readers.of(ctx))
         if (koa.accepts('application/json', 'application/vc') === 'application/vc')
           koa.set('Content-Type', 'application/vc')
         return credential
@@ -378,29 +464,33 @@ export default definePlugin({
     },
     'POST /v1/credentials/:id/revocation': {
       auth: 'bearer',
-      summary: 'The oracle that approved a claim takes its credential back.',
+      can: { can: 'registry/admin' },
+      summary: 'The issuer, which is the operator of this oracle, takes a credential back.',
       input: revocationSchema.extend({ id }),
-      run: async ({ id, reason }, ctx) =>
-        (await ctx.self()).credentials.revoke(id, reason, actorOf(ctx)),
+      async run({ id, reason }, ctx) {
+        const { credentials, actorOf } = await ctx.self.registry()
+        return credentials.revoke(id, reason, actorOf(ctx))
+      },
     },
     'GET /v1/credentials/status/:list': {
       auth: 'public',
       summary: 'Which credentials were revoked: a Bitstring Status List.',
       input: z.object({ list: z.coerce.number().int().min(1).max(10_000) }),
-      run: async ({ list }, { self }) => (await self()).credentials.statusList(list),
+      run: async ({ list }, { self }) => (await self.registry()).credentials.statusList(list),
     },
     'GET /1.0/identifiers/:did': {
       auth: 'public',
       summary: 'Resolves a DID, or dereferences a DID URL (W3C DID Resolution).',
       input: didParameters.extend({ did: z.string() }),
-      run: async ({ did, ...beside }, { self, koa }) => (await self()).resolve(did, beside, koa),
+      run: async ({ did, ...beside }, { self, koa }) =>
+        (await self.registry()).resolve(did, beside, koa),
     },
     'GET /1.0/identifiers/:did/:path': {
       auth: 'public',
       summary: 'The same for an id whose path is not percent-encoded.',
       input: didParameters.extend({ did: z.string(), path: z.string() }),
       run: async ({ did, path, ...beside }, { self, koa }) =>
-        (await self()).resolve(`${did}/${path}`, beside, koa),
+        (await self.registry()).resolve(`${did}/${path}`, beside, koa),
     },
   },
 })

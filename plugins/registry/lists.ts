@@ -5,6 +5,7 @@ import { entityOf, stateOf, type Entity, type Relationship } from './entity.ts'
 import type { Entities } from './entities.ts'
 import { writeCursor, type Page } from './page.ts'
 import { notFound } from './refusal.ts'
+import { entitiesOf, type Reader } from './rights/reader.ts'
 import type { ChangeRow, EdgeRow, EntityRow, RegistryDatabase, StateColumns } from './tables.ts'
 
 /** What a list is narrowed to; every part is optional. */
@@ -47,7 +48,7 @@ export function lists(db: RegistryDatabase, entities: Entities) {
 
   type Parameters = { after: number; limit: number; status: string } & Record<string, unknown>
 
-  function compile(filter: Filter, byNumber: readonly boolean[]) {
+  function compile(filter: Filter, byNumber: readonly boolean[], seesAll: boolean) {
     return prepared(db, (p: Parameters) => {
       let query = db
         .selectFrom('registry_entities')
@@ -58,6 +59,7 @@ export function lists(db: RegistryDatabase, entities: Entities) {
       if (filter.status !== 'all') query = query.where('status', '=', p.status as 'active')
       for (const column of columns)
         if (filter[column] !== undefined) query = query.where(column, '=', p[column] as string)
+      if (!seesAll) query = query.where(entitiesOf({ did: p.reader }))
       if (filter.q !== undefined) query = query.where(sql<boolean>`search like ${p.q} escape '\\'`)
       for (const [at, isNumber] of byNumber.entries())
         query = query.where(hasProperty(p[`name${at}`], p[`value${at}`], isNumber))
@@ -84,21 +86,28 @@ export function lists(db: RegistryDatabase, entities: Entities) {
         else 0 end)`
   }
 
-  async function rows(filter: Filter, after: number, limit: number): Promise<EntityRow[]> {
+  async function rows(
+    filter: Filter,
+    after: number,
+    limit: number,
+    reader: Reader,
+  ): Promise<EntityRow[]> {
+    const seesAll = reader.did === undefined
     const properties = [...(filter.properties ?? [])]
     const byNumber = properties.map(([, value]) => jsonNumber.test(value))
     const status = filter.status ?? 'active'
     const shape = [
       status === 'all',
+      seesAll,
       ...[...columns, 'q' as const].map((name) => filter[name] !== undefined),
       ...byNumber,
     ].join()
     let query = queries.get(shape)
     if (!query) {
-      query = compile(filter, byNumber)
+      query = compile(filter, byNumber, seesAll)
       if (queries.size < 200) queries.set(shape, query)
     }
-    const values: Record<string, unknown> = {}
+    const values: Record<string, unknown> = { reader: reader.did }
     for (const [at, [name, value]] of properties.entries())
       Object.assign(values, { [`name${at}`]: name, [`value${at}`]: value })
     for (const column of columns) values[column] = filter[column]
@@ -115,15 +124,16 @@ export function lists(db: RegistryDatabase, entities: Entities) {
   }
 
   return {
-    async list(filter: Filter, limit: number, after = 0): Promise<Page<Entity>> {
-      const found = await rows(filter, after, limit + 1)
+    async list(filter: Filter, reader: Reader, limit: number, after = 0): Promise<Page<Entity>> {
+      const found = await rows(filter, after, limit + 1, reader)
       const last = found.length > limit ? found[limit - 1] : undefined
       const items = await withEdges(last ? found.slice(0, limit) : found)
       return { items, ...(last && { nextCursor: writeCursor(last.ordinal) }) }
     },
 
     /** The versions of an entity, oldest first; of a deactivated one too. */
-    async history(did: string, limit: number, after = 0): Promise<Page<Version>> {
+    async history(did: string, reader: Reader, limit: number, after = 0): Promise<Page<Version>> {
+      await entities.mustSee(did, reader)
       const row = await entities.findRow(did)
       if (!row) throw notFound('entity', did)
       const found = await db

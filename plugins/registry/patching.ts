@@ -1,11 +1,27 @@
+import { controls, mustSpeakFor, type Actor } from './actor.ts'
 import type { creation } from './create.ts'
+import {
+  keptOf,
+  none,
+  textsOf,
+  type PresentedCredentials,
+  type Vetted,
+} from './credentials/presented.ts'
 import { checkEdge, edgeOf, faultsOf, isGroupEdge, isSameEdge, type Facing } from './edges.ts'
 import type { Entities } from './entities.ts'
-import { detailsOf, entityOf, relationshipOf, type Entity, type Relationship } from './entity.ts'
+import {
+  detailsOf,
+  entityOf,
+  readDetails,
+  relationshipOf,
+  type Entity,
+  type Relationship,
+} from './entity.ts'
 import { mergePatch } from './merge-patch.ts'
 import type { Checker, Protocols } from './protocols.ts'
 import { refused, unresolved } from './refusal.ts'
-import { changeableSchema, type Changeable } from './request.ts'
+import { changeableSchema, credentialsSchema, type Changeable } from './request.ts'
+import { Allowance, type Quotas } from './rights/allowance.ts'
 import { searchText } from './search-text.ts'
 import type { EdgeRow, EntityRow, RegistryDatabase } from './tables.ts'
 import type { Versions } from './versions.ts'
@@ -13,17 +29,47 @@ import type { Writing } from './writing.ts'
 
 /** Changes entities by merge patch. */
 export function patching(
-  { edgesOf }: Entities,
+  db: RegistryDatabase,
+  { findRow, edgesOf }: Entities,
   protocols: Protocols,
   { keep, changeable }: Versions,
-  { entitiesOf, insertEdges }: ReturnType<typeof creation>,
+  { entitiesOf, insertEdges, insertMints }: ReturnType<typeof creation>,
+  presented: PresentedCredentials,
+  quotas: Quotas,
 ) {
+  /** Looks at what a patch presents, before the transaction: only what was not there before. */
+  async function vet(
+    actor: Actor,
+    did: string,
+    { verifiableCredential }: Readonly<Record<string, unknown>>,
+  ): Promise<Vetted | undefined> {
+    if (verifiableCredential === undefined) return undefined
+    if (verifiableCredential === null) return none
+    const read = credentialsSchema.safeParse(verifiableCredential)
+    if (!read.success) return undefined // refused with all other faults of the patch
+    const row = await findRow(did)
+    // Nobody makes this server check signatures for a change that it refuses anyway.
+    return row && controls(actor, row) ? presented.vet(read.data, await textsOf(row)) : undefined
+  }
+
+  /** Whether an entity is a credit already. */
+  async function isMinted(did: string, on: RegistryDatabase): Promise<boolean> {
+    const row = await on
+      .selectFrom('registry_mints')
+      .select('credential')
+      .where('entity', '=', did)
+      .limit(1)
+      .executeTakeFirst()
+    return row !== undefined
+  }
+
   /** The version of the protocol that an entity conforms to: the newest, else the one it already has. */
   async function chooseVersion(
     on: RegistryDatabase,
     row: EntityRow,
     after: Changeable,
     edges: readonly Facing[],
+    canMint: boolean,
   ): Promise<Checker | undefined> {
     const { protocol = row.protocol ?? undefined } = after
     if (protocol === undefined) return undefined
@@ -40,6 +86,9 @@ export function patching(
         `there is no protocol ${protocol}`,
         'POST /v1/protocols makes one.',
       )
+    // What was no credit stays none where its protocol begins to mint: it keeps the version it has.
+    const lagging = candidates.find(({ mints }) => mints === undefined)
+    if (first.mints !== undefined && !canMint && lagging) candidates.splice(0, 1)
     const found = candidates.map((checker) => ({
       checker,
       faults: faultsOf(checker, after.properties, edges),
@@ -63,11 +112,12 @@ export function patching(
     }))
   }
 
-  return async function patch(
+  async function apply(
     writing: Writing,
     did: string,
     ifMatch: string | undefined,
     body: Readonly<Record<string, unknown>>,
+    vetted: Vetted | undefined,
   ): Promise<Entity> {
     const { db: trx, actor } = writing
     const row = await changeable(actor, did, ifMatch, trx)
@@ -75,6 +125,7 @@ export function patching(
     const before = entityOf(row, edges)
     checkFixed(before, body)
     const after = merged(before, body)
+    if (after.controller !== row.controller) mustSpeakFor(actor, after.controller)
     const groups = edges.filter(isGroupEdge).map(relationshipOf)
     // Groups come and go as entities; a list of relationships need not repeat them.
     const relationships =
@@ -89,14 +140,46 @@ export function patching(
     const edgesAfter = await facing(relationships, trx)
     for (const [at, { relationship, entity }] of edgesAfter.entries())
       checkEdge(relationship, entity, undefined, `relationships.${at}`)
-    const checker = await chooseVersion(trx, row, after, edgesAfter)
+    const presenting = vetted ?? keptOf(row)
+    const wasMinted = await isMinted(did, trx)
+    const canMint = wasMinted || presenting.proven.length > 0
+    const checker = await chooseVersion(trx, row, after, edgesAfter, canMint)
     let made = row.edges_made
     let kept: readonly EdgeRow[] = edges
     if (after.relationships !== undefined) {
       await trx.deleteFrom('registry_edges').where('source', '=', did).execute()
-      kept = relationships.map((relationship) => edgeOf(did, relationship, made++))
+      const present = new Map(edges.map((edge) => [`${edge.role} ${edge.target}`, edge]))
+      let drawn = 0
+      kept = relationships.map((relationship) => {
+        const edge = edgeOf(did, relationship, made++, actor)
+        const before = present.get(`${edge.role} ${edge.target}`)
+        if (!before) drawn++
+        // A list that repeats an edge neither draws nor confirms it: whoever stood by it does so still.
+        return before?.properties === edge.properties
+          ? { ...before, position: edge.position }
+          : edge
+      })
+      if (drawn > 0) {
+        const allowance = await Allowance.open(writing, quotas)
+        allowance.take({ edges: drawn })
+        await allowance.keep()
+      }
       await insertEdges(kept, trx)
     }
+    const details = readDetails(row)
+    const mints = checker?.mints !== undefined
+    const minted = await presented.settle(
+      presenting,
+      {
+        did,
+        controller: after.controller,
+        targets: new Set(kept.map(({ target }) => target)),
+        mints,
+        wasMinted,
+      },
+      writing,
+    )
+    await insertMints(minted, trx)
     const next = await keep(
       writing,
       row,
@@ -106,7 +189,9 @@ export function patching(
         protocol: checker?.did ?? null,
         protocol_version: checker?.version ?? null,
         properties: JSON.stringify(after.properties),
-        details: detailsOf(after.services, after.verifiableCredential),
+        details: vetted
+          ? detailsOf(after.services, vetted.entries)
+          : detailsOf(after.services, details.verifiableCredential, details.checked ?? false),
         search: searchText(did, row.type, after.properties),
         edges_made: made,
       },
@@ -114,6 +199,8 @@ export function patching(
     )
     return entityOf(next, kept)
   }
+
+  return { vet, apply }
 }
 
 const fixed = ['did', 'type', 'class', 'status', 'version', 'createdAt', 'updatedAt'] as const

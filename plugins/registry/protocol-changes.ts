@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { mustControl, type Actor } from './actor.ts'
+import { mustControl, mustOwnId, mustSpeakFor, type Actor } from './actor.ts'
 import { effectiveOf, readDefinition, type Effective } from './definition.ts'
 import { mustMatch } from './etag.ts'
 import { wire, type Protocol, type Protocols } from './protocols.ts'
+import { Allowance, type Quotas } from './rights/allowance.ts'
 import { conflicting, invalid, unresolved } from './refusal.ts'
 import type { ProtocolDefinition, ProtocolRequest } from './request.ts'
 import type { ProtocolRow, ProtocolVersionRow, RegistryDatabase } from './tables.ts'
@@ -13,10 +14,13 @@ export function protocolChanges(
   write: Write,
   { newest, active, versionOf }: Protocols,
   oracleDid: string,
+  quotas: Quotas,
 ) {
   async function create(writing: Writing, request: ProtocolRequest): Promise<Protocol> {
     const { actor, at, db: trx } = writing
     const definition = readDefinition(request)
+    mustOwnId(actor, request.did)
+    if (request.controller !== undefined) mustSpeakFor(actor, request.controller)
     const did = request.did ?? `did:ixo:protocol:${randomBytes(16).toString('hex')}`
     const taken = await trx
       .selectFrom('registry_protocols')
@@ -29,6 +33,9 @@ export function protocolChanges(
         did,
       })
     const effective = effectiveOf(definition, await parentOf(definition, trx))
+    const allowance = await Allowance.open(writing, quotas)
+    allowance.take({ protocols: 1 })
+    await allowance.keep()
     const seq = writing.change({
       kind: 'protocol',
       did,
@@ -149,6 +156,8 @@ export function protocolChanges(
     const row = await active(did, trx)
     mustControl(actor, row)
     mustMatch(ifMatch, row)
+    if (request.controller !== undefined && request.controller !== row.controller)
+      mustSpeakFor(actor, request.controller)
     const definition = readDefinition(request)
     await mustNotLoop(did, definition, trx)
     const parent = await parentOf(definition, trx)

@@ -3,6 +3,8 @@ import { conformTo, type Conform } from './conform.ts'
 import type { Effective } from './definition.ts'
 import { writeCursor, type Page } from './page.ts'
 import { gone, notFound } from './refusal.ts'
+import { protocolsOf, type Reader } from './rights/reader.ts'
+import { seenAmong } from './rights/seen-among.ts'
 import type { ProtocolDefinition } from './request.ts'
 import type { ProtocolRow, ProtocolVersionRow, RegistryDatabase } from './tables.ts'
 
@@ -80,7 +82,7 @@ export function protocols(db: RegistryDatabase) {
     versionOf,
 
     /** The newest version of every protocol, in the order of creation. */
-    async list(limit: number, after = 0): Promise<Page<Protocol>> {
+    async list(reader: Reader, limit: number, after = 0): Promise<Page<Protocol>> {
       const rows = await db
         .selectFrom('registry_protocols as protocol')
         .innerJoin('registry_protocol_versions as kept', (join) =>
@@ -91,6 +93,7 @@ export function protocols(db: RegistryDatabase) {
         .selectAll('protocol')
         .select(['kept.definition', 'kept.effective', 'kept.created_at as made_at'])
         .where('protocol.status', '=', 'active')
+        .where(protocolsOf(reader, 'protocol'))
         .where('protocol.ordinal', '>', after)
         .orderBy('protocol.ordinal')
         .limit(limit + 1)
@@ -110,7 +113,9 @@ export function protocols(db: RegistryDatabase) {
       }
     },
 
-    async read(did: string, version?: number): Promise<Protocol> {
+    async read(did: string, reader: Reader, version?: number): Promise<Protocol> {
+      if ((await seenAmong(db, 'protocol', [did], reader)).size === 0)
+        throw notFound('protocol', did)
       const row = await active(did)
       const found = await versionOf(did, version ?? row.version)
       if (found) return wire(row, found)

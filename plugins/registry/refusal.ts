@@ -1,5 +1,8 @@
 import { RuntimeError, type Fault } from '#core'
 
+/** Who sends more faults than this corrects these first. */
+export const mostFaults = 100
+
 /** 400: what was sent cannot be. `path` says where it stood. */
 export const invalid = (path: string, message: string, hint?: string) =>
   refused([{ path, message }], hint)

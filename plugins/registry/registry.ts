@@ -1,11 +1,12 @@
 import type { Database, Oracle } from '#core'
-import type { Actor } from './actor.ts'
+import { actorOf, type Actor, type Calling } from './actor.ts'
 import { batches } from './batch.ts'
 import { changes } from './changes.ts'
 import { conformance } from './conformance.ts'
 import { claims } from './claims/claims.ts'
 import { creation } from './create.ts'
 import { credentials } from './credentials/credentials.ts'
+import { presented } from './credentials/presented.ts'
 import { entities } from './entities.ts'
 import { feed } from './feed.ts'
 import { groupType } from './kinds.ts'
@@ -14,6 +15,8 @@ import { protocolChanges } from './protocol-changes.ts'
 import { protocols } from './protocols.ts'
 import { invalid } from './refusal.ts'
 import type { EntityRequest } from './request.ts'
+import type { Quotas } from './rights/allowance.ts'
+import { readers } from './rights/reader.ts'
 import { resolution } from './resolution/resolution.ts'
 import { withRegistryTables } from './tables.ts'
 import { traversal } from './traverse.ts'
@@ -24,26 +27,45 @@ export interface RegistryOptions {
   readonly oracle: Oracle
   /** Types whose entities are organisational domains. */
   readonly organisational: ReadonlySet<string>
+  readonly quotas: Quotas
+  /** Everybody who may call reads everything; else each what is theirs, or what a grant opens. */
+  readonly isPublic: boolean
 }
 
 /** The registry and all its parts. It is loaded when it is first asked for something. */
-export function registry({ db: untyped, oracle, organisational }: RegistryOptions) {
+export function registry({
+  db: untyped,
+  oracle,
+  organisational,
+  quotas,
+  isPublic,
+}: RegistryOptions) {
   const db = withRegistryTables(untyped)
   const events = feed(db)
   const write = writer(db, events.announce)
   const kinds = protocols(db)
-  const making = creation({ db, protocols: kinds, organisational, oracleDid: oracle.did })
+  const proofs = presented(db, oracle)
+  const making = creation({
+    db,
+    presented: proofs,
+    quotas,
+    protocols: kinds,
+    organisational,
+    oracleDid: oracle.did,
+  })
   const twins = entities(db, write, making)
-  const changing = changes(db, write, twins, kinds, making)
+  const changing = changes(db, write, twins, kinds, making, proofs, quotas)
 
   return {
     db,
     write,
     oracle,
     events,
+    actorOf: (calling: Calling) => actorOf(calling, oracle.did),
+    readers: readers(db, oracle.did, isPublic),
     protocols: {
       ...kinds,
-      ...protocolChanges(write, kinds, oracle.did),
+      ...protocolChanges(write, kinds, oracle.did, quotas),
       nonConforming: conformance(db, kinds),
     },
     entities: {
@@ -61,9 +83,9 @@ export function registry({ db: untyped, oracle, organisational }: RegistryOption
       },
     },
     batches: batches(write, making),
-    claims: claims({ db, write, oracle, protocols: kinds }),
+    claims: claims({ db, write, oracle, protocols: kinds, quotas }),
     credentials: credentials({ db, write, oracle }),
-    resolve: resolution(db),
+    resolve: resolution(db, oracle),
   }
 }
 export type Registry = ReturnType<typeof registry>

@@ -45,7 +45,7 @@ const credential = z.looseObject(
   },
   wants('a credential: { type, issuer }'),
 )
-const credentials = z
+export const credentialsSchema = z
   .array(credential, wants('a list of credentials'))
   .max(100, wants('at most 100 credentials'))
 
@@ -90,7 +90,7 @@ export const entitySchema = z
         .optional()
         .describe('Default: the caller'),
       services: services.optional(),
-      verifiableCredential: credentials.optional(),
+      verifiableCredential: credentialsSchema.optional(),
       relationships: relationships.optional().describe('Edges to entities that are there'),
       class: z
         .enum(classes, wants(`one of ${classes.join(', ')}`))
@@ -116,7 +116,7 @@ export const changeableSchema = z.object({
   protocol: entityId(aProtocol).optional(),
   properties,
   services,
-  verifiableCredential: credentials,
+  verifiableCredential: credentialsSchema,
   relationships: relationships.optional(),
 })
 export type Changeable = z.output<typeof changeableSchema>
@@ -150,7 +150,10 @@ export interface ProtocolDefinition {
   readonly extends?: string
   readonly properties: Readonly<Record<string, TypeName | PropertyRule>>
   readonly relationships?: Readonly<Record<string, string>>
+  readonly mints?: true | string
 }
+
+const aCredit = 'true or a text, where each entity is a credit for an approved claim'
 
 /** The outline of a protocol; what its properties say is checked by `readDefinition`, with suggestions. */
 export const protocolSchema = z.object(
@@ -169,6 +172,9 @@ export const protocolSchema = z.object(
         name(100, 'the kind of entity in this role'),
         wants('an object: { role: kind }'),
       )
+      .optional(),
+    mints: z
+      .union([z.literal(true), name(200, 'what one of them stands for')], wants(aCredit))
       .optional(),
     did: entityId('a DID, or a DID URL with a path').optional(),
     controller: entityId('the DID of the party that may change it').optional(),

@@ -39,6 +39,12 @@ export type EdgeRow = {
   target: string
   position: number
   properties: string | null
+  /** Who drew the edge: a DID, or the name of a key; null where nobody knows any more. */
+  drawn_by: string | null
+  /** 1 where the operator drew the edge or confirmed it. */
+  by_operator: number
+  /** The DID that confirmed the edge as it stands, beside whoever drew it. */
+  confirmed_by: string | null
 }
 
 export type ChangeAction = 'created' | 'updated' | 'related' | 'unrelated' | 'deactivated'
@@ -88,6 +94,18 @@ export type ProtocolVersionRow = {
 /** Which protocol extends which, as of their newest versions. */
 export type ExtensionRow = { did: string; extends: string }
 
+/** How much a DID has made, ever. Removing something gives nothing back, for its history stays. */
+export type UsageRow = {
+  did: string
+  entities: number
+  protocols: number
+  edges: number
+  claims: number
+}
+
+/** Which credential became which credit: for good, also when the credit is no more. */
+export type MintRow = { credential: string; entity: string; at: string }
+
 export type Tables = {
   registry_clock: ClockRow
   registry_entities: EntityRow
@@ -96,6 +114,8 @@ export type Tables = {
   registry_protocols: ProtocolRow
   registry_protocol_versions: ProtocolVersionRow
   registry_extensions: ExtensionRow
+  registry_usage: UsageRow
+  registry_mints: MintRow
 }
 export type RegistryDatabase = Kysely<Tables>
 

@@ -1,5 +1,7 @@
 import { overList } from './bulk.ts'
 import type { Entities } from './entities.ts'
+import type { Reader } from './rights/reader.ts'
+import { seenAmong } from './rights/seen-among.ts'
 import type { RegistryDatabase } from './tables.ts'
 
 export interface Walk {
@@ -54,12 +56,20 @@ export function traversal(db: RegistryDatabase, entities: Entities) {
           `edge.${other} as next`,
           'entity.type as type',
         ])
-        .where(`edge.${end}`, 'in', dids),
+        .where(`edge.${end}`, 'in', dids)
+        // A hub may have millions; one more than the most that is shown tells that there are more.
+        .limit(mostEdges + 1),
     )
   const outward = walked('source', 'target')
   const inward = walked('target', 'source')
 
-  return async function walk(start: string, asked: Walk, signal?: AbortSignal): Promise<Graph> {
+  return async function walk(
+    start: string,
+    asked: Walk,
+    reader: Reader,
+    signal?: AbortSignal,
+  ): Promise<Graph> {
+    await entities.mustSee(start, reader)
     const { type } = await entities.activeRow(start)
     const { directions, roles, kinds } = asked
     const depth = Math.min(asked.depth, deepest)
@@ -72,7 +82,12 @@ export function traversal(db: RegistryDatabase, entities: Entities) {
       const steps: Step[] = []
       if (directions.has('out')) for (const step of await outward(level)) steps.push(step)
       if (directions.has('in')) for (const step of await inward(level)) steps.push(step)
-      return roles ? steps.filter(({ role }) => roles.has(role)) : steps
+      const walked = roles ? steps.filter(({ role }) => roles.has(role)) : steps
+      if (reader.did === undefined) return walked
+      // What the reader does not see is not there: neither a node, nor a way, nor a reason to say that more follows.
+      const unknown = walked.flatMap(({ next }) => (types.has(next) ? [] : next))
+      const seen = await seenAmong(db, 'entity', unknown, reader)
+      return walked.filter(({ next }) => types.has(next) || seen.has(next))
     }
 
     let level = [start]

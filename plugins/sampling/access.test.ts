@@ -2,6 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { testApp, type TestApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import sampling from './index.ts'
+import { userWith } from '../../test/support/granted-user.ts'
 
 const env = { API_KEY: 'a-key-for-this-test' }
 const key = { authorization: `Bearer ${env.API_KEY}` }
@@ -22,6 +23,8 @@ const beaconHex = 'ab'.repeat(32)
 await onEachDatabase('whose design it is', ({ databaseUrl }) => {
   let app: TestApp
   let owner: TestUser
+  let other: TestUser
+  let reader: TestUser
   let stranger: TestUser
   let verifier: TestUser
   beforeAll(async () => {
@@ -29,9 +32,11 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
       plugins: [sampling],
       env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }) },
     })
-    owner = await app.user()
+    owner = await userWith(app, 'sampling/write')
+    other = await userWith(app, 'sampling/write')
+    verifier = await userWith(app, 'sampling/write')
+    reader = await userWith(app, 'sampling/read')
     stranger = await app.user()
-    verifier = await app.user()
     return () => app.close()
   })
   const made = async (by: { post: TestUser['post'] } = owner, headers = {}) => {
@@ -48,55 +53,86 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
     ['/verification', { verifier: 'did:ixo:somebody', status: 'submitted' }],
   ]
 
-  it('is its maker’s: to other callers it does not exist, by no route and no tool', async () => {
+  it('does not exist for a user without a grant: no route is open, and no tool tells of it', async () => {
     const { design, path } = await made()
     expect(design.createdBy).toBe(owner.did)
     const before = (await owner.get(path)).body
     for (const read of reads)
       expect(await stranger.get(path + read), read).toMatchObject({
-        status: 404,
-        body: { code: 'NOT_FOUND', message: expect.not.stringContaining(owner.did) },
+        status: 403,
+        body: { code: 'NOT_GRANTED', message: expect.not.stringContaining(owner.did) },
       })
     for (const [write, body] of writes)
-      expect(await stranger.post(path + write, body), write).toMatchObject({ status: 404 })
+      expect(await stranger.post(path + write, body), write).toMatchObject({
+        status: 403,
+        body: { code: 'NOT_GRANTED' },
+      })
     const lines = { 'content-type': 'application/x-ndjson' }
     expect(await stranger.post(`${path}/selection/commit?round=1`, '"h1"', lines)).toMatchObject({
-      status: 404,
+      status: 403,
     })
-    const thread = app.thread({ did: stranger.did }).load('sampling')
+    const thread = app.thread({ did: stranger.did, grants: [] }).load('sampling')
     const { designId } = design
-    for (const [tool, args] of [
-      ['get_sample_design', {}],
-      ['explain_sample', {}],
-      ['recalculate_sample', actual],
-      ['select_sample', commitment],
-      ['select_sample', { beaconHex }],
-    ] as const)
-      await expect(thread.call(tool, { designId, ...args }), tool).rejects.toMatchObject({
+    for (const tool of ['get_sample_design', 'explain_sample'])
+      await expect(thread.call(tool, { designId }), tool).rejects.toMatchObject({
         code: 'NOT_FOUND',
+      })
+    for (const [tool, args] of [
+      ['design_sample', request],
+      ['recalculate_sample', { designId, ...actual }],
+      ['select_sample', { designId, ...commitment }],
+      ['select_sample', { designId, beaconHex }],
+    ] as const)
+      await expect(thread.call(tool, args), tool).rejects.toMatchObject({
+        code: 'NOT_GRANTED',
+        message: expect.stringContaining('sampling/write'),
       })
     expect((await owner.get(path)).body).toEqual(before)
   })
 
-  it('is listed to its maker and to the verifier whom it was submitted to', async () => {
+  it('is read by whom the operator lets read, and changed by its maker alone', async () => {
+    const { path } = await made()
+    const before = (await owner.get(path)).body
+    for (const read of reads.slice(0, 4)) {
+      expect(await reader.get(path + read), read).toMatchObject({ status: 200 })
+      expect(await other.get(path + read), read).toMatchObject({ status: 200 })
+    }
+    for (const [write, body] of writes) {
+      expect(await reader.post(path + write, body), write).toMatchObject({
+        status: 403,
+        body: { code: 'NOT_GRANTED' },
+      })
+      expect(await other.post(path + write, body), write).toMatchObject({
+        status: 403,
+        body: { code: 'FORBIDDEN' },
+      })
+    }
+    expect((await owner.get(path)).body).toEqual(before)
+  })
+
+  it('its maker and its verifier read it through the agent without a grant', async () => {
     const { design, path } = await made()
+    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    for (const { did } of [owner, verifier]) {
+      const thread = app.thread({ did, grants: [] }).load('sampling')
+      expect(await thread.call('get_sample_design', { designId: design.designId })).toMatchObject({
+        designId: design.designId,
+      })
+    }
+  })
+
+  it('is listed to whom may read it', async () => {
+    const { design } = await made()
     const listed = async (by: TestUser) => {
       const { body } = await by.get(
         `/v1/sampling?limit=100&projectId=${encodeURIComponent(request.projectId)}`,
       )
       return body.items.some(({ designId }: typeof design) => designId === design.designId)
     }
-    expect([await listed(owner), await listed(verifier), await listed(stranger)]).toEqual([
-      true,
-      false,
-      false,
-    ])
-    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
-    expect([await listed(owner), await listed(verifier), await listed(stranger)]).toEqual([
-      true,
-      true,
-      false,
-    ])
+    expect(await Promise.all([owner, reader, other].map(listed))).toEqual([true, true, true])
+    expect(
+      await stranger.get(`/v1/sampling?projectId=${encodeURIComponent(request.projectId)}`),
+    ).toMatchObject({ status: 403, body: { code: 'NOT_GRANTED' } })
   })
 
   it('is open to the holder of the key, who keeps the books', async () => {
@@ -110,10 +146,11 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
   it('made with the key is read by whoever has its id, and changed with the key only', async () => {
     const { design, path } = await made(app, key)
     expect(design).not.toHaveProperty('createdBy')
-    expect(await stranger.get(path)).toMatchObject({ status: 200 })
-    expect(await stranger.get(`${path}/explanation`)).toMatchObject({ status: 200 })
+    const { designId } = design
+    const thread = app.thread({ did: stranger.did, grants: [] }).load('sampling')
+    expect(await thread.call('get_sample_design', { designId })).toMatchObject({ designId })
     for (const [write, body] of writes)
-      expect(await stranger.post(path + write, body), write).toMatchObject({
+      expect(await other.post(path + write, body), write).toMatchObject({
         status: 403,
         body: { code: 'FORBIDDEN', hint: expect.any(String) },
       })
@@ -131,7 +168,7 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
     expect(await decide(owner, verifier.did, 'submitted')).toMatchObject({ status: 200 })
     expect(await decide(owner, verifier.did)).toMatchObject({ status: 403 })
     expect(await decide(owner, owner.did)).toMatchObject({ status: 403 })
-    expect(await decide(stranger, stranger.did)).toMatchObject({ status: 404 })
+    expect(await decide(other, other.did)).toMatchObject({ status: 403 })
     expect(await decide(verifier, owner.did)).toMatchObject({ status: 403 })
     const { body } = await decide(verifier, verifier.did)
     expect(body).toMatchObject({ final: true, verification: { verifier: verifier.did } })
@@ -169,16 +206,16 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
     const selection = `${path}/selection`
     expect(await owner.post(selection, drawn(verifier.did))).toMatchObject({ status: 403 })
     expect(await owner.post(selection, drawn(owner.did))).toMatchObject({ status: 403 })
-    expect(await verifier.post(selection, drawn(stranger.did))).toMatchObject({ status: 403 })
+    expect(await verifier.post(selection, drawn(other.did))).toMatchObject({ status: 403 })
     expect(await verifier.post(selection, drawn(verifier.did))).toMatchObject({
       status: 200,
       body: { external: { verifier: verifier.did } },
     })
 
-    const other = await made()
-    await owner.post(`${other.path}/selection/commit`, commitment)
-    await owner.post(`${other.path}/verification`, { verifier: verifier.did, status: 'submitted' })
-    expect(await verifier.post(`${other.path}/selection`, { beaconHex })).toMatchObject({
+    const second = await made()
+    await owner.post(`${second.path}/selection/commit`, commitment)
+    await owner.post(`${second.path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    expect(await verifier.post(`${second.path}/selection`, { beaconHex })).toMatchObject({
       status: 200,
     })
   })

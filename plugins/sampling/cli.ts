@@ -91,4 +91,7 @@ async function main([selectionPath, framePath]: readonly string[]): Promise<numb
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
-  process.exitCode = await main(process.argv.slice(2))
+  process.exitCode = await main(process.argv.slice(2)).catch((error: Error) => {
+    process.stderr.write(`${error.message}\n`) // a file that is not there, or is no JSON
+    return 2
+  })

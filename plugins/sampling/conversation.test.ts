@@ -10,6 +10,7 @@ import {
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { call, quickDemo, resultOf } from '../../test/support/models.ts'
 import sampling from './index.ts'
+import { userWith } from '../../test/support/granted-user.ts'
 
 const asked =
   'How many of our 5,000 households must we survey? The project is did:ixo:entity:abc123, the expected mean is 0.8, the standard deviation 0.2 and the dropout rate 15 %.'
@@ -73,7 +74,7 @@ await onEachDatabase('a conversation about a sample', ({ databaseUrl }) => {
       model,
       env: { API_KEY: 'a-key-for-this-test', ...(databaseUrl && { DATABASE_URL: databaseUrl }) },
     })
-    user = await app.user()
+    user = await userWith(app, 'sampling/*')
     return () => app.close()
   })
   let sessionId: string | undefined
@@ -117,7 +118,10 @@ await onEachDatabase('a conversation about a sample', ({ databaseUrl }) => {
       status: 200,
       body: { createdBy: user.did, parameters: { calculatedSize: 95, adjustedSize: 112 } },
     })
-    expect(await (await app.user()).get(`/v1/sampling/${designId}`)).toMatchObject({ status: 404 })
+    const thread = app.thread({ grants: [] }).load('sampling')
+    await expect(thread.call('get_sample_design', { designId })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    })
   })
 
   it('recalculates in the next turn from what the period found', async () => {
@@ -180,7 +184,7 @@ describe('the demonstration model, without a key and a network', () => {
       plugins: [sampling],
       model: quickDemo(),
     })
-    const user = await app.user()
+    const user = await userWith(app, 'sampling/write')
     const first = await user.say(asked)
     expect(first.tools).toEqual(['list_capabilities', 'load_capability', 'design_sample'])
     const design = outputOf(first, 'design_sample')

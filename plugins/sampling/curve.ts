@@ -5,13 +5,23 @@ import { largestPopulation } from './request.ts'
 const fraction = z.coerce.number().min(0).lt(1)
 
 /** What a plot of sizes is asked for; the parameters of its middle point. */
-export const curveSchema = z.object({
-  population: z.coerce.number().int().min(2).max(largestPopulation),
-  expectedMean: z.coerce.number().positive(),
-  expectedSD: z.coerce.number().min(0).default(0),
-  dropoutRate: fraction.default(0),
-  estimator: z.enum(['mean', 'proportion']).default('mean'),
-})
+export const curveSchema = z
+  .object({
+    population: z.coerce.number().int().min(2).max(largestPopulation),
+    expectedMean: z.coerce.number().positive(),
+    expectedSD: z.coerce.number().min(0).default(0),
+    dropoutRate: fraction.default(0),
+    estimator: z.enum(['mean', 'proportion']).default('mean'),
+  })
+  .superRefine(({ estimator, expectedMean: mean, expectedSD: sd }, ctx) => {
+    const fault = (field: string, message: string) =>
+      ctx.addIssue({ code: 'custom', path: [field], message })
+    if (estimator === 'proportion' && mean > 1)
+      fault('expectedMean', `give a proportion above 0 and at most 1, not ${mean}`)
+    // The widest point is drawn with twice the deviation, the dearest with a hundredth of the precision.
+    if (estimator === 'mean' && !Number.isFinite(1e6 * (2 * (sd / mean)) ** 2 + 20 * sd))
+      fault('expectedSD', `the standard deviation ${sd} is too many times the mean ${mean}`)
+  })
 
 const point = z.object({ x: z.number(), calculatedSize: z.number(), adjustedSize: z.number() })
 export const curvesSchema = z.object({

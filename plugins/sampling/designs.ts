@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '#core'
-import { maySee, mustDraw, mustOwn, mustVerify, type Who } from './access.ts'
+import {
+  drawsAsMaker,
+  maySee,
+  mustBeAnother,
+  mustDraw,
+  mustOwn,
+  mustVerify,
+  type Who,
+} from './access.ts'
 import { discounted, reliability } from './arithmetic.ts'
 import { design } from './design.ts'
 import { turns } from './in-turn.ts'
@@ -63,15 +71,38 @@ export function designs(db: SamplingDatabase, extend: Extend) {
       .select(['design_id', 'revision', 'frame_digest', 'beacon', 'committed_at', 'selected_at'])
       .where('design_id', 'in', [...new Set(rows.map((row) => row.design_id))])
       .execute()
-    return rows.map((row) =>
-      recordOf(
-        row,
-        found.find((one) => one.design_id === row.design_id && one.revision === row.revision),
-      ),
-    )
+    const keyOf = ({ design_id, revision }: { design_id: string; revision: number }) =>
+      `${design_id} ${revision}`
+    const commitments = new Map(found.map((one) => [keyOf(one), one]))
+    return rows.map((row) => recordOf(row, commitments.get(keyOf(row))))
   }
 
-  async function nextOf(before: RevisionRow, actual: Recalculation): Promise<RevisionRow> {
+  /** Who worked out a revision of the design, committed its frame or drew from it. */
+  async function makersOf(designId: string): Promise<Set<string>> {
+    const revisions = await db
+      .selectFrom('sampling_revisions')
+      .select('made_by')
+      .distinct()
+      .where('design_id', '=', designId)
+      .execute()
+    const draws = await db
+      .selectFrom('sampling_selections')
+      .select(['committed_by', 'drawn_by'])
+      .distinct()
+      .where('design_id', '=', designId)
+      .execute()
+    const all = [
+      ...revisions.map(({ made_by }) => made_by),
+      ...draws.flatMap(({ committed_by, drawn_by }) => [committed_by, drawn_by]),
+    ]
+    return new Set(all.filter((maker) => maker !== null))
+  }
+
+  async function nextOf(
+    before: RevisionRow,
+    actual: Recalculation,
+    who: Who,
+  ): Promise<RevisionRow> {
     const request = withActual(requestOf(before), actual)
     const figures = design(request)
     const { adjustedSize, population } = figures.parameters
@@ -109,6 +140,7 @@ export function designs(db: SamplingDatabase, extend: Extend) {
       verification: JSON.stringify({ status: 'draft' }),
       version: 1,
       newest: 1,
+      made_by: who.caller,
     }
   }
 
@@ -137,11 +169,16 @@ export function designs(db: SamplingDatabase, extend: Extend) {
       return withSelection(row)
     },
 
-    /** A design to draw from, or to record what a verifier drew. */
-    async readToDraw(designId: string, who: Who, external?: string): Promise<SampleDesign> {
+    /** A design to draw from, or to record what a verifier drew, and who made the draw where a maker did. */
+    async readToDraw(
+      designId: string,
+      who: Who,
+      external?: string,
+    ): Promise<{ design: SampleDesign; maker: string | null }> {
       const row = await rowOf(designId, who)
       mustDraw(row, who, external)
-      return withSelection(row)
+      const maker = drawsAsMaker(row, who, external) ? who.caller : null
+      return { design: await withSelection(row), maker }
     },
 
     async create(request: SamplingRequest, who: Who): Promise<SampleDesign> {
@@ -157,14 +194,15 @@ export function designs(db: SamplingDatabase, extend: Extend) {
         verification: JSON.stringify({ status: 'draft' }),
         version: 1,
         newest: 1,
-        owner: who?.did ?? null,
+        owner: who.did ?? null,
         verifier: null,
+        made_by: who.caller,
       }
       await db.insertInto('sampling_revisions').values(row).execute()
       return recordOf(row)
     },
 
-    /** The designs of a project, newest first: of a caller with a name those they made or are to verify. */
+    /** The designs of a project, newest first: of a caller who does not read all those they made or are to verify. */
     async list(projectId: string, who: Who, limit: number, cursor?: string) {
       const after = cursor === undefined ? undefined : readCursor(cursor)
       let query = db
@@ -175,9 +213,10 @@ export function designs(db: SamplingDatabase, extend: Extend) {
         .orderBy('created_at', 'desc')
         .orderBy('design_id', 'desc')
         .limit(limit + 1)
-      if (who)
+      const { did = '', readsAll } = who
+      if (!readsAll)
         query = query.where((column) =>
-          column.or([column('owner', '=', who.did), column('verifier', '=', who.did)]),
+          column.or([column('owner', '=', did), column('verifier', '=', did)]),
         )
       if (after)
         query = query.where((column) =>
@@ -216,7 +255,7 @@ export function designs(db: SamplingDatabase, extend: Extend) {
         for (;;) {
           const before = await rowOf(designId, who)
           mustOwn(before, who)
-          const next = await nextOf(before, actual)
+          const next = await nextOf(before, actual, who)
           // Another server may have been quicker; what it wrote is where this one goes on from.
           if (await replaces(before, next)) return recordOf(next)
         }
@@ -226,7 +265,8 @@ export function designs(db: SamplingDatabase, extend: Extend) {
     async verify(designId: string, step: Verification, who: Who): Promise<SampleDesign> {
       const row = await rowOf(designId, who)
       mustVerify(row, who, step)
-      if (step.verifier === row.owner)
+      const makers = await makersOf(designId)
+      if (makers.has(step.verifier))
         throw invalid(
           'verifier',
           `${step.verifier} made the design, and cannot verify it`,
@@ -243,10 +283,11 @@ export function designs(db: SamplingDatabase, extend: Extend) {
               : 'A recalculation makes a new draft.',
           { field: 'status', value: step.status, present: state.status },
         )
+      if (step.status !== 'submitted') mustBeAnother(makers, who)
       const timestamp = new Date().toISOString()
       const { status, verifier, notes, projects = state.projects } = step
       const entry = { status, verifier, timestamp, ...(notes !== undefined && { notes }) }
-      const recordedBy = who?.did ?? 'the holder of the API key'
+      const recordedBy = who.caller
       const verification: VerificationState = {
         ...entry,
         ...(projects && { projects }),
@@ -330,6 +371,9 @@ function reliabilityOf(
   if (completes === undefined) return undefined
   if (completes > population)
     throw invalid('completes', `${completes} are more than the population of ${population}`)
+  // Student's t stretches the deviation, by 13 at most.
+  if (sd !== undefined && !Number.isFinite(100 * sd))
+    throw invalid('actualSD', `the standard deviation ${sd} is too large to be worked with`)
   const found = reliability({ confidence, precision, population, estimator, mean, sd, completes })
   return {
     completes,

@@ -25,7 +25,15 @@ const partLength = 64 * 1024
 const high = /[\ud800-\uffff]/
 type Order = (a: string, b: string) => number
 const byUnits: Order = (a, b) => (a < b ? -1 : a > b ? 1 : 0)
-const byBytes: Order = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))
+/** Compares where two ids first differ: a character of two units stands behind those of one. */
+const byBytes: Order = (a, b) => {
+  const shorter = Math.min(a.length, b.length)
+  let at = 0
+  while (at < shorter && a.charCodeAt(at) === b.charCodeAt(at)) at++
+  if (at === shorter) return a.length - b.length
+  return rank(a.charCodeAt(at)) - rank(b.charCodeAt(at))
+}
+const rank = (unit: number) => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit)
 
 /** Sorted ids of a stratum as JSON, a block of them in each buffer. */
 interface Run {
@@ -51,12 +59,8 @@ export class Frame {
   }
 
   add(stratum: string, id: string): void {
-    if (this.#order === byUnits && high.test(id)) {
-      this.#order = byBytes
-      // Runs in the other order would merge wrongly.
-      for (const { stratum, blocks } of this.#runs.splice(0))
-        this.#seal(stratum, blocks.flatMap(idsOf))
-    }
+    // The runs so far hold no such id, so they stand in this order already.
+    if (this.#order === byUnits && high.test(id)) this.#order = byBytes
     let ids = this.#open.get(stratum)
     if (!ids) this.#open.set(stratum, (ids = []))
     if (ids.push(id) === runLength) this.#close(stratum, ids)

@@ -152,6 +152,14 @@ const others: [string, string, string, unknown, number, string][] = [
     422,
     '100 are required',
   ],
+  [
+    'POST',
+    '/recalculate',
+    'a deviation that is almost everything',
+    { actualMean: 1e308, actualSD: 1e308, actualDropoutRate: 0, completes: 2 },
+    400,
+    'too large',
+  ],
   ['POST', '/selection/commit', 'no beacon', { frame: { all: ['a'] } }, 400, 'beacon'],
   [
     'POST',
@@ -230,6 +238,21 @@ const others: [string, string, string, unknown, number, string][] = [
   ],
 ]
 
+/** What a curve is asked for, and its status: numbers at the ends of what a double holds. */
+const curves: [string, number][] = [
+  ['population=50&expectedMean=1&expectedSD=1e308', 400],
+  ['population=50&expectedMean=1e308&expectedSD=1e308', 400],
+  ['population=50&expectedMean=1e-308&expectedSD=1', 400],
+  ['population=50&expectedMean=5e-324&expectedSD=5e-324', 200],
+  ['population=50&expectedMean=1e308&expectedSD=1e306', 200],
+  ['population=50&expectedMean=1&expectedSD=-0', 200],
+  ['population=9007199254740992&expectedMean=1&expectedSD=1', 400],
+  ['population=50&expectedMean=1e999&expectedSD=1', 400],
+  ['population=50&expectedMean=5e-324&estimator=proportion', 200],
+  ['population=50&expectedMean=1.5&estimator=proportion', 400],
+  ['population=50&expectedMean=0.5&estimator=proportion&dropoutRate=0.9999999999999999', 200],
+]
+
 await onEachDatabase('what nobody should send', ({ databaseUrl }) => {
   let app: TestApp
   let path = ''
@@ -276,6 +299,12 @@ await onEachDatabase('what nobody should send', ({ databaseUrl }) => {
       status,
       text: expect.stringContaining(says),
     })
+  })
+
+  it.each(curves)('as a curve: %s', async (query, status) => {
+    const answer = await send('GET', `/v1/sampling/curve?${query}`, undefined, key)
+    expect(answer.status).toBe(status)
+    if (status === 200) expect(answer.text).not.toMatch(/null|NaN|Infinity/)
   })
 
   it('is not read compressed', async () => {

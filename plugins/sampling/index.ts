@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { created, definePlugin } from '#core'
+import { whoAsks, whoCalls } from './access.ts'
 import * as arithmetic from './arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './curve.ts'
 import { designs } from './designs.ts'
@@ -33,6 +34,9 @@ const named = z.object({ designId })
 const told = (design: SampleDesign) => ({ summary: summarize(design), ...design })
 const revision = revisionInQuery.optional()
 
+/** What a tool keeps stands in the operator's register, as what the routes keep does. */
+const write = 'sampling/write'
+
 export default definePlugin({
   name: 'sampling',
   version: '0.1.0',
@@ -56,7 +60,7 @@ export default definePlugin({
 
   migrations,
 
-  setup({ db, log, onClose }) {
+  setup({ db, log, oracle, onClose }) {
     const tables = withSamplingTables(db)
     const drawing = selections(tables)
     const sweep = () =>
@@ -66,7 +70,12 @@ export default definePlugin({
     const sweeping = setInterval(sweep, 600_000).unref()
     onClose(() => clearInterval(sweeping))
     void sweep()
-    return { ...arithmetic, designs: designs(tables, drawing.extend), selections: drawing }
+    return {
+      ...arithmetic,
+      designs: designs(tables, drawing.extend),
+      selections: drawing,
+      oracleDid: oracle.did,
+    }
   },
 
   prompt: () =>
@@ -76,51 +85,57 @@ export default definePlugin({
     design_sample: {
       description:
         'Works out how many households to sample, for a project or stratum by stratum, and keeps the design. Needs the project’s DID, the population, the expected mean and standard deviation, and the dropout rate.',
+      can: { can: write, with: (_, { self }) => self.oracleDid },
       input: requestSchema,
-      run: async (request, { self, user }) => told(await self.designs.create(request, user)),
+      run: async (request, ctx) => told(await ctx.self.designs.create(request, whoAsks(ctx))),
     },
     get_sample_design: {
       description: 'Reads a sample design, or one of its earlier revisions.',
       effect: 'read',
       input: named.extend({ revision: revisionSchema.optional() }),
-      run: async ({ designId, revision }, { self, user }) =>
-        told(await self.designs.read(designId, user, revision)),
+      run: async ({ designId, revision }, ctx) =>
+        told(await ctx.self.designs.read(designId, whoAsks(ctx), revision)),
     },
     recalculate_sample: {
       description:
         'Works a design out anew from the actual mean, standard deviation and dropout of a monitoring period; with the number of completed answers it also tells how reliable the period was.',
+      can: { can: write, with: (_, { self }) => self.oracleDid },
       input: recalculationSchema.extend({ designId }),
-      run: async ({ designId, ...actual }, { self, user }) =>
-        told(await self.designs.recalculate(designId, actual, user)),
+      run: async ({ designId, ...actual }, ctx) =>
+        told(await ctx.self.designs.recalculate(designId, actual, whoAsks(ctx))),
     },
     select_sample: {
       description:
         'Random selection that anyone can check, in two calls: first with the frame (ids by stratum, "all" without strata) and a beacon’s future round, later with beaconHex, the value of that round.',
+      can: { can: write, with: (_, { self }) => self.oracleDid },
       input: named.extend({
         frame: frameSchema.optional(),
         beacon: beaconSchema.optional(),
         beaconHex: revealSchema.shape.beaconHex,
         reserves: revealSchema.shape.reserves,
       }),
-      async run({ designId, frame, beacon, ...reveal }, { self, user, signal, emit }) {
+      async run({ designId, frame, beacon, ...reveal }, ctx) {
+        const { self, signal, emit } = ctx
+        const who = whoAsks(ctx)
         if (frame && reveal.beaconHex !== undefined)
           throw invalid('beaconHex', 'commit the frame first; the value comes after its round')
-        if (!frame)
-          return self.selections.reveal(await self.designs.readToDraw(designId, user), reveal, {
-            signal,
-            progress: (done, total) => emit.progress(done, total, 'ids looked at'),
-          })
+        if (!frame) {
+          const { design, maker } = await self.designs.readToDraw(designId, who)
+          const progress = (done: number, total: number) =>
+            emit.progress(done, total, 'ids looked at')
+          return self.selections.reveal(design, reveal, { signal, maker, progress })
+        }
         if (!beacon) throw invalid('beacon', 'missing; name a round that is still to come')
-        const design = await self.designs.readToCommit(designId, user)
-        return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon)
+        const design = await self.designs.readToCommit(designId, who)
+        return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon, who.caller)
       },
     },
     explain_sample: {
       description: 'The arithmetic of a sample design, step by step, with every number in it.',
       effect: 'read',
       input: named.extend({ revision: revisionSchema.optional() }),
-      run: async ({ designId, revision }, { self, user }) => ({
-        steps: explain(await self.designs.read(designId, user, revision)),
+      run: async ({ designId, revision }, ctx) => ({
+        steps: explain(await ctx.self.designs.read(designId, whoAsks(ctx), revision)),
       }),
     },
   },
@@ -130,8 +145,8 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Works out a sample design and keeps it.',
       input: requestSchema,
-      async run(request, { self, user }) {
-        const design = await self.designs.create(request, user)
+      async run(request, ctx) {
+        const design = await ctx.self.designs.create(request, whoCalls(ctx))
         return created(`/v1/sampling/${design.designId}`, design)
       },
     },
@@ -139,8 +154,8 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'The designs of a project, newest first.',
       input: listSchema,
-      run: ({ projectId, limit, cursor }, { self, user }) =>
-        self.designs.list(projectId, user, limit, cursor),
+      run: ({ projectId, limit, cursor }, ctx) =>
+        ctx.self.designs.list(projectId, whoCalls(ctx), limit, cursor),
     },
     'GET /v1/sampling/curve': {
       auth: 'bearer',
@@ -153,10 +168,10 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'A sample design, or an earlier revision of it.',
       input: named.extend({ revision }),
-      async run({ designId, revision }, { self, user, koa }) {
-        const design = await self.designs.read(designId, user, revision)
+      async run({ designId, revision }, ctx) {
+        const design = await ctx.self.designs.read(designId, whoCalls(ctx), revision)
         // A client that polls for a verdict gets a 304 until there is one.
-        koa.set(
+        ctx.koa.set(
           'ETag',
           `"${createHash('sha256').update(JSON.stringify(design)).digest('base64url')}"`,
         )
@@ -167,22 +182,22 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Every revision of a design, oldest first.',
       input: named,
-      run: ({ designId }, { self, user }) => self.designs.revisions(designId, user),
+      run: ({ designId }, ctx) => ctx.self.designs.revisions(designId, whoCalls(ctx)),
     },
     'GET /v1/sampling/:designId/explanation': {
       auth: 'bearer',
       summary: 'The arithmetic of a design, step by step.',
       input: named.extend({ revision }),
-      run: async ({ designId, revision }, { self, user }) => ({
-        steps: explain(await self.designs.read(designId, user, revision)),
+      run: async ({ designId, revision }, ctx) => ({
+        steps: explain(await ctx.self.designs.read(designId, whoCalls(ctx), revision)),
       }),
     },
     'POST /v1/sampling/:designId/recalculate': {
       auth: 'bearer',
       summary: 'Works a design out anew from what a monitoring period found.',
       input: recalculationSchema.extend({ designId }),
-      run: ({ designId, ...actual }, { self, user }) =>
-        self.designs.recalculate(designId, actual, user),
+      run: ({ designId, ...actual }, ctx) =>
+        ctx.self.designs.recalculate(designId, actual, whoCalls(ctx)),
     },
     'POST /v1/sampling/:designId/selection/commit': {
       auth: 'bearer',
@@ -190,10 +205,10 @@ export default definePlugin({
         'Freezes the frame and names the future round of a beacon; a frame line by line has the beacon in the query.',
       body: { json: 16 * 1024 * 1024, ndjson: frameBytes },
       input: commitSchema,
-      async run({ designId, frame, beacon }, { self, user, lines }) {
-        const design = await self.designs.readToCommit(designId, user)
-        const frozen = frame ? Frame.of(Object.entries(frame)) : await readFrame(lines)
-        return self.selections.commit(design, frozen, beacon)
+      async run({ designId, frame, beacon }, ctx) {
+        const design = await ctx.self.designs.readToCommit(designId, whoCalls(ctx))
+        const frozen = frame ? Frame.of(Object.entries(frame)) : await readFrame(ctx.lines)
+        return ctx.self.selections.commit(design, frozen, beacon, ctx.caller)
       },
     },
     'POST /v1/sampling/:designId/selection': {
@@ -201,23 +216,25 @@ export default definePlugin({
       summary: 'Draws the sample with the value of the committed round, or keeps a verifier’s own.',
       body: { kind: 'json', maxBytes: 16 * 1024 * 1024 },
       input: revealSchema.extend({ designId }),
-      async run({ designId, ...reveal }, { self, user, signal }) {
-        const design = await self.designs.readToDraw(designId, user, reveal.external?.verifier)
-        return self.selections.reveal(design, reveal, { signal })
+      async run({ designId, ...reveal }, ctx) {
+        const { self, signal } = ctx
+        const external = reveal.external?.verifier
+        const { design, maker } = await self.designs.readToDraw(designId, whoCalls(ctx), external)
+        return self.selections.reveal(design, reveal, { signal, maker })
       },
     },
     'GET /v1/sampling/:designId/selection': {
       auth: 'bearer',
       summary: 'The commitment and what was drawn from it.',
       input: named.extend({ revision }),
-      run: async ({ designId, revision }, { self, user }) =>
-        self.selections.read(await self.designs.read(designId, user, revision)),
+      run: async ({ designId, revision }, ctx) =>
+        ctx.self.selections.read(await ctx.self.designs.read(designId, whoCalls(ctx), revision)),
     },
     'POST /v1/sampling/:designId/verification': {
       auth: 'bearer',
       summary: 'Submits a design, or records what its verifier decided.',
       input: verificationSchema.extend({ designId }),
-      run: ({ designId, ...step }, { self, user }) => self.designs.verify(designId, step, user),
+      run: ({ designId, ...step }, ctx) => ctx.self.designs.verify(designId, step, whoCalls(ctx)),
     },
   },
 })

@@ -27,6 +27,9 @@ export function partition(strata: readonly Stratum[], population: number): Part[
     names.set(folded, name)
   }
 
+  for (const [index, { name, weight }] of strata.entries())
+    if (weight * population < 1) throw tooSmall(index, name, 0)
+
   const sum = strata.reduce((sum, { weight }) => plus(sum, exact(weight)), zero)
   const off = minus(sum, exact(1))
   if (compare(off, tolerance) > 0 || compare(minus(zero, off), tolerance) > 0)
@@ -63,17 +66,15 @@ export function partition(strata: readonly Stratum[], population: number): Part[
   let next = 0
   return strata.map((stratum, index) => {
     const own = given[index] ?? shares[next++] ?? 0
-    if (own < 2)
-      throw insufficient(
-        `Stratum "${stratum.name}" has a population of ${own}; a sample needs at least 2.`,
-        'Merge it with another stratum.',
-        {
-          field: `stratification.strata.${index}.population`,
-          value: own,
-          required: 2,
-          available: own,
-        },
-      )
+    if (own < 2) throw tooSmall(index, stratum.name, own)
     return { ...stratum, population: own }
   })
 }
+
+/** Asked before fractions are added up as well: a weight of almost nothing has a denominator of hundreds of digits. */
+const tooSmall = (index: number, name: string, own: number) =>
+  insufficient(
+    `Stratum "${name}" has a population of ${own}; a sample needs at least 2.`,
+    'Merge it with another stratum.',
+    { field: `stratification.strata.${index}.population`, value: own, required: 2, available: own },
+  )

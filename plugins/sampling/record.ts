@@ -15,7 +15,7 @@ export interface VerificationState {
     verifier: string
     timestamp: string
     notes?: string
-    /** Who brought this: a DID, or the holder of the service's key. */
+    /** Who brought this: a DID, or `key:` and the name of a key of the service. */
     recordedBy: string
   }[]
 }

@@ -8,9 +8,15 @@ const wants = (what: string) => ({
 
 /** A value in the words of an error, cut short. */
 export function shown(value: unknown): string {
-  const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value))
+  const text =
+    typeof value === 'bigint' ? String(value) : (JSON.stringify(value, onlyFirst) ?? String(value))
   return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }
+
+/** So many items, of one character each with the commas, are longer than what is shown. */
+const enough = 30
+const onlyFirst = (_: string, value: unknown): unknown =>
+  Array.isArray(value) && value.length > enough ? value.slice(0, enough) : value
 
 const number = (what: string) => z.number(wants(what))
 const above = (least: number, what: string) => number(what).gt(least, wants(what))
@@ -222,7 +228,15 @@ export type Verification = z.output<typeof verificationSchema>
 const anId = 'an id of 1 to 200 characters, none of them a line break'
 /** An id is taken as it stands: it is part of what is hashed. */
 export const idPattern = /^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$/
-const ids = z.array(z.string(wants(anId)).regex(idPattern, wants(anId)), wants('a list of ids'))
+/** A list may hold millions of ids: the first that is none is told, and the rest is not looked at. */
+const ids = z
+  .custom<readonly string[]>(Array.isArray, wants('a list of ids'))
+  .superRefine((list, ctx) => {
+    const at = list.findIndex((id: unknown) => typeof id !== 'string' || !idPattern.test(id))
+    if (at >= 0)
+      ctx.addIssue({ code: 'custom', path: [at], message: `give ${anId}, not ${shown(list[at])}` })
+  })
+  .meta({ type: 'array', items: { type: 'string' } })
 export const frameSchema = z.record(
   stratumName('the name of a stratum'),
   ids,

@@ -3,8 +3,9 @@ import { testApp, type TestApp } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import sampling from './index.ts'
 
-const env = { API_KEY: 'a-key-for-this-test' }
-const key = { authorization: `Bearer ${env.API_KEY}` }
+const env = { API_KEY: 'maker:a-key-for-this-test,verifier:another-key-for-this-test' }
+const key = { authorization: 'Bearer a-key-for-this-test' }
+const verifiersKey = { authorization: 'Bearer another-key-for-this-test' }
 const request = {
   projectId: 'did:ixo:entity:abc123',
   population: 5000,
@@ -238,8 +239,9 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
   ])('the record of %s has every field of the specification in its type', async (_, body) => {
     const { body: made } = await post('/v1/sampling', body)
     const path = `/v1/sampling/${made.designId}`
-    for (const status of ['submitted', 'approved'])
-      await post(`${path}/verification`, { verifier: 'did:ixo:verifier', status })
+    const verifier = 'did:ixo:verifier'
+    await post(`${path}/verification`, { verifier, status: 'submitted' })
+    await post(`${path}/verification`, { verifier, status: 'approved' }, verifiersKey)
     const record = await get(path)
     for (const [field, type] of fields) {
       const value = at(record, field)

@@ -5,8 +5,9 @@ import { describeWith } from '../../test/support/services.ts'
 import sampling from './index.ts'
 import { ticketOf } from './sampler.ts'
 
-const env = { API_KEY: 'a-key-for-this-test' }
-const key = { authorization: `Bearer ${env.API_KEY}` }
+const env = { API_KEY: 'maker:a-key-for-this-test,verifier:another-key-for-this-test' }
+const key = { authorization: 'Bearer a-key-for-this-test' }
+const verifiersKey = { authorization: 'Bearer another-key-for-this-test' }
 
 const request = {
   projectId: 'did:ixo:entity:abc123',
@@ -472,7 +473,9 @@ function suite(database: Record<string, string>) {
     const projects = [{ did: 'did:ixo:planned', status: 'planned' }]
     const submitted = await post(path, { verifier, status: 'submitted', projects })
     expect(submitted.body).toMatchObject({ final: false, verification: { projects } })
-    const { body } = await post(path, { verifier, status: 'approved', notes: 'Well reasoned.' })
+    const approval = { verifier, status: 'approved', notes: 'Well reasoned.' }
+    expect(await post(path, approval)).toMatchObject({ status: 403 })
+    const { body } = await post(path, approval, verifiersKey)
     expect(body).toMatchObject({
       final: true,
       verification: { status: 'approved', verifier, projects, notes: 'Well reasoned.' },

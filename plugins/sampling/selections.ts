@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { RuntimeError } from '#core'
+import { giveWay, RuntimeError } from '#core'
 import { mustBePublished, mustLieAhead } from './beacon.ts'
 import type { Extend } from './designs.ts'
 import { type Frame, RepeatedId } from './frame.ts'
@@ -91,6 +91,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
       batch = []
     }
     for (const part of frame.parts()) {
+      await giveWay()
       if (batch.push({ frame_id: frameId, ...part }) < partsAtOnce) continue
       await store()
       await db
@@ -140,7 +141,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
     },
 
     /** Freezes the frame and names the round: from here on nobody can choose the sample. */
-    async commit(design: SampleDesign, frame: Frame, beacon: Beacon) {
+    async commit(design: SampleDesign, frame: Frame, beacon: Beacon, by: string) {
       const { designId, revision } = design
       mustLieAhead(beacon, now())
       const sizes = sizesOf(design)
@@ -183,6 +184,8 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
               beacon_hex: null,
               selected_at: null,
               selected: null,
+              committed_by: by,
+              drawn_by: null,
             })
             .onConflict((conflict) => conflict.doNothing())
             .executeTakeFirst()
@@ -198,11 +201,15 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
       }
     },
 
-    /** Draws with the value of the committed round, or keeps what a verifier has drawn. */
+    /** Draws with the value of the committed round, or keeps what a verifier has drawn. `maker` is who drew, unless the verifier did. */
     async reveal(
       design: SampleDesign,
       { beaconHex, reserves, external }: Reveal,
-      { signal, progress }: { signal: AbortSignal; progress?: Progress },
+      {
+        signal,
+        maker,
+        progress,
+      }: { signal: AbortSignal; maker: string | null; progress?: Progress },
     ): Promise<Selection> {
       const row = await committed(design)
       if (row.selected !== null) {
@@ -228,6 +235,7 @@ export function selections(db: SamplingDatabase, now: () => number = Date.now) {
           beacon_hex: beaconHex ?? null,
           selected_at: new Date(now()).toISOString(),
           selected: JSON.stringify(selected),
+          drawn_by: maker,
         })
         .where('design_id', '=', row.design_id)
         .where('revision', '=', row.revision)

@@ -23,6 +23,8 @@ export type RevisionRow = {
   owner: string | null
   /** Whom the design was submitted to last. */
   verifier: string | null
+  /** Who worked this revision out: a DID, or `key:` and the name of a key. */
+  made_by: string | null
 }
 
 /** The commitment of a revision, and later what was drawn. */
@@ -37,6 +39,9 @@ export type SelectionRow = {
   beacon_hex: string | null
   selected_at: string | null
   selected: string | null
+  committed_by: string | null
+  /** Who drew, unless the verifier did. */
+  drawn_by: string | null
 }
 
 /**
@@ -125,6 +130,17 @@ export const migrations = {
       .createTable('sampling_uploads')
       .addColumn('frame_id', 'varchar(36)', (column) => column.primaryKey())
       .addColumn('touched_at', 'text', (column) => column.notNull())
+      .execute()
+  },
+  '005-makers': async (db: Kysely<any>) => {
+    // any: as above
+    await db.schema.alterTable('sampling_revisions').addColumn('made_by', 'text').execute()
+    for (const column of ['committed_by', 'drawn_by'])
+      await db.schema.alterTable('sampling_selections').addColumn(column, 'text').execute()
+    // The name of the key was not written down: it may have been any.
+    await db
+      .updateTable('sampling_revisions')
+      .set((eb: any) => ({ made_by: eb.fn.coalesce('owner', eb.val('key:*')) }))
       .execute()
   },
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { testApp, type TestApp } from '#core/testing'
 import { freshDatabase } from '../../test/support/database.ts'
 import { describeWith } from '../../test/support/services.ts'
@@ -38,8 +38,6 @@ async function logIn(phone: Phone, customerId: string, pin: string): Promise<str
   return phone.type('2', '2', customerId, pin)
 }
 
-afterEach(() => vi.useRealTimers())
-
 const suite = (database: () => Promise<Record<string, string>>) => {
   it('is created, logged in to, and shows its balance', async () => {
     const app = await starting(await database())
@@ -73,38 +71,6 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     for (const [pin, reason] of refused) expect(await phone.type(pin)).toMatch(reason)
     expect(await phone.type('48213', '48214')).toMatch(/^CON The two PINs differ/)
     expect(await phone.type('48213')).toMatch(/^CON Your account is ready/)
-  })
-
-  it('locks a phone after five wrong PINs, and a stranger does not lock the customer out', async () => {
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
-    const app = await starting(await database())
-    const owner = phoneOf(app)
-    const customerId = await create(owner, '48213')
-    const stranger = phoneOf(app, '+254799999999')
-    for (let tries = 0; tries < 5; tries++)
-      expect(await logIn(stranger, customerId, '55667')).toMatch(
-        /^CON The customer number or the PIN/,
-      )
-    expect(await logIn(stranger, customerId, '48213')).toMatch(/^CON Too many wrong PINs/)
-    // Nor does another phone help to go on guessing.
-    expect(await logIn(phoneOf(app, '+254788888888'), customerId, '48213')).toMatch(/^CON Too many/)
-    expect(await logIn(owner, customerId, '48213')).toMatch(/^CON Welcome back/)
-
-    for (let tries = 0; tries < 5; tries++) await logIn(owner, customerId, '55667')
-    expect(await logIn(owner, customerId, '48213')).toMatch(/^CON Too many/)
-    vi.setSystemTime(Date.now() + 15 * 60_000 + 1)
-    expect(await logIn(owner, customerId, '48213')).toMatch(/^CON Welcome back/)
-    expect(await logIn(stranger, customerId, '48213')).toMatch(/^CON Welcome back/)
-  })
-
-  it('counts guesses that come at the same moment one by one', async () => {
-    const app = await starting(await database())
-    const customerId = await create(phoneOf(app), '48213')
-    const answers = await Promise.all(
-      Array.from({ length: 12 }, () => logIn(phoneOf(app, '+254799999999'), customerId, '55667')),
-    )
-    expect(answers.filter((answer) => answer.includes('PIN is wrong'))).toHaveLength(5)
-    expect(answers.filter((answer) => answer.includes('Too many'))).toHaveLength(7)
   })
 
   it('answers an unknown customer like a wrong PIN', async () => {

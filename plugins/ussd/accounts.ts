@@ -1,11 +1,10 @@
 import { generateKeyPairSync, randomInt } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { base58btc } from 'multiformats/bases/base58'
+import { Locks } from './locks.ts'
+import { OwnPhones } from './own-phones.ts'
 import type { Pins } from './pins.ts'
 import type { Tables } from './tables.ts'
-
-export const mostFailures = 5
-export const lockMs = 15 * 60_000
 
 export interface NewAccount {
   readonly customerId: string
@@ -20,7 +19,8 @@ export interface NewAccount {
 export type LogIn =
   | { readonly account: { customerId: string; did: string }; readonly name: string }
   | 'wrong'
-  | 'locked'
+  /** Too many wrong PINs: until then nobody looks at one. */
+  | { readonly lockedUntil: number }
 
 /** A customer id that can be typed on any phone. */
 export const newCustomerId = (): string => String(randomInt(100_000_000, 1_000_000_000))
@@ -39,10 +39,14 @@ export function mintDid(): string {
 export class Accounts {
   readonly #db: Kysely<Tables>
   readonly #pins: Pins
+  readonly #locks: Locks
+  readonly #ownPhones: OwnPhones
 
   constructor(db: Kysely<Tables>, pins: Pins) {
     this.#db = db
     this.#pins = pins
+    this.#locks = new Locks(db)
+    this.#ownPhones = new OwnPhones(db)
   }
 
   async create({
@@ -85,10 +89,10 @@ export class Accounts {
   }
 
   /**
-   * Checks a PIN. Five wrong ones within a quarter of an hour lock the phone, whichever account it
-   * tried, and the account for every phone but its owner's: a stranger can neither go on guessing with
-   * more phones nor lock a customer out. An attempt is counted before it is checked, so that guesses
-   * at the same moment cannot slip by.
+   * Checks a PIN. A wrong one counts for the pair of account and phone, and from a phone that is not the
+   * account's own for the account and for the phone as well: a guesser gets no further by changing either,
+   * and strangers never lock an owner out of his own phone. An account that is not there counts and takes
+   * as long as one that is, so that nobody learns which there are.
    */
   async logIn(customerId: string, phone: string, pin: string): Promise<LogIn> {
     const found = await this.#db
@@ -96,18 +100,17 @@ export class Accounts {
       .selectAll()
       .where('customer_id', '=', customerId)
       .executeTakeFirst()
-    if (!(await this.#attempt(`phone:${phone}`))) return 'locked'
-    const subject = `account:${customerId}`
-    const counted = found !== undefined && (await this.#attempt(subject))
-    if (found && !counted && found.phone !== phone) return 'locked'
-    if (found === undefined) {
-      await this.#pins.pretend(pin)
-      return 'wrong'
-    }
-    const { right, resealed } = await this.#pins.verify(pin, found.pin, customerId)
-    if (!right) return 'wrong'
-    await this.#db.deleteFrom('ussd_attempts').where('subject', '=', `phone:${phone}`).execute()
-    if (counted) await this.#takeBack(subject)
+    const isKnownPhone = await this.#ownPhones.has(customerId, phone)
+    const isOwn = found !== undefined && (found.phone === phone || isKnownPhone)
+    const subjects = Locks.subjectsOf(customerId, phone, isOwn)
+    const lockedUntil = await this.#locks.attempt(subjects)
+    if (lockedUntil > 0) return { lockedUntil }
+    const { right, resealed } = await this.#look(pin, found, subjects)
+    if (found === undefined || !right) return 'wrong'
+    const [pair = '', ...beyond] = subjects
+    await this.#locks.clear(pair)
+    if (beyond.length > 0) await this.#locks.takeBack(beyond)
+    if (found.phone !== phone) await this.#ownPhones.add(customerId, phone)
     if (resealed)
       await this.#db
         .updateTable('ussd_accounts')
@@ -117,50 +120,19 @@ export class Accounts {
     return { account: { customerId, did: found.did }, name: found.name }
   }
 
-  /** Counts an attempt. False when there were too many. */
-  async #attempt(subject: string): Promise<boolean> {
-    const now = Date.now()
-    const { failures, locked_until: until } = await this.#db
-      .insertInto('ussd_attempts')
-      .values({ subject, failures: 1, failed_at: now, locked_until: 0 })
-      .onConflict((conflict) =>
-        conflict.column('subject').doUpdateSet((eb) => ({
-          failures: eb
-            .case()
-            .when('ussd_attempts.failed_at', '<=', now - lockMs)
-            .then(1)
-            .when('ussd_attempts.locked_until', '>', now)
-            .then(eb.ref('ussd_attempts.failures'))
-            .else(eb('ussd_attempts.failures', '+', 1))
-            .end(),
-          // While it is locked nothing is counted, so that knocking does not lengthen the lock.
-          failed_at: eb
-            .case()
-            .when('ussd_attempts.locked_until', '>', now)
-            .then(eb.ref('ussd_attempts.failed_at'))
-            .else(now)
-            .end(),
-        })),
-      )
-      .returning(['failures', 'locked_until'])
-      .executeTakeFirstOrThrow()
-    if (until > now) return false
-    if (failures >= mostFailures)
-      await this.#db
-        .updateTable('ussd_attempts')
-        .set({ locked_until: now + lockMs })
-        .where('subject', '=', subject)
-        .execute()
-    return failures <= mostFailures
-  }
-
-  /** A right PIN was no failure. */
-  async #takeBack(subject: string): Promise<void> {
-    await this.#db
-      .updateTable('ussd_attempts')
-      .set((eb) => ({ failures: eb('failures', '-', 1), locked_until: 0 }))
-      .where('subject', '=', subject)
-      .where('failures', '>', 0)
-      .execute()
+  /** Looks at a PIN whose attempt is counted. A look that fails has told nobody anything, and counts for nothing. */
+  async #look(
+    pin: string,
+    found: { readonly customer_id: string; readonly pin: string } | undefined,
+    subjects: readonly string[],
+  ): Promise<{ right: boolean; resealed?: string }> {
+    try {
+      if (found) return await this.#pins.verify(pin, found.pin, found.customer_id)
+      await this.#pins.pretend(pin)
+      return { right: false }
+    } catch (error) {
+      await this.#locks.takeBack(subjects)
+      throw error
+    }
   }
 }

@@ -30,6 +30,17 @@ export interface Caller {
   readonly sessionId: string
   /** What an earlier session of this phone left unfinished in this menu. */
   leftover(menu: string): Promise<State['left']>
+  /** Hears what a screen that writes came to, by ids alone. */
+  wrote?(what: Written): void
+}
+
+/** What a screen that writes came to. */
+export interface Written {
+  readonly screen: string
+  /** The customer number, once there is one. */
+  readonly account: string | undefined
+  /** Why it was refused, by the name of the words that say so. */
+  readonly refused?: string
 }
 
 const back = '0'
@@ -159,6 +170,7 @@ export class Engine {
     try {
       next = await screen.next!(parsed.value, ctx)
     } catch (thrown) {
+      if (thrown instanceof Refusal) this.#tell(screen, state, changed(), caller, thrown.key)
       if (thrown instanceof Refusal)
         return this.#show(changed(), caller, ctx.t(thrown.key, thrown.values))
       if (!screen.secret) throw thrown
@@ -166,6 +178,7 @@ export class Engine {
       this.#log.error({ screen: screenName(state) }, 'the handler of a secret screen failed')
       throw new Error('The handler of a secret screen failed.')
     }
+    this.#tell(screen, state, changed(), caller)
     if (next instanceof End)
       return {
         state: { ...changed(), stack: [], page: 0 },
@@ -176,6 +189,12 @@ export class Engine {
     // What was done is not undone by going back to its question.
     if (screen.effect !== 'read') return this.#show({ ...changed(), stack: [to], page: 0 }, caller)
     return this.#go(changed(), to, caller)
+  }
+
+  #tell(screen: Screen, before: State, after: State, caller: Caller, refused?: string): void {
+    if (screen.effect === 'read') return
+    const account = after.account?.customerId
+    caller.wrote?.({ screen: screenName(before), account, ...(refused && { refused }) })
   }
 
   /** What a handler sees, and the state with what it changed. */

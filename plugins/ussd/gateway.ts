@@ -12,7 +12,7 @@ import { Pins } from './pins.ts'
 import type { UssdRequest } from './request.ts'
 import { SessionRows } from './rows.ts'
 import type { Session } from './session.ts'
-import { Sessions } from './sessions.ts'
+import { type Audit, Sessions } from './sessions.ts'
 import type { Tables } from './tables.ts'
 
 /** What the gateway needs of boot. */
@@ -35,7 +35,7 @@ export interface GatewayOptions {
 export interface Gateway {
   /** Adds an entry to the welcome screen, with the next free number. Call it in `setup`. */
   addMenu(menu: Menu): void
-  answer(request: UssdRequest): Promise<string>
+  answer(request: UssdRequest, audit?: Audit): Promise<string>
   find(sessionId: string): Promise<Session | undefined>
   active(): Promise<string[]>
   metrics(): ReturnType<Metrics['read']>
@@ -70,7 +70,7 @@ export function setUp({ env, db, log, turns, onClose }: GatewayOptions): Gateway
   })
   return {
     addMenu: (menu) => menus.add(menu),
-    answer: (request) => sessions.answer(request),
+    answer: (request, audit) => sessions.answer(request, audit),
     find: (id) => sessions.find(id),
     active: () => sessions.active(),
     metrics: () => metrics.read(),

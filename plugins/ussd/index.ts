@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError, text } from '#core'
-import { foreignEntries, gatewayList } from './gateways.ts'
+import { foreignEntries, gatewayList, isEmptyList } from './gateways.ts'
 import { setUp } from './gateway.ts'
 import { isGuestSession, isPhoneSession } from './oracle.ts'
 import { readKey } from './pins.ts'
@@ -17,6 +17,11 @@ const key = () => z.string().min(32).meta({ secret: true })
 /** What the agent is told of whoever asks through a menu. */
 const smallScreen =
   'The user is at a feature phone with screens of 180 letters. Answer in the language of the question, in plain words without markup, in at most three short sentences.'
+
+const noGateway = (ip: string) =>
+  new RuntimeError('FORBIDDEN', `${ip} is no gateway of this service.`, {
+    hint: 'The operator lists gateways in USSD_TRUSTED_GATEWAYS; behind a proxy TRUST_PROXY_ENABLED=true is needed.',
+  })
 
 export default definePlugin({
   name: 'ussd',
@@ -66,6 +71,10 @@ export default definePlugin({
           `neither an address nor a network: ${foreignEntries(String(input)).join(', ')}`,
       })
       .describe('Addresses or networks, with commas between, that are limited per phone number'),
+    USSD_TRUSTED_GATEWAYS_ONLY: z
+      .stringbool()
+      .default(false)
+      .describe('Refuse calls from everybody who is not in USSD_TRUSTED_GATEWAYS'),
     USSD_SERVICE_NAME: z
       .string()
       .min(1)
@@ -75,7 +84,16 @@ export default definePlugin({
   },
   migrations,
 
-  setup: (boot) => setUp(boot),
+  setup(boot) {
+    const { USSD_TRUSTED_GATEWAYS: list, USSD_TRUSTED_GATEWAYS_ONLY: only } = boot.env
+    if (only && isEmptyList(list))
+      throw new RuntimeError(
+        'ENV_INVALID',
+        'USSD_TRUSTED_GATEWAYS_ONLY is true and USSD_TRUSTED_GATEWAYS lists nobody.',
+        { hint: 'List the addresses of your gateway, with commas between.' },
+      )
+    return setUp(boot)
+  },
 
   middleware: {
     async model(ctx, next) {
@@ -103,12 +121,18 @@ export default definePlugin({
     return {
       'POST /api/ussd': {
         auth: 'public',
+        // A telecom gateway calls, never a page: a page of another site could type on anybody's phone.
+        cors: false,
         summary: 'One input of a phone, as a telecom gateway hands it over.',
         limit: {
           max: env.USSD_RATE_LIMIT_PER_MINUTE,
           perMs: 60_000,
           async by({ ip }, body) {
-            if (!isTrusted(ip)) return undefined
+            if (!isTrusted(ip)) {
+              // Here, before the body is read: what a stranger sends is nobody's.
+              if (env.USSD_TRUSTED_GATEWAYS_ONLY) throw noGateway(ip)
+              return undefined
+            }
             // What cannot be read is counted by the address and answered by the route.
             const read = requestSchema.safeParse(await body().catch(() => undefined))
             return read.success ? read.data.phoneNumber : undefined
@@ -119,7 +143,7 @@ export default definePlugin({
         input: requestSchema,
         onInvalid: () => text(invalidInput),
         onFault: () => text(unavailable),
-        run: async (request: UssdRequest) => text(await self.answer(request)),
+        run: async (request: UssdRequest, { audit }) => text(await self.answer(request, audit)),
       },
 
       'GET /api/ussd/debug/:sessionId': {

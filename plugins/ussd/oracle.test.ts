@@ -12,6 +12,7 @@ import ussd from './index.ts'
 import { Phone } from './phone.ts'
 import { plain } from './plain.ts'
 import { Transcript } from './transcript.ts'
+import { unquote } from '../../test/support/models.ts'
 
 const fixed = {
   USSD_RATE_LIMIT_PER_MINUTE: '1000000',
@@ -22,7 +23,7 @@ const fixed = {
 
 const call = (name: string, args: object = {}) => ({ call: name, args })
 const resultOf = ({ messages }: ModelRequest, tool: string) =>
-  messages.findLast((one) => one.role === 'tool' && one.name === tool)?.content
+  unquote(messages.findLast((one) => one.role === 'tool' && one.name === tool)?.content ?? '')
 
 const phoneOf = (app: TestApp, number = '+254711000111') =>
   new Phone(number, async (request) => (await app.post('/api/ussd', request)).body)

@@ -21,6 +21,8 @@ const saltBytes = 16
 const hashBytes = 32
 const cost = { N: 16_384, r: 8, p: 1 }
 const atOnce = 2
+/** Twenty seconds of work: whoever would wait longer is told at once that there is too much to do. */
+const mostWaiting = 1000
 
 /** Keeps PINs as scrypt verifiers, sealed so that the database alone is worth nothing. */
 export class Pins {
@@ -122,6 +124,8 @@ export class Pins {
 
   /** scrypt takes 16 MiB and a thread of the pool: two at a time leave room for everything else. */
   async #hash(pin: string, salt: Buffer): Promise<Buffer> {
+    if (this.#queue.length >= mostWaiting)
+      throw new RuntimeError('UNAVAILABLE', `${mostWaiting} PINs wait to be checked.`)
     if (this.#running >= atOnce) await new Promise<void>((resolve) => this.#queue.push(resolve))
     else this.#running++
     try {

@@ -158,22 +158,20 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     const phones = Array.from({ length: 1000 }, (_, n) =>
       phoneOf(app, `+2547${String(n).padStart(8, '0')}`),
     )
-    await Promise.all(phones.map((phone) => phone.dial()))
-    await Promise.all(phones.map((phone) => phone.type('4')))
+    await each(phones, (phone) => phone.dial())
+    await each(phones, (phone) => phone.type('4'))
     // Each twice at once, in an order that nobody planned.
-    const echoes = await Promise.all(
-      phones.map(async (phone, n) => {
-        const first = phone.type(`mine ${n}`)
-        return Promise.all([first, phone.again()])
-      }),
-    )
+    const echoes = await each(phones, (phone, n) => {
+      const first = phone.type(`mine ${n}`)
+      return Promise.all([first, phone.again()])
+    })
     for (const [n, echo] of echoes.entries())
       expect(echo).toEqual([`CON You said mine ${n}.\n0. Back`, `CON You said mine ${n}.\n0. Back`])
     expect(new Set(seen.values).size).toBe(1000)
     expect(seen.effects).toBe(1000)
     const { body } = await app.get('/api/ussd/sessions')
     expect(body.count).toBe(1000)
-  })
+  }, 60_000)
 
   it('takes the numbers of a dialled short cut, and does nothing by them', async () => {
     const { phone, seen } = await begin()
@@ -399,3 +397,14 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     expect(await phone.again()).toMatch(/^CON Your name/)
   })
 })
+
+/** Does something with all of them, a hundred at a time: a busy machine opens no thousand connections in time. */
+async function each<T, R>(items: readonly T[], work: (item: T, n: number) => Promise<R>) {
+  const results: R[] = []
+  const rest = items.entries()
+  const worker = async () => {
+    for (const [n, item] of rest) results[n] = await work(item, n)
+  }
+  await Promise.all(Array.from({ length: 100 }, worker))
+  return results
+}

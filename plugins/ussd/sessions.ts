@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Log, RuntimeError } from '#core'
+import { type Log, type RouteContext, RuntimeError } from '#core'
 import { isLanguage, type Language, languages } from './catalogue.ts'
 import { type Caller, type Engine, type Outcome, screenName, type State } from './engine.ts'
 import type { Menus } from './entries.ts'
@@ -8,6 +8,9 @@ import type { Pins } from './pins.ts'
 import { invalidInput, type UssdRequest } from './request.ts'
 import type { SessionRows } from './rows.ts'
 import { answerOf, fromRow, sanitised, type Session, toRow } from './session.ts'
+
+/** Adds ids to the audit line of a request. */
+export type Audit = RouteContext['audit']
 
 export interface SessionsOptions {
   readonly engine: Engine
@@ -58,10 +61,10 @@ export class Sessions {
   }
 
   /** What the gateway is told for one input. */
-  async answer(request: UssdRequest): Promise<string> {
+  async answer(request: UssdRequest, audit?: Audit): Promise<string> {
     const started = performance.now()
     try {
-      const answer = this.#inTurn(request.sessionId, () => this.#answer(request))
+      const answer = this.#inTurn(request.sessionId, () => this.#answer(request, audit))
       // A network cut without a word would keep the phone waiting until the driver gives up.
       const inTime = await withinOrUndefined(2 * this.#options.replyBudgetMs + graceMs, answer)
       if (inTime !== undefined) return inTime
@@ -106,13 +109,13 @@ export class Sessions {
     }
   }
 
-  async #answer(request: UssdRequest): Promise<string> {
+  async #answer(request: UssdRequest, audit: Audit | undefined): Promise<string> {
     const { sessionId: id, phoneNumber, text } = request
     let session = this.#hot(id) ?? (text === '' ? undefined : await this.#cold(id))
     // Each round that is lost to another replica is won by it, so that few are enough.
     for (let round = 0; round < 20; round++) {
       if (session === undefined) {
-        const opened = await this.#open(request)
+        const opened = await this.#open(request, audit)
         if (opened) return opened
         session = await this.#cold(id)
         continue
@@ -127,7 +130,7 @@ export class Sessions {
       }
       if (known) return session.undelivered ? this.#stillWorking(session) : answerOf(session)
       if (session.ended || !this.#follows(session, text)) return this.#unchanged(session)
-      const answer = await this.#advance(session, text)
+      const answer = await this.#advance(session, text, audit)
       if (answer !== undefined) return answer
       this.#held.delete(id)
       session = await this.#cold(id)
@@ -136,12 +139,15 @@ export class Sessions {
   }
 
   /** Begins a session. Undefined: another replica has begun it. */
-  async #open({ sessionId, phoneNumber, text }: UssdRequest): Promise<string | undefined> {
+  async #open(
+    { sessionId, phoneNumber, text }: UssdRequest,
+    audit: Audit | undefined,
+  ): Promise<string | undefined> {
     const { rows, engine, metrics } = this.#options
     const from = { id: sessionId, phone: phoneNumber, version: 0 }
     const inputs = text === '' ? [] : text.split('*').map(sanitised)
     const opening = (language: Language) =>
-      engine.walk(this.#begin(language), inputs, this.#caller(sessionId, phoneNumber))
+      engine.walk(this.#begin(language), inputs, this.#caller(sessionId, phoneNumber, audit))
     let session = this.#after(from, text, await opening(languages[0]))
     const kept = await rows.save(toRow(session))
     if (kept === undefined) return undefined
@@ -166,14 +172,18 @@ export class Sessions {
   }
 
   /** Takes a session one input further. Undefined: another replica was first. */
-  async #advance(session: Session, text: string): Promise<string | undefined> {
+  async #advance(
+    session: Session,
+    text: string,
+    audit: Audit | undefined,
+  ): Promise<string | undefined> {
     const { engine, rows, replyBudgetMs } = this.#options
     if (session.undelivered) {
       const delivered = this.#after(session, text, session)
       return (await this.#keep(session, delivered)) ? answerOf(delivered) : undefined
     }
     const input = sanitised(text.slice(session.length === 0 ? 0 : session.length + 1))
-    const caller = this.#caller(session.id, session.phone)
+    const caller = this.#caller(session.id, session.phone, audit)
     const claim = (): Session => ({
       ...this.#after(session, text, { ...session, body: this.#workingBody(session) }),
       workingSince: Date.now(),
@@ -308,8 +318,11 @@ export class Sessions {
     }
   }
 
-  #caller(sessionId: string, phoneNumber: string): Caller {
+  #caller(sessionId: string, phoneNumber: string, audit?: Audit): Caller {
     return {
+      // The last digits tell an operator which phone, and a reader of the log nobody's number.
+      wrote: (what) =>
+        audit?.({ who: `phone:…${phoneNumber.slice(-3)}`, session: sessionId, ...what }),
       sessionId,
       phoneNumber,
       leftover: (menu) => this.#leftover(menu, phoneNumber, sessionId),

@@ -1,4 +1,5 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import type { Count } from './lock-rule.ts'
 
 /** A session as it is kept. No typed text is in it: `mark` tells texts apart without telling them. */
 export type SessionRow = {
@@ -28,7 +29,8 @@ export type Tables = {
     created_at: number
   }
   ussd_phones: { phone: string; language: string; did: string | null }
-  ussd_attempts: { subject: string; failures: number; failed_at: number; locked_until: number }
+  ussd_locks: Count
+  ussd_own_phones: { customer_id: string; phone: string; used_at: number }
   ussd_questions: {
     owner: string
     /** What was asked, until there is an answer: the turn may have to be begun again. */
@@ -41,6 +43,9 @@ export type Tables = {
     answered_at: number
   }
 }
+
+/** How long the counts of before are kept. */
+const weekMs = 7 * 24 * 60 * 60_000
 
 type Any = Kysely<any> // any: a migration sees tables that no type knows yet
 
@@ -111,5 +116,43 @@ export const migrations = {
         .execute()
     // Answers are kept for a day; one of before is asked again.
     await db.deleteFrom('ussd_questions').execute()
+  },
+  '003-locks-by-pair': async (db: Any) => {
+    await db.schema
+      .createTable('ussd_locks')
+      .addColumn('subject', 'varchar(64)', (column) => column.primaryKey())
+      .addColumn('failures', 'integer', (column) => column.notNull())
+      .addColumn('locks', 'integer', (column) => column.notNull())
+      .addColumn('locked_until', 'bigint', (column) => column.notNull())
+      .addColumn('forget_at', 'bigint', (column) => column.notNull())
+      .execute()
+    await db.schema
+      .createIndex('ussd_locks_forget_at')
+      .on('ussd_locks')
+      .column('forget_at')
+      .execute()
+    await db.schema
+      .createTable('ussd_own_phones')
+      .addColumn('customer_id', 'varchar(16)', (column) => column.notNull())
+      .addColumn('phone', 'varchar(16)', (column) => column.notNull())
+      .addColumn('used_at', 'bigint', (column) => column.notNull())
+      .addPrimaryKeyConstraint('ussd_own_phones_pk', ['customer_id', 'phone'])
+      .execute()
+    await db.schema
+      .createIndex('ussd_own_phones_used_at')
+      .on('ussd_own_phones')
+      .column('used_at')
+      .execute()
+    // What is locked stays locked: an account for strangers, a phone for the accounts of others and its own.
+    const counts = sql`failures, case when locked_until > 0 then 1 else 0 end, locked_until,
+      case when locked_until > failed_at then locked_until else failed_at end + ${sql.lit(weekMs)}`
+    await sql`insert into ussd_locks (subject, failures, locks, locked_until, forget_at)
+      select subject, ${counts} from ussd_attempts`.execute(db)
+    await sql`insert into ussd_locks (subject, failures, locks, locked_until, forget_at)
+      select 'pair:' || ussd_accounts.customer_id || ':' || ussd_accounts.phone, ${counts}
+      from ussd_attempts join ussd_accounts on subject = 'phone:' || ussd_accounts.phone`.execute(
+      db,
+    )
+    await db.schema.dropTable('ussd_attempts').execute()
   },
 }

@@ -270,6 +270,96 @@ describe('the limit', () => {
   })
 })
 
+describe('a page of another origin', () => {
+  it('cannot call, neither with a script nor with a form, and is answered with 403 in JSON', async () => {
+    await using app = await start()
+    const body = new URLSearchParams(fields).toString()
+    const foreign: Record<string, string>[] = [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { origin: `${app.url}.evil.example` },
+      { 'sec-fetch-site': 'cross-site' },
+    ]
+    for (const headers of foreign)
+      for (const [sent, type] of [
+        [body, form],
+        [JSON.stringify(fields), json],
+        [JSON.stringify(fields), { 'content-type': 'text/plain' }],
+      ] as const) {
+        const answer = await app.post('/api/ussd', sent, { ...type, ...headers })
+        expect(answer, JSON.stringify(headers)).toMatchObject({
+          status: 403,
+          body: { statusCode: 403, code: 'FORBIDDEN' },
+        })
+        expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+      }
+    expect((await app.get('/api/ussd/sessions')).body.count).toBe(0)
+    const asked = await fetch(`${app.url}/api/ussd`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+    })
+    expect(asked.headers.get('access-control-allow-origin')).toBeNull()
+  })
+
+  it('is another one than the page of this server, which has a phone', async () => {
+    await using app = await start()
+    for (const headers of [
+      { origin: app.url },
+      { origin: app.url, 'sec-fetch-site': 'same-origin' },
+    ])
+      expect((await app.post('/api/ussd', fields, headers as Record<string, string>)).body).toMatch(
+        /^CON Welcome/,
+      )
+  })
+})
+
+describe('with USSD_TRUSTED_GATEWAYS_ONLY', () => {
+  const only = {
+    USSD_TRUSTED_GATEWAYS: '192.0.2.0/24, 2001:db8::1',
+    USSD_TRUSTED_GATEWAYS_ONLY: 'true',
+  }
+
+  it('everybody else is refused with 403 in JSON, whatever they send', async () => {
+    await using app = await start({ ...only, TRUST_PROXY_ENABLED: 'true' })
+    const behind = (address: string) => ({ 'x-forwarded-for': address })
+    for (const address of [
+      '192.0.2.7',
+      '198.51.100.1, 192.0.2.7',
+      '2001:db8::1',
+      '::ffff:192.0.2.9',
+    ])
+      expect(await app.post('/api/ussd', fields, behind(address)), address).toMatchObject({
+        status: 200,
+        body: expect.stringMatching(/^CON Welcome/),
+      })
+    const sent = [fields, 'not json', '', 'x'.repeat(2_000_000), { ...fields, phoneNumber: '7' }]
+    for (const address of ['192.0.3.7', '192.0.2.7, 198.51.100.1', '2001:db8::2', 'nonsense'])
+      for (const body of sent)
+        expect(
+          await app.post('/api/ussd', body, { ...json, ...behind(address) }),
+          address,
+        ).toMatchObject({ status: 403, body: { code: 'FORBIDDEN', hint: expect.any(String) } })
+    // The header of who is not behind a proxy counts for nothing.
+    await using direct = await start(only)
+    expect(await direct.post('/api/ussd', fields, behind('192.0.2.7'))).toMatchObject({
+      status: 403,
+    })
+    expect((await direct.get('/api/ussd/sessions')).body.count).toBe(0)
+  })
+
+  it.each(['', ' , '])('a list that names nobody (%j) stops the boot', async (list) => {
+    await expect(start({ ...only, USSD_TRUSTED_GATEWAYS: list })).rejects.toThrow(
+      'USSD_TRUSTED_GATEWAYS lists nobody',
+    )
+  })
+
+  it('any other word than true and false stops the boot', async () => {
+    await expect(start({ ...only, USSD_TRUSTED_GATEWAYS_ONLY: 'yess' })).rejects.toThrow(
+      'USSD_TRUSTED_GATEWAYS_ONLY',
+    )
+  })
+})
+
 it('has its routes under their documented names', async () => {
   await using app = await start()
   const routes = app.report.plugins.find(({ name }) => name === 'ussd')?.routes

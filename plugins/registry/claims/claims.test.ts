@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { testApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { asKey, registryApp } from '../../../test/support/registry.ts'
+import { apiKeys, asKey, asVerifier, registryApp } from '../../../test/support/registry.ts'
 import registry from '../index.ts'
+import { userWith } from '../../../test/support/granted-user.ts'
 
 await onEachDatabase('claims', (where) => {
   const app = registryApp(where)
@@ -21,7 +22,7 @@ await onEachDatabase('claims', (where) => {
     return answer.body
   }
   const evaluate = (id: string, verdict: object, headers = {}) =>
-    app.post(`/v1/claims/${id}/evaluation`, verdict, headers)
+    app.post(`/v1/claims/${id}/evaluation`, verdict, { ...asVerifier, ...headers })
 
   describe('are submitted', () => {
     it('and read back, with who, when and what', async () => {
@@ -197,14 +198,14 @@ await onEachDatabase('claims', (where) => {
 
     if (where.databaseUrl)
       it('once, whichever of two servers on one database is asked', async () => {
-        const env = { API_KEY: asKey.authorization.slice(7), DATABASE_URL: where.databaseUrl! }
+        const env = { API_KEY: apiKeys, DATABASE_URL: where.databaseUrl! }
         await using other = await testApp({ plugins: [registry], env })
         for (let round = 0; round < 5; round++) {
           const { id } = await submitted()
           const path = `/v1/claims/${id}/evaluation`
           const answers = await Promise.all(
             Array.from({ length: 20 }, (_, n) =>
-              (n % 2 ? other : app.app).post(path, { status: 'approved' }, asKey),
+              (n % 2 ? other : app.app).post(path, { status: 'approved' }, asVerifier),
             ),
           )
           const statuses = answers.map(({ status }) => status).sort()
@@ -224,18 +225,21 @@ await onEachDatabase('claims', (where) => {
       })
     })
 
-    it('by an oracle that the asset’s project names, where one party controls both', async () => {
+    it('by the oracle that the asset itself names, whoever shares its controller', async () => {
       const subject = (await app.entity({ controller: 'did:ixo:carol' })).did
       const points = [
         { role: 'distributes', target: subject },
         { role: 'verifier', target: oracle },
       ]
-      // Anybody can point to the asset. That makes nobody its verifier.
+      // Neither who points to the asset nor who shares its controller says who verifies it.
       await app.entity({ controller: 'did:ixo:mallory', relationships: points })
-      const verdict = { status: 'approved' }
-      const before = await submitted({ subject })
-      expect((await evaluate(before.id, verdict)).body.evaluation.oracle).toBe(app.oracleDid)
       await app.entity({ controller: 'did:ixo:carol', relationships: points })
+      const before = await submitted({ subject })
+      const verdict = { status: 'approved' }
+      expect((await evaluate(before.id, verdict)).body.evaluation.oracle).toBe(app.oracleDid)
+      expect((await app.put(app.at(subject, `/relationships/verifier/${oracle}`), {})).status).toBe(
+        201,
+      )
       const after = await submitted({ subject })
       expect((await evaluate(after.id, verdict)).body.evaluation.oracle).toBe(oracle)
     })
@@ -311,7 +315,10 @@ await onEachDatabase('claims', (where) => {
     let verifier: TestUser
     let theirs: { asset: string; oracle: string }
     beforeAll(async () => {
-      ;[owner, verifier] = [await app.app.user(), await app.app.user()]
+      ;[owner, verifier] = [
+        await userWith(app.app, 'registry/*'),
+        await userWith(app.app, 'registry/*'),
+      ]
       const oracle = (await app.entity({ type: 'OracleEntity', controller: verifier.did })).did
       const relationships = [{ role: 'verifier', target: oracle }]
       const asset = (await app.entity({ controller: owner.did, relationships })).did
@@ -333,7 +340,7 @@ await onEachDatabase('claims', (where) => {
       const { id } = (await owner.post('/v1/claims', claim())).body
       const path = `/v1/claims/${id}/evaluation`
       expect((await owner.post(path, { status: 'approved' })).status).toBe(403)
-      const stranger = await app.app.user()
+      const stranger = await userWith(app.app, 'registry/*')
       expect(await stranger.post(path, { status: 'approved' })).toMatchObject({
         status: 403,
         body: { message: `${stranger.did} does not control ${theirs.oracle}.` },
@@ -390,7 +397,7 @@ await onEachDatabase('claims', (where) => {
         status: 403,
         body: { message: expect.stringMatching('not registered by the operator') },
       })
-      expect((await app.post(path, { status: 'approved' })).status).toBe(200)
+      expect((await app.post(path, { status: 'approved' }, asVerifier)).status).toBe(200)
     })
 
     it('are not evaluated where the asset names no verifier', async () => {
@@ -407,21 +414,22 @@ await onEachDatabase('claims', (where) => {
     const database = where.databaseUrl ? { DATABASE_URL: where.databaseUrl } : {}
     await using bare = await testApp({
       plugins: [registry],
-      env: { NODE_ENV: 'production', API_KEY: asKey.authorization.slice(7), ...database },
+      env: { NODE_ENV: 'production', API_KEY: apiKeys, ...database },
     })
-    const make = async (path: string, body: object) => (await bare.post(path, body, asKey)).body
+    const make = async (path: string, body: object, headers = asKey) =>
+      (await bare.post(path, body, headers)).body
     const { did: protocol } = await make('/v1/protocols', { type: 'Protocol', properties: {} })
     const twin = { protocol, properties: {}, controller: 'did:ixo:operator' }
     const { did } = await make('/v1/entities', { ...twin, type: 'OracleEntity' })
     const { did: subject } = await make('/v1/entities', { ...twin, type: 'Stove' })
     const { id } = await make('/v1/claims', { ...session(), subject })
     const path = `/v1/claims/${id}/evaluation`
-    expect(await bare.post(path, { status: 'approved', oracle: did }, asKey)).toMatchObject({
+    expect(await bare.post(path, { status: 'approved', oracle: did }, asVerifier)).toMatchObject({
       status: 503,
       body: { code: 'CANNOT_SIGN', hint: expect.stringMatching('ORACLE_MNEMONIC') },
     })
-    expect(
-      (await make(`/v1/claims/${id}/evaluation`, { status: 'rejected', oracle: did })).status,
-    ).toBe('rejected')
+    expect((await make(path, { status: 'rejected', oracle: did }, asVerifier)).status).toBe(
+      'rejected',
+    )
   })
 })

@@ -6,6 +6,8 @@ import { keyOf } from '../credentials/data-integrity.ts'
 import { nextStatus } from '../credentials/status-list.ts'
 import type { Protocols } from '../protocols.ts'
 import { conflicting, notFound, refused, unresolved } from '../refusal.ts'
+import { Allowance, type Quotas } from '../rights/allowance.ts'
+import { claimsOf, everything, type Reader } from '../rights/reader.ts'
 import type { RegistryDatabase } from '../tables.ts'
 import type { Write } from '../writing.ts'
 import type { Claim, Evaluation } from './claim.ts'
@@ -19,10 +21,11 @@ export interface ClaimsParts {
   readonly write: Write
   readonly oracle: Oracle
   readonly protocols: Pick<Protocols, 'newest'>
+  readonly quotas: Quotas
 }
 
 /** Claims about assets, and what oracles say of them. */
-export function claims({ db: registry, write, oracle, protocols }: ClaimsParts) {
+export function claims({ db: registry, write, oracle, protocols, quotas }: ClaimsParts) {
   const db = withClaimTables(registry)
 
   /** The version of a protocol that the properties conform to: its newest. */
@@ -40,13 +43,13 @@ export function claims({ db: registry, write, oracle, protocols }: ClaimsParts) 
   }
 
   return {
-    async read(id: string): Promise<Claim> {
-      return claimOf(await rowOf(id, db))
+    async read(id: string, reader: Reader): Promise<Claim> {
+      return claimOf(await rowOf(id, db, reader))
     },
 
     /** Newest first. */
-    async list({ limit, cursor, ...wanted }: ClaimsQuery) {
-      let query = db.selectFrom('registry_claims').selectAll()
+    async list({ limit, cursor, ...wanted }: ClaimsQuery, reader: Reader) {
+      let query = db.selectFrom('registry_claims').selectAll().where(claimsOf(reader))
       for (const [column, value] of Object.entries(wanted) as [keyof typeof wanted, string][])
         if (value !== undefined) query = query.where(column, '=', value)
       return pageOf(query, limit, cursor, claimOf)
@@ -74,6 +77,9 @@ export function claims({ db: registry, write, oracle, protocols }: ClaimsParts) 
         mustControl(actor, asset)
         const version =
           protocol === undefined ? null : await conforming(protocol, request.properties, writing.db)
+        const allowance = await Allowance.open(writing, quotas)
+        allowance.take({ claims: 1 })
+        await allowance.keep()
         const id = randomUUID()
         const row: ClaimRow = {
           id,
@@ -169,11 +175,12 @@ export function claims({ db: registry, write, oracle, protocols }: ClaimsParts) 
 }
 export type Claims = ReturnType<typeof claims>
 
-async function rowOf(id: string, db: ClaimsDatabase): Promise<ClaimRow> {
+async function rowOf(id: string, db: ClaimsDatabase, reader = everything): Promise<ClaimRow> {
   const row = await db
     .selectFrom('registry_claims')
     .selectAll()
     .where('id', '=', id)
+    .where(claimsOf(reader))
     .executeTakeFirst()
   if (row) return row
   throw notFound('claim', id)

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import { onEachDatabase, type Where } from '../../../test/support/each-database.ts'
-import { grantedUser } from '../../../test/support/granted-user.ts'
+import { userWith } from '../../../test/support/granted-user.ts'
+import { unquote } from '../../../test/support/models.ts'
 import { asKey } from '../../../test/support/registry.ts'
 import registry from '../index.ts'
 
@@ -10,7 +11,7 @@ const call = (name: string, args: object = {}): ScriptedStep => ({ call: name, a
 
 /** What the model reads of the last tool that answered. */
 const last = ({ messages }: { messages: readonly { role: string; content: string }[] }): any =>
-  JSON.parse(messages.findLast(({ role }) => role === 'tool')!.content)
+  JSON.parse(unquote(messages.findLast(({ role }) => role === 'tool')!.content))
 
 /** An app whose model does these steps; the registry holds an open protocol. */
 async function talking(where: Where, steps: readonly ScriptedStep[]) {
@@ -42,6 +43,7 @@ await onEachDatabase('claims in a conversation', (where) => {
       call('load_capability', { names: ['registry'] }),
       (request) =>
         call('find_claims', { subject: request.messages.at(-3)!.content, status: 'submitted' }),
+      'There is one. Shall I approve it?',
       (request) => {
         const [{ id }] = last(request).items
         return call('evaluate_claim', { claim: id, status: 'approved', notes: 'Plausible.' })
@@ -52,15 +54,18 @@ await onEachDatabase('claims in a conversation', (where) => {
       (request) => `Too late: ${last(request).error}`,
     ])
     await using _ = app
-    const owner = await grantedUser(app, ['registry/claim'])
-    const verifier = await grantedUser(app, ['registry/evaluate'])
+    const owner = await userWith(app, 'registry/write')
+    const verifier = await userWith(app, 'registry/write')
     const oracle = await entity({ type: 'OracleEntity', controller: verifier.did })
     const relationships = [{ role: 'verifier', target: oracle.did }]
     const stove = await entity({ controller: owner.did, relationships })
     const request = { subject: stove.did, type: 'StoveUse', protocol, properties: { minutes: 90 } }
     const submitted = await owner.say(JSON.stringify(request))
     expect(submitted.text).toBe(`Submitted as ${claim}.`)
-    const approved = await verifier.say(stove.did)
+    // A claim is its submitter's words: the verdict waits for the verifier's own.
+    const found = await verifier.say(stove.did)
+    expect(found.text).toBe('There is one. Shall I approve it?')
+    const approved = await verifier.say('Yes.', { sessionId: found.sessionId })
     const [, credential] = /^Approved: credential (\S+)\.$/.exec(approved.text) ?? []
     const { body } = await app.get(`/v1/credentials/${credential}`, { headers: asKey })
     expect(body.credentialSubject).toMatchObject({
@@ -72,7 +77,7 @@ await onEachDatabase('claims in a conversation', (where) => {
     expect(late.text).toBe(`Too late: The claim ${claim} is approved already.`)
   })
 
-  it('refuses a claim or a verdict that the delegation does not grant', async () => {
+  it('refuses a claim or a verdict to whom the operator has not granted writing', async () => {
     const { app, entity } = await talking(where, [
       (request) =>
         call('submit_claim', {
@@ -84,14 +89,14 @@ await onEachDatabase('claims in a conversation', (where) => {
       'Both refused.',
     ])
     await using _ = app
-    const user = await grantedUser(app, ['registry/create'])
+    const user = await userWith(app, 'registry/read')
     const { did } = await entity({ controller: user.did })
     const said = await user.say(did)
     expect(
       said
         .of('tool_call')
         .filter(({ status }) => status === 'error')
-        .map(({ error }) => /does not grant "(.+?)"/.exec(error)?.[1]),
-    ).toEqual(['registry/claim', 'registry/evaluate'])
+        .map(({ error }) => /needs "(.+?)"/.exec(error)?.[1]),
+    ).toEqual(['registry/write', 'registry/write'])
   })
 })

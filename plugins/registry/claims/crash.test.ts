@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { startServer, type ServerProcess } from '../../../test/support/process.ts'
-import { asKey } from '../../../test/support/registry.ts'
+import { apiKeys, asKey, asVerifier } from '../../../test/support/registry.ts'
 
 await onEachDatabase('a server that is killed while oracles evaluate', (where) => {
   it(
@@ -14,7 +14,7 @@ await onEachDatabase('a server that is killed while oracles evaluate', (where) =
     async () => {
       const folder = mkdtempSync(join(tmpdir(), 'oracle-claims-'))
       const env = {
-        API_KEY: asKey.authorization.slice(7),
+        API_KEY: apiKeys,
         DATA_DIR: folder,
         RATE_LIMIT_PER_MINUTE: '1000000',
         FEATURES: 'ussd=off,sampling=off,weather=off',
@@ -26,10 +26,10 @@ await onEachDatabase('a server that is killed while oracles evaluate', (where) =
         server = startServer('server.ts', env)
         url = await server.url
       }
-      const call = async (path: string, body?: object): Promise<any> => {
+      const call = async (path: string, body?: object, key = asKey): Promise<any> => {
         const response = await fetch(url + path, {
           method: body ? 'POST' : 'GET',
-          headers: { ...asKey, 'content-type': 'application/json' },
+          headers: { ...key, 'content-type': 'application/json' },
           body: body && JSON.stringify(body),
         })
         // A database that is busy with the dead server's connections may ask a reader to come again.
@@ -63,7 +63,7 @@ await onEachDatabase('a server that is killed while oracles evaluate', (where) =
           const oracles = Array.from({ length: 8 }, async () => {
             while (alive) {
               const { id } = await call('/v1/claims', { subject, type: 'Use', properties: {} })
-              await call(`/v1/claims/${id}/evaluation`, { status: 'approved' })
+              await call(`/v1/claims/${id}/evaluation`, { status: 'approved' }, asVerifier)
               acknowledged.push(id)
               if (acknowledged.length >= until) resolve()
             }

@@ -1,29 +1,33 @@
+import { sql } from 'kysely'
 import { RuntimeError } from '#core'
 import { mustControl, type Actor } from '../actor.ts'
 import { unresolved } from '../refusal.ts'
 import type { RegistryDatabase } from '../tables.ts'
 import type { ClaimRow } from './tables.ts'
 
-/** The role of the edge from an asset, or from what holds it, to the oracle that evaluates its claims. */
+/** The role of the edge from an asset to the oracle that evaluates its claims. */
 const verifier = 'verifier'
+/** The role of the same edge drawn from the other side: it counts once the asset's controller has confirmed it. */
+const verifies = 'verifies'
+/** What the one key is called that nobody gave a name. */
+const unnamed = 'key:default'
 
 /**
- * Who evaluates a claim: an oracle twin, in the hands of whoever controls it. The asset says which, by an edge in the role
- * `verifier` from itself or from an entity that points to it and has the same controller, such as its project. The holder of
- * the API key answers for the assets that name none, with any oracle or in the name of this one, and registers the oracles
- * that others evaluate with: anybody can make up an asset and an oracle, and what is approved the runtime signs. Nobody
- * evaluates a claim of their own.
+ * Who evaluates a claim: an oracle twin, in the hands of whoever controls it. The asset says which, by an edge that its
+ * controller or the operator stands by. The holder of an API key answers for the assets that name none, with any oracle
+ * or in the name of this one, and registers the oracles that others evaluate with: anybody can make up an asset and an
+ * oracle, and what is approved the runtime signs.
  */
 export async function evaluatorOf(
-  claim: Pick<ClaimRow, 'subject' | 'submitter'>,
+  claim: Pick<ClaimRow, 'id' | 'subject' | 'submitter'>,
   asked: string | undefined,
   actor: Actor,
   thisOracle: string,
   db: RegistryDatabase,
 ): Promise<string> {
-  const isOperator = actor.did === undefined
+  const hasKey = actor.did === undefined
   const named = await verifiersOf(claim.subject, db)
-  const [only] = named.size === 1 ? named : named.size === 0 && isOperator ? [thisOracle] : []
+  const [only] = named.size === 1 ? named : named.size === 0 && hasKey ? [thisOracle] : []
   const did = asked ?? only
   if (did === undefined)
     throw new RuntimeError(
@@ -32,27 +36,51 @@ export async function evaluatorOf(
       { hint: 'Say which oracle evaluates.', details: [{ path: 'oracle', message: 'missing' }] },
     )
   // This oracle need not have a twin here.
-  if (!isOperator || did !== thisOracle) await checkOracle(did, actor, db)
-  if (named.size > 0 ? !named.has(did) : !isOperator)
+  const oracle = hasKey && did === thisOracle ? undefined : await oracleTwin(did, actor, db)
+  if (named.size > 0 ? !named.has(did) : !hasKey)
     throw forbidden(
       `${claim.subject} does not name ${did} as its verifier.`,
       named.size > 0
         ? `It names ${[...named].join(', ')}.`
-        : 'Its controller relates it, or its project, to the oracle in the role "verifier".',
+        : 'Its controller relates it to the oracle in the role "verifier", or confirms that edge.',
     )
-  const isOwn =
-    did === claim.submitter ||
-    (!isOperator &&
-      (actor.did === claim.submitter || actor.did === (await read(claim.subject, db))?.controller))
-  if (isOwn)
-    throw forbidden(
-      `${actor.did ?? did} cannot evaluate a claim of its own.`,
-      'Ask another oracle.',
-    )
+  await mustBeAnother(claim, did, hasKey ? undefined : oracle?.controller, actor, thisOracle, db)
   return did
 }
 
-async function checkOracle(did: string, actor: Actor, db: RegistryDatabase): Promise<void> {
+/**
+ * Four eyes: whoever made a claim, or controls what it is about, does not evaluate it, neither by hand nor through an
+ * oracle of theirs. Keys are people by their names, so the one without a name could be anybody and evaluates nothing.
+ */
+async function mustBeAnother(
+  { id, subject, submitter }: Pick<ClaimRow, 'id' | 'subject' | 'submitter'>,
+  oracle: string,
+  /** Who controls the oracle's twin, where it is not the holder of a key who says the verdict in its name. */
+  controller: string | undefined,
+  actor: Actor,
+  thisOracle: string,
+  db: RegistryDatabase,
+): Promise<void> {
+  const asset = await read(subject, db)
+  const submitting = await read(submitter, db)
+  const maker = await makerOf(id, db)
+  // What belongs to the operator is in the hands of people with keys: there the names of the keys decide.
+  const parties = [asset?.controller, submitter, submitting?.controller, maker, subject]
+  const theirs = new Set(parties.filter((party) => party !== undefined && party !== thisOracle))
+  const hands = [actor.name, oracle === thisOracle ? undefined : oracle, controller]
+  if (hands.some((hand) => hand !== undefined && theirs.has(hand)))
+    throw forbidden(
+      `${actor.did ?? (theirs.has(oracle) ? oracle : actor.name)} cannot evaluate a claim of its own.`,
+      'Whoever made a claim or controls its asset does not evaluate it: ask another oracle, or another person.',
+    )
+  if (actor.name === unnamed)
+    throw forbidden(
+      'A key without a name evaluates no claims, for it may be in the hands of whoever made them.',
+      'Give every person a key of their own (API_KEY=name:value,other:value), or evaluate under a DID.',
+    )
+}
+
+async function oracleTwin(did: string, actor: Actor, db: RegistryDatabase) {
   const oracle = await read(did, db)
   if (oracle?.status !== 'active')
     throw unresolved('oracle', `there is no active entity ${did}`, 'Register the oracle first.')
@@ -62,11 +90,12 @@ async function checkOracle(did: string, actor: Actor, db: RegistryDatabase): Pro
       'An oracle is of the type OracleEntity or of the class oracle-twin.',
     )
   mustControl(actor, oracle)
-  if (actor.did !== undefined && !(await isRegisteredByKey(did, db)))
+  if (actor.did !== undefined && !(await makerOf(did, db))?.startsWith('key:'))
     throw forbidden(
       `${did} was not registered by the operator, so what it approves is not signed here.`,
       'Ask the operator to register the oracle with the API key.',
     )
+  return oracle
 }
 
 const forbidden = (message: string, hint: string) =>
@@ -79,48 +108,32 @@ const read = (did: string, db: RegistryDatabase) =>
     .where('did', '=', did)
     .executeTakeFirst()
 
-async function isRegisteredByKey(did: string, db: RegistryDatabase): Promise<boolean> {
+/** Who made an entity or a claim: a DID, or the name of a key. */
+async function makerOf(id: string, db: RegistryDatabase): Promise<string | undefined> {
   const first = await db
     .selectFrom('registry_changes')
     .select('actor')
-    .where('did', '=', did)
+    .where('did', '=', id)
     .where('version', '=', 1)
-    .where('kind', '=', 'entity')
+    .where('kind', 'in', ['entity', 'claim'])
     .executeTakeFirst()
-  return first?.actor.startsWith('key:') === true
+  return first?.actor
 }
 
+/** The oracles of an asset by its own word: that of who controls it now, or of the operator. */
 async function verifiersOf(subject: string, db: RegistryDatabase): Promise<Set<string>> {
-  const rows = await db
-    .selectFrom('registry_edges as edge')
-    .innerJoin('registry_entities as source', 'source.did', 'edge.source')
-    .select('edge.target')
-    .distinct()
-    .where('edge.role', '=', verifier)
-    .where((where) =>
-      where.or([
-        where('edge.source', '=', subject),
-        // Anybody may point to the asset; only who controls it too speaks for it.
-        where.and([
-          where(
-            'edge.source',
-            'in',
-            where
-              .selectFrom('registry_edges as above')
-              .select('above.source')
-              .where('above.target', '=', subject),
-          ),
-          where(
-            'source.controller',
-            'in',
-            where
-              .selectFrom('registry_entities as asset')
-              .select('asset.controller')
-              .where('asset.did', '=', subject),
-          ),
-        ]),
-      ]),
-    )
+  const edges = (end: 'source' | 'target', other: 'source' | 'target', role: string) =>
+    db
+      .selectFrom('registry_edges as edge')
+      .innerJoin('registry_entities as asset', 'asset.did', `edge.${end}`)
+      .select(`edge.${other} as oracle`)
+      .where(`edge.${end}`, '=', subject)
+      .where('edge.role', '=', role)
+      .where(
+        sql<boolean>`(edge.by_operator = 1 or edge.drawn_by = asset.controller or edge.confirmed_by = asset.controller)`,
+      )
+  const rows = await edges('source', 'target', verifier)
+    .union(edges('target', 'source', verifies))
     .execute()
-  return new Set(rows.map(({ target }) => target))
+  return new Set(rows.map(({ oracle }) => oracle))
 }

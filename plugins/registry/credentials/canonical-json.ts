@@ -15,3 +15,20 @@ export function canonicalJson(value: unknown): string {
   }
   throw new TypeError(`${String(value)} has no form in JSON`)
 }
+
+/** Whether the canonical form is certain to be longer. Looks no further than that, where writing it out takes long. */
+export function isLongerThan(most: number, value: unknown): boolean {
+  let length = 0
+  function grows(one: unknown): boolean {
+    // Brackets or quotes, or a digit and the comma beside it.
+    length += typeof one === 'string' ? one.length + 2 : 2
+    if (length > most + 1) return true
+    if (typeof one !== 'object' || one === null) return false
+    if (Array.isArray(one)) return one.some(grows)
+    return Object.keys(one).some((key) => {
+      length += key.length + 3
+      return grows(Reflect.get(one, key))
+    })
+  }
+  return grows(value)
+}

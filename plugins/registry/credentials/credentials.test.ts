@@ -2,8 +2,9 @@ import jsonld from 'jsonld'
 import { defaultDocumentLoader } from '@digitalbazaar/vc'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { registryApp } from '../../../test/support/registry.ts'
+import { asVerifier, registryApp } from '../../../test/support/registry.ts'
 import { verify } from '../../../test/support/verify-credential.ts'
+import { userWith } from '../../../test/support/granted-user.ts'
 
 await onEachDatabase('credentials', (where) => {
   const app = registryApp(where)
@@ -24,7 +25,11 @@ await onEachDatabase('credentials', (where) => {
     })
     expect(submitted).toMatchObject({ status: 201 })
     const path = `/v1/claims/${submitted.body.id}`
-    const evaluated = await app.post(`${path}/evaluation`, { status: 'approved', ...verdict })
+    const evaluated = await app.post(
+      `${path}/evaluation`,
+      { status: 'approved', ...verdict },
+      asVerifier,
+    )
     expect(evaluated).toMatchObject({ status: 200, body: { status: 'approved' } })
     const { status, body } = await app.get(`/v1/credentials/${evaluated.body.credential}`)
     expect(status).toBe(200)
@@ -180,10 +185,10 @@ await onEachDatabase('credentials', (where) => {
       expect((await app.app.get('/v1/credentials/status/0')).status).toBe(400)
     })
 
-    it('only by who controls the oracle', async () => {
+    it('only by the operator, whose key has issued them', async () => {
       const { credential } = await issued()
       const path = `/v1/credentials/${encodeURIComponent(credential.id)}/revocation`
-      const stranger = await app.app.user()
+      const stranger = await userWith(app.app, 'registry/write')
       expect((await stranger.post(path, {})).status).toBe(403)
       expect((await app.app.post(path, {})).status).toBe(401)
       expect((await app.post('/v1/credentials/none/revocation', {})).status).toBe(404)

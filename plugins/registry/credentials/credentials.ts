@@ -1,9 +1,10 @@
 import { RuntimeError, type Oracle } from '#core'
-import { mustControl, type Actor } from '../actor.ts'
+import type { Actor } from '../actor.ts'
 import { pageOf } from '../claims/pages.ts'
 import type { CredentialsQuery } from '../claims/request.ts'
 import { withClaimTables, type ClaimsDatabase, type CredentialRow } from '../claims/tables.ts'
 import { notFound } from '../refusal.ts'
+import { credentialsOf, everything, type Reader } from '../rights/reader.ts'
 import type { RegistryDatabase } from '../tables.ts'
 import type { Write } from '../writing.ts'
 import type { Credential } from './credential.ts'
@@ -20,13 +21,13 @@ export function credentials({ db: registry, write, oracle }: CredentialsParts) {
   const db = withClaimTables(registry)
 
   return {
-    async read(id: string): Promise<Credential> {
-      return documentOf(await rowOf(id, db))
+    async read(id: string, reader: Reader): Promise<Credential> {
+      return documentOf(await rowOf(id, db, reader))
     },
 
     /** Newest first. */
-    list({ limit, cursor, status, ...wanted }: CredentialsQuery) {
-      let query = db.selectFrom('registry_credentials').selectAll()
+    list({ limit, cursor, status, ...wanted }: CredentialsQuery, reader: Reader) {
+      let query = db.selectFrom('registry_credentials').selectAll().where(credentialsOf(reader))
       for (const [column, value] of Object.entries(wanted) as [keyof typeof wanted, string][])
         if (value !== undefined) query = query.where(column, '=', value)
       if (status !== undefined)
@@ -34,19 +35,19 @@ export function credentials({ db: registry, write, oracle }: CredentialsParts) {
       return pageOf(query, limit, cursor, documentOf)
     },
 
-    /** The oracle that approved a claim takes it back. The credential stays as it is; its bit in the list says so. */
+    /**
+     * The issuer takes a credential back, which stays as it is; its bit in the list says so. The issuer is the key of
+     * this oracle, so the operator does it, and no entity that has evaluated or that carries the DID.
+     */
     revoke(id: string, reason: string | undefined, actor: Actor) {
+      if (!actor.isOperator)
+        throw new RuntimeError('FORBIDDEN', `${actor.did} is not the issuer of ${id}.`, {
+          hint: 'Ask the operator, whose key signs the credentials, or for a grant of registry/admin.',
+          details: { causes: ['Credentials are revoked with an API key or registry/admin.'] },
+        })
       return write(actor, async (writing) => {
         const tables = withClaimTables(writing.db)
         const row = await rowOf(id, tables)
-        const evaluator = await writing.db
-          .selectFrom('registry_entities')
-          .select(['did', 'controller'])
-          .where('did', '=', row.oracle)
-          .executeTakeFirst()
-        if (evaluator) mustControl(actor, evaluator)
-        else if (actor.did !== undefined)
-          throw new RuntimeError('FORBIDDEN', `${actor.did} does not control ${row.oracle}.`)
         if (row.revoked_at !== null) return revocationOf(row) // once is enough, and the first reason stands
         writing.change({
           kind: 'credential',
@@ -71,11 +72,12 @@ export function credentials({ db: registry, write, oracle }: CredentialsParts) {
 }
 export type Credentials = ReturnType<typeof credentials>
 
-async function rowOf(id: string, db: ClaimsDatabase): Promise<CredentialRow> {
+async function rowOf(id: string, db: ClaimsDatabase, reader = everything): Promise<CredentialRow> {
   const row = await db
     .selectFrom('registry_credentials')
     .selectAll()
     .where('id', '=', id.replace(/^urn:uuid:/, ''))
+    .where(credentialsOf(reader))
     .executeTakeFirst()
   if (row) return row
   throw notFound('credential', id)

@@ -54,10 +54,15 @@ export function withProof<T extends object>(
 
 /** What is signed: the hash of the proof's options, then the hash of the document, both canonical. */
 export function proofBytes(document: object, options: object): Uint8Array {
-  return Buffer.concat([digest(options), digest(document)])
+  return proofBytesOf(digest(document), options)
 }
 
-const digest = (value: object) => hash('sha256', canonicalJson(value), 'buffer')
+/** The same where the document's part is known already: it may carry several proofs. */
+export const proofBytesOf = (document: Uint8Array, options: object): Uint8Array =>
+  Buffer.concat([digest(options), document])
+
+/** The hash of a document or of options in canonical form. */
+export const digest = (value: object): Uint8Array => hash('sha256', canonicalJson(value), 'buffer')
 
 /** A did:key has one key, which is named after itself. */
 const methodOf = (did: string) => `${did}#${did.slice('did:key:'.length)}`

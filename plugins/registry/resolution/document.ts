@@ -6,6 +6,7 @@ export interface DidDocument {
   readonly '@context': readonly string[]
   readonly id: string
   readonly controller?: string
+  readonly alsoKnownAs?: readonly string[]
   readonly verificationMethod?: readonly {
     readonly id: string
     readonly type: 'Multikey'

@@ -1,8 +1,9 @@
-import { RuntimeError, text, type RouteContext } from '#core'
+import { RuntimeError, text, type Oracle, type RouteContext } from '#core'
 import { stateOf } from '../entity.ts'
 import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import { endpointOf, readDidUrl, type DidParameters, type DidUrl } from './did-url.ts'
 import { entityDocument, keyDocument, type DidDocument } from './document.ts'
+import { oracleDocuments } from './oracle-document.ts'
 
 /** Why a DID does not resolve, in the words of W3C's DID Resolution, and the status that each has there. */
 const errors = {
@@ -28,6 +29,8 @@ class Unresolved extends Error {
 interface Resolved {
   readonly document?: DidDocument
   readonly metadata: Readonly<Record<string, unknown>>
+  /** The operator wrote all of it, so a redirect to a service in it is the operator's. */
+  readonly isOurs?: boolean
 }
 
 const prefix = '/1.0/identifiers/'
@@ -40,9 +43,27 @@ const dereferencing = 'application/did-url-dereferencing'
 const documents = ['application/did', 'application/did+ld+json', 'application/did+json']
 
 /** DID resolution and the dereferencing of DID URLs over HTTP, as W3C binds them. */
-export function resolution(db: RegistryDatabase) {
-  const find = (id: string) =>
-    db.selectFrom('registry_entities').selectAll().where('did', '=', id).executeTakeFirst()
+export function resolution(db: RegistryDatabase, oracle: Oracle) {
+  const oracleDocument = oracleDocuments(oracle)
+
+  /** The row that answers for an id: none for the DIDs that stand for something without us. */
+  const find = async (id: string) =>
+    /^did:(?:key|web):/.test(id) || oracleDocument(id)
+      ? undefined
+      : db.selectFrom('registry_entities').selectAll().where('did', '=', id).executeTakeFirst()
+
+  /** Whether nobody but holders of API keys ever changed an entity. */
+  async function isByOperator(id: string): Promise<boolean> {
+    const other = await db
+      .selectFrom('registry_changes')
+      .select('version')
+      .where('did', '=', id)
+      .where('kind', '=', 'entity')
+      .where('actor', 'not like', 'key:%')
+      .limit(1)
+      .executeTakeFirst()
+    return other === undefined
+  }
 
   /** A client may send a DID as it is: a percent-encoding in it is then part of the DID, not of the address. */
   async function asSent(did: string, parameters: DidParameters, { path }: Koa) {
@@ -55,16 +76,21 @@ export function resolution(db: RegistryDatabase) {
 
   async function resolve(url: DidUrl): Promise<Resolved> {
     const { id, method } = url
+    const own = oracleDocument(id)
+    if (own) return { document: own, metadata: {}, isOurs: true }
     const row = await find(id)
-    if (row)
-      return url.versionId === undefined && url.versionTime === undefined
-        ? resolved(row)
-        : past(row, url)
+    if (row) {
+      const isPresent = url.versionId === undefined && url.versionTime === undefined
+      const found = isPresent ? resolved(row) : await past(row, url)
+      return { ...found, isOurs: url.service !== undefined && (await isByOperator(id)) }
+    }
     if (method === 'key') {
       const document = keyDocument(id)
       if (document) return { document, metadata: {} }
       throw new Unresolved('INVALID_DID', `${id} holds no Ed25519 key.`)
     }
+    if (method === 'web')
+      throw new Unresolved('NOT_FOUND', `${id} is resolved at its own host, and not here.`)
     if (method !== 'ixo')
       throw new Unresolved('METHOD_NOT_SUPPORTED', `The method "${method}" is not resolved here.`)
     throw new Unresolved('NOT_FOUND', `There is no ${id} here.`)
@@ -116,7 +142,7 @@ export function resolution(db: RegistryDatabase) {
         )
       const found = await resolve(url)
       if (found.document && (url.service !== undefined || url.fragment !== undefined))
-        return dereference(url, found.document, koa)
+        return dereference(url, found.document, found.isOurs === true, koa)
       return answer(found, koa)
     } catch (error) {
       if (!(error instanceof Unresolved)) throw error
@@ -178,6 +204,7 @@ function answer({ document, metadata }: Resolved, koa: Koa): unknown {
 function dereference(
   { id, fragment, service, relativeRef }: DidUrl,
   document: DidDocument,
+  isOurs: boolean,
   koa: Koa,
 ): unknown {
   const parts = [...(document.service ?? []), ...(document.verificationMethod ?? [])]
@@ -208,9 +235,17 @@ function dereference(
       contentMetadata: {},
     }
   }
+  // A stranger's document says where its services are; it does not send our visitors there.
+  if (!isOurs || !redirectable.has(new URL(address).protocol)) {
+    koa.set('Content-Type', 'text/uri-list')
+    return text(`${address}\r\n`)
+  }
   koa.set('Location', address)
   return text('', 303)
 }
+
+/** Addresses that a browser visits without running what stands in them. */
+const redirectable = new Set(['https:', 'http:', 'mailto:'])
 
 const unacceptable = (types: readonly string[]) =>
   new Unresolved('REPRESENTATION_NOT_SUPPORTED', `The types here are ${types.join(', ')}.`)

@@ -9,6 +9,14 @@ const pin = z.string().regex(/^[0-9]{5}$/, 'pinDigits')
 const skip = '1'
 const email = z.union([z.literal(skip), z.email('emailWrong').max(100, 'emailWrong')], 'emailWrong')
 
+/** Says in whole minutes, or from ninety on in whole hours, when to try again: never too early. */
+function lockedRefusal(ms: number): Refusal {
+  const minutes = Math.max(1, Math.ceil(ms / 60_000))
+  if (minutes === 1) return new Refusal('lockedMinute')
+  if (minutes < 90) return new Refusal('lockedMinutes', { n: String(minutes) })
+  return new Refusal('lockedHours', { n: String(Math.ceil(minutes / 60)) })
+}
+
 /** Accounts over the phone: create one, log in, choose a language, see the demonstration's balance. */
 export function accountMenu(accounts: Accounts, pins: Pins): Menu {
   return defineMenu({
@@ -93,7 +101,7 @@ export function accountMenu(accounts: Accounts, pins: Pins): Menu {
         async next(digits, ctx) {
           const found = await accounts.logIn(ctx.memory.customerId ?? '', ctx.phoneNumber, digits)
           if (found === 'wrong') throw new Refusal('logInWrong')
-          if (found === 'locked') throw new Refusal('locked')
+          if ('lockedUntil' in found) throw lockedRefusal(found.lockedUntil - Date.now())
           ctx.account = found.account
           ctx.memory.name = found.name
           return 'home'

@@ -16,7 +16,7 @@ import type { Oracle } from '../oracle.ts'
 import { Fault } from '../parts/fault.tsx'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
-import { components, Times } from './tool-card.tsx'
+import { components, Times, Waiting } from './tool-card.tsx'
 
 const openers = [
   'What is the weather in Lusaka?',
@@ -169,48 +169,57 @@ function Conversation({
 
   return (
     <Times value={times}>
-      <div
-        className="messages"
-        ref={end}
-        tabIndex={0}
-        role="region"
-        aria-label="Messages"
-        aria-busy={isLoading}
-      >
-        {messages.length === 0 && !isLoading && (
-          <div className="welcome">
-            <h2>{oracle.name}</h2>
-            <p>
-              It answers with the model “{oracle.model}” and can load what it needs. Try one of
-              these:
-            </p>
-            <div className="row wrap">
-              {openers.map((opener) => (
-                <button
-                  key={opener}
-                  type="button"
-                  className="opener"
-                  onClick={() => void say(opener)}
-                >
-                  {opener}
-                </button>
-              ))}
+      <Waiting value={approval.pending?.toolCallId}>
+        <div
+          className="messages"
+          ref={end}
+          tabIndex={0}
+          role="region"
+          aria-label="Messages"
+          aria-busy={isLoading}
+        >
+          {messages.length === 0 && !isLoading && (
+            <div className="welcome">
+              <h2>{oracle.name}</h2>
+              <p>
+                It answers with the model “{oracle.model}” and can load what it needs. Try one of
+                these:
+              </p>
+              <div className="row wrap">
+                {openers.map((opener) => (
+                  <button
+                    key={opener}
+                    type="button"
+                    className="opener"
+                    onClick={() => void say(opener)}
+                  >
+                    {opener}
+                  </button>
+                ))}
+              </div>
             </div>
-          </div>
-        )}
-        {messages.map((message) => (
-          <Message key={message.id} message={message} />
-        ))}
-        {status === 'submitted' && (
-          <p className="thinking" aria-hidden="true">
-            <span />
-            <span />
-            <span />
-          </p>
-        )}
-        {approval.pending && <Approval approval={approval} />}
-        <Fault error={sendMessageError ?? error} />
-      </div>
+          )}
+          {messages.map((message) => (
+            <Message key={message.id} message={message} />
+          ))}
+          {status === 'submitted' && (
+            <p className="thinking" aria-hidden="true">
+              <span />
+              <span />
+              <span />
+            </p>
+          )}
+          {approval.pending && (
+            <Approval
+              key={approval.pending.toolCallId}
+              approval={approval}
+              isSending={isSending}
+              onAnswer={() => end.current?.focus()}
+            />
+          )}
+          <Fault error={sendMessageError ?? error} />
+        </div>
+      </Waiting>
       <p className="hidden" {...announcer} />
       <form
         className="composer"

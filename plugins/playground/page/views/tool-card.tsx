@@ -7,11 +7,24 @@ const TimesContext = createContext<ReadonlyMap<string, number>>(new Map())
 /** How long each call took, as this page saw it. */
 export const Times = TimesContext.Provider
 
+const WaitingContext = createContext<string | undefined>(undefined)
+
+/** The call that waits for a person: it has not begun. */
+export const Waiting = WaitingContext.Provider
+
 function ToolCard({ id, toolName, args, status, output, error }: UIComponentProps) {
   const ms = useContext(TimesContext).get(id)
-  const word = status === 'isRunning' ? 'running' : status === 'error' ? 'failed' : 'done'
+  const waits = useContext(WaitingContext) === id
+  const word =
+    status === 'isRunning'
+      ? waits
+        ? 'waits for you'
+        : 'running'
+      : status === 'error'
+        ? 'failed'
+        : 'done'
   return (
-    <details className={`tool ${word}`} data-tool={toolName}>
+    <details className={`tool ${waits ? 'waiting' : word}`} data-tool={toolName}>
       <summary>
         <span className="dot" aria-hidden="true" />
         <code>{toolName}</code>
