@@ -18,6 +18,8 @@ export interface AgAction {
   readonly description: string
   readonly parameters: ToolSchema
   readonly hasRender: boolean
+  /** `read`: it only draws or looks, so nobody is asked before it, whatever the oracle has read. */
+  readonly effect?: 'read' | 'write'
 }
 
 export interface RegisteredAction extends AgAction {

@@ -91,6 +91,8 @@ const awayMs = 10_000
 
 /** One session as one user sees it in one tab. React reads it; it knows nothing of React. */
 export class Chat extends Store<ChatSnapshot> {
+  /** A component shows what waits for the user. One that did once does so again when somebody looks at the chat. */
+  declare approvals?: boolean
   readonly #parts: ChatParts
   readonly #key: string
   readonly #uses = new Set<() => ChatUse>()
@@ -182,12 +184,12 @@ export class Chat extends Store<ChatSnapshot> {
     this.set({ sendMessageError: null, error: null, approval: null })
     this.#show({ status: 'submitted' })
     try {
-      if (!sessionId)
-        throw new OracleError('invalid_request', 'There is no session to say this in.')
+      if (!sessionId) throw new OracleError('invalid_request', 'There is no session.')
       const body = {
         message: text,
         requestId,
         model: model(),
+        approvals: this.approvals,
         timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         ...(await this.#pageTools()),
       }

@@ -1,3 +1,5 @@
+import type { ForeignSource } from './records.ts'
+
 type Status = 'isRunning' | 'done' | 'error'
 type Args = Readonly<Record<string, unknown>>
 
@@ -36,6 +38,9 @@ export interface EventPayloads {
   tool_call: Omit<ActionCall, 'toolCallId'> & {
     readonly eventId: string
     readonly toolCallId?: string
+    /** A capability that is loaded after words of others were read says which. */
+    readonly foreign?: readonly ForeignSource[]
+    readonly reason?: string
   }
   action_call: ActionCall
   render_component: Where & {
@@ -55,6 +60,8 @@ export interface EventPayloads {
     readonly toolName: string
     readonly args: Args
     readonly toolCallId: string
+    readonly foreign?: readonly ForeignSource[]
+    readonly reason?: string
   }
   delegation_required: { readonly oracleDid: string; readonly reason: string }
   progress: {

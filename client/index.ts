@@ -31,6 +31,7 @@ export type {
   Capability,
   ChatRunState,
   ChatStatus,
+  ForeignSource,
   IChatSession,
   IComponentMetadata,
   IMessage,

@@ -21,9 +21,10 @@ export async function announced(
   const tools = Object.entries(browserTools ?? {}).map(([key, { toolName, description, schema }]) =>
     described(toolName || key, description, schema),
   )
-  const agActions = actions.map(async ({ name, description, parameters, hasRender }) => ({
+  const agActions = actions.map(async ({ name, description, parameters, hasRender, effect }) => ({
     ...(await described(name, description, parameters)),
     hasRender,
+    effect,
   }))
   return {
     ...(tools.length > 0 && { tools: await Promise.all(tools) }),

@@ -77,12 +77,23 @@ export interface ChatRunState {
   readonly toolError: OracleError | null
 }
 
+/** Something that the oracle has read and that others wrote: a tool's result, an attachment, the answer of a page. */
+export interface ForeignSource {
+  readonly kind: 'tool' | 'attachment' | 'page'
+  readonly tool?: string
+  readonly plugin?: string
+  readonly label?: string
+}
+
 /** A tool that waits for a person. */
 export interface PendingApproval {
   readonly runId: string
   readonly toolCallId: string
   readonly toolName: string
   readonly args: Readonly<Record<string, unknown>>
+  /** What of others was read before it was asked for, and the same as a sentence. Show it: it may be what asks. */
+  readonly foreign?: readonly ForeignSource[]
+  readonly reason?: string
 }
 
 export interface IChatSession {

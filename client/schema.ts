@@ -68,15 +68,41 @@ const unsupported = (name: string, why: string, cause?: unknown) =>
     hint: 'Use a zod object, another Standard Schema that knows JSON Schema, or JSON Schema itself.',
   })
 
-/** The arguments as the schema makes them; the server has checked those of a plain JSON Schema. */
+/** The arguments as the schema makes them. Nobody else checks them: to the server the schema is data. */
 export async function validated(schema: ToolSchema, args: unknown): Promise<unknown> {
   const { '~standard': standard } = schema as Partial<StandardSchema>
-  if (!standard) return args
+  if (!standard) return plainlyValid(schema as JsonSchema, args)
   const checked = await standard.validate(args)
   if (!checked.issues) return checked.value
   const faults = checked.issues.map(({ message, path = [] }) => {
     const where = path.map((key) => String(typeof key === 'object' ? key.key : key)).join('.')
     return where ? `${where}: ${message}` : message
   })
-  throw new Error(`The arguments do not fit: ${faults.join('; ')}`)
+  throw misfit(faults)
+}
+
+const misfit = (faults: readonly string[]) =>
+  new Error(`The arguments do not fit: ${faults.join('; ')}`)
+
+/** Of a plain JSON Schema: what must be there is there, and each is of its type. The function checks the rest. */
+function plainlyValid({ required = [], properties = {} }: JsonSchema, args: unknown): unknown {
+  const given = args as Record<string, unknown>
+  const missing = (required as string[]).filter((name) => !Object.hasOwn(given, name))
+  const wrong = Object.entries(properties as Record<string, { type?: unknown }>).flatMap(
+    ([name, { type }]) => {
+      const types = [type ?? []].flat()
+      const fits = types.length === 0 || types.some((one) => isOf(one, given[name]))
+      return fits || !Object.hasOwn(given, name) ? [] : [`${name}: expected ${types.join(' or ')}`]
+    },
+  )
+  const faults = [...missing.map((name) => `${name}: missing`), ...wrong]
+  if (faults.length > 0) throw misfit(faults)
+  return args
+}
+
+function isOf(type: unknown, value: unknown): boolean {
+  if (type === 'integer') return Number.isInteger(value)
+  if (type === 'array') return Array.isArray(value)
+  if (type === 'null' || value === null) return type === 'null' && value === null
+  return typeof value === type && !(type === 'object' && Array.isArray(value))
 }

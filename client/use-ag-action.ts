@@ -8,6 +8,8 @@ export interface AgActionConfig<Schema extends ToolSchema = ToolSchema> {
   readonly description: string
   readonly parameters: Schema
   readonly handler: (args: OutputOf<Schema>) => unknown
+  /** `read`: it only draws or looks, so nobody is asked before it, whatever the oracle has read. */
+  readonly effect?: 'read' | 'write'
   /** Shows the action in the conversation, from its start to its end. */
   readonly render?: AgActionRender<OutputOf<Schema>>
 }
@@ -18,11 +20,13 @@ export function useAgAction<Schema extends ToolSchema>(config: AgActionConfig<Sc
   const latest = useRef(config)
   useInsertionEffect(() => void (latest.current = config))
   const { name } = config
-  const hasRender = config.render !== undefined
+  const hasRender = !!config.render
   useEffect(() => {
     const action = {
       name,
       hasRender,
+      // What an action does is part of what it is, so it does not change while it is registered.
+      effect: config.effect,
       get description() {
         return latest.current.description
       },

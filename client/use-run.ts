@@ -20,6 +20,7 @@ export interface Approval {
 export function useApproval(address: ChatAddress): Approval {
   const chat = useChatStore(address)
   const { approval } = useChatSnapshot(address)
+  useInsertionEffect(() => void (chat.approvals = true))
   return {
     pending: approval,
     approve: () => chat.answer('approve'),

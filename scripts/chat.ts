@@ -41,7 +41,9 @@ async function openChat(address: string): Promise<Chat> {
   const did = await oracleDid(address)
   const request = async (path: string, init: RequestInit): Promise<Response> => {
     const headers = { ...(await wallet.headers(did)), 'content-type': 'application/json' }
-    const response = await fetch(address + path, { ...init, headers })
+    const response = await fetch(address + path, { ...init, headers }).catch(() => {
+      throw new Error(`No server answers at ${address} any more. Start it again, and ask again.`)
+    })
     if (response.ok) return response
     const { message, hint } = (await response.json()) as { message: string; hint?: string }
     throw new Refused(`${message} ${hint ?? ''}`.trim())
@@ -77,7 +79,8 @@ async function openChat(address: string): Promise<Chat> {
     }
     printer.finish()
     if (!printer.question) return
-    const { runId: waiting, toolName, args } = printer.question
+    const { runId: waiting, toolName, args, reason } = printer.question
+    if (reason) console.log(reason)
     const answer = await ask(`${toolName} ${JSON.stringify(args)}\nAllow it? [y/N] `)
     await follow(
       await call(`/runs/${waiting}/resume`, {
@@ -99,7 +102,7 @@ async function openChat(address: string): Promise<Chat> {
       }
       process.on('SIGINT', stop)
       try {
-        await follow(await call(`/messages/${sessionId}`, { message, requestId }))
+        await follow(await call(`/messages/${sessionId}`, { message, requestId, approvals: true }))
       } finally {
         process.off('SIGINT', stop)
       }
@@ -131,7 +134,7 @@ class Refused extends Error {}
 
 /** Prints a turn's events as a person would want to read them. */
 class Printer {
-  question: { runId: string; toolName: string; args: unknown } | undefined
+  question: { runId: string; toolName: string; args: unknown; reason?: string } | undefined
   isOver = false
   /** The answer as it is, and as much of it as stands on the screen: after a restart a part is said again. */
   #text = ''

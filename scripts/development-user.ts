@@ -1,4 +1,5 @@
-import { randomBytes } from 'node:crypto'
+import { authorsWords } from '../core/runtime/environment.ts'
+import { isForAuthors } from '../core/manifest/environments.ts'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import { signerFromMnemonic } from '../core/runtime/auth/signer.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'
@@ -7,10 +8,9 @@ import { loadEnvFileIfAny } from './env-file.ts'
 /** A user for trying things out, the same at every call: its key lies beside the server's generated ones. */
 export async function developmentUser(): Promise<Wallet> {
   const env = loadEnvFileIfAny()
-  if (env.NODE_ENV === 'production') throw new Error('There is no development user in production.')
+  if (!isForAuthors(env)) throw new Error(`There is no development user in ${env.NODE_ENV}.`)
   const dataDir = await openDataDir(env.DATA_DIR || '.data')
-  const words = await dataDir.writeOnce('dev-user', randomBytes(32).toString('hex'))
-  return createWallet(words)
+  return createWallet(await authorsWords(dataDir))
 }
 
 /** Where the server answers, as its environment says. */

@@ -8,12 +8,13 @@ import { startServer } from '../../test/support/process.ts'
 import { verify } from '../../test/support/verify-credential.ts'
 import { callTo, seed } from './seed.ts'
 
-const key = 'the-key-of-this-test'
+const keys = 'amina:key-of-amina,ben:key-of-ben'
 
 it('fills a server with organisation, project, stoves, claims, oracle, credentials; twice is once', async () => {
-  await using app = await testApp({ plugins: [registry], env: { API_KEY: key } })
-  const call = callTo(app.url, key)
-  await seed(call, () => {})
+  await using app = await testApp({ plugins: [registry], env: { API_KEY: keys } })
+  const call = callTo(app.url, 'key-of-amina')
+  const verifying = callTo(app.url, 'key-of-ben')
+  await seed(call, verifying, () => {})
   const all = async () => ({
     entities: [
       'organisation',
@@ -42,7 +43,7 @@ it('fills a server with organisation, project, stoves, claims, oracle, credentia
   for (const credential of credentials)
     expect(await verify(credential, app.url)).toMatchObject({ verified: true, revoked: false })
 
-  await seed(call, () => {})
+  await seed(call, verifying, () => {})
   expect((await all()).claims).toEqual(claims)
   expect((await all()).credentials).toEqual(credentials)
 })
@@ -57,6 +58,7 @@ it('runs as a program: its own server where none answers, which the next run fin
     const { port } = new URL(url)
     const second = startServer('examples/cooking/main.ts', { DATA_DIR, PORT: port })
     expect(await second.exited).toBe(0)
+    expect(second.output()).toContain('it waits for a second person')
     expect(second.output()).toContain('There it is.')
     expect(second.output()).not.toContain('this process is one')
     const wrong = startServer('examples/cooking/main.ts', { DATA_DIR, PORT: port, API_KEY: 'no' })

@@ -13,7 +13,10 @@ const address = named ?? `http://${HOST}:${PORT}`
 
 try {
   const server = (await answers(address)) ? address : await startOne()
-  await seed(callTo(server, apiKey()), console.log)
+  const [first = '', second] = keys()
+  await seed(callTo(server, first), second ? callTo(server, second) : undefined, console.log)
+  if (!second)
+    console.log('Two people make it whole: start with API_KEY=amina:<key>,ben:<another key>.')
   console.log(`\nThere it is. docs/registry.md walks through it at ${server}.`)
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
@@ -38,12 +41,13 @@ async function startOne(): Promise<string> {
   return url
 }
 
-/** The key in the environment, or the one that the server made for its development. */
-function apiKey(): string {
-  if (process.env.API_KEY) return process.env.API_KEY
+/** The keys in the environment, each of a person, or the one that the server made for its development. */
+function keys(): string[] {
+  if (process.env.API_KEY)
+    return process.env.API_KEY.split(',').map((key) => key.slice(key.indexOf(':') + 1).trim())
   const file = join(DATA_DIR, 'dev.env')
   try {
-    return parseEnv(readFileSync(file, 'utf8')).API_KEY ?? ''
+    return [parseEnv(readFileSync(file, 'utf8')).API_KEY ?? '']
   } catch {
     throw new Error(`Set API_KEY: there is no ${file} to take it from.`)
   }

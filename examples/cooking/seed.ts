@@ -40,7 +40,7 @@ const protocols = {
       started: 'date-time',
       households: { type: 'integer', min: 1 },
     },
-    relationships: { distributes: 'CookstoveEntity', verifier: 'OracleEntity' },
+    relationships: { distributes: 'CookstoveEntity' },
   },
   cookstove: {
     properties: {
@@ -64,6 +64,7 @@ const protocols = {
       vintage: { type: 'integer', required: true },
     },
     relationships: { generatedBy: 'CookstoveEntity' },
+    mints: 'tCO2e', // each is made of the credential of an approved claim, once
   },
 }
 
@@ -82,16 +83,14 @@ const entities = [
     protocol: did('protocol:cookstove'),
     properties: { serial: `KNY-000${n}`, fuel: 'ethanol', power: 3.5 },
     services: [{ id: '#data', type: 'UsageData', endpoint: `https://stoves.example/${n}/` }],
+    relationships: [{ role: 'verifier', target: did('oracle') }],
   })),
   {
     did: did('project'),
     type: 'ProjectEntity',
     protocol: did('protocol:project'),
     properties: { name: 'Clean cooking in Lusaka', households: 5000 },
-    relationships: [
-      ...stoves.map((n) => ({ role: 'distributes', target: did(`stove-${n}`) })),
-      { role: 'verifier', target: did('oracle') },
-    ],
+    relationships: stoves.map((n) => ({ role: 'distributes', target: did(`stove-${n}`) })),
   },
   {
     did: did('organisation'),
@@ -119,8 +118,15 @@ function judge({ minutes, fuelKg }: { minutes: number; fuelKg: number }) {
   }
 }
 
-/** Fills a server with the example. What is there already stays, so it can run twice. */
-export async function seed(call: Call, say: (line: string) => void): Promise<void> {
+/**
+ * Fills a server with the example. What is there already stays, so it can run twice. What one person claims another one
+ * evaluates: `verify` calls with that person's key. Without it the claims wait.
+ */
+export async function seed(
+  call: Call,
+  verify: Call | undefined,
+  say: (line: string) => void,
+): Promise<void> {
   for (const [name, protocol] of Object.entries(protocols))
     await call('POST', '/v1/protocols', {
       did: did(`protocol:${name}`),
@@ -145,8 +151,12 @@ export async function seed(call: Call, say: (line: string) => void): Promise<voi
       },
       { 'idempotency-key': `cooking-${subject}` },
     )
+    if (!verify) {
+      say(`claim ${claim.id} of ${subject}: it waits for a second person with a key of their own`)
+      continue
+    }
     const verdict = judge(day)
-    await call('POST', `/v1/claims/${claim.id}/evaluation`, { oracle: did('oracle'), ...verdict })
+    await verify('POST', `/v1/claims/${claim.id}/evaluation`, { oracle: did('oracle'), ...verdict })
     const { status, credential } = await call('GET', `/v1/claims/${claim.id}`)
     say(`claim ${claim.id} of ${subject}: ${status}, ${verdict.notes}`)
     if (credential === undefined) continue

@@ -14,14 +14,14 @@ const lines = blocks
   .filter((block) => block.includes('curl '))
   .flatMap((block) => block.trim().split('\n'))
 const mark = '--- '
+const keys = /API_KEY=(\S+)/.exec(page)![1]!
 
 it('goes as the page says, line by line in one shell', async () => {
-  await using app = await testApp({ plugins: [registry], env: { API_KEY: 'the-key-of-this-test' } })
-  await seed(callTo(app.url, 'the-key-of-this-test'), () => {})
+  await using app = await testApp({ plugins: [registry], env: { API_KEY: keys } })
+  await seed(callTo(app.url, 'key-of-amina'), callTo(app.url, 'key-of-ben'), () => {})
   const script = [
     'set -euo pipefail',
-    'API_KEY=the-key-of-this-test',
-    blocks.find((block) => block.includes('AUTH='))!.replace(/^\. .*$/m, ''),
+    blocks.find((block) => block.includes('AUTH='))!,
     ...lines.map((line) =>
       line.startsWith('#')
         ? `echo; echo "${mark}${line.slice(2)}"`

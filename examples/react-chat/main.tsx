@@ -36,6 +36,7 @@ function Chat({ sessionId }: { sessionId: string }) {
   useAgAction({
     name: 'draw_bar',
     description: 'Draws one number as a bar.',
+    effect: 'read',
     parameters: z.object({ label: z.string(), percent: z.number().min(0).max(100) }),
     handler: () => 'The user sees it.',
     render: ({ args }) => <meter aria-label={args?.label} max={100} value={args?.percent} />,

@@ -11,6 +11,7 @@ import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import { complaintsOf, launch } from '../../test/support/browser.ts'
 import { describeWith } from '../../test/support/services.ts'
+import { unquote } from '../../test/support/models.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 
@@ -88,7 +89,7 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     await page.getByText('Lusaka: 24 °C, clear sky').waitFor()
     expect(await page.getByLabel('Rain').getAttribute('value')).toBe('40')
     const told = model.requests.at(-1)!.messages.filter(({ role }) => role === 'tool')
-    expect(told.map(({ content }) => content)).toEqual([
+    expect(told.map(({ content }) => unquote(content))).toEqual([
       JSON.stringify(reading),
       expect.stringMatching(/^\d+:\d\d [AP]M$/),
       'The user sees it.',
