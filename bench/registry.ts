@@ -13,12 +13,16 @@ import pg from 'pg'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import { openStore, type Store } from '../core/runtime/store/store.ts'
 import { registry, type Registry } from '../plugins/registry/registry.ts'
+import { createClaims } from '../plugins/registry/claims/tables.ts'
+import { everything } from '../plugins/registry/rights/reader.ts'
+import { createRights } from '../plugins/registry/rights/tables.ts'
 import { createEntities, createProtocols } from '../plugins/registry/tables.ts'
 import { freshDatabase } from '../test/support/database.ts'
 import { silent } from '../test/support/silent-log.ts'
 import { median } from './support/target.ts'
 
-const actor = { name: 'bench', did: undefined }
+const actor = { name: 'bench', did: undefined, isOperator: true, actsFor: () => true }
+const quotas = { entities: 1, protocols: 1, edges: 1, claims: 1 } // none for the holder of a key
 const protocol = 'did:ixo:protocol:bench'
 const print = (line: string) => process.stdout.write(`${line}\n`)
 
@@ -54,11 +58,15 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
   await store.migrate('registry', {
     '001-entities': createEntities,
     '002-protocols': createProtocols,
+    '003-claims': createClaims,
+    '004-rights': createRights,
   })
   const made = registry({
     db: store.db,
-    oracle: { did: 'did:key:bench', url: () => '' },
+    oracle: { did: 'did:key:bench', aliases: [], keysOf: async () => [], url: () => '' },
     organisational: new Set(),
+    quotas,
+    isPublic: false,
   })
   await made.protocols.create(actor, {
     type: 'Protocol',
@@ -83,8 +91,9 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
         if (results.includes('"error"')) throw new Error(results)
     },
     read: (did) => entities.read(did),
-    list: (after) => entities.list({ type: 'CookstoveEntity' }, 50, after),
-    walk: (did, depth) => entities.traverse(did, { depth, directions: new Set(['out'] as const) }),
+    list: (after) => entities.list({ type: 'CookstoveEntity' }, everything, 50, after),
+    walk: (did, depth) =>
+      entities.traverse(did, { depth, directions: new Set(['out'] as const) }, everything),
   }
 }
 

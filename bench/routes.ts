@@ -73,6 +73,7 @@ async function listenRuntime(): Promise<number> {
     routes: [...others, weather],
     access: {
       authorize: () => Promise.reject(new Error('locked')),
+      demand: () => undefined,
       optional: async () => undefined,
     },
     limits: { ratePerMinute: 1e9, trustProxy: false },

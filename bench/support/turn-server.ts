@@ -56,6 +56,9 @@ const app = await boot({
     OPENAI_BASE_URL: `http://127.0.0.1:${port}`,
     RATE_LIMIT_PER_MINUTE: many,
     CALLS_PER_MINUTE: many,
+    TURNS_AT_ONCE: '1000000',
+    TURNS_PER_DAY: '1000000',
+    TURNS_AT_ONCE_TOTAL: '1000000',
   },
   log: (line) => console.error(line),
 })

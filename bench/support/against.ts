@@ -1,0 +1,172 @@
+import { execFileSync, fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { createWallet, type Wallet } from '../../core/testing/wallet.ts'
+import { drive, median } from './target.ts'
+
+export interface Comparison {
+  /** The version to compare with: a commit, a branch or a tag. */
+  readonly ref: string
+  readonly rounds: number
+  readonly print: (line: string) => void
+}
+
+/** What one version may cost more than the other before a gate closes. */
+export const mostRatio = 1.05
+/** Whatever hangs, the comparison ends. */
+const mostMinutes = 20
+const root = resolve(import.meta.dirname, '../..')
+const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+
+/** Requests or turns in one round of each. */
+const perRound = { route: 4000, 'authenticated route': 4000, turn: 40 }
+/** Rounds of each that are not counted. */
+const warmUps = 5
+type Kind = keyof typeof perRound
+const kinds = Object.keys(perRound) as Kind[]
+
+/**
+ * Runs the code of this folder beside that of another version, in rounds that alternate, and prints the server CPU of
+ * each with the median of the rounds' ratios. Resolves to these ratios. The other version is checked out into a folder
+ * of its own, with the packages that are installed here, and removed afterwards.
+ */
+export async function compare({ ref, rounds, print }: Comparison): Promise<Record<Kind, number>> {
+  const commit = git('rev-parse', '--verify', `${ref}^{commit}`)
+  const folder = mkdtempSync(join(tmpdir(), 'bench-against-'))
+  const children: ChildProcess[] = []
+  const old = join(folder, 'old')
+  const clean = () => {
+    for (const child of children) child.kill('SIGKILL')
+    git('worktree', 'remove', '--force', old)
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const late = setTimeout(() => {
+    clean()
+    print(`stopped: the comparison took more than ${mostMinutes} minutes`)
+    process.exit(1)
+  }, mostMinutes * 60_000)
+  git('worktree', 'add', '--quiet', '--detach', old, commit)
+  try {
+    symlinkSync(join(root, 'node_modules'), join(old, 'node_modules'))
+    const endpoint = await start(children, 'endpoint.ts', [])
+    const wallet = await createWallet('a user who only exists for measuring')
+    const version = (path: string, name: string) =>
+      Version.start(children, path, join(folder, name), String(endpoint.port), wallet)
+    const before = await version(old, 'old-data')
+    const after = await version(root, 'new-data')
+    print(`${rounds} rounds, ${commit.slice(0, 9)} beside the code here, server CPU`)
+    // Code that is still being compiled costs by its length, which is not what a server pays that has run for a minute.
+    for (let round = 0; round < warmUps; round++)
+      for (const each of [before, after]) for (const kind of kinds) await each.round(kind)
+
+    const ratios = {} as Record<Kind, number>
+    for (const kind of kinds) {
+      const taken = { before: [] as number[], after: [] as number[] }
+      for (let round = 0; round < rounds; round++) {
+        const order =
+          round % 2 === 0 ? (['before', 'after'] as const) : (['after', 'before'] as const)
+        for (const name of order)
+          taken[name].push(await (name === 'before' ? before : after).round(kind))
+      }
+      ratios[kind] = median(taken.after.map((cost, nth) => cost / (taken.before[nth] ?? NaN)))
+      const cost = (costs: readonly number[]) => `${median(costs).toFixed(1).padStart(8)} µs`
+      print(
+        `${kind.padEnd(20)} ${cost(taken.before)} before ${cost(taken.after)} now  ratio ${ratios[kind].toFixed(3)}`,
+      )
+    }
+    return ratios
+  } finally {
+    clearTimeout(late)
+    clean()
+  }
+}
+
+async function start(children: ChildProcess[], script: string, args: readonly string[]) {
+  const child = fork(join(import.meta.dirname, script), [...args], {
+    execArgv: ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source'],
+  })
+  children.push(child)
+  const gone = once(child, 'exit').then(() => Promise.reject(new Error(`${script} ended at once`)))
+  const [{ port }] = (await Promise.race([once(child, 'message'), gone])) as [{ port: number }]
+  gone.catch(() => undefined) // from here on whoever talks to it finds out
+  return { child, port }
+}
+
+/** One version of the runtime in a process of its own. */
+class Version {
+  readonly #child: ChildProcess
+  readonly #url: string
+  readonly #port: number
+  readonly #credentials: Record<string, string>
+
+  private constructor(child: ChildProcess, port: number, credentials: Record<string, string>) {
+    this.#child = child
+    this.#port = port
+    this.#url = `http://127.0.0.1:${port}`
+    this.#credentials = credentials
+  }
+
+  static async start(
+    children: ChildProcess[],
+    path: string,
+    dataDir: string,
+    endpoint: string,
+    wallet: Wallet,
+  ): Promise<Version> {
+    const { child, port } = await start(children, 'compared-server.ts', [path, dataDir, endpoint])
+    const url = `http://127.0.0.1:${port}`
+    const card = (await (await fetch(`${url}/.well-known/oracle.json`)).json()) as { did: string }
+    const invocation = await wallet.invoke({ audience: card.did, lifetime: 890 })
+    const credentials = { authorization: `Bearer ${invocation.text}`, 'x-auth-type': 'ucan' }
+    return new Version(child, port, credentials)
+  }
+
+  /** Microseconds of server CPU for one request or turn. */
+  async round(kind: Kind): Promise<number> {
+    // A session of its own for each round: what it has to remember is the same in all of them.
+    const session = kind === 'turn' ? await this.#begin() : ''
+    const before = await this.#cpu()
+    if (kind === 'turn') for (let n = 0; n < perRound.turn; n++) await this.#turn(session)
+    else await this.#requests(kind)
+    return ((await this.#cpu()) - before) / perRound[kind]
+  }
+
+  async #cpu(): Promise<number> {
+    this.#child.send('cpu')
+    const [{ cpu }] = (await once(this.#child, 'message')) as [{ cpu: number }]
+    return cpu
+  }
+
+  async #requests(kind: 'route' | 'authenticated route'): Promise<void> {
+    const connections = 8
+    const headers = Object.entries(kind === 'route' ? {} : this.#credentials).map(
+      ([name, value]) => `${name}: ${value}\r\n`,
+    )
+    const path = kind === 'route' ? '/open' : '/locked'
+    const request = `GET ${path}?city=Lusaka HTTP/1.1\r\nHost: localhost\r\n${headers.join('')}\r\n`
+    await Promise.all(
+      Array.from({ length: connections }, () =>
+        drive(this.#port, request, perRound[kind] / connections),
+      ),
+    )
+  }
+
+  async #begin(): Promise<string> {
+    const headers = this.#credentials
+    const made = await fetch(`${this.#url}/sessions`, { method: 'POST', headers })
+    return ((await made.json()) as { sessionId: string }).sessionId
+  }
+
+  /** A turn with three tool calls, read to its end. */
+  async #turn(session: string): Promise<void> {
+    const answer = await fetch(`${this.#url}/messages/${session}`, {
+      method: 'POST',
+      headers: { ...this.#credentials, 'content-type': 'application/json' },
+      body: JSON.stringify({ message: 'weather' }),
+    })
+    const text = await answer.text()
+    if (!text.includes('event: done')) throw new Error(`A turn broke off: ${text.slice(-300)}`)
+  }
+}
