@@ -5,6 +5,7 @@ import type { TurnRequest } from '../core/runtime/runs/run.ts'
 import { testEngine } from './support/engine.ts'
 import type { FakeRun } from './support/fake-run.ts'
 import { modelScript } from './support/model-script.ts'
+import { unquote } from '../core/runtime/model/quote.ts'
 
 const schema = { type: 'object', properties: { css: { type: 'string' } }, required: ['css'] }
 const click = { name: 'click', description: 'Clicks.', schema }
@@ -35,7 +36,7 @@ describe('a tool of the browser', () => {
       description: 'Clicks.',
       parameters: schema,
     })
-    expect(model.requests[1]!.messages.at(-1)!.content).toBe('{"clicked":true}')
+    expect(unquote(model.requests[1]!.messages.at(-1)!.content)).toBe('{"clicked":true}')
     expect(run.of('tool_call').map(({ status }) => status)).toEqual(['isRunning', 'done'])
   })
 
@@ -49,7 +50,7 @@ describe('a tool of the browser', () => {
     for (const { toolCallId, args } of events.toReversed())
       run.answer(toolCallId, { result: `done ${args.css}` })
     await carried
-    const results = model.requests[1]!.messages.slice(-2).map(({ content }) => content)
+    const results = model.requests[1]!.messages.slice(-2).map(({ content }) => unquote(content))
     expect(results).toEqual(['done #a', 'done #b'])
   })
 
@@ -66,18 +67,36 @@ describe('a tool of the browser', () => {
     run.answer(first.toolCallId, { error: 'no such element' })
     expect((await carried).status).toBe('finished')
     const [failed, silent] = model.requests[1]!.messages.slice(-2)
-    expect(JSON.parse(failed!.content)).toMatchObject({
+    expect(JSON.parse(unquote(failed!.content))).toMatchObject({
       code: 'CLIENT_TOOL_FAILED',
       error: 'The client could not do it: no such element',
     })
     expect(silent).toMatchObject({ failed: true })
   })
 
-  it('whose arguments do not fit its schema is not called', async () => {
+  it('is called with whatever object the model sends: the client that declared it checks', async () => {
     const model = modelScript([{ calls: [{ name: 'click', args: { css: 7 } }] }, 'Well.'])
     await using engine = await testEngine({ model })
     const run = engine.runs.begin(request({ tools: [click] }))
-    await engine.carryOut(run)
+    const carried = engine.carryOut(run)
+    const [{ toolCallId, args }] = await asked(run, 'browser_tool_call')
+    expect(args).toEqual({ css: 7 })
+    run.answer(toolCallId, { error: 'The arguments do not fit: css: expected string' })
+    await carried
+    expect(JSON.parse(unquote(model.requests[1]!.messages.at(-1)!.content)).error).toContain(
+      'css: expected',
+    )
+  })
+
+  it.each([
+    ['no object', ['#go']],
+    ['larger than 256 KiB', { css: 'é'.repeat(128 * 1024) }],
+    ['deeper than 64 levels', `{"css":${'['.repeat(100_000)}${']'.repeat(100_000)}}`],
+  ])('is not called with arguments that are %s', async (_, args) => {
+    const model = modelScript([{ calls: [{ name: 'click', args }] }, 'Well.'])
+    await using engine = await testEngine({ model })
+    const run = engine.runs.begin(request({ tools: [click] }))
+    expect((await engine.carryOut(run)).status).toBe('finished')
     expect(run.of('browser_tool_call')).toEqual([])
     expect(JSON.parse(model.requests[1]!.messages.at(-1)!.content).code).toBe('INVALID_INPUT')
   })
@@ -110,7 +129,7 @@ describe('a tool of the browser', () => {
     again.answer(toolCallId, { result: 'clicked' })
     expect((await carriedAgain).status).toBe('finished')
     expect(again.of('browser_tool_call')).toEqual([])
-    expect(model.requests[1]!.messages.at(-1)!.content).toBe('clicked')
+    expect(unquote(model.requests[1]!.messages.at(-1)!.content)).toBe('clicked')
   })
 })
 

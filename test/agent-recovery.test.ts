@@ -18,7 +18,14 @@ function ledger() {
     summary: 'A ledger.',
     state: { entries: z.number().default(0) },
     tools: {
-      look: { description: 'Reads.', effect: 'read', input: z.object({}), run: () => ++done.reads },
+      look: {
+        description: 'Reads.',
+        effect: 'read',
+        // Its own books.
+        foreign: false,
+        input: z.object({}),
+        run: () => ++done.reads,
+      },
       book: {
         description: 'Writes.',
         input: z.object({ what: z.string() }),

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, RuntimeError } from '#core'
 import { testEngine } from './support/engine.ts'
 import { modelScript, type Answer } from './support/model-script.ts'
+import { unquote } from '../core/runtime/model/quote.ts'
 
 interface Seen {
   readonly did: string
@@ -80,7 +81,7 @@ describe('a sub-agent', () => {
       ['user', 'Find Dune.'],
     ])
     expect(first.tools.map(({ name }) => name)).toEqual(['find_book', 'reserve'])
-    expect(large.requests.at(-1)!.messages.at(-1)!.content).toBe('Shelf 4.')
+    expect(unquote(large.requests.at(-1)!.messages.at(-1)!.content)).toBe('Shelf 4.')
     expect(seen).toEqual([{ did: run.user.did, session: 'session-1', signal: run.signal }])
     expect(engine.runs.transcript().map(({ role }) => role)).toEqual([
       'user',
@@ -124,6 +125,17 @@ describe('a sub-agent', () => {
     const results = small.requests[1]!.messages.slice(-2).map(({ content }) => JSON.parse(content))
     expect(results).toMatchObject([{ code: 'NOT_FOUND' }, { code: 'NOT_FOUND' }])
     expect(results[0].hint).toContain('find_book, reserve')
+  })
+
+  it('that failed on its way is not begun anew: what it did is done', async () => {
+    const { plugin, seen } = library()
+    const away = new RuntimeError('UNAVAILABLE', 'The model is away.')
+    const { small, model } = models([find, { then: away }])
+    await using engine = await testEngine({ plugins: [plugin], model })
+    const run = await engine.turn('Where is Dune?')
+    expect(run.end.status).toBe('finished')
+    expect(small.requests.map(({ messages }) => messages.length)).toEqual([2, 4])
+    expect(seen).toHaveLength(1)
   })
 
   it('that needs a person’s consent waits, and goes on from there', async () => {

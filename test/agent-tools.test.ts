@@ -4,6 +4,7 @@ import { definePlugin, RuntimeError, type AnyPlugin } from '#core'
 import { testEngine } from './support/engine.ts'
 import { anybody, FakeRuns } from './support/fake-run.ts'
 import { modelScript, type Answer } from './support/model-script.ts'
+import { unquote } from '../core/runtime/model/quote.ts'
 
 type ToolOf = NonNullable<Parameters<typeof definePlugin>[0]['tools']>
 
@@ -18,7 +19,7 @@ async function outcomeOf(plugin: AnyPlugin, call: { name: string; args?: unknown
   const run = await engine.turn('Go')
   const message = model.requests[1]!.messages.at(-1)!
   const ended = run.of('tool_call').at(-1)
-  return { content: message.content, message, ended, run, log: engine.log.join('') }
+  return { content: unquote(message.content), message, ended, run, log: engine.log.join('') }
 }
 
 const any = z.object({})
@@ -260,7 +261,7 @@ describe('the order of things around a call', () => {
     ])
     await using engine = await testEngine({ plugins: [layer, kit], model })
     await engine.turn('Go')
-    const results = model.requests[1]!.messages.slice(-2).map(({ content }) => content)
+    const results = model.requests[1]!.messages.slice(-2).map(({ content }) => unquote(content))
     expect(results).toEqual(['from memory', '{"answer":42}'])
   })
 })
@@ -290,7 +291,7 @@ describe('the guards', () => {
     await using engine = await testEngine({ plugins: [plugin], model })
     await engine.turn('Go')
     const results = model.requests[5]!.messages.filter(({ role }) => role === 'tool')
-    expect(results.map(({ content }) => JSON.parse(content).code)).toEqual([
+    expect(results.map(({ content }) => JSON.parse(unquote(content)).code)).toEqual([
       'NOT_FOUND',
       'NOT_FOUND',
       'NOT_FOUND',
@@ -342,7 +343,7 @@ describe('the guards', () => {
     await using engine = await testEngine({ plugins: [plugin], model })
     await engine.turn('Go')
     expect(tries).toEqual({ read: 2, connection: 2, wrong: 1, write: 1 })
-    const results = model.requests[1]!.messages.slice(-4).map(({ content }) => content)
+    const results = model.requests[1]!.messages.slice(-4).map(({ content }) => unquote(content))
     expect(results.slice(0, 2)).toEqual(['seen', 'fetched'])
   })
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testEngine } from './support/engine.ts'
 import { modelScript } from './support/model-script.ts'
+import { unquote } from '../core/runtime/model/quote.ts'
 
 const clock = definePlugin({
   name: 'clock',
@@ -103,7 +104,7 @@ describe('a turn', () => {
     const run = await engine.turn('Wait')
     expect(order).toEqual(['begins 60', 'begins 1', 'begins 30', 'ends 1', 'ends 30', 'ends 60'])
     const results = model.requests[1]!.messages.filter(({ role }) => role === 'tool')
-    expect(results.map(({ content }) => content)).toEqual(['60', '1', '30'])
+    expect(results.map(({ content }) => unquote(content))).toEqual(['60', '1', '30'])
     const ended = run.of('tool_call').filter(({ status }) => status === 'done')
     expect(ended.map(({ output }) => output)).toEqual(['1', '30', '60'])
   })

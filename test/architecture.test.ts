@@ -2,7 +2,11 @@ import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { violations } from './support/architecture.ts'
 
-const paths = globSync(['{core,plugins,client,examples,scripts}/**/*.{ts,tsx}', 'server.ts', 'start.js'])
+const paths = globSync([
+  '{core,plugins,client,examples,scripts}/**/*.{ts,tsx}',
+  'server.ts',
+  'start.js',
+])
 const house = new Map(paths.map((path) => [path, readFileSync(path, 'utf8')]))
 const standing = violations(house)
 const planted = (path: string, source: string) =>

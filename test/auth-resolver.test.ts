@@ -58,6 +58,11 @@ async function keysFrom(body: unknown, status?: number) {
   return createResolver({ url, fetch }).verificationKeys(DID)
 }
 const none = { reason: 'the keys of the issuer cannot be resolved' }
+const unavailable = {
+  code: 'ISSUER_LOOKUP_UNAVAILABLE',
+  status: 503,
+  headers: { 'Retry-After': expect.stringMatching(/^[1-5]$/) },
+}
 
 describe('a did:key', () => {
   test('resolves to itself without any network', async () => {
@@ -153,23 +158,43 @@ describe('a did:ixo', () => {
     ],
     ['without keys', documentOf()],
     ['whose key is of another kind', documentOf(method({ type: 'X', publicKeyHex: '00' }))],
-    ['that is not JSON', '<html>'],
     ['that is no document', { id: 4 }],
-    ['that is too long', JSON.stringify({ ...good, padding: 'x'.repeat(70_000) })],
+    ['that is not there', { didDocument: null, didResolutionMetadata: { error: 'notFound' } }],
   ])('has no keys in a document %s', async (_, body) => {
     await expect(keysFrom(body)).rejects.toMatchObject(none)
   })
 
-  test('has no keys when the resolver fails, redirects or is not there', async () => {
-    await expect(keysFrom(good, 404)).rejects.toMatchObject(none)
+  test.each([400, 404, 410])('has no keys where the resolver answers %i', async (status) => {
+    await expect(keysFrom(good, status)).rejects.toMatchObject(none)
+  })
+
+  test.each([
+    ['answers 500', good, 500],
+    ['answers 429', good, 429],
+    ['answers 401', good, 401],
+    ['answers what is not JSON', '<html>', 200],
+    ['answers too much', JSON.stringify({ ...good, padding: 'x'.repeat(70_000) }), 200],
+    [
+      'says that it failed',
+      { didDocument: null, didResolutionMetadata: { error: 'internalError' } },
+      200,
+    ],
+  ])('is not refused where the resolver %s: nobody knows', async (_, body, status) => {
+    await expect(keysFrom(body, status)).rejects.toMatchObject(unavailable)
+  })
+
+  test('is not refused where the resolver redirects or is not there', async () => {
     const other = await serve(good)
     const { url } = await resolverServer((request, response) => {
       response.writeHead(302, { location: `${other.url}${request.url}` }).end()
     })
-    await expect(createResolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(none)
+    await expect(createResolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
+      unavailable,
+    )
     expect(other.asked).toEqual([])
     const gone = createResolver({ url: 'http://127.0.0.1:1', fetch })
-    await expect(gone.verificationKeys(DID)).rejects.toMatchObject(none)
+    await expect(gone.verificationKeys(DID)).rejects.toMatchObject(unavailable)
+    expect(await gone.document(DID)).toBeUndefined()
     const unset = createResolver({ fetch })
     await expect(unset.verificationKeys(DID)).rejects.toMatchObject(none)
   })
@@ -228,7 +253,7 @@ describe('what was looked up', () => {
     const { url, asked } = await serve('', 500)
     const resolver = createResolver({ url, fetch, now: () => time })
     for (time of [0, 4_999, 5_000])
-      await expect(resolver.verificationKeys(DID)).rejects.toMatchObject(none)
+      await expect(resolver.verificationKeys(DID)).rejects.toMatchObject(unavailable)
     expect(asked).toHaveLength(2)
   })
 
@@ -256,20 +281,53 @@ describe('what was looked up', () => {
     })
   })
 
-  test('is never more than thirty-two at a time', async () => {
+  test('takes sixteen places of an address and sixty-four in all, and those who have few go first', async () => {
     const waiting: ServerResponse[] = []
     const { url, asked } = await resolverServer((_, response) => void waiting.push(response))
     const resolver = createResolver({ url, fetch })
-    const all = Array.from({ length: 40 }, (_, i) =>
-      resolver.verificationKeys(`did:ixo:ixo1n${i}`).catch((error: unknown) => error),
+    let nth = 0
+    const flood = (count: number, address: string) =>
+      Array.from({ length: count }, () =>
+        resolver
+          .verificationKeys(`did:ixo:ixo1n${nth++}`, address)
+          .catch((error: unknown) => error),
+      )
+    const first = flood(20, '192.0.2.1')
+    await expect(Promise.all(first.slice(16))).resolves.toEqual(
+      Array.from({ length: 4 }, () => expect.objectContaining({ status: 503 })),
     )
-    await expect(Promise.all(all.slice(32))).resolves.toEqual(
-      Array.from({ length: 8 }, () => expect.objectContaining(none)),
-    )
-    while (waiting.length < 32) await new Promise((resolve) => setTimeout(resolve, 5))
-    for (const response of waiting) response.end('{}')
-    await Promise.all(all)
-    expect(asked).toHaveLength(32)
+    const rest = ['192.0.2.2', '192.0.2.3', '192.0.2.4'].flatMap((address) => flood(16, address))
+    await expect.poll(() => waiting.length).toBe(64)
+    // Another address is let in, at the cost of one that has many.
+    const [late] = flood(1, '192.0.2.5')
+    expect(await first[0]).toMatchObject({ status: 503 })
+    await expect.poll(() => waiting.length).toBe(65)
+    for (const response of waiting) response.writeHead(404).end()
+    expect(await late).toMatchObject(none)
+    await Promise.all([...first, ...rest])
+    expect(asked).toHaveLength(65)
+  })
+
+  test('goes on for ten minutes while the resolver is away, and is asked for again when it is back', async () => {
+    let time = 0
+    let away: 'slow' | 'dead' | false = false
+    const { url, asked } = await resolverServer((_, response) => {
+      if (away === 'dead') response.writeHead(500).end()
+      else if (!away) response.end(JSON.stringify(good))
+    })
+    const resolver = createResolver({ url, fetch, now: () => time })
+    await resolver.verificationKeys(DID)
+    for (away of ['dead', 'slow'] as const)
+      for (time of [61_000, 120_000, 650_000])
+        expect(await resolver.verificationKeys(DID)).toMatchObject({ keys: [key.did] })
+    away = 'dead'
+    time = 661_000
+    await expect(resolver.verificationKeys(DID)).rejects.toMatchObject(unavailable)
+    away = false
+    time = 670_000
+    const before = asked.length
+    expect(await resolver.verificationKeys(DID)).toMatchObject({ until: 730_000 })
+    expect(asked).toHaveLength(before + 1)
   })
 
   test('of three issuers at most for one token', async () => {
@@ -291,8 +349,10 @@ describe('what was looked up', () => {
     expect(asked).toEqual([])
   })
 
-  test('is refused after three seconds without an answer', async () => {
+  test('is unknown after three seconds without an answer', async () => {
     const { url } = await resolverServer(() => {})
-    await expect(createResolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(none)
+    await expect(createResolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
+      unavailable,
+    )
   })
 })

@@ -111,3 +111,28 @@ it('a client of Socket.IO is asked in time, also while it talks', async () => {
   while (socket.heard.filter((text) => text === '2').length < 3) await pause(20)
   expect(socket.ws.readyState).toBe(socket.ws.OPEN)
 })
+
+it('a credential that is revoked while it renews a socket ends it', async () => {
+  const server = await replica({ engine: async () => ({ status: 'finished' }) })
+  const renewed: ChannelOptions['bySocket'] = async ({ delegation = 'first' }) => ({
+    did: someone as Did,
+    cids: [delegation],
+    expiresAt: Infinity,
+  })
+  const channel = createChannel({
+    http: server.http,
+    runs: server.runs,
+    bySocket: renewed,
+    // Both were valid when they were looked at; the second is not any more.
+    isRevoked: (cids) => cids.includes('second'),
+    store: server.store,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    cors: '*',
+  })
+  onTestFinished(() => channel.close())
+  const sessionId = await server.session()
+  const socket = await plainSocket(server.url, sessionId, { invocation: someone })
+  const auth = { invocation: someone, ucanDelegation: 'second' }
+  socket.send({ type: 'auth', sessionId, auth })
+  expect((await socket.closed).code).toBe(4401)
+})

@@ -2,6 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { scriptedModel, testApp, type ScriptedModel } from '#core/testing'
 import { onPostgres } from './support/each-database.ts'
 import { framings, plainSocket, tokensOf } from './support/sockets.ts'
+import { unquote } from '../core/runtime/model/quote.ts'
 
 const click = { name: 'click', description: 'Clicks.', schema: {} }
 const mnemonic = 'words that these replicas share'
@@ -33,7 +34,7 @@ await onPostgres('two servers with one database', (where) => {
       const { toolCallId } = await socket.event('browser_tool_call')
       socket.answer({ toolCallId, sessionId, result: 'from afar' })
       expect((await said).body.message.content).toBe('Clicked, it says.')
-      expect(model.requests[1]!.messages.at(-1)!.content).toBe('from afar')
+      expect(unquote(model.requests[1]!.messages.at(-1)!.content)).toBe('from afar')
       expect(socket.events('browser_tool_call')).toHaveLength(1)
       if (name !== 'plain') return
       const { status } = await socket.event('done')
@@ -92,7 +93,7 @@ await onPostgres('two servers with one database', (where) => {
     expect(again.toolCallId).toBe(toolCallId)
     second.answer({ toolCallId, result: 'done' })
     expect((await second.event('done')).status).toBe('finished')
-    expect(goesOn.requests[0]!.messages.at(-1)!.content).toBe('done')
+    expect(unquote(goesOn.requests[0]!.messages.at(-1)!.content)).toBe('done')
     await closing
   })
 })

@@ -5,6 +5,7 @@ import { definePlugin, type Model } from '#core'
 import { scriptedModel, testApp, type ScriptedModel, type TestApp } from '#core/testing'
 import { framings, ioSocket, plainSocket, tokensOf } from './support/sockets.ts'
 import { onEachDatabase, type Where } from './support/each-database.ts'
+import { unquote } from '../core/runtime/model/quote.ts'
 
 const schema = { type: 'object', properties: { css: { type: 'string' } }, required: ['css'] }
 const click = { name: 'click', description: 'Clicks.', schema }
@@ -80,7 +81,9 @@ async function scene(
 }
 
 const toolMessages = (model: ScriptedModel, nth = 1) =>
-  model.requests[nth]!.messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
+  model.requests[nth]!.messages.flatMap(({ role, content }) =>
+    role === 'tool' ? unquote(content) : [],
+  )
 
 await onEachDatabase('a turn, over sockets', (where) => {
   for (const [name, framing] of Object.entries(framings)) {
@@ -215,13 +218,17 @@ await onEachDatabase('a turn, over sockets', (where) => {
       'tool_call',
       'message_cache_invalidation', // the end of the run
     ])
-    for (const { payload } of heard)
-      expect(payload).toMatchObject({
-        sessionId: it.sessionId,
-        requestId: expect.any(String),
-        eventId: expect.any(String),
-        runId,
-      })
+    for (const { eventName, payload } of heard)
+      // With a session in it, the published client shows an answer on its way that never comes.
+      if (eventName === 'message_cache_invalidation')
+        expect(payload).toEqual({ sessionId: null, requestId: null })
+      else
+        expect(payload).toMatchObject({
+          sessionId: it.sessionId,
+          requestId: expect.any(String),
+          eventId: expect.any(String),
+          runId,
+        })
     expect(heard[1].payload).toMatchObject({ componentName: 'Card', args: { title: 'A' } })
   })
 

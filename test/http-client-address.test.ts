@@ -72,3 +72,23 @@ test.each([
 ])('for a limit, %s is one client with everything in %s', (address, network) => {
   expect(clientNetwork(address)).toBe(network)
 })
+
+test('a proxy that is not trusted is warned of once: all its users count as one', async () => {
+  const server = await edge({ 'GET /a': { auth: 'public', run: () => 'a' } })
+  const warnings = () => server.logged.filter(({ level }) => level === 'warn')
+  await server.call('GET', '/a')
+  await server.call('GET', '/a', { headers: { Via: '1.1 cache' } })
+  expect(warnings()).toEqual([])
+  for (const name of ['X-Real-IP', 'X-Forwarded-For', 'Forwarded'])
+    for (let i = 0; i < 3; i++) await server.call('GET', '/a', { headers: { [name]: '192.0.2.1' } })
+  expect(warnings().map(({ message }) => message)).toEqual([
+    expect.stringMatching(/x-real-ip while TRUST_PROXY_ENABLED is off.*all its users count as one/),
+  ])
+})
+
+test('a proxy that is trusted is no news', async () => {
+  const limits = { ratePerMinute: 100, trustProxy: true }
+  const server = await edge({ 'GET /a': { auth: 'public', run: () => 'a' } }, { limits })
+  await server.call('GET', '/a', { headers: { 'X-Forwarded-For': '192.0.2.1' } })
+  expect(server.logged.filter(({ level }) => level === 'warn')).toEqual([])
+})

@@ -94,6 +94,7 @@ describe('a route of its own mind', () => {
     'POST /closed': { ...open, cors: false as const },
     'POST /one': { ...open, cors: [page] },
     'GET /one': open,
+    'GET /closed': { ...open, cors: false as const },
   }
 
   test('is not read by other pages, and refuses what a form of theirs could send', async () => {
@@ -109,6 +110,17 @@ describe('a route of its own mind', () => {
     expect(allowed.json).toBe('open')
     expect(allowed.headers.get('access-control-allow-origin')).toBe(page)
     expect((await server.call('POST', '/closed')).json).toBe('open')
+  })
+
+  test('refuses what a browser says to come from elsewhere, also where it hides the page', async () => {
+    const server = await edge(routes)
+    const site = (value: string) => ({ headers: { 'Sec-Fetch-Site': value } })
+    for (const value of ['cross-site', 'same-site'])
+      expect((await server.call('POST', '/closed', site(value))).status, value).toBe(403)
+    for (const value of ['same-origin', 'none'])
+      expect((await server.call('POST', '/closed', site(value))).json, value).toBe('open')
+    // A link leads to what is read, and gives nothing away.
+    expect((await server.call('GET', '/closed', site('cross-site'))).json).toBe('open')
   })
 
   test('is open to the pages of this server', async () => {

@@ -3,23 +3,13 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AnyRoute } from '../core/plugin.ts'
 import { text } from '../core/runtime/http/reply.ts'
+import { dice } from './support/dice.ts'
 import { edge, raw } from './support/edge.ts'
 
 const requests = 2000
 const seed = Number(process.env.FUZZ_SEED ?? 20_260_101)
 
-/** The same numbers for the same seed. */
-function random(from: number): () => number {
-  let state = from >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
-const next = random(seed)
+const next = dice(seed)
 const upTo = (max: number) => Math.floor(next() * max)
 const pick = <T>(...all: T[]): T => all[upTo(all.length)] as T
 const maybe = (chance: number) => next() < chance

@@ -155,7 +155,7 @@ describe('the OpenAPI document', () => {
   test('says which credential a route takes', () => {
     const security = (path: string, method: string) => operation(everything, path, method).security
     expect(security('/notes/{id}', 'get')).toEqual([{ ucan: [] }, { delegation: [] }])
-    expect(security('/notes/{id}', 'post')).toEqual([{ bearer: [] }, { ucan: [] }])
+    expect(security('/notes/{id}', 'post')).toEqual([{ bearer: [] }, { ucan: ['notes/write'] }])
     expect(security('/lines', 'post')).toEqual([{ operator: [] }])
     expect(operation(everything, '/weather/now', 'get').responses[401]).toBeUndefined()
     expect(operation(everything, '/notes/{id}', 'get').responses[401]).toBeDefined()

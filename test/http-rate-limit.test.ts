@@ -113,6 +113,7 @@ describe('a limit', () => {
         web: [{ mount: '/page', owner: 'tests', handler: (koa) => void (koa.body = 'page') }],
         access: {
           authorize: async () => (asked++, { caller: 'someone' }),
+          demand: () => undefined,
           optional: async () => undefined,
         },
       },

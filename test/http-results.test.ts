@@ -173,7 +173,6 @@ describe('the context of a handler', () => {
       'GET /read': { can: { can: 'notes/read' }, run: () => 'read' },
       'POST /write/:id': {
         can: { can: 'notes/write', with: (input) => `note:${(input as { id: string }).id}` },
-        auth: 'bearer',
         run: () => 'written',
       },
     })

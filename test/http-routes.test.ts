@@ -213,6 +213,17 @@ describe('the boot finds', () => {
     ['a body on a GET', 'GET /a', { body: 'ndjson' }],
     ['a body of no bytes', 'POST /a', { body: { maxBytes: 0 } }],
     ['a capability of nobody', 'POST /a', { auth: 'public', can: { can: 'a/b' } }],
+    ['a verb that no plugin has', 'POST /a', { auth: 'bearer', can: { can: 'notes/frobnicate' } }],
+    ['a verb of another plugin', 'POST /a', { auth: 'bearer', can: { can: 'a/write' } }],
+    [
+      'a resource beside a verb',
+      'POST /a',
+      { auth: 'bearer', can: { can: 'notes/write', with: () => 'did:x:y' } },
+    ],
+    ['what is one’s own, on a write', 'POST /a', { auth: 'bearer', own: () => true }],
+    ['what is one’s own, for everybody', 'GET /a', { auth: 'public', own: () => true }],
+    ['what is one’s own, for operators', 'GET /a', { auth: 'operator', own: () => true }],
+    ['what is one’s own, where all is', 'GET /a', { own: () => true }],
   ])('%s', (_, key, route) => {
     expect(faults([key, 'notes', route])[0]?.code).toBe('ROUTE_INVALID')
   })

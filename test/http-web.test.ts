@@ -113,6 +113,7 @@ describe('a web module', () => {
         ],
         access: {
           authorize: async () => ({ caller: '' }),
+          demand: () => undefined,
           optional: async ({ headers }) => (
             asked++,
             headers.authorization === 'Bearer good' ? fakeUser : undefined

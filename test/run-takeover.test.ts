@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { givenUpNotice } from '../core/runtime/runs/run-close.ts'
+import { quarantinedNotice } from '../core/runtime/runs/quarantine.ts'
 import { type Child, killChildren, startChild } from './support/child.ts'
 import { freshDatabase } from './support/database.ts'
 import { openStream, type Seen } from './support/event-stream.ts'
@@ -163,38 +163,30 @@ describe('a server with a fake engine that is killed and started again, on SQLit
     await survives(new World(undefined, 10_000), dies, payments, false)
   })
 
-  test('gives a run up that never gets on, with a notice that a person understands', async () => {
+  test('sets a run aside with which it died twice, with a notice that a person understands', async () => {
     const world = new World(undefined, 10_000)
-    const first = await world.server({ dies: { at: 'in the answer' } })
+    const dies = { at: 'in the answer' } as const
+    const first = await world.server({ dies })
     const sessionId = await first.session()
     const seen: Seen[] = []
     const turn = await first.stream(`/messages/${sessionId}`, { message: 'Pay 5' })
     await readOn(seen, turn)
-    for (let recovery = 1; recovery <= 4; recovery++) {
-      // It takes the run over as it boots, and dies in the answer again.
-      const next = startChild('./run-server.ts', [
-        JSON.stringify({
-          dataDir: join(world.folder, 'data'),
-          payments: join(world.folder, 'payments'),
-          dies: { at: 'in the answer' },
-          pauseMs: 60,
-        }),
-      ])
-      await next.ended().catch(() => {})
-    }
-    const last = await world.server()
-    await readOn(
-      seen,
-      await last.stream(`/runs/${turn.headers.get('x-run-id')}?after=${seen.at(-1)?.id}`),
-    )
-    expect(seen.at(-1)).toMatchObject({ event: 'done', data: { status: 'interrupted' } })
-    expect(seen.filter(({ data }) => data.resumed)).toHaveLength(4)
-    const { messages } = await last.call('GET', `/messages/${sessionId}`)
+    // It takes the run over as it boots, and dies in the answer again.
+    const second = await world.server({ dies, pauseMs: 300 })
+    const path = `/runs/${turn.headers.get('x-run-id')}`
+    await readOn(seen, await second.stream(`${path}?after=${seen.at(-1)?.id}`))
+    const third = await world.server({ dies })
+    await readOn(seen, await third.stream(`${path}?after=${seen.at(-1)?.id}`))
+    expect(seen.at(-1)).toMatchObject({ event: 'done', data: { status: 'failed' } })
+    expect(seen.at(-2)).toMatchObject({ event: 'error', data: { code: 'RUN_QUARANTINED' } })
+    const { messages } = await third.call('GET', `/messages/${sessionId}`)
     expect(messages.at(-1)).toMatchObject({ type: 'ai', isComplete: false })
-    expect(messages.at(-1).content).toMatch(new RegExp(`(^|\n\n)${givenUpNotice}$`))
+    expect(messages.at(-1).content).toMatch(new RegExp(`(^|\n\n)${quarantinedNotice}$`))
     expect(textOf(seen)).toBe(`Paying. ${messages.at(-1).content}`)
     expect(world.payments).toHaveLength(1)
     // The session is free again.
+    await third.child.kill('SIGKILL')
+    const last = await world.server()
     const again = await last.stream(`/messages/${sessionId}`, { message: 'Pay 5' })
     expect((await again.rest()).at(-1)?.data.status).toBe('finished')
   })

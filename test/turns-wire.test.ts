@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
 import { fakeOpenAi, type FakeAnswer, type FakeRequest } from '../core/testing/fake-openai.ts'
+import { unquote } from '../core/runtime/model/quote.ts'
 
 const sky = definePlugin({
   name: 'sky',
@@ -56,7 +57,9 @@ describe('an app with MODEL=openai/x', () => {
       expect(said.status).toBe('finished')
       expect(said.text).toBe('Sonne überall ☀️, wirklich.')
       const results = wire.provider.requests[1]!.body.messages.slice(-3)
-      expect(results.map(({ content }) => content)).toEqual(cities.map((city) => `Sun in ${city}.`))
+      expect(results.map(({ content }) => unquote(String(content)))).toEqual(
+        cities.map((city) => `Sun in ${city}.`),
+      )
       const { messages } = (await wire.user.get(`/messages/${said.sessionId}`)).body
       expect(messages.map(({ content }: { content: string }) => content)).toEqual([
         'Wetter?',

@@ -73,7 +73,10 @@ const weather = definePlugin({
       },
     },
     'GET /weather/:country/:place': {
-      run: (params, { user, state }) => {
+      run: (params, { user, state, audit }) => {
+        audit({ who: 'phone:…789', note: 'n-1', version: 3, absent: undefined })
+        // @ts-expect-error a fact is an id or a number, never a thing with words in it
+        audit({ note: { words: 'x' } })
         same<typeof params, { country: string; place: string }>()
         same<typeof user, User>()
         same<typeof state, { lastCity: string | undefined }>()
@@ -161,4 +164,34 @@ definePlugin({
   summary: 'g',
   // @ts-expect-error an output is a schema
   tools: { one: { description: 'g', input: z.object({}), output: { n: 1 }, run: () => 1 } },
+})
+definePlugin({
+  name: 'h',
+  summary: 'h',
+  tools: {
+    one: {
+      description: 'h',
+      effect: 'read',
+      foreign: false,
+      approve: false,
+      input: z.object({ n: z.number() }),
+      run: ({ n }, { approvals }) => {
+        same<typeof approvals, 'events' | 'words' | false>()
+        return n
+      },
+    },
+    two: {
+      description: 'h',
+      foreign: true,
+      input: z.object({ n: z.number() }),
+      approve: ({ n }, { approvals }) => n > 1 && approvals !== false,
+      run: ({ n }) => n,
+    },
+  },
+})
+definePlugin({
+  name: 'i',
+  summary: 'i',
+  // @ts-expect-error foreign is true or false
+  tools: { one: { description: 'i', input: z.object({}), foreign: 'no', run: () => 1 } },
 })

@@ -3,6 +3,7 @@ import { scriptedModel } from '#core/testing'
 import type { Chat } from '../../client/chat.ts'
 import { tabStorage, testOracle, type TestOracle } from './oracle.ts'
 import { until } from './page.ts'
+import { unquote } from '../../core/runtime/model/quote.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 
@@ -53,7 +54,7 @@ it('a tool of the page runs once though stream and channel both ask, and its res
   oracle.proxy.interfere = ({ path }) => (/tool-results/.test(path) ? 'cut' : undefined)
   await chat.sendMessage('Where am I?')
   expect(calls).toBe(1)
-  expect(model.requests[1]!.messages.at(-1)!.content).toBe('{"at":1}')
+  expect(unquote(model.requests[1]!.messages.at(-1)!.content)).toBe('{"at":1}')
 })
 
 it('a turn makes no request beyond its own, with the channel open', async () => {

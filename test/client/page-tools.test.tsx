@@ -12,6 +12,7 @@ import {
 import { toJsonSchema } from '../../client/schema.ts'
 import { tabStorage, testOracle } from './oracle.ts'
 import { hook, mount, until } from './page.ts'
+import { unquote } from '../../core/runtime/model/quote.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 
@@ -92,7 +93,7 @@ describe('a tool of the page', () => {
         required: ['colour', 'where'],
       })
       expect(given).toEqual([{ ...args, size: 3 }])
-      expect(told.map(({ content }) => JSON.parse(content))).toEqual([{ painted: true }])
+      expect(told.map(({ content }) => JSON.parse(unquote(content)))).toEqual([{ painted: true }])
     },
   )
 
@@ -105,7 +106,51 @@ describe('a tool of the page', () => {
     }
     const { offered, told } = await turnWith({ paint }, call('paint', { colour: 'green' }))
     expect(offered).toEqual({ ...json, properties: json.properties })
-    expect(told[0]!.content).toBe('green')
+    expect(unquote(told[0]!.content)).toBe('green')
+  })
+
+  it('checks what the model sends by its own schema, and the model reads what does not fit', async () => {
+    const given: unknown[] = []
+    for (const schema of [described(z), described(z3)]) {
+      const fn = (args: unknown) => given.push(args)
+      const paint = { toolName: 'paint', description: 'Paints.', schema, fn }
+      const { told } = await turnWith(
+        { paint },
+        call('paint', { colour: 'blue', where: { x: 'one' } }),
+      )
+      expect(told[0]).toMatchObject({ failed: true })
+      expect(told[0]!.content).toMatch(/The arguments do not fit: .*colour: .*where\.x: /)
+    }
+    expect(given).toEqual([])
+  })
+
+  it('with a plain JSON Schema is not run where a type or what is required is wrong', async () => {
+    const given: unknown[] = []
+    const schema = {
+      type: 'object',
+      properties: {
+        colour: { type: 'string' },
+        size: { type: ['integer', 'null'] },
+        tags: { type: 'array' },
+        how: true,
+      },
+      required: ['colour'],
+    }
+    const fn = (args: unknown) => (given.push(args), 'painted')
+    const paint = { toolName: 'paint', description: 'Paints.', schema, fn }
+    for (const [args, why] of [
+      [{}, 'colour: missing'],
+      [{ colour: 7 }, 'colour: expected string'],
+      [{ colour: 'red', size: 1.5 }, 'size: expected integer or null'],
+      [{ colour: 'red', tags: {} }, 'tags: expected array'],
+    ] as const) {
+      const { told } = await turnWith({ paint }, call('paint', args))
+      expect(told[0]).toMatchObject({ failed: true })
+      expect(told[0]!.content).toContain(`The arguments do not fit: ${why}`)
+    }
+    expect(given).toEqual([])
+    const { told } = await turnWith({ paint }, call('paint', { colour: 'red', size: null, how: 1 }))
+    expect(unquote(told[0]!.content)).toBe('painted')
   })
 
   it('with a schema that cannot be sent is an error with its name, and nothing is sent', async () => {
@@ -192,7 +237,7 @@ describe('a tool of the page', () => {
       call('double', { n: 1 }),
       call('double', { n: 4 }),
     ])
-    expect(told.map(({ content }) => content)).toEqual(['2', '8'])
+    expect(told.map(({ content }) => unquote(content))).toEqual(['2', '8'])
     expect(most).toBe(2)
   })
 
@@ -268,7 +313,7 @@ it('an action of the page is advertised, run with its arguments, and rendered in
     properties: { title: { type: 'string' } },
     required: ['title'],
   })
-  expect(model.requests[1]!.messages.at(-1)!.content).toBe('{"drawn":"Rain in 3 bars"}')
+  expect(unquote(model.requests[1]!.messages.at(-1)!.content)).toBe('{"drawn":"Rain in 3 bars"}')
 })
 
 it('a schema is read once, however often it is sent', async () => {

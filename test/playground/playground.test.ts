@@ -33,6 +33,9 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     server = startServer('server.ts', {
       DATA_DIR: dataDir,
       RATE_LIMIT_PER_MINUTE: '100000',
+      TURNS_AT_ONCE: '1000',
+      TURNS_PER_DAY: '100000',
+      SOCKETS_PER_DID: '1000',
       ...weather.env,
     })
     browser = await launch(program)
@@ -143,6 +146,29 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await weatherPlugin.getByLabel('city').first().fill('Lusaka')
     await weatherPlugin.getByRole('button', { name: 'Ask the agent' }).first().click()
     await page.locator('[data-tool=get_current_weather]').getByText('done').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('asks before a write, with everything that is to be written in sight, and is answered by the keyboard', async () => {
+    const { page, complaints } = await visit()
+    await say(page, 'Set my preferences with custom instructions "always end with a proverb"')
+    const question = page.getByRole('region', { name: 'set_user_preferences needs your approval' })
+    await question.waitFor()
+    await page.locator('[data-tool=set_user_preferences]').getByText('waits for you').waitFor()
+    const words = question.getByLabel('Arguments')
+    expect(await words.inputValue()).toContain('always end with a proverb')
+    expect(
+      await words.evaluate(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight),
+    ).toBeLessThanOrEqual(0)
+    await expect
+      .poll(() => question.evaluate((element) => document.activeElement === element))
+      .toBe(true)
+    for (let presses = 0; presses < 2; presses++) await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await page.locator('[data-tool=set_user_preferences]').getByText('done').waitFor()
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label')))
+      .toBe('Messages')
     expect(complaints).toEqual([])
   })
 

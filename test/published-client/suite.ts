@@ -11,6 +11,7 @@ import {
 } from '#core/testing'
 import { createOracleClient } from '../../client/client.ts'
 import { openPage, until, type Page } from './page.ts'
+import { unquote } from '../../core/runtime/model/quote.ts'
 
 const show = definePlugin({
   name: 'show',
@@ -232,6 +233,21 @@ export function publishedClient(version: 18 | 19): void {
       await until(() => again.container.textContent === after)
     })
 
+    it('shows nobody thinking once the answer is there', async () => {
+      const it = await start([{ text: 'Said.', delayMs: 100 }])
+      const hooked = chat(it, it.sessionId)
+      const other = chat(it, it.sessionId)
+      await connected(hooked)
+      await connected(other)
+      await hooked.now.sendMessage('Hello')
+      // The other tab hears of the end over its socket alone.
+      await until(() => other.container.textContent.includes('Said.'))
+      await until(() => hooked.container.textContent.includes('Said.'))
+      await pause(500)
+      for (const { container } of [hooked, other])
+        expect(container.textContent).not.toContain('Thinking')
+    })
+
     it('runs tools of the browser, whose results and errors reach the model', async () => {
       const it = await start([
         [
@@ -260,7 +276,7 @@ export function publishedClient(version: 18 | 19): void {
       await until(() => hooked.now.messages.at(-1)?.content === 'Now I know.')
       expect(called).toEqual([{ of: 'a' }])
       const [title, failed] = it.model.requests[1]!.messages.slice(-2)
-      expect(JSON.parse(title!.content)).toEqual({ title: 'Home' })
+      expect(JSON.parse(unquote(title!.content))).toEqual({ title: 'Home' })
       expect(failed!.content).toContain('no such element')
       expect(hooked.container.textContent).toContain('{page_title done {"title":"Home"}}')
     })
@@ -287,7 +303,9 @@ export function publishedClient(version: 18 | 19): void {
       expect(handled).toEqual([{ points: [1, 2] }])
       expect(rendered).toEqual([{ status: 'done', args: { points: [1, 2] } }])
       expect(it.model.requests[0]!.tools.map(({ name }) => name)).toContain('show_chart')
-      expect(JSON.parse(it.model.requests[1]!.messages.at(-1)!.content)).toEqual({ success: true })
+      expect(JSON.parse(unquote(it.model.requests[1]!.messages.at(-1)!.content))).toEqual({
+        success: true,
+      })
       expect(hooked.container.textContent).toContain('{show_chart done}')
     })
 
@@ -365,7 +383,7 @@ export function publishedClient(version: 18 | 19): void {
       await connected(hooked)
       await hooked.now.sendMessage('Where am I?')
       await until(() => hooked.now.messages.at(-1)?.content === 'Home, then.')
-      expect(it.model.requests[1]!.messages.at(-1)!.content).toBe('Home')
+      expect(unquote(it.model.requests[1]!.messages.at(-1)!.content)).toBe('Home')
     })
   })
 }

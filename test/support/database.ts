@@ -4,12 +4,19 @@ import pg from 'pg'
 
 /** An empty PostgreSQL database of one's own, and how it goes away again. */
 export async function freshDatabase(url: string): Promise<{ url: string; drop(): Promise<void> }> {
+  const database = plannedDatabase(url)
+  await database.create()
+  return database
+}
+
+/** A database whose address is known before it is there. */
+export function plannedDatabase(url: string) {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await administrate(url, `create database ${name}`)
   const own = new URL(url)
   own.pathname = `/${name}`
   return {
     url: own.href,
+    create: () => administrate(url, `create database ${name}`),
     drop: () => administrate(url, `drop database if exists ${name} with (force)`),
   }
 }

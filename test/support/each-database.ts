@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import { freshDatabase } from './database.ts'
+import { plannedDatabase } from './database.ts'
 import { describeWith } from './services.ts'
 
 /** Where the replicas of a test keep what they know; on PostgreSQL all of a suite share it. */
@@ -15,14 +15,10 @@ export async function onEachDatabase(name: string, suite: (where: Where) => void
 
 export async function onPostgres(name: string, suite: (where: Where) => void): Promise<void> {
   await describeWith('postgres', name, (url) => {
-    const where: { databaseUrl?: string } = {}
-    let drop = async () => {}
-    beforeAll(async () => {
-      const database = await freshDatabase(url)
-      where.databaseUrl = database.url
-      drop = database.drop
-    })
-    afterAll(() => drop())
-    suite(where)
+    // Its address is there from the start: a suite may take it apart before the first hook has run.
+    const database = plannedDatabase(url)
+    beforeAll(() => database.create())
+    afterAll(() => database.drop())
+    suite({ databaseUrl: database.url })
   })
 }

@@ -48,6 +48,12 @@ export const fakeAccess: Access = {
       headers: { 'WWW-Authenticate': 'Bearer realm="oracle", error="invalid_token"' },
     })
   },
+  demand(user, ability, resource) {
+    if (user.can(ability, resource)) return
+    throw new RuntimeError('FORBIDDEN', `This needs the capability "${ability}".`, {
+      details: { causes: user.denial(ability, resource) },
+    })
+  },
   optional: async (koa) => (koa.headers.authorization === 'Bearer good' ? fakeUser : undefined),
 }
 

@@ -1,6 +1,6 @@
 import { say } from '../../core/testing/turn.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
-import type { TestApp } from '../../core/testing/index.ts'
+import type { TestApp, TestUser } from '../../core/testing/index.ts'
 
 /** A user whose delegation grants calling, and of what is their own nothing but these abilities. */
 export async function grantedUser(app: TestApp, abilities: readonly string[]) {
@@ -25,4 +25,11 @@ export async function grantedUser(app: TestApp, abilities: readonly string[]) {
     did: wallet.did,
     say: (message: string, sessionId?: string) => say(app.url, credentials, message, { sessionId }),
   }
+}
+
+/** A user whom the operator has granted rights on the oracle's DID: `registry/*`, `sampling/read`. */
+export async function userWith(app: TestApp, ...rights: string[]): Promise<TestUser> {
+  const user = await app.user()
+  await user.granted(...rights)
+  return user
 }

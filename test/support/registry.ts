@@ -5,6 +5,9 @@ import registry from '../../plugins/registry/index.ts'
 
 const key = 'a-key-for-this-test'
 export const asKey = { authorization: `Bearer ${key}` }
+/** The key of a second person, who evaluates what the first one claims. */
+export const asVerifier = { authorization: 'Bearer the-key-of-the-verifier' }
+export const apiKeys = `default:${key},verifier:the-key-of-the-verifier`
 
 /** A protocol with a property of each kind that tests need. */
 export const stove = {
@@ -24,7 +27,7 @@ export function registryApp(where: Where, env: Record<string, string> = {}) {
   let open: string
   beforeAll(async () => {
     const database = where.databaseUrl ? { DATABASE_URL: where.databaseUrl } : {}
-    app = await testApp({ plugins: [registry], env: { API_KEY: key, ...database, ...env } })
+    app = await testApp({ plugins: [registry], env: { API_KEY: apiKeys, ...database, ...env } })
     const made = await app.post(
       '/v1/protocols',
       { type: 'Protocol', properties: { name: 'string', n: 'number' } },

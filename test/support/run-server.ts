@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import type { RunMoment } from '../../core/runtime/runs/live-run.ts'
 import type { Engine } from '../../core/runtime/runs/run.ts'
 import { dieAt } from '../../core/testing/die-at.ts'
-import { stopped } from './fake-engines.ts'
+import { say, stopped } from './fake-engines.ts'
 import { startServer } from './server.ts'
 
 /** What a server is told on its command line. */
@@ -22,6 +22,8 @@ export interface ServerSettings {
   }
   /** How long the words of the answer take. */
   readonly pauseMs?: number
+  /** Messages may end the process, until there is a file of payments. */
+  readonly obedient?: boolean
 }
 
 const {
@@ -31,6 +33,7 @@ const {
   payments,
   dies,
   pauseMs = 5,
+  obedient = false,
 } = JSON.parse(process.argv[2] ?? '{}') as ServerSettings
 
 const dieIn = (place: string) => {
@@ -80,9 +83,46 @@ const payingEngine: Engine = async (run) => {
   return { status: 'finished' }
 }
 
+/**
+ * Does what its message says: `Die` ends the process, `Die late` after some words, `Die on the way` after each of three
+ * steps; `Slow` takes two seconds.
+ */
+const obedientEngine: Engine = async (run) => {
+  const { message } = run.request
+  if (message.startsWith('Die')) {
+    if (message === 'Die on the way') {
+      const { length } = run.takenOver ? await run.journal.read() : []
+      if (length === 3) {
+        await say(run, 'I arrived.')
+        return { status: 'finished' }
+      }
+      const step = { role: 'assistant', id: randomUUID(), content: `Step ${length + 1}. ` } as const
+      await run.journal.append({ messages: [step] }, 'now')
+      await run.journal.flush()
+    }
+    if (message === 'Die late') {
+      run.emit('message', { content: 'I am on' })
+      await sleep(600)
+    }
+    if (!existsSync(payments)) {
+      appendFileSync(`${payments}-deaths`, `${run.runId}\n`)
+      process.kill(process.pid, 'SIGKILL')
+    }
+    await say(run, 'I live.')
+    return { status: 'finished' }
+  }
+  if (message !== 'Slow') return payingEngine(run)
+  run.emit('message', { content: 'Slowly, ' })
+  await sleep(2_000)
+  if (run.signal.aborted) return stopped(run, 'Slowly, ')
+  run.emit('message', { content: 'but surely.' })
+  await say(run, 'Slowly, but surely.')
+  return { status: 'finished' }
+}
+
 const isMoment = dies && dies.at !== 'in the effect' && dies.at !== 'in the answer'
 const { url, close } = await startServer({
-  engine: payingEngine,
+  engine: obedient ? obedientEngine : payingEngine,
   databaseUrl,
   dataDir: dataDir ? await openDataDir(dataDir) : undefined,
   leaseMs,

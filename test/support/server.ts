@@ -2,6 +2,7 @@ import { RuntimeError } from '../../core/errors.ts'
 import type { Log, RouteContext, User } from '../../core/plugin.ts'
 import type { Access } from '../../core/runtime/http/access.ts'
 import type { DataDir } from '../../core/runtime/store/data-dir.ts'
+import { idempotencyMigration } from '../../core/runtime/http/idempotency.ts'
 import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http/http.ts'
 import type { ServedRoute } from '../../core/runtime/runs/run-route.ts'
 import { runMigrations } from '../../core/runtime/runs/run-tables.ts'
@@ -14,6 +15,8 @@ export interface ReplicaOptions extends Partial<Omit<RunsOptions, 'store' | 'eng
   readonly databaseUrl?: string
   readonly dataDir?: DataDir
   readonly sse?: HttpOptions['sse']
+  /** Whether clients' addresses are what X-Forwarded-For says. */
+  readonly trustProxy?: boolean
   /** False: it never hears what other replicas tell it. */
   readonly listening?: boolean
 }
@@ -55,13 +58,22 @@ const fakeAccess: Access = {
     if (!did) throw new RuntimeError('UNAUTHORIZED', 'No valid credential came with the request.')
     return { caller: did, user: fakeUser(did) }
   },
+  demand: () => undefined,
   optional: async () => undefined,
 }
 
 export const fakeUser = (did: string): User => ({ did, can: () => true, denial: () => [] })
 
 export async function startServer(options: ReplicaOptions): Promise<Replica> {
-  const { engine, databaseUrl, dataDir, sse, listening = true, ...rest } = options
+  const {
+    engine,
+    databaseUrl,
+    dataDir,
+    sse,
+    trustProxy = false,
+    listening = true,
+    ...rest
+  } = options
   const logged: Logged[] = []
   const at = (level: string) => (fields: object | string, message?: string) =>
     void logged.push(
@@ -71,6 +83,7 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
     )
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   const store = await openStore({ databaseUrl, dataDir, log })
+  await store.migrate('kernel', { '001-idempotency': idempotencyMigration })
   await store.migrate('kernel-runs', runMigrations)
   const runs = createRuns({
     store: listening ? store : { ...store, listen: async () => async () => {} },
@@ -91,8 +104,9 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
       return { key, owner: 'the kernel', route, context }
     }),
     access: fakeAccess,
-    limits: { ratePerMinute: 1_000_000, trustProxy: false },
+    limits: { ratePerMinute: 1_000_000, trustProxy },
     cors: '*',
+    db: store.db,
     version: '0.0.0',
     sse,
   })

@@ -63,6 +63,8 @@ export function connect(address: string, options: ClientOptions = {}): ClientSoc
 export interface Tokens {
   readonly invocation?: string
   readonly ucanDelegation?: string
+  /** Says that the client shows approvals. */
+  readonly approvals?: unknown
 }
 
 /** A client of either framing, let into a session. */
@@ -88,12 +90,12 @@ export const framings = {
 export async function plainSocket(
   url: string,
   sessionId: string,
-  auth: Tokens,
+  { approvals, ...auth }: Tokens,
   options: ClientOptions = {},
 ): Promise<SessionSocket> {
   const socket = connect(`${url}/ws`, options)
   await socket.opened
-  socket.send({ type: 'auth', sessionId, auth })
+  socket.send({ type: 'auth', sessionId, auth, approvals })
   await socket.find((text) => (JSON.parse(text).type === 'connected' ? true : undefined))
   return withEvents(socket, plainEvent, (answer, type) => socket.send({ type, ...answer }))
 }
@@ -158,7 +160,7 @@ export async function tokensOf(
   { wallet }: Pick<TestUser, 'wallet'>,
   audience: string,
   lifetime = 300,
-): Promise<Required<Tokens>> {
+): Promise<Required<Pick<Tokens, 'invocation' | 'ucanDelegation'>>> {
   const [invocation, delegation] = await Promise.all([
     wallet.invoke({ audience, lifetime }),
     wallet.delegate({ audience }),

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createApp, definePlugin, type Model } from '#core'
+
+/** A whole server whose routes and model can be told to stop its event loop. */
+const spin = () => {
+  for (;;);
+}
+
+const freezer = definePlugin({
+  name: 'freezer',
+  summary: 'Freezes.',
+  routes: {
+    'GET /spin': { auth: 'public', run: spin },
+    'GET /regex': { auth: 'public', run: () => /^(a+)+$/.test(`${'a'.repeat(60)}b`) },
+    'GET /promises': {
+      auth: 'public',
+      async run() {
+        for (;;) await null
+      },
+    },
+    'GET /wait': {
+      auth: 'public',
+      run: () => void execFileSync(process.execPath, ['-e', 'setTimeout(() => {}, 30_000)']),
+    },
+    'GET /busy': {
+      auth: 'public',
+      // Much work, but in pieces.
+      async run() {
+        for (const end = Date.now() + 3_000; Date.now() < end; await sleep(1))
+          for (const piece = Date.now() + 200; Date.now() < piece;);
+        return { done: true }
+      },
+    },
+  },
+})
+
+const model: Model = {
+  id: 'obedient',
+  async *stream({ messages }) {
+    const said = messages.findLast(({ role }) => role === 'user')?.content
+    if (said === 'Freeze') spin()
+    if (said === 'Slow') await sleep(2_500)
+    yield { type: 'text', text: 'Done.' }
+  },
+}
+
+const app = createApp({ plugins: [freezer], model })
+await app.listen()
+process.once('SIGTERM', () => void app.close().then(() => process.exit(0)))
