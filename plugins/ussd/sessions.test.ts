@@ -22,7 +22,13 @@ const phoneOf = (app: TestApp, number = '+254711000111') =>
 
 /** A menu of another plugin: counts what it does, and can be slow. */
 function counter() {
-  const seen = { effects: 0, values: [] as string[], delayMs: 0, broken: false }
+  const seen = {
+    effects: 0,
+    values: [] as string[],
+    /** Where it is set, `next` takes until it settles. */
+    held: undefined as Promise<void> | undefined,
+    broken: false,
+  }
   const words = {
     title: 'Count',
     ask: 'Say something:',
@@ -44,7 +50,7 @@ function counter() {
           seen.effects++
           seen.values.push(value)
           memory.n = String(seen.effects)
-          if (seen.delayMs) await sleep(seen.delayMs)
+          await seen.held
           memory.value = value
           if (value === 'bye') return end('bye', { n: memory.n })
           return value.startsWith('mine') ? 'echo' : 'done'
@@ -81,6 +87,14 @@ function counter() {
     setup: ({ plugins }) => plugins.ussd.addMenu(menu),
   })
   return { plugin, seen }
+}
+
+/** Lets the counter's next screen take until the returned function is called, or the test ends. */
+function hold(seen: ReturnType<typeof counter>['seen']): () => void {
+  const work = Promise.withResolvers<void>()
+  onTestFinished(() => work.resolve())
+  seen.held = work.promise
+  return work.resolve
 }
 
 async function starting(extra: Record<string, string> = {}) {
@@ -204,9 +218,10 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     const { phone, seen } = await begin({ USSD_REPLY_BUDGET_MS: '100' })
     await phone.dial()
     await phone.type('4')
-    seen.delayMs = 400
+    const goOn = hold(seen)
     expect(await phone.type('slow')).toBe('CON Still working.\n1. Continue')
     expect(await phone.again()).toBe('CON Still working.\n1. Continue')
+    goOn()
     let answer = ''
     for (let tries = 0; tries < 20 && !answer.startsWith('CON Done'); tries++)
       answer = await phone.type('1')
@@ -322,11 +337,12 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     const two = await starting(shared)
     await one.phone.dial()
     await one.phone.type('4')
-    one.seen.delayMs = 700
+    const goOn = hold(one.seen)
     expect(await one.phone.type('slow')).toMatch(/^CON Still working/)
     two.phone.sessionId = one.phone.sessionId
     two.phone.text = one.phone.text
     expect(await two.phone.again()).toMatch(/^CON Still working/)
+    goOn()
     await expect.poll(() => two.phone.type('1'), { timeout: 10_000 }).toMatch(/^CON Done 1\./)
     expect(one.seen.effects + two.seen.effects).toBe(1)
   })
@@ -339,7 +355,7 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     const two = await starting(shared)
     await one.phone.dial()
     await one.phone.type('4')
-    one.seen.delayMs = 1500
+    hold(one.seen)
     expect(await one.phone.type('slow')).toMatch(/^CON Still working/)
     two.phone.sessionId = one.phone.sessionId
     two.phone.text = one.phone.text
