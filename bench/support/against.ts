@@ -20,12 +20,14 @@ const mostMinutes = 20
 const root = resolve(import.meta.dirname, '../..')
 const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 
-/** Requests or turns in one round of each. */
-const perRound = { route: 4000, 'authenticated route': 4000, turn: 40 }
+/** Requests or turns in one slice of a round. */
+const perSlice = { route: 2000, 'authenticated route': 2000, turn: 5 }
+/** The versions take turns within a round as well: a machine whose speed drifts is slow for both. */
+const slices = 8
 /** Rounds of each that are not counted. */
 const warmUps = 5
-type Kind = keyof typeof perRound
-const kinds = Object.keys(perRound) as Kind[]
+type Kind = keyof typeof perSlice
+const kinds = Object.keys(perSlice) as Kind[]
 
 /**
  * Runs the code of this folder beside that of another version, in rounds that alternate, and prints the server CPU of
@@ -59,16 +61,15 @@ export async function compare({ ref, rounds, print }: Comparison): Promise<Recor
     print(`${rounds} rounds, ${commit.slice(0, 9)} beside the code here, server CPU`)
     // Code that is still being compiled costs by its length, which is not what a server pays that has run for a minute.
     for (let round = 0; round < warmUps; round++)
-      for (const each of [before, after]) for (const kind of kinds) await each.round(kind)
+      for (const kind of kinds) await roundOf(kind, before, after)
 
     const ratios = {} as Record<Kind, number>
     for (const kind of kinds) {
       const taken = { before: [] as number[], after: [] as number[] }
       for (let round = 0; round < rounds; round++) {
-        const order =
-          round % 2 === 0 ? (['before', 'after'] as const) : (['after', 'before'] as const)
-        for (const name of order)
-          taken[name].push(await (name === 'before' ? before : after).round(kind))
+        const cost = await roundOf(kind, before, after)
+        taken.before.push(cost.before)
+        taken.after.push(cost.after)
       }
       ratios[kind] = median(taken.after.map((cost, nth) => cost / (taken.before[nth] ?? NaN)))
       const cost = (costs: readonly number[]) => `${median(costs).toFixed(1).padStart(8)} µs`
@@ -81,6 +82,23 @@ export async function compare({ ref, rounds, print }: Comparison): Promise<Recor
     clearTimeout(late)
     clean()
   }
+}
+
+/** Microseconds of server CPU for one request or turn of each version, in slices that alternate. */
+async function roundOf(kind: Kind, before: Version, after: Version) {
+  const cost = { before: 0, after: 0 }
+  // A session of its own for each round: what it has to remember is the same in all of them.
+  const sessions = kind === 'turn' && { before: await before.begin(), after: await after.begin() }
+  for (let slice = 0; slice < slices; slice++)
+    for (const name of slice % 2 === 0
+      ? (['before', 'after'] as const)
+      : (['after', 'before'] as const))
+      cost[name] += await (name === 'before' ? before : after).slice(
+        kind,
+        sessions ? sessions[name] : '',
+      )
+  const times = slices * perSlice[kind]
+  return { before: cost.before / times, after: cost.after / times }
 }
 
 async function start(children: ChildProcess[], script: string, args: readonly string[]) {
@@ -123,14 +141,12 @@ class Version {
     return new Version(child, port, credentials)
   }
 
-  /** Microseconds of server CPU for one request or turn. */
-  async round(kind: Kind): Promise<number> {
-    // A session of its own for each round: what it has to remember is the same in all of them.
-    const session = kind === 'turn' ? await this.#begin() : ''
+  /** Microseconds of server CPU for one slice of a round. */
+  async slice(kind: Kind, session: string): Promise<number> {
     const before = await this.#cpu()
-    if (kind === 'turn') for (let n = 0; n < perRound.turn; n++) await this.#turn(session)
+    if (kind === 'turn') for (let n = 0; n < perSlice.turn; n++) await this.#turn(session)
     else await this.#requests(kind)
-    return ((await this.#cpu()) - before) / perRound[kind]
+    return (await this.#cpu()) - before
   }
 
   async #cpu(): Promise<number> {
@@ -148,12 +164,12 @@ class Version {
     const request = `GET ${path}?city=Lusaka HTTP/1.1\r\nHost: localhost\r\n${headers.join('')}\r\n`
     await Promise.all(
       Array.from({ length: connections }, () =>
-        drive(this.#port, request, perRound[kind] / connections),
+        drive(this.#port, request, perSlice[kind] / connections),
       ),
     )
   }
 
-  async #begin(): Promise<string> {
+  async begin(): Promise<string> {
     const headers = this.#credentials
     const made = await fetch(`${this.#url}/sessions`, { method: 'POST', headers })
     return ((await made.json()) as { sessionId: string }).sessionId

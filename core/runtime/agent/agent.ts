@@ -1,7 +1,7 @@
 import type { Database, Log, Message, Model, Session, User } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Graph, Kept } from './agent-graph.ts'
-import { Consent } from './consent.ts'
+import { asSent, Consent } from './consent.ts'
 import { listCapabilities, type ListedCapability } from './capability-list.ts'
 import { loadCapabilities, type LoadResult } from './capabilities.ts'
 import { bytesThatFit, mended } from './history.ts'
@@ -121,7 +121,7 @@ export class Agent {
       ? undefined
       : this.#memory.recall(handle.sessionId, handle.previous)
     if (known) return known
-    return mended(await handle.journal.history(bytesThatFit(model.contextWindow)))
+    return mended(await handle.journal.history(bytesThatFit(model.contextWindow))).map(asSent)
   }
 
   /**

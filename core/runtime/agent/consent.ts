@@ -83,15 +83,17 @@ export const pagePlugin = '(page)'
  * says nothing without the name of its argument.
  */
 export function labelOf(args: unknown): string | undefined {
-  const words = Object.entries(Object(args))
-    .flatMap(([name, value]) =>
-      typeof value === 'string' ? value : typeof value === 'number' ? `${name} ${value}` : [],
-    )
-    .join(', ')
-    .replace(/[\s\p{Cc}]+/gu, ' ')
-    .replace(/\p{Cf}/gu, '') // what turns text round could make a person read another name
+  let words = ''
+  for (const [name, value] of Object.entries(Object(args))) {
+    if (typeof value !== 'string' && typeof value !== 'number') continue
+    words += `${words === '' ? '' : ', '}${typeof value === 'string' ? value : `${name} ${value}`}`
+  }
+  if (!isPlain.test(words)) words = words.replace(/[\s\p{Cc}]+/gu, ' ').replace(/\p{Cf}/gu, '') // what turns text round could make a person read another name
   return words === '' ? undefined : words.slice(0, longestLabel).toWellFormed()
 }
+
+/** Text in which nothing has to be replaced, such as most ids. */
+const isPlain = /^[!-~]*$/
 
 /** Sources as a person reads them: `get_entity did:ixo:entity:1 (registry)`. */
 export const sourcesText = (sources: readonly ForeignSource[]): string =>

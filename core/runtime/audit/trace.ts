@@ -46,9 +46,15 @@ export class Trace {
     this.#facts.add(facts)
   }
 
+  /** Ends the trace, once: whether the end is worth a line, which `answered`, `replayed` or `failed` then writes. */
+  endsHere(): boolean {
+    if (this.#isOver) return false
+    this.#isOver = true
+    return this.#route.isWrite || this.#facts !== undefined
+  }
+
   /** Tells how the call was answered. The answer leaves when the promise, if there is one, has resolved. */
   answered({ status, location, body }: Told): Promise<void> | undefined {
-    if (!this.#endsHere()) return undefined
     const run = this.#koa.res.getHeader('X-Run-Id')
     return this.#tell(
       { outcome: outcomeOf(status), status, ...(typeof run === 'string' && { runId: run }) },
@@ -58,24 +64,15 @@ export class Trace {
 
   /** The same for a stored answer that a repeat gets: nothing is written again. */
   replayed(status: number): Promise<void> | undefined {
-    if (!this.#endsHere()) return undefined
     return this.#tell({ outcome: outcomeOf(status), status }, { replayed: 'true' })
   }
 
   /** Tells that the call came to nothing. */
   failed({ status, code }: RuntimeError): void {
-    if (!this.#endsHere()) return
     const { res, socket } = this.#koa
     // Whoever left heard no answer, and the handler may have been in the middle.
     const outcome = res.destroyed || socket.destroyed ? 'unknown' : outcomeOf(status)
     void this.#tell({ outcome, status, code }, {})
-  }
-
-  /** Whether this end, the first one, is worth a line. */
-  #endsHere(): boolean {
-    if (this.#isOver) return false
-    this.#isOver = true
-    return this.#route.isWrite || this.#facts !== undefined
   }
 
   #tell(

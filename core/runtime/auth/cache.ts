@@ -1,4 +1,7 @@
-/** A map that forgets what was used longest ago once it holds `max` entries. */
+/**
+ * A map that forgets what was used longest ago once it holds `max` entries. While it is less than half full, nothing is
+ * about to be forgotten and uses are not noted: on a busy server most are of the same few keys.
+ */
 export interface Cache<T> {
   get(key: string): T | undefined
   set(key: string, value: T): void
@@ -12,7 +15,7 @@ export function createCache<T>(max: number): Cache<T> {
   return {
     get(key) {
       const value = entries.get(key)
-      if (value !== undefined) {
+      if (value !== undefined && entries.size * 2 >= max) {
         entries.delete(key)
         entries.set(key, value)
       }

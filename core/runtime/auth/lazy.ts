@@ -14,7 +14,8 @@ export function lazyAuth(options: AuthOptions): LazyAuth {
   return {
     authenticate: (request) =>
       made ? made.authenticate(request) : load().then((auth) => auth.authenticate(request)),
-    withDelegation: async (user) => (made ?? (await load())).withDelegation(user),
+    withDelegation: (user) =>
+      made ? made.withDelegation(user) : load().then((auth) => auth.withDelegation(user)),
     verifyDelegation: async (raw, expected) =>
       (made ?? (await load())).verifyDelegation(raw, expected),
     restore: async (did) => (made ?? (await load())).restore(did),

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { z } from 'zod'
 import type { Log } from '../../plugin.ts'
 import { clientAddress, clientNetwork } from './client-address.ts'
+import { responseOf } from './response-of.ts'
 
 /** The log says at most this often that connections are refused. */
 const tellMs = 60_000
@@ -12,20 +13,11 @@ const graceMs = 250
 /** Where nobody could make way, it is looked again no sooner than this: a look goes over all connections. */
 const lookMs = 50
 
-/** One connection, and how much is under way on it. */
-class Connection {
+interface Connection {
   readonly address: string
-  readonly since = performance.now()
-  /** Requests that are being answered. A socket that was upgraded has one for good. */
-  underWay = 0
-
-  constructor(address: string) {
-    this.address = address
-  }
-
-  readonly answered = (): void => {
-    this.underWay--
-  }
+  readonly since: number
+  /** It speaks something else than HTTP, and may be quiet for as long as it likes. */
+  isUpgraded: boolean
 }
 
 /**
@@ -53,18 +45,12 @@ export class Connections {
       this.#makeRoom() // for the next
       this.#tell(1)
     })
-    server.prependListener('request', ({ socket }, res) => {
-      const connection = this.#open.get(socket)
-      if (connection === undefined) return
-      connection.underWay++
-      res.on('close', connection.answered)
-    })
   }
 
   /** The connection speaks something else from now on. Told and not heard, for who listens to upgrades is counted. */
   upgraded(socket: Socket): void {
     const connection = this.#open.get(socket)
-    if (connection) connection.underWay++
+    if (connection) connection.isUpgraded = true
   }
 
   all(): Iterable<Socket> {
@@ -73,7 +59,11 @@ export class Connections {
 
   #enter(socket: Socket): void {
     if (this.#open.size >= this.#total - this.#margin) this.#makeRoom()
-    this.#open.set(socket, new Connection(addressOf(socket)))
+    this.#open.set(socket, {
+      address: addressOf(socket),
+      since: performance.now(),
+      isUpgraded: false,
+    })
     socket.once('close', () => this.#open.delete(socket))
   }
 
@@ -85,16 +75,18 @@ export class Connections {
     const now = performance.now()
     if (now < this.#nextLook) return
     const waiting = new Map<string, number>()
-    const waits = ({ underWay, since }: Connection) => underWay === 0 && now - since > graceMs
-    for (const connection of this.#open.values())
-      if (waits(connection))
+    // Nobody is told when an answer has gone out: a listener for each would cost every request.
+    const waits = (socket: Socket, { isUpgraded, since }: Connection) =>
+      !isUpgraded && responseOf(socket) === undefined && now - since > graceMs
+    for (const [socket, connection] of this.#open)
+      if (waits(socket, connection))
         waiting.set(connection.address, (waiting.get(connection.address) ?? 0) + 1)
     let most = 0
     for (const count of waiting.values()) if (count > most) most = count
     let ended = 0
     for (const [socket, connection] of this.#open) {
       if (ended === this.#margin) break
-      if (!waits(connection) || waiting.get(connection.address) !== most) continue
+      if (!waits(socket, connection) || waiting.get(connection.address) !== most) continue
       this.#open.delete(socket)
       socket.destroy()
       ended++

@@ -63,7 +63,8 @@ export function wasForwarded(headers: IncomingHttpHeaders): boolean {
  * until one has it.
  */
 export function namesClient(headers: IncomingHttpHeaders): string | undefined {
-  return naming.find((name) => headers[name] !== undefined)
+  for (const name of naming) if (headers[name] !== undefined) return name
+  return undefined
 }
 
 const naming = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip']

@@ -14,6 +14,7 @@ import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './openapi.ts'
 import type { Places } from './places.ts'
 import { createRateLimits, type RateLimits } from './rate-limit.ts'
+import { responseOf } from './response-of.ts'
 import { answerRaw, parserError } from './raw-answer.ts'
 import type { ServedRoute } from '../runs/run-route.ts'
 import { createServe } from './serve.ts'
@@ -152,7 +153,7 @@ export function createHttp(options: HttpOptions): Http {
   server.on('clientError', (error, socket) => {
     const refusal = parserError(error)
     // Bytes of an answer are out already, so a second one would be read as part of it.
-    if (refusal === undefined || isAnswering(socket)) socket.destroy()
+    if (refusal === undefined || responseOf(socket)?.headersSent) socket.destroy()
     else answerRaw(socket, refusal)
   })
   server.on('upgrade', (req, socket, head) => {
@@ -225,10 +226,4 @@ export function createHttp(options: HttpOptions): Http {
 
 function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
-}
-
-/** Whether a response has begun on this socket. Node tells only through a field it does not document. */
-function isAnswering(socket: Duplex): boolean {
-  const { _httpMessage: response } = socket as { _httpMessage?: { headersSent: boolean } | null }
-  return response?.headersSent === true
 }

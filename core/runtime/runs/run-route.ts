@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { AnyRoute, Log, RouteAuth, RouteContext } from '../../plugin.ts'
+import type { AnyRoute, Log, RouteContext } from '../../plugin.ts'
 import { abilityOf } from '../../manifest/abilities.ts'
 import { Trace, type TracedRoute } from '../audit/trace.ts'
 import type { AuditTrail } from '../audit/trail.ts'
@@ -26,7 +26,7 @@ import type { Places } from '../http/places.ts'
 import { Reply } from '../http/reply.ts'
 import type { RouteKey } from '../http/routes.ts'
 import { SseStream, type SseLimits, setSseHeaders } from '../http/sse.ts'
-import { underWay } from '../watchdog/under-way.ts'
+import { underWayAs } from '../watchdog/under-way.ts'
 import type { Target } from '../http/target.ts'
 
 /** A route, and how its context is made of what the edge knows. */
@@ -81,7 +81,7 @@ export function prepareRoute(
   const { access, idempotency } = options
   const { kind, maxBytes } = bodyRule(route)
   const auth = route.auth ?? 'ucan'
-  const what = `${served.key} of ${owner}`
+  const begins = underWayAs(`${served.key} of ${owner}`)
   const ability = abilityOf(owner, key.method, route)
   // What a bearer route asks for is asked at the door, before anything of the request is read.
   const can = auth === 'bearer' ? undefined : route.can
@@ -96,37 +96,31 @@ export function prepareRoute(
     isWrite: key.method !== 'GET' && auth !== 'public',
   }
 
+  const work = route.onFault ? attempt : handle
+
   async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
-    underWay(what)
-    const who = auth === 'public' ? undefined : await admit(auth, koa, captures)
-    const caller = who?.caller ?? koa.ip
-    // Who asks for the lines of a body that came as JSON is told which type has lines.
-    const limit = lineBytes ?? (isOneOfTwo ? 0 : undefined)
-    const trace = traced && new Trace(traced, koa, caller, captures)
-    const exchange = new Exchange(koa, caller, who?.user, limit, trace)
-    koa.res.statusCode = 200
+    begins()
+    let trace: Trace | undefined
     try {
+      const who =
+        auth === 'public'
+          ? undefined
+          : await access.authorize(auth, koa, owner, ability, route.own !== undefined)
+      const caller = who?.caller ?? koa.ip
+      // Who asks for the lines of a body that came as JSON is told which type has lines.
+      const limit = lineBytes ?? (isOneOfTwo ? 0 : undefined)
+      trace = traced && new Trace(traced, koa, caller, captures)
+      const exchange = new Exchange(koa, caller, who?.user, limit, trace)
+      koa.res.statusCode = 200
       if (who?.lacks && !(await route.own?.(await served.context(exchange)))) throw who.lacks
-      await attempt(koa, exchange, captures, target)
+      await work(koa, exchange, captures, target)
     } catch (thrown) {
-      trace?.failed(options.toError(thrown))
+      if (traced) failed(traced, trace, koa, captures, options.toError(thrown))
       throw thrown
     }
   }
 
-  /** The caller. One who is known but may not write here leaves a line; a stranger, who is nobody, does not. */
-  async function admit(door: RouteAuth, koa: Context, captures: readonly string[]) {
-    try {
-      return await access.authorize(door, koa, owner, ability, route.own !== undefined)
-    } catch (thrown) {
-      const { caller } = koa.state
-      const error = options.toError(thrown)
-      if (traced && typeof caller === 'string' && error.status === 403)
-        new Trace(traced, koa, caller, captures).failed(error)
-      throw thrown
-    }
-  }
-
+  /** Handles the request; a fault of ours is answered as the route wants it. */
   async function attempt(
     koa: Context,
     exchange: Exchange,
@@ -134,7 +128,6 @@ export function prepareRoute(
     target: Target,
   ): Promise<void> {
     const { res } = koa
-    if (route.onFault === undefined) return handle(koa, exchange, captures, target)
     try {
       return await handle(koa, exchange, captures, target)
     } catch (thrown) {
@@ -142,7 +135,7 @@ export function prepareRoute(
       const error = options.explain(koa, thrown)
       res.statusCode = 200
       const ctx = await served.context(exchange)
-      return answer(koa, exchange, await route.onFault(error, ctx))
+      return answer(koa, exchange, await route.onFault?.(error, ctx))
     }
   }
 
@@ -182,7 +175,7 @@ export function prepareRoute(
     )
     if ('keep' in begun) return runOnce(koa, exchange, begun, print, () => route.run(input, ctx))
     res.setHeader('Idempotency-Replayed', 'true')
-    await exchange.trace?.replayed(begun.status)
+    if (exchange.trace?.endsHere()) await exchange.trace.replayed(begun.status)
     send(koa, begun)
   }
 
@@ -238,7 +231,7 @@ export function prepareRoute(
 
   /** Leaves the line about an answer that is about to go out. */
   function tell({ res }: Context, { trace }: Exchange, value?: unknown, made?: Answer) {
-    if (trace === undefined) return undefined
+    if (!trace?.endsHere()) return undefined
     const location = made?.headers?.Location ?? res.getHeader('Location')
     return trace.answered({
       status: made?.status ?? res.statusCode,
@@ -258,6 +251,20 @@ export function prepareRoute(
   }
 
   return run
+}
+
+/** Leaves the line about a call that failed. Whoever is known but may not write has one; a stranger, who is nobody, none. */
+function failed(
+  route: TracedRoute,
+  trace: Trace | undefined,
+  koa: Context,
+  captures: readonly string[],
+  error: RuntimeError,
+): void {
+  const { caller } = koa.state
+  if (trace === undefined && typeof caller === 'string' && error.status === 403)
+    trace = new Trace(route, koa, caller, captures)
+  if (trace?.endsHere()) trace.failed(error)
 }
 
 /** Refuses an NDJSON body by its headers, before the handler runs. */

@@ -158,8 +158,18 @@ export function demandDay(limits: TurnLimits, of: 'did' | 'address', turns: numb
 }
 
 /** How an address is called where its turns of a day are counted: the table holds nobody's address in plain words. */
-export const dayNameOf = (address: string): string =>
-  `address:${createHash('sha256').update(address).digest('base64url').slice(0, 22)}`
+export function dayNameOf(address: string): string {
+  let name = dayNames.get(address)
+  if (name === undefined) {
+    name = `address:${createHash('sha256').update(address).digest('base64url').slice(0, 22)}`
+    if (dayNames.size >= mostDayNames) dayNames.clear()
+    dayNames.set(address, name)
+  }
+  return name
+}
+
+const mostDayNames = 1_000
+const dayNames = new Map<string, string>()
 
 const tooManyAtOnce = (atOnce: number) =>
   refused(

@@ -47,6 +47,7 @@ export interface TurnParts {
   readonly rooms: RoomState
   readonly turnOnion: TurnOnion
   readonly callModel: CallModel
+  /** The conversation before this turn, as a model is sent it. */
   readonly history: (model: Model) => Promise<readonly Message[]>
   readonly live: Map<string, Turn>
 }
@@ -88,7 +89,7 @@ export class TurnRun {
     this.#events = new RunEvents(run)
   }
 
-  /** The session's messages up to here, for its next run; undefined when they were never looked at. */
+  /** The session's messages up to here as a model is sent them, for its next run; undefined when they were never looked at. */
   get conversation(): readonly Message[] | undefined {
     return this.#conversation
   }
@@ -151,7 +152,7 @@ export class TurnRun {
       id: `user-${this.#run.runId}`,
       content: withAttachments(request.message, request.attachments),
     }
-    const before = [...earlier.map(asSent), words]
+    const before = [...earlier, words]
     const turn = this.#turn(model, loaded, state, stepLog)
     live.set(sessionId, (this.#live = turn))
     const site: CallSite = {
@@ -186,7 +187,7 @@ export class TurnRun {
     })
     // A layer may change its state on the way out.
     await takeChanges()
-    this.#conversation = [...before, ...mended(stepLog.messages)]
+    this.#conversation = [...before, ...mended(stepLog.messages).map(asSent)]
     const states = changedSince(kept.states, state.channels())
     const grown = loaded.size > (kept.loadedPlugins?.length ?? 0)
     const waits = this.#end?.status === 'waiting' ? this.#end.waits : undefined

@@ -11,11 +11,29 @@ let next = 0
  */
 export function underWay(what: string): void {
   if (pad === undefined) return
+  const start = begin(pad)
+  pad[start] = pad.write(what, start + 2, slotBytes - 2)
+}
+
+/** The same for what begins again and again, such as a route: its name is written out once. */
+export function underWayAs(what: string): () => void {
+  const name = Buffer.alloc(slotBytes - 2)
+  const length = name.write(what)
+  const written = name.subarray(0, length)
+  return () => {
+    if (pad === undefined) return
+    const start = begin(pad)
+    pad.set(written, start + 2)
+    pad[start] = length
+  }
+}
+
+/** Begins the next slot. The length in its first byte is written last, so that no reader takes half a name for a whole one. */
+function begin(pad: Buffer): number {
   const start = (next++ % slots) * slotBytes
-  // The length in the first byte is written last, so that no reader takes half a name for a whole one.
   pad[start] = 0
   pad[start + 1] = next & 0xff
-  pad[start] = pad.write(what, start + 2, slotBytes - 2)
+  return start
 }
 
 /** Where the notes go from now on. */
