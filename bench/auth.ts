@@ -1,8 +1,8 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { cpus } from 'node:os'
 import { createAuth } from '../core/runtime/auth/authenticate.ts'
-import { createResolver } from '../core/runtime/auth/resolver.ts'
-import { signerFromMnemonic } from '../core/runtime/auth/signer.ts'
+import { createResolver } from '../core/runtime/auth/did/resolver.ts'
+import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet } from '../core/testing/wallet.ts'
 import { fan, forgedInvocation } from '../test/support/tokens.ts'
 

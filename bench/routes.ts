@@ -13,7 +13,7 @@ import Router from '@koa/router'
 import Koa from 'koa'
 import { z } from 'zod'
 import { createHttp } from '../core/runtime/http/http.ts'
-import type { ServedRoute } from '../core/runtime/runs/run-route.ts'
+import type { ServedRoute } from '../core/runtime/http/routes/run-route.ts'
 import type { Log, RouteContext } from '../core/plugin.ts'
 import { beTarget, median, Target } from './support/target.ts'
 

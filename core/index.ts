@@ -2,9 +2,9 @@ export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { RuntimeError, type Fault } from './errors.ts'
 export { didYouMean } from './manifest/did-you-mean.ts'
 export { giveWay } from './manifest/loop-time.ts'
-export { matchesEtag } from './runtime/http/etag.ts'
+export { matchesEtag } from './runtime/http/answer/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
-export { created, text } from './runtime/http/reply.ts'
+export { created, text } from './runtime/http/answer/reply.ts'
 export {
   definePlugin,
   type AnyPlugin,

@@ -1,7 +1,7 @@
-import { authorsWords } from '../core/runtime/environment.ts'
+import { authorsWords } from '../core/runtime/boot/environment.ts'
 import { isForAuthors } from '../core/manifest/environments.ts'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
-import { signerFromMnemonic } from '../core/runtime/auth/signer.ts'
+import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import type { TurnRequest } from '../core/runtime/runs/run.ts'
+import type { TurnRequest } from '../core/runtime/turns/run.ts'
 import { testEngine } from './support/engine.ts'
 import type { FakeRun } from './support/fake-run.ts'
 import { modelScript } from './support/model-script.ts'
-import { unquote } from '../core/runtime/model/quote.ts'
+import { unquote } from '../core/runtime/base/quote.ts'
 
 const schema = { type: 'object', properties: { css: { type: 'string' } }, required: ['css'] }
 const click = { name: 'click', description: 'Clicks.', schema }

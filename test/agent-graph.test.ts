@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { createGraph, type Passage } from '../core/runtime/agent/agent-graph.ts'
+import { createGraph, type Passage } from '../core/runtime/agent/state/graph.ts'
 import { openStore, type Store } from '../core/runtime/store/store.ts'
-import type { StateKey } from '../core/runtime/agent/state.ts'
+import type { StateKey } from '../core/runtime/agent/state/state.ts'
 import { z } from 'zod'
 import { freshDatabase } from './support/database.ts'
 import { memoryStore, withTables } from './support/engine.ts'
@@ -152,7 +152,7 @@ it('LangGraph is not imported with the kernel, only when the agent warms up', ()
     await import('./core/index.ts')
     await import('./core/runtime/agent/agent.ts')
     const before = heavy.length
-    await import('./core/runtime/agent/agent-graph.ts')
+    await import('./core/runtime/agent/state/graph.ts')
     console.log(JSON.stringify([before, heavy.length > before]))`
   const { stdout, stderr } = spawnSync(
     process.execPath,

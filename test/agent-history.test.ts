@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../core/plugin.ts'
-import { fitted as fittedOf, mended, type Window } from '../core/runtime/agent/history.ts'
+import { fitted as fittedOf, mended, type Window } from '../core/runtime/agent/ask/history.ts'
 import { testEngine } from './support/engine.ts'
 import { modelScript } from './support/model-script.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { partialObject } from '../core/runtime/agent/partial-json.ts'
+import { partialObject } from '../core/runtime/agent/tools/partial-json.ts'
 
 describe('arguments that are still arriving', () => {
   it('are read as far as they go', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { RunLost } from '../core/runtime/runs/run.ts'
+import { RunLost } from '../core/runtime/turns/run.ts'
 import { testEngine } from './support/engine.ts'
 import { FakeRuns, type FakeRun } from './support/fake-run.ts'
 import { modelScript, type Answer } from './support/model-script.ts'

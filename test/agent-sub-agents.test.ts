@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { testEngine } from './support/engine.ts'
 import { modelScript, type Answer } from './support/model-script.ts'
-import { unquote } from '../core/runtime/model/quote.ts'
+import { unquote } from '../core/runtime/base/quote.ts'
 
 interface Seen {
   readonly did: string

@@ -4,7 +4,7 @@ import { definePlugin, RuntimeError, type AnyPlugin } from '#core'
 import { testEngine } from './support/engine.ts'
 import { anybody, FakeRuns } from './support/fake-run.ts'
 import { modelScript, type Answer } from './support/model-script.ts'
-import { unquote } from '../core/runtime/model/quote.ts'
+import { unquote } from '../core/runtime/base/quote.ts'
 
 type ToolOf = NonNullable<Parameters<typeof definePlugin>[0]['tools']>
 

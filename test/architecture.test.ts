@@ -48,7 +48,10 @@ describe('the walls of the house', () => {
 
   it('a plugin that reaches past the front door is found', () => {
     expect(
-      planted('plugins/travel/a.ts', `import { Tools } from '../../core/runtime/agent/tools.ts'`),
+      planted(
+        'plugins/travel/a.ts',
+        `import { Tools } from '../../core/runtime/agent/tools/tools.ts'`,
+      ),
     ).toHaveLength(1)
     expect(planted('plugins/travel/a.ts', `import { testApp } from '#core/testing'`)).toHaveLength(
       1,

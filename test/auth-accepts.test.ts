@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createWallet } from '../core/testing/wallet.ts'
-import { createResolver } from '../core/runtime/auth/resolver.ts'
+import { createResolver } from '../core/runtime/auth/did/resolver.ts'
 import { noNetwork, oracle, requestOf, testAuth } from './support/auth.ts'
 import { bearer, chain, IDENTITY, inTheNameOf, seconds, token } from './support/tokens.ts'
 

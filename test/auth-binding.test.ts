@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { memoryReplays } from '../core/runtime/auth/replays.ts'
+import { memoryReplays } from '../core/runtime/auth/token/replays.ts'
 import { createWallet } from '../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from './support/auth.ts'
 import { bearer } from './support/tokens.ts'

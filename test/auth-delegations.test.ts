@@ -4,7 +4,7 @@ import {
   createDelegations,
   delegationMigrations,
   type Delegations,
-} from '../core/runtime/auth/delegations.ts'
+} from '../core/runtime/auth/grants/delegations.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from './support/auth.ts'
 import { postgresDatabase, sqliteDatabase, type TestDatabase } from './support/databases.ts'

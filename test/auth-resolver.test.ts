@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { base58btc } from 'multiformats/bases/base58'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createResolver } from '../core/runtime/auth/resolver.ts'
+import { createResolver } from '../core/runtime/auth/did/resolver.ts'
 import { createWallet, type Minted } from '../core/testing/wallet.ts'
 import { noNetwork, oracle, requestOf, testAuth } from './support/auth.ts'
 import { bearer, inTheNameOf, keyDid, minted, smallOrder, token } from './support/tokens.ts'

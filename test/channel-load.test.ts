@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { benchSockets } from '../bench/sockets.ts'
-import type { Did } from '../core/runtime/auth/did.ts'
+import type { Did } from '../core/runtime/auth/did/did.ts'
 import { type ChannelOptions, createChannel } from '../core/runtime/channel/channel.ts'
-import type { Engine } from '../core/runtime/runs/run.ts'
+import type { Engine } from '../core/runtime/turns/run.ts'
 import { replica, someone } from './support/replica.ts'
 import { connect, ioSocket, plainSocket } from './support/sockets.ts'
 

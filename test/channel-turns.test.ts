@@ -5,7 +5,7 @@ import { definePlugin, type Model } from '#core'
 import { scriptedModel, testApp, type ScriptedModel, type TestApp } from '#core/testing'
 import { framings, ioSocket, plainSocket, tokensOf } from './support/sockets.ts'
 import { onEachDatabase, type Where } from './support/each-database.ts'
-import { unquote } from '../core/runtime/model/quote.ts'
+import { unquote } from '../core/runtime/base/quote.ts'
 
 const schema = { type: 'object', properties: { css: { type: 'string' } }, required: ['css'] }
 const click = { name: 'click', description: 'Clicks.', schema }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import type { AnyTool } from '../core/plugin.ts'
-import { capabilityTools } from '../core/runtime/agent/capabilities.ts'
+import { capabilityTools } from '../core/runtime/agent/turn/capabilities.ts'
 import { bundled } from '../plugins/index.ts'
 
 const page = readFileSync(resolve(import.meta.dirname, '../docs/security.md'), 'utf8')

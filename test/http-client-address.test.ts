@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
-import { clientAddress, clientNetwork } from '../core/runtime/http/client-address.ts'
+import { clientAddress, clientNetwork } from '../core/runtime/http/limits/client-address.ts'
 import { edge } from './support/edge.ts'
 
 // Only what the function reads of a request.

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AnyRoute } from '../core/plugin.ts'
-import { text } from '../core/runtime/http/reply.ts'
+import { text } from '../core/runtime/http/answer/reply.ts'
 import { edge, firstOf, json } from './support/edge.ts'
 
 const echo = (input: AnyRoute['input'], more: Partial<AnyRoute> = {}): AnyRoute => ({

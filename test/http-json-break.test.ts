@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { breakIn } from '../core/runtime/http/json-break.ts'
+import { breakIn } from '../core/runtime/base/json-break.ts'
 
 const sample = JSON.stringify({
   text: 'a "quoted" \\ line\n\u0001',

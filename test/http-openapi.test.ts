@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AnyRoute } from '../core/plugin.ts'
-import { describeApi, type Json } from '../core/runtime/http/openapi.ts'
+import { describeApi, type Json } from '../core/runtime/http/routes/openapi.ts'
 
 const run = () => 1
 const document = (routes: Record<string, Partial<AnyRoute>>) =>

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { RuntimeError } from '../core/errors.ts'
 import type { AnyRoute } from '../core/plugin.ts'
-import { text } from '../core/runtime/http/reply.ts'
+import { text } from '../core/runtime/http/answer/reply.ts'
 import { edge } from './support/edge.ts'
 
 const json = { 'content-type': 'application/json' }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { AnyRoute } from '../core/plugin.ts'
-import { SweptMap } from '../core/runtime/http/rate-limit.ts'
+import { SweptMap } from '../core/runtime/http/limits/rate-limit.ts'
 import { type Called, type Edge, edge } from './support/edge.ts'
 import { describeWith } from './support/services.ts'
 

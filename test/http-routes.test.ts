@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkMounts, checkRoutes } from '../core/runtime/http/routes.ts'
+import { checkMounts, checkRoutes } from '../core/runtime/http/routes/routes.ts'
 import type { AnyRoute } from '../core/plugin.ts'
 import { edge, firstOf } from './support/edge.ts'
 

@@ -4,7 +4,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { describe, expect, test } from 'vitest'
 import { RuntimeError } from '../core/errors.ts'
 import type { AnyRoute, RouteContext } from '../core/plugin.ts'
-import { toFrame } from '../core/runtime/http/sse.ts'
+import { toFrame } from '../core/runtime/http/answer/sse.ts'
 import { edge, firstOf } from './support/edge.ts'
 
 const streaming = (run: (ctx: RouteContext) => unknown): AnyRoute => ({

@@ -1,7 +1,7 @@
 import Koa, { type Context } from 'koa'
 import { describe, expect, test } from 'vitest'
 import type { AnyRoute } from '../core/plugin.ts'
-import type { ServedMount } from '../core/runtime/http/mounts.ts'
+import type { ServedMount } from '../core/runtime/http/routes/mounts.ts'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
 import { edge, fakeUser, firstOf } from './support/edge.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import { kernelRouteKeys } from '../core/runtime/kernel-routes.ts'
+import { kernelRouteKeys } from '../core/runtime/boot/kernel-routes.ts'
 
 it('the kernel’s routes are exactly those that boot guards against plugins', async () => {
   await using app = await testApp({ plugins: [] })

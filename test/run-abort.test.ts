@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Engine } from '../core/runtime/runs/run.ts'
+import type { Engine } from '../core/runtime/turns/run.ts'
 import { onEachDatabase, onPostgres } from './support/each-database.ts'
 import type { Seen } from './support/event-stream.ts'
 import { sayingEngine, stopped } from './support/fake-engines.ts'

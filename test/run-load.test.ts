@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Engine } from '../core/runtime/runs/run.ts'
+import type { Engine } from '../core/runtime/turns/run.ts'
 import { onEachDatabase } from './support/each-database.ts'
 import { say } from './support/fake-engines.ts'
 import { fakeUser, replica, someone } from './support/replica.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Engine } from '../core/runtime/runs/run.ts'
+import type { Engine } from '../core/runtime/turns/run.ts'
 import { onEachDatabase, onPostgres } from './support/each-database.ts'
 import { say, stopped } from './support/fake-engines.ts'
 import { type Replica, replica } from './support/replica.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { RuntimeError } from '../core/errors.ts'
-import { kernelRouteKeys } from '../core/runtime/kernel-routes.ts'
+import { kernelRouteKeys } from '../core/runtime/boot/kernel-routes.ts'
 import { onEachDatabase } from './support/each-database.ts'
 import { say, sayingEngine, toolEngine } from './support/fake-engines.ts'
 import { type Replica, replica } from './support/replica.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Engine } from '../core/runtime/runs/run.ts'
+import type { Engine } from '../core/runtime/turns/run.ts'
 import { definePlugin } from '../core/index.ts'
 import type { Turns } from '../core/plugin.ts'
 import { scriptedModel, testApp } from '../core/testing/index.ts'

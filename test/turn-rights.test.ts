@@ -5,7 +5,7 @@ import { scriptedModel, testApp } from '#core/testing'
 import type { ScriptedCall } from '../core/testing/scripted-model.ts'
 import { say } from '../core/testing/turn.ts'
 import { onEachDatabase } from './support/each-database.ts'
-import { unquote } from '../core/runtime/model/quote.ts'
+import { unquote } from '../core/runtime/base/quote.ts'
 
 const call = (name: string, args: object = {}): ScriptedCall => ({ call: name, args })
 

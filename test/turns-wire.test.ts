@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
 import { fakeOpenAi, type FakeAnswer, type FakeRequest } from '../core/testing/fake-openai.ts'
-import { unquote } from '../core/runtime/model/quote.ts'
+import { unquote } from '../core/runtime/base/quote.ts'
 
 const sky = definePlugin({
   name: 'sky',

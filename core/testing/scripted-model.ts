@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Delta, Message, Model, ModelRequest } from '../plugin.ts'
-import { unquote } from '../runtime/model/quote.ts'
+import { unquote } from '../runtime/base/quote.ts'
 
 /** A tool that the scripted model calls. */
 export interface ScriptedCall {

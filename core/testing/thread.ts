@@ -1,9 +1,9 @@
 import type { Emit, Model, User } from '../plugin.ts'
 import type { RunningApp } from '../runtime/app.ts'
-import { loadCapabilities } from '../runtime/agent/capabilities.ts'
-import { startingState } from '../runtime/room-state.ts'
-import { Consent } from '../runtime/agent/consent.ts'
-import type { Turn } from '../runtime/agent/turn.ts'
+import { loadCapabilities } from '../runtime/agent/turn/capabilities.ts'
+import { startingState } from '../runtime/store/room-state.ts'
+import { Consent } from '../runtime/agent/turn/consent.ts'
+import type { Turn } from '../runtime/agent/turn/turn.ts'
 
 export interface ThreadOptions {
   readonly did?: string

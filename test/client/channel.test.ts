@@ -3,7 +3,7 @@ import { scriptedModel } from '#core/testing'
 import type { Chat } from '../../client/chat.ts'
 import { tabStorage, testOracle, type TestOracle } from './oracle.ts'
 import { until } from './page.ts'
-import { unquote } from '../../core/runtime/model/quote.ts'
+import { unquote } from '../../core/runtime/base/quote.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 

@@ -3,8 +3,8 @@ import {
   type AuthOptions,
   type AuthRequest,
 } from '../../core/runtime/auth/authenticate.ts'
-import { createResolver } from '../../core/runtime/auth/resolver.ts'
-import { signerFromMnemonic } from '../../core/runtime/auth/signer.ts'
+import { createResolver } from '../../core/runtime/auth/did/resolver.ts'
+import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
 import type { Fetch, Log } from '../../core/plugin.ts'
 import type { TokenHeaders } from './tokens.ts'
 

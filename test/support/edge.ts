@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { AnyRoute, Log, RouteContext, User } from '../../core/plugin.ts'
-import type { Access } from '../../core/runtime/http/access.ts'
+import type { Access } from '../../core/runtime/http/routes/access.ts'
 import { RuntimeError } from '../../core/errors.ts'
 import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http/http.ts'
-import type { ServedRoute } from '../../core/runtime/runs/run-route.ts'
+import type { ServedRoute } from '../../core/runtime/http/routes/run-route.ts'
 
 /** One line of the log: its level, fields and sentence. */
 export interface Logged {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Engine, RunHandle } from '../../core/runtime/runs/run.ts'
+import type { Engine, RunHandle } from '../../core/runtime/turns/run.ts'
 
 /** Says words with a pause between them, writes down what it said, and is done. A fake of the engine. */
 export function sayingEngine(words: readonly string[], pauseMs = 0): Engine {

@@ -7,7 +7,7 @@ import {
   type RunEnd,
   type RunHandle,
   type TurnRequest,
-} from '../../core/runtime/runs/run.ts'
+} from '../../core/runtime/turns/run.ts'
 import type { Message } from '../../core/plugin.ts'
 
 /** An event of a run as its listeners got it. */

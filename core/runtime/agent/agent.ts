@@ -1,21 +1,21 @@
 import type { Database, Log, Message, Model, Session, User } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
-import type { Graph, Kept } from './agent-graph.ts'
-import { asSent, Consent } from './consent.ts'
+import type { Graph, Kept } from './state/graph.ts'
+import { asSent, Consent } from './turn/consent.ts'
 import { listCapabilities, type ListedCapability } from './capability-list.ts'
-import { loadCapabilities, type LoadResult } from './capabilities.ts'
-import { bytesThatFit, mended } from './history.ts'
-import { composeModel, type CallModel } from './model-call.ts'
-import type { Rights } from '../auth/rights.ts'
-import type { PluginRecord } from '../plugin-record.ts'
-import { promptBytes } from './prompt.ts'
-import type { RoomState } from '../room-state.ts'
-import type { Engine, RunHandle } from '../runs/run.ts'
-import { SessionMemory } from '../runs/session-memory.ts'
-import { loadRoom, stateKeys, TurnState, type StateKey } from './state.ts'
-import type { Tools } from './tools.ts'
-import { composeTurn, TurnRun, type TurnOnion } from '../runs/turn-run.ts'
-import type { Turn } from './turn.ts'
+import { loadCapabilities, type LoadResult } from './turn/capabilities.ts'
+import { bytesThatFit, mended } from './ask/history.ts'
+import { composeModel, type CallModel } from './ask/model-call.ts'
+import type { Rights } from '../auth/grants/rights.ts'
+import type { PluginRecord } from '../base/plugin-record.ts'
+import { promptBytes } from './ask/prompt.ts'
+import type { RoomState } from '../store/room-state.ts'
+import type { Engine, RunHandle } from '../turns/run.ts'
+import { SessionMemory } from './session-memory.ts'
+import { loadRoom, stateKeys, TurnState, type StateKey } from './state/state.ts'
+import type { Tools } from './tools/tools.ts'
+import { composeTurn, TurnRun, type TurnOnion } from './turn-run.ts'
+import type { Turn } from './turn/turn.ts'
 
 export interface AgentOptions {
   readonly records: readonly PluginRecord[]
@@ -70,7 +70,7 @@ export class Agent {
   }
 
   #loadGraph(): Promise<Graph> {
-    this.#graph ??= import('./agent-graph.ts').then(({ createGraph }) =>
+    this.#graph ??= import('./state/graph.ts').then(({ createGraph }) =>
       createGraph(this.#options.db, this.#keys),
     )
     return this.#graph

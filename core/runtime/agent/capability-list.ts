@@ -1,8 +1,8 @@
 import { requirementsOf } from '../../manifest/load-order.ts'
-import { isLoaded } from './capabilities.ts'
-import { toolNames } from '../plan.ts'
-import { isActive, type PluginRecord } from '../plugin-record.ts'
-import type { Tools } from './tools.ts'
+import { isLoaded } from './turn/capabilities.ts'
+import { toolNames } from '../boot/plan.ts'
+import { isActive, type PluginRecord } from '../base/plugin-record.ts'
+import type { Tools } from './tools/tools.ts'
 
 /** One plugin as `GET /capabilities` shows it. */
 export interface ListedCapability {

@@ -1,5 +1,5 @@
 import type { Message, ToolCall } from '../../plugin.ts'
-import type { Journal, JournalEntry, RenderedComponent } from '../runs/run.ts'
+import type { Journal, JournalEntry, RenderedComponent } from '../turns/run.ts'
 
 /** What a step was beside its messages. */
 type More = Pick<JournalEntry, 'partial' | 'waits'>

@@ -1,15 +1,15 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
-import { checkBinding, type BoundRequest } from './binding.ts'
-import { createCache } from './cache.ts'
-import { readCredentials, readHeaders, type CredentialHeaders } from './credentials.ts'
-import type { Did } from './did.ts'
-import { isLookUpUnavailable } from './lookups.ts'
-import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './refusal.ts'
-import { memoryReplays, type Replays } from './replays.ts'
-import type { DidResolver } from './resolver.ts'
-import type { Rights } from './rights.ts'
-import type { Signer } from './signer.ts'
+import { checkBinding, type BoundRequest } from './token/binding.ts'
+import { createCache } from '../base/cache.ts'
+import { readCredentials, readHeaders, type CredentialHeaders } from './token/credentials.ts'
+import type { Did } from './did/did.ts'
+import { isLookUpUnavailable } from './did/lookups.ts'
+import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './did/refusal.ts'
+import { memoryReplays, type Replays } from './token/replays.ts'
+import type { DidResolver } from './did/resolver.ts'
+import type { Rights } from './grants/rights.ts'
+import type { Signer } from './did/signer.ts'
 import {
   createUser,
   type AuthenticatedUser,
@@ -23,7 +23,7 @@ import {
   type DelegationVerdict,
   type Revocations,
   type VerdictStats,
-} from './verdicts.ts'
+} from './token/verdicts.ts'
 
 /** What the authentication of one oracle needs. */
 export interface AuthOptions {

@@ -1,8 +1,8 @@
 import type { User } from '../../plugin.ts'
-import { denials, grants, type Oracle } from './capabilities.ts'
-import type { Did } from './did.ts'
-import type { Rights } from './rights.ts'
-import type { Link } from './token.ts'
+import { denials, grants, type Oracle } from './token/capabilities.ts'
+import type { Did } from './did/did.ts'
+import type { Rights } from './grants/rights.ts'
+import type { Link } from './token/token.ts'
 
 /**
  * Where the delegation comes from that `can` looks at: the caller's own in the header or the database, or one that

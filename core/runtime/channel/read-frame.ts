@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
-import { parseJson } from '../http/safe-json.ts'
+import { parseJson } from '../base/safe-json.ts'
 import type { Answer, Tokens } from './framing.ts'
 
 /** What a page hands back may end in half an emoji: that is mended, where a request would be refused. */

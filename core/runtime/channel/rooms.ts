@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
-import type { EventReader } from '../runs/event-reader.ts'
-import type { Runs } from '../runs/runs.ts'
+import type { EventReader } from '../turns/events/reader.ts'
+import type { Runs } from '../turns/carry/runs.ts'
 import type { Peer } from './peer.ts'
 import { RoomEvent } from './room-event.ts'
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { RuntimeError } from '../../errors.ts'
-import { answerRaw } from '../http/raw-answer.ts'
+import { answerRaw } from '../http/answer/raw-answer.ts'
 import { maxFrameBytes } from './limits.ts'
 
 /** How long a client may take to answer that its socket is closed. */

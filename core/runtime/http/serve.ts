@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import { send } from './answer.ts'
-import { clientAddress } from './client-address.ts'
+import { send } from './answer/answer.ts'
+import { clientAddress } from './limits/client-address.ts'
 import {
   type Cors,
   corsOf,
@@ -12,20 +12,20 @@ import {
   setCors,
   setPreflight,
 } from './cors.ts'
-import { namesClient } from './forwarded.ts'
-import { readHead, requestIdOf } from './head.ts'
-import { createMounts, type ServedMount } from './mounts.ts'
-import type { Limit, RateLimits } from './rate-limit.ts'
-import { createRouteTable, readRouteKey } from './routes.ts'
-import { createRouteLimit } from './route-limit.ts'
+import { namesClient } from './limits/forwarded.ts'
+import { readHead, requestIdOf } from './read/head.ts'
+import { createMounts, type ServedMount } from './routes/mounts.ts'
+import type { Limit, RateLimits } from './limits/rate-limit.ts'
+import { createRouteTable, readRouteKey } from './routes/routes.ts'
+import { createRouteLimit } from './limits/route-limit.ts'
 import {
   prepareRoute,
   type RunOptions,
   type RunRoute,
   type ServedRoute,
-} from '../runs/run-route.ts'
-import type { SseStream } from './sse.ts'
-import { isTwisted, type Target } from './target.ts'
+} from './routes/run-route.ts'
+import type { SseStream } from './answer/sse.ts'
+import { isTwisted, type Target } from './read/target.ts'
 
 export interface ServeOptions extends Omit<RunOptions, 'opened'> {
   readonly routes: readonly ServedRoute[]

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Delta, ModelReply, ToolCall } from '../../plugin.ts'
-import { nestsTooDeep } from '../http/safe-json.ts'
+import { nestsTooDeep } from '../base/safe-json.ts'
 
 /** What a model call came to, and what the provider counted. */
 export interface AssembledReply extends ModelReply {

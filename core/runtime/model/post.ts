@@ -8,7 +8,7 @@ import type {
 import { urlToHttpOptions } from 'node:url'
 import { RuntimeError } from '../../errors.ts'
 import { modelFault } from './model-fault.ts'
-import { nodeHttp } from '../http/node-http.ts'
+import { nodeHttp } from '../base/node-http.ts'
 
 /** How long a request may keep us waiting, in milliseconds. */
 export interface Patience {

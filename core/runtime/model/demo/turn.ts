@@ -1,5 +1,5 @@
 import type { Message } from '../../../plugin.ts'
-import { unquote } from '../quote.ts'
+import { unquote } from '../../base/quote.ts'
 import { askedFor } from './render.ts'
 import { givesUp } from './speech.ts'
 

@@ -1,0 +1,121 @@
+import type { Message, ToolSpec } from '../../../plugin.ts'
+
+/** What a model is taken to read when it does not say. */
+const usualWindow = 128_000
+const bytesPerToken = 4
+/** The part of the window that is left to the answer. */
+const answerShare = 0.2
+
+/** About how many bytes of messages a model with this window can be sent. */
+export const bytesThatFit = (contextWindow = usualWindow): number =>
+  Math.floor(contextWindow * bytesPerToken * (1 - answerShare))
+
+export interface Window {
+  readonly contextWindow: number | undefined
+  /** What stands beside the conversation in every request. */
+  readonly system: string
+  readonly tools: readonly ToolSpec[]
+}
+
+/**
+ * The conversation before the turn and since it began as far as it fits, newest first to be kept. A call stays with its results, and the words
+ * that began the present turn stay whatever happens: without them nothing that follows makes sense.
+ */
+export function fitted(
+  before: readonly Message[],
+  since: readonly Message[],
+  window: Window,
+): readonly Message[] {
+  const beside = Buffer.byteLength(window.system) + sum(window.tools, sizeOfTool)
+  const room = bytesThatFit(window.contextWindow) - beside
+  const messages = [...before, ...since]
+  if (sizeOfAll(before) + sum(since, sizeOf) <= room) return messages
+
+  const groups = grouped(messages)
+  const asking = groups.findLastIndex(([first]) => first?.role === 'user')
+  const kept = new Set<readonly Message[]>()
+  let left = room
+  const take = (group: readonly Message[]) => {
+    left -= sum(group, sizeOf)
+    kept.add(group)
+  }
+  if (groups[asking]) take(groups[asking])
+  // The newest group is what the model is to act on: it goes along even when it is too large.
+  const newest = groups.at(-1)
+  if (newest && !kept.has(newest)) take(newest)
+  for (const group of groups.toReversed()) {
+    if (kept.has(group)) continue
+    if (sum(group, sizeOf) > left) break
+    take(group)
+  }
+  const rest = groups.filter((group) => kept.has(group)).flat()
+  // A conversation begins with somebody asking; providers refuse it otherwise.
+  return rest.slice(rest.findIndex(({ role }) => role === 'user'))
+}
+
+/** Messages that only make sense together: an assistant's calls with their results, or one alone. */
+function grouped(messages: readonly Message[]): Message[][] {
+  const groups: Message[][] = []
+  for (const message of messages) {
+    if (message.role === 'tool' && groups.length > 0) groups.at(-1)!.push(message)
+    else groups.push([message])
+  }
+  return groups
+}
+
+/**
+ * Gives every call a result right behind it, and no result without a call. A run that was cut short leaves
+ * calls open, and a provider refuses a conversation in which one is.
+ */
+export function mended(messages: readonly Message[]): Message[] {
+  const results = new Map<string, Message>()
+  for (const message of messages)
+    if (message.role === 'tool') results.set(message.toolCallId, message)
+  return messages.flatMap((message): Message[] => {
+    if (message.role === 'tool') return []
+    if (message.role !== 'assistant') return [message]
+    const open = message.toolCalls ?? []
+    return [message, ...open.map(({ id, name }) => results.get(id) ?? unanswered(id, name))]
+  })
+}
+
+const unanswered = (toolCallId: string, name: string): Message => ({
+  role: 'tool',
+  id: `${toolCallId}-open`,
+  toolCallId,
+  name,
+  content: 'This was not carried out to its end: the turn ended before. Its outcome is unknown.',
+  failed: true,
+})
+
+const sizes = new WeakMap<object, number>()
+
+function sizeOf(message: Message): number {
+  let size = sizes.get(message)
+  if (size === undefined) {
+    size = 16 + Buffer.byteLength(message.content)
+    if (message.role === 'assistant' && message.toolCalls)
+      size += Buffer.byteLength(JSON.stringify(message.toolCalls))
+    sizes.set(message, size)
+  }
+  return size
+}
+
+/** What stood before a turn is the same in each of its model calls. */
+function sizeOfAll(messages: readonly Message[]): number {
+  let size = sizes.get(messages)
+  if (size === undefined) sizes.set(messages, (size = sum(messages, sizeOf)))
+  return size
+}
+
+function sizeOfTool(tool: ToolSpec): number {
+  let size = sizes.get(tool)
+  if (size === undefined) sizes.set(tool, (size = Buffer.byteLength(JSON.stringify(tool))))
+  return size
+}
+
+function sum<T>(items: readonly T[], size: (item: T) => number): number {
+  let total = 0
+  for (const item of items) total += size(item)
+  return total
+}

@@ -1,0 +1,240 @@
+import { CompiledQuery, PostgresAdapter, sql, type Kysely } from 'kysely'
+import type { Migration } from '../../../plugin.ts'
+
+export interface CheckpointRow {
+  readonly thread_id: string
+  readonly namespace: string
+  readonly id: string
+  readonly parent_id: string | null
+  /** The checkpoint as JSON, without its id and the values of its channels. */
+  readonly state: string
+  readonly metadata: string
+}
+
+/** The value of a channel at one of its versions, stored once however many checkpoints name it. */
+export interface ValueRow {
+  readonly thread_id: string
+  readonly namespace: string
+  readonly channel: string
+  readonly version: string
+  readonly value: string
+}
+
+/** What a task wrote on top of a checkpoint. A position below zero may be taken by a later write. */
+export interface WriteRow {
+  readonly thread_id: string
+  readonly namespace: string
+  readonly checkpoint_id: string
+  readonly task_id: string
+  readonly position: number
+  readonly channel: string
+  readonly value: string
+}
+
+export interface Rows {
+  readonly checkpoints?: readonly CheckpointRow[]
+  readonly values?: readonly ValueRow[]
+  readonly writes?: readonly WriteRow[]
+}
+
+/** Texts are compared byte by byte, because the newest checkpoint is the one with the greatest id. */
+export const checkpointMigrations: Readonly<Record<string, Migration>> = {
+  async '001-checkpoints'(db) {
+    const text = sql.raw(isPostgres(db) ? 'text collate "C"' : 'text')
+    await sql`create table checkpoints (
+      thread_id ${text} not null, namespace ${text} not null, id ${text} not null,
+      parent_id text, state text not null, metadata text not null,
+      primary key (thread_id, namespace, id))`.execute(db)
+    await sql`create table checkpoint_values (
+      thread_id ${text} not null, namespace ${text} not null, channel ${text} not null,
+      version ${text} not null, value text not null,
+      primary key (thread_id, namespace, channel, version))`.execute(db)
+    await sql`create table checkpoint_writes (
+      thread_id ${text} not null, namespace ${text} not null, checkpoint_id ${text} not null,
+      task_id ${text} not null, position integer not null, channel text not null,
+      value text not null,
+      primary key (thread_id, namespace, checkpoint_id, task_id, position))`.execute(db)
+  },
+}
+
+type Connection = Kysely<any> // any: the tables are this file's own knowledge
+
+/** The checkpoint of this id, or the newest. */
+export async function selectCheckpoint(
+  db: Connection,
+  thread: string,
+  namespace: string,
+  id: string,
+): Promise<CheckpointRow | undefined> {
+  const where = 'select * from checkpoints where thread_id = ? and namespace = ?'
+  const [row] = id
+    ? await query<CheckpointRow>(db, `${where} and id = ?`, [thread, namespace, id])
+    : await query<CheckpointRow>(db, `${where} order by id desc limit 1`, [thread, namespace])
+  return row
+}
+
+/** The next checkpoints, newest first, of those that fit the conditions that are given. */
+export async function selectPage(
+  db: Connection,
+  where: { thread?: string; namespace?: string; id?: string; before?: string },
+  after: CheckpointRow | undefined,
+  limit: number,
+): Promise<CheckpointRow[]> {
+  const conditions = ['1 = 1']
+  const values: unknown[] = []
+  const add = (condition: string, ...of: unknown[]) => {
+    if (of.some((value) => value === undefined)) return
+    conditions.push(condition)
+    values.push(...of)
+  }
+  add('thread_id = ?', where.thread)
+  add('namespace = ?', where.namespace)
+  add('id = ?', where.id)
+  add('id < ?', where.before)
+  add('(id, thread_id, namespace) < (?, ?, ?)', after?.id, after?.thread_id, after?.namespace)
+  const text = `select * from checkpoints where ${conditions.join(' and ')}
+    order by id desc, thread_id desc, namespace desc limit ?`
+  return await query<CheckpointRow>(db, text, [...values, limit])
+}
+
+/** The values of these versions. A channel that was emptied at its version has none. */
+export async function selectValues(
+  db: Connection,
+  thread: string,
+  namespace: string,
+  versions: Readonly<Record<string, string | number>>,
+): Promise<ValueRow[]> {
+  const wanted = Object.entries(versions)
+  if (wanted.length === 0) return []
+  // Each pair is one look-up by the whole key, however many versions the thread has.
+  const text = `with wanted (channel, version) as (values ${tuples(wanted.length, 2)})
+    select v.* from wanted w join checkpoint_values v
+      on v.thread_id = ? and v.namespace = ? and v.channel = w.channel and v.version = w.version`
+  const pairs = wanted.flatMap(([channel, version]) => [channel, String(version)])
+  return await query<ValueRow>(db, text, [...pairs, thread, namespace])
+}
+
+export async function selectWrites(
+  db: Connection,
+  thread: string,
+  namespace: string,
+  id: string,
+): Promise<WriteRow[]> {
+  const text = `select * from checkpoint_writes
+    where thread_id = ? and namespace = ? and checkpoint_id = ? order by task_id, position`
+  return await query<WriteRow>(db, text, [thread, namespace, id])
+}
+
+export async function deleteAll(db: Connection, thread: string): Promise<void> {
+  for (const table of ['checkpoints', 'checkpoint_values', 'checkpoint_writes'])
+    await query(db, `delete from ${table} where thread_id = ?`, [thread])
+}
+
+/** Inserts the rows of several writers, as if one after the other. */
+export async function insertRows(db: Connection, all: readonly Rows[]): Promise<void> {
+  await insert(
+    db,
+    'checkpoints',
+    all.flatMap((rows) => rows.checkpoints ?? []),
+    {
+      key: ['thread_id', 'namespace', 'id'],
+      replaces: 'always',
+    },
+  )
+  await insert(
+    db,
+    'checkpoint_values',
+    all.flatMap((rows) => rows.values ?? []),
+    {
+      key: ['thread_id', 'namespace', 'channel', 'version'],
+      replaces: 'never',
+    },
+  )
+  await insert(
+    db,
+    'checkpoint_writes',
+    all.flatMap((rows) => rows.writes ?? []),
+    {
+      key: ['thread_id', 'namespace', 'checkpoint_id', 'task_id', 'position'],
+      replaces: 'below zero',
+    },
+  )
+}
+
+interface Conflict<Row> {
+  readonly key: readonly (keyof Row & string)[]
+  readonly replaces: 'always' | 'never' | 'below zero'
+}
+
+/** Rows in one statement: PostgreSQL answers over a network, where each statement is a journey. */
+const rowsPerStatement = 100
+
+async function insert<Row extends object>(
+  db: Connection,
+  table: string,
+  rows: readonly Row[],
+  { key, replaces }: Conflict<Row>,
+): Promise<void> {
+  // One statement may not touch a row twice.
+  const byKey = new Map<string, Row>()
+  for (const row of rows) {
+    const name = JSON.stringify(key.map((column) => row[column]))
+    const later = replaces === 'always' || (replaces === 'below zero' && isBelowZero(row))
+    if (later || !byKey.has(name)) byKey.set(name, row)
+  }
+  const distinct = [...byKey.values()]
+  for (let from = 0; from < distinct.length; from += rowsPerStatement) {
+    const part = distinct.slice(from, from + rowsPerStatement)
+    const columns = Object.keys(part[0]!) as (keyof Row & string)[] // a part is never empty
+    const rest = columns.filter((column) => !key.includes(column))
+    const update = `do update set ${rest.map((column) => `${column} = excluded.${column}`).join()}`
+    const action = {
+      always: update,
+      never: 'do nothing',
+      'below zero': `${update} where excluded.position < 0`,
+    }[replaces]
+    await query(
+      db,
+      `insert into ${table} (${columns.join()}) values ${tuples(part.length, columns.length)}
+        on conflict (${key.join()}) ${action}`,
+      part.flatMap((row) => columns.map((column) => row[column])),
+    )
+  }
+}
+
+function isBelowZero(row: object): boolean {
+  return 'position' in row && Number(row.position) < 0
+}
+
+function tuples(count: number, width: number): string {
+  const one = `(${Array(width).fill('?').join()})`
+  return Array(count).fill(one).join()
+}
+
+async function query<Row>(
+  db: Connection,
+  text: string,
+  parameters: readonly unknown[],
+): Promise<Row[]> {
+  const { rows } = await db.executeQuery<Row>(
+    CompiledQuery.raw(isPostgres(db) ? numbered(text) : text, [...parameters]),
+  )
+  return rows
+}
+
+const numberedTexts = new Map<string, string>()
+
+/** PostgreSQL's placeholders have numbers. The texts differ in their count of rows only. */
+function numbered(text: string): string {
+  let known = numberedTexts.get(text)
+  if (known === undefined) {
+    let number = 0
+    known = text.replace(/\?/g, () => `$${++number}`)
+    numberedTexts.set(text, known)
+  }
+  return known
+}
+
+function isPostgres(db: Connection): boolean {
+  return db.getExecutor().adapter instanceof PostgresAdapter
+}

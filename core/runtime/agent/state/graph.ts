@@ -1,0 +1,226 @@
+import { AsyncLocalStorageProviderSingleton } from '@langchain/core/singletons'
+import { Runnable, type RunnableConfig } from '@langchain/core/runnables'
+import { Command, interrupt } from '@langchain/langgraph'
+import {
+  BinaryOperatorAggregate,
+  EphemeralValue,
+  LastValue,
+  type BaseChannel,
+} from '@langchain/langgraph/channels'
+import type {
+  Checkpoint,
+  CheckpointMetadata,
+  CheckpointTuple,
+  ChannelVersions,
+  PendingWrite,
+} from '@langchain/langgraph-checkpoint'
+import { Channel, Pregel } from '@langchain/langgraph/pregel'
+import type { Database } from '../../../plugin.ts'
+import { Checkpointer, type Item, writeAll } from './checkpointer.ts'
+import type { Decision, RunEnd, WaitingCall } from '../../turns/run.ts'
+import type { StateKey, StateValues } from './state.ts'
+
+/** A person's answer to the call that waited. */
+export interface Decided {
+  readonly waits: WaitingCall
+  readonly decision: Decision
+}
+
+/** What a session keeps between its turns. */
+export interface Kept {
+  readonly loadedPlugins?: readonly string[]
+  /** The thread-scoped state of the plugins, by channel. */
+  readonly states: StateValues
+}
+
+/** One passage through the graph. */
+export interface Passage {
+  readonly thread: string
+  /** Where to go on; the thread's newest place when nobody knows better. */
+  readonly checkpoint?: string
+  /** The thread begins here: nothing is kept of it, so nothing is looked for. */
+  readonly begins?: boolean
+  /** The answer to what the thread waits for. */
+  readonly resume?: Decision
+  /**
+   * The work itself: what it returns is kept, and when it returns nothing, nothing is written: all is as it
+   * was, or the work is another process's now. It does not throw.
+   */
+  body(kept: Kept, decided: Decided | undefined): Promise<Update | undefined>
+}
+
+/** What a passage changed. A list of loaded plugins is added to those that were. */
+export type Update = Kept & { readonly waits?: WaitingCall }
+
+export interface Graph {
+  /** Resolves to the checkpoint that is left behind, if one is, and how to write it: nothing is written yet. */
+  pass(passage: Passage): Promise<Pick<RunEnd, 'checkpoint' | 'save'>>
+  read(thread: string, checkpoint: string | undefined): Promise<Kept>
+  /** Removes all that is kept of a thread. */
+  forget(thread: string): Promise<void>
+}
+
+/**
+ * The graph of every turn: the agent, which loops by itself, and the approval, where a person is asked. This
+ * is all the runtime has of LangGraph beside its checkpointer, and the only place that knows names of it
+ * that its documentation does not give (`__pregel_send`, `_streamIterator`).
+ */
+export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
+  const saver = new PassageSaver(db)
+  const channels = keys.filter(({ scope }) => scope === 'thread').map(({ channel }) => channel)
+  const pregel = new Pregel({
+    nodes: {
+      agent: Channel.subscribeTo([start])
+        .join([loadedPlugins, ...channels])
+        .pipe(new Node('agent', work)),
+      approval: Channel.subscribeTo([waiting]).pipe(new Node('approval', ask)),
+    },
+    channels: {
+      [start]: new EphemeralValue(),
+      [waiting]: new EphemeralValue(),
+      [loadedPlugins]: new BinaryOperatorAggregate<string[]>(union, () => []),
+      ...Object.fromEntries(channels.map((name): [string, BaseChannel] => [name, new LastValue()])),
+    },
+    inputChannels: [start],
+    outputChannels: [loadedPlugins],
+    streamMode: 'values',
+    checkpointer: saver,
+  })
+
+  return {
+    async pass(passage) {
+      const underway: Underway = { passage, changes: [], nothingNew: false }
+      const input = passage.resume ? new Command({ resume: passage.resume }) : { [start]: {} }
+      const steps = pregel._streamIterator(input, {
+        durability: 'exit',
+        streamMode: [],
+        outputKeys: [],
+        configurable: { thread_id: passage.thread, [underwayKey]: underway },
+      })
+      // `invoke` would lead the same steps through two web streams, though nobody reads them.
+      for await (const _ of steps);
+      const { checkpoint, changes } = underway
+      return checkpoint === undefined ? {} : { checkpoint, save: (db) => writeAll(db, changes) }
+    },
+    async read(thread, checkpoint) {
+      const tuple = await saver.getTuple({
+        configurable: { thread_id: thread, ...(checkpoint && { checkpoint_id: checkpoint }) },
+      })
+      return keptOf(tuple?.checkpoint.channel_values ?? {})
+    },
+    forget: (thread) => saver.deleteThread(thread),
+  }
+}
+
+const start = 'start'
+const waiting = 'waiting'
+const loadedPlugins = 'loadedPlugins'
+
+const union = (a: readonly string[], b: readonly string[]) => [...new Set([...a, ...b])]
+
+const underwayKey = 'oracle_passage'
+
+interface Underway {
+  readonly passage: Passage
+  /** What LangGraph wants written. */
+  readonly changes: Item[]
+  nothingNew: boolean
+  checkpoint?: string
+}
+
+type Values = Record<string, unknown>
+type Writes = readonly (readonly [channel: string, value: unknown])[]
+
+async function work(input: Values, config: RunnableConfig): Promise<Writes> {
+  const underway = underwayOf(config)!
+  const { decided } = input[start] as { decided?: Decided }
+  const result = await underway.passage.body(keptOf(input), decided)
+  if (!result) {
+    underway.nothingNew = true
+    return []
+  }
+  return [
+    ...(result.loadedPlugins ? [[loadedPlugins, result.loadedPlugins] as const] : []),
+    ...Object.entries(result.states),
+    ...(result.waits ? [[waiting, result.waits] as const] : []),
+  ]
+}
+
+/** Stands still until somebody decides: `interrupt` leaves by an exception, and returns when it is resumed. */
+async function ask(input: Values, config: RunnableConfig): Promise<Writes> {
+  const waits = input[waiting] as WaitingCall
+  const decision = await AsyncLocalStorageProviderSingleton.runWithConfig(
+    config,
+    async () => interrupt(waits) as Decision,
+  )
+  return [[start, { decided: { waits, decision } satisfies Decided }]]
+}
+
+/** A node that is not traced: the stock one builds a tree of runs for every call, tracing or not. */
+class Node extends Runnable<Values, void> {
+  override lc_namespace = ['oracle_runtime']
+  override name: string
+  readonly #run: (input: Values, config: RunnableConfig) => Promise<Writes>
+
+  constructor(name: string, run: (input: Values, config: RunnableConfig) => Promise<Writes>) {
+    super()
+    this.name = name
+    this.#run = run
+  }
+
+  async invoke(input: Values, config: RunnableConfig): Promise<void> {
+    const writes = await this.#run(input, config)
+    config.configurable!.__pregel_send(writes)
+  }
+}
+
+function keptOf({ [loadedPlugins]: loaded, [start]: _, [waiting]: __, ...states }: Values): Kept {
+  return { loadedPlugins: (loaded as string[] | undefined) ?? [], states }
+}
+
+const underwayOf = (config: RunnableConfig): Underway | undefined =>
+  config.configurable?.[underwayKey]
+
+/**
+ * A checkpointer that knows of passages. It begins where the passage says, because LangGraph itself takes the
+ * checkpoint with the latest time in its id, and the clock of another server may be ahead. What a passage
+ * leaves behind is gathered, to be written with the end of its run.
+ */
+class PassageSaver extends Checkpointer {
+  override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { passage } = underwayOf(config) ?? {}
+    if (!passage) return await super.getTuple(config)
+    if (passage.begins) return undefined
+    const { thread: thread_id, checkpoint: checkpoint_id } = passage
+    return await super.getTuple({
+      configurable: { thread_id, ...(checkpoint_id !== undefined && { checkpoint_id }) },
+    })
+  }
+
+  override async put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<RunnableConfig> {
+    const underway = underwayOf(config)
+    if (underway?.nothingNew) return config
+    const saved = await super.put(config, checkpoint, metadata, newVersions)
+    if (underway) underway.checkpoint = checkpoint.id
+    return saved
+  }
+
+  override async putWrites(
+    config: RunnableConfig,
+    writes: PendingWrite[],
+    taskId: string,
+  ): Promise<void> {
+    if (!underwayOf(config)?.nothingNew) await super.putWrites(config, writes, taskId)
+  }
+
+  protected override async write(item: Item, config: RunnableConfig = {}): Promise<void> {
+    const underway = underwayOf(config)
+    if (underway) underway.changes.push(item)
+    else await super.write(item)
+  }
+}

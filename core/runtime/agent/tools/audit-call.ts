@@ -1,0 +1,46 @@
+import { RuntimeError } from '../../../errors.ts'
+import { shortened, type AuditLine, type Outcome } from '../../audit/line.ts'
+import type { Calling } from './tool-call.ts'
+
+/** Writes a line about a tool call; who, session and run are the turn's. */
+export type AuditCall = (
+  line: Pick<AuditLine, 'who' | 'tool' | 'callId' | 'what' | 'outcome' | 'code'>,
+) => Promise<void> | undefined
+
+/**
+ * The core of the onion with its trace: a line for every write that was carried out, refused, rejected by a person or
+ * left unknown by a crash, and for a read whose tool asks for one. A call that waits for a person did nothing yet.
+ */
+export function audited(
+  execute: (calling: Calling) => Promise<unknown>,
+): (calling: Calling) => Promise<unknown> {
+  return async (calling) => {
+    const { site, entry, facts } = calling
+    if (!site.audit) return await execute(calling)
+    const isWorthALine = () => entry.effect === 'write' || facts.who || !facts.isEmpty
+    try {
+      const value = await execute(calling)
+      // Before the model hears of it, and with it anybody else.
+      if (isWorthALine()) await tell(calling, 'accepted')
+      return value
+    } catch (thrown) {
+      const { code } = thrown instanceof RuntimeError ? thrown : { code: undefined }
+      if (isWorthALine() && !calling.waits) await tell(calling, outcomeOf(calling, thrown), code)
+      throw thrown
+    }
+  }
+}
+
+function tell({ call, site, turn, facts }: Calling, outcome: Outcome, code?: string) {
+  const decision = site.decisionOn?.(call.id)?.decision
+  if (decision) facts.add({ decision })
+  const { who = turn.user.did, what } = facts
+  return site.audit?.({ who, tool: call.name, callId: shortened(call.id), what, outcome, code })
+}
+
+function outcomeOf({ turn, fault }: Calling, thrown: unknown): Outcome {
+  const error = thrown instanceof RuntimeError ? thrown : undefined
+  if (error?.code === 'REJECTED') return 'rejected'
+  if (error?.code === 'OUTCOME_UNKNOWN' || turn.signal.aborted || fault) return 'unknown'
+  return error && error.status < 500 ? 'refused' : 'failed'
+}

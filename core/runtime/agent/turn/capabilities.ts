@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import {
+  capability,
+  narrow,
+  suggestion,
+  type LoadedCapability,
+} from '../../../manifest/catalogue.ts'
+import type { AnyTool } from '../../../plugin.ts'
+import { isActive, type PluginRecord } from '../../base/plugin-record.ts'
+import type { Turn } from './turn.ts'
+
+/** Whether a plugin's tools are within reach of this thread. */
+export const isLoaded = (record: PluginRecord, loaded: ReadonlySet<string>): boolean =>
+  record.visibility === 'always' || (record.visibility === 'on-demand' && loaded.has(record.name))
+
+/** The plugins that an agent may know of. */
+export const visibleTo = (records: readonly PluginRecord[]): PluginRecord[] =>
+  records.filter((record) => isActive(record) && record.visibility !== 'silent')
+
+export interface LoadResult {
+  readonly loaded: readonly LoadedCapability[]
+  readonly unknown?: readonly { readonly name: string; readonly didYouMean?: string }[]
+  readonly unavailable?: readonly { readonly name: string; readonly reason: string }[]
+}
+
+/** Adds the known names to the thread's set; an unknown one gets a suggestion and spoils nothing. */
+export function loadCapabilities(
+  records: readonly PluginRecord[],
+  names: readonly string[],
+  loaded: Set<string>,
+): LoadResult {
+  const visible = visibleTo(records)
+  const definitions = visible.map((record) => record.definition)
+  const result = {
+    loaded: [] as LoadedCapability[],
+    unknown: [] as { name: string; didYouMean?: string }[],
+    unavailable: [] as { name: string; reason: string }[],
+  }
+  for (const name of new Set(names)) {
+    const record = visible.find((record) => record.name === name)
+    if (!record) result.unknown.push({ name, didYouMean: suggestion(name, definitions) })
+    else if (!record.base)
+      result.unavailable.push({ name, reason: record.reason ?? `${name} is ${record.state}.` })
+    else {
+      const alreadyLoaded = isLoaded(record, loaded)
+      if (record.visibility === 'on-demand') loaded.add(name)
+      result.loaded.push({
+        ...describe(record),
+        ...(alreadyLoaded && { alreadyLoaded: true as const }),
+      })
+    }
+  }
+  return {
+    loaded: result.loaded,
+    ...(result.unknown.length && { unknown: result.unknown }),
+    ...(result.unavailable.length && { unavailable: result.unavailable }),
+  }
+}
+
+function describe({ definition, tools }: PluginRecord): LoadedCapability {
+  const { name, summary, whenToUse, whenNotToUse, examples } = definition
+  const listed = Object.entries(tools).map(([name, { description }]) => ({ name, description }))
+  return { name, summary, whenToUse, whenNotToUse, examples, tools: listed }
+}
+
+/** The kernel's two tools. They take the whole turn, because what they change is the thread itself. */
+export function capabilityTools(records: readonly PluginRecord[]) {
+  return {
+    list_capabilities: {
+      description:
+        'Lists what you can do here: every plugin with its summary and whether it is loaded. Give a query to narrow a long list.',
+      effect: 'read',
+      input: z.object({ query: z.string().max(200).optional() }),
+      run: ({ query }, turn) => {
+        const definitions = visibleTo(records).map((record) => record.definition)
+        const byName = new Map(records.map((record) => [record.name, record]))
+        return {
+          plugins: narrow(definitions, query).map((definition) =>
+            capability(definition, isLoaded(byName.get(definition.name)!, turn.loaded)),
+          ),
+        }
+      },
+    } satisfies KernelTool<{ query?: string }>,
+    load_capability: {
+      description:
+        'Loads plugins by name. Their tools are yours from your next step in this same turn on. Answers with when to use each and its tools.',
+      effect: 'read',
+      saysWhy: true,
+      input: z.object({
+        names: z
+          .array(z.string().min(1))
+          .min(1)
+          .max(50)
+          .describe('Plugin names, as list_capabilities gives them'),
+      }),
+      run: ({ names }, turn) => loadCapabilities(records, names, turn.loaded),
+    } satisfies KernelTool<{ names: string[] }>,
+  }
+}
+
+/** A tool of the kernel's own: as a plugin's, but it is handed the turn. */
+export interface KernelTool<Input = never> extends Omit<
+  AnyTool,
+  'run' | 'can' | 'approve' | 'foreign' | 'enabled'
+> {
+  /** What it changes is told with what the turn had read of others before. */
+  readonly saysWhy?: true
+  run(input: Input, turn: Turn): unknown
+}

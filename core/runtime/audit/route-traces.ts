@@ -1,6 +1,0 @@
-import type { Context } from 'koa'
-import { RuntimeError } from '../../errors.ts'
-import { Reply } from '../http/reply.ts'
-import type { RouteKey } from '../http/routes.ts'
-import { Facts, outcomeOf, shortened } from './line.ts'
-import type { AuditTrail } from './trail.ts'

@@ -1,0 +1,53 @@
+import type * as API from '@ucanto/interface'
+import { base58btc } from 'multiformats/bases/base58'
+import { createCache } from '../../base/cache.ts'
+import { refuse } from './refusal.ts'
+
+/** A DID, as ucanto's types write it. */
+export type Did = API.DID
+
+const KEY = /^did:key:z[1-9A-HJ-NP-Za-km-z]{44,52}$/
+const IXO = /^did:ixo:[A-Za-z0-9._-]+(:[A-Za-z0-9._-]+){0,3}$/
+const MAX_LENGTH = 128
+// The multicodec tags of an Ed25519 public key and of a DID that is no did:key, as UCANs have them.
+const ED25519 = Buffer.from('ed01', 'hex')
+const OTHER = Buffer.from('9d1a', 'hex')
+
+// Base 58 is slow, and the same few keys come again and again.
+const dids = createCache<API.DIDKey>(4096)
+
+/** Whether callers may be known by this DID: did:key with an Ed25519 key, or did:ixo. */
+export function isCallerDid(did: string): did is Did {
+  if (did.length > MAX_LENGTH) return false
+  return IXO.test(did) || publicKeyOf(did) !== undefined
+}
+
+/** The 32 bytes of an Ed25519 did:key; undefined for every other DID, other key types included. */
+export function publicKeyOf(did: string): Uint8Array | undefined {
+  if (!KEY.test(did)) return undefined
+  const tagged = base58btc.decode(did.slice('did:key:'.length))
+  return tagged.length === 34 && ED25519.equals(tagged.subarray(0, 2)) ? tagged.slice(2) : undefined
+}
+
+/** The did:key of 32 bytes of public key. */
+export function didOf(publicKey: Uint8Array): API.DIDKey {
+  const tagged = Buffer.concat([ED25519, publicKey])
+  const bytes = tagged.toString('latin1')
+  let did = dids.get(bytes)
+  if (did === undefined) {
+    did = `did:key:${base58btc.encode(tagged)}`
+    dids.set(bytes, did)
+  }
+  return did
+}
+
+/** The DID in the bytes of a principal. Only the one canonical form of each is read. */
+export function readPrincipal(principal: Uint8Array): Did {
+  const tag = principal.subarray(0, 2)
+  const rest = principal.subarray(2)
+  if (ED25519.equals(tag) && rest.length === 32) return didOf(rest)
+  const did = `did:${Buffer.from(rest).toString('latin1')}`
+  if (!OTHER.equals(tag) || did.length > MAX_LENGTH || !IXO.test(did))
+    refuse('a DID of an unsupported kind')
+  return did as Did // the pattern says so
+}

@@ -1,0 +1,199 @@
+import type { Kysely } from 'kysely'
+import type { Database, Migration } from '../../../plugin.ts'
+import type { RevocableLink, VerifiedDelegation } from '../authenticate.ts'
+import { createCache } from '../../base/cache.ts'
+import type { Replays } from '../token/replays.ts'
+
+/** The tables behind `/delegation`. Times are seconds since 1970, as UCANs have them. */
+type Tables = {
+  kernel_delegations: {
+    user_did: string
+    oracle_did: string
+    raw: string
+    /** What a revocation ends: the links of the token that the user signed, as JSON. */
+    revocable: string
+    // PostgreSQL returns a bigint as text
+    expires_at: number | string
+  }
+  kernel_revocations: { cid: string; expires_at: number | string }
+  kernel_used_tokens: { key: string; expires_at: number | string }
+}
+
+/** The tables of delegations, revocations and used tokens; older databases get these names by `kernelNamesMigration`. */
+export const delegationMigrations: Readonly<Record<string, Migration>> = {
+  '001-delegations': async (db) => {
+    await db.schema
+      .createTable('kernel_delegations')
+      .addColumn('user_did', 'text', (column) => column.notNull())
+      .addColumn('oracle_did', 'text', (column) => column.notNull())
+      .addColumn('raw', 'text', (column) => column.notNull())
+      .addColumn('revocable', 'text', (column) => column.notNull())
+      .addColumn('expires_at', 'bigint', (column) => column.notNull())
+      .addPrimaryKeyConstraint('kernel_delegations_pk', ['user_did', 'oracle_did'])
+      .execute()
+    await db.schema
+      .createTable('kernel_revocations')
+      .addColumn('cid', 'text', (column) => column.primaryKey())
+      .addColumn('expires_at', 'bigint', (column) => column.notNull())
+      .execute()
+    await db.schema
+      .createTable('kernel_used_tokens')
+      .addColumn('key', 'text', (column) => column.primaryKey())
+      .addColumn('expires_at', 'bigint', (column) => column.notNull())
+      .execute()
+  },
+}
+
+/** A delegation as it was posted. */
+export interface StoredDelegation {
+  readonly raw: string
+  /** Seconds since 1970. */
+  readonly expiration: number
+}
+
+export interface Delegations extends Replays {
+  /** Keeps the delegation of a user for an oracle, in place of an earlier one. */
+  store(user: string, oracle: string, raw: string, verified: VerifiedDelegation): Promise<void>
+  /** The one that is kept, expired or not. */
+  current(user: string, oracle: string): Promise<StoredDelegation | undefined>
+  /** Forgets the one that is kept and revokes it. False when there was none. */
+  revoke(user: string, oracle: string): Promise<boolean>
+  /** Revokes a delegation that is not kept, such as the one in the header of the request. */
+  revokeToken(verified: VerifiedDelegation): Promise<void>
+  /** Revokes these links, together with what `also` writes. */
+  revokeLinks(
+    links: readonly RevocableLink[],
+    also: (within: Database) => Promise<void>,
+  ): Promise<void>
+  /** Whether any of these CIDs is revoked. */
+  isRevoked(cids: readonly string[]): boolean | Promise<boolean>
+  /** Drops what has expired: the expiry alone refuses it. */
+  sweep(): Promise<void>
+}
+
+const MAX_CACHED = 20_000
+
+/**
+ * Delegations and revocations in the database. On SQLite this process is the only writer, so what it
+ * has read stays true until it writes. On PostgreSQL another replica may revoke at any time: there
+ * only a revocation is remembered, never its absence, and it holds everywhere at once.
+ */
+export function createDelegations({
+  db,
+  kind,
+  now = Date.now,
+}: {
+  db: Database
+  kind: 'sqlite' | 'postgres'
+  now?: () => number
+}): Delegations {
+  const tables: Kysely<Tables> = db.withTables<Tables>()
+  const revoked = createCache<boolean>(MAX_CACHED)
+  const alone = kind === 'sqlite'
+
+  // Counts what was revoked here, so that an answer read before is not remembered after.
+  let revocations = 0
+
+  async function ask(cids: readonly string[]): Promise<boolean> {
+    const before = revocations
+    const rows = await tables
+      .selectFrom('kernel_revocations')
+      .select('cid')
+      .where('cid', 'in', cids)
+      .execute()
+    const found = new Set(rows.map((row) => row.cid))
+    const certain = alone && before === revocations
+    for (const cid of cids) if (certain || found.has(cid)) revoked.set(cid, found.has(cid))
+    return found.size > 0
+  }
+
+  async function record(within: Kysely<Tables>, links: readonly RevocableLink[]) {
+    await within
+      .insertInto('kernel_revocations')
+      .values(links.map(({ cid, expiration }) => ({ cid, expires_at: expiration })))
+      .onConflict((conflict) => conflict.column('cid').doNothing())
+      .execute()
+  }
+
+  function remember(links: readonly RevocableLink[]) {
+    revocations++
+    for (const { cid } of links) revoked.set(cid, true)
+  }
+
+  return {
+    async store(user, oracle, raw, { expiration, revocable }) {
+      const row = { raw, revocable: JSON.stringify(revocable), expires_at: expiration }
+      await tables
+        .insertInto('kernel_delegations')
+        .values({ user_did: user, oracle_did: oracle, ...row })
+        .onConflict((conflict) => conflict.columns(['user_did', 'oracle_did']).doUpdateSet(row))
+        .execute()
+    },
+
+    async current(user, oracle) {
+      const row = await tables
+        .selectFrom('kernel_delegations')
+        .select(['raw', 'expires_at'])
+        .where('user_did', '=', user)
+        .where('oracle_did', '=', oracle)
+        .executeTakeFirst()
+      return row && { raw: row.raw, expiration: Number(row.expires_at) }
+    },
+
+    async revoke(user, oracle) {
+      const links = await tables.transaction().execute(async (transaction) => {
+        const row = await transaction
+          .deleteFrom('kernel_delegations')
+          .where('user_did', '=', user)
+          .where('oracle_did', '=', oracle)
+          .returning('revocable')
+          .executeTakeFirst()
+        if (!row) return undefined
+        const found = JSON.parse(row.revocable) as RevocableLink[] // written by `store`
+        await record(transaction, found)
+        return found
+      })
+      remember(links ?? [])
+      return links !== undefined
+    },
+
+    async revokeToken({ revocable }) {
+      await record(tables, revocable)
+      remember(revocable)
+    },
+
+    async revokeLinks(links, also) {
+      await db.transaction().execute(async (transaction) => {
+        await record(transaction.withTables<Tables>(), links)
+        await also(transaction)
+      })
+      remember(links)
+    },
+
+    isRevoked(cids) {
+      let unknown = false
+      for (const cid of cids) {
+        const known = revoked.get(cid)
+        if (known) return true
+        unknown ||= known === undefined
+      }
+      return unknown ? ask(cids) : false
+    },
+
+    async claim(key, expiresAt) {
+      const inserted = await tables
+        .insertInto('kernel_used_tokens')
+        .values({ key, expires_at: Math.ceil(expiresAt / 1000) })
+        .onConflict((conflict) => conflict.column('key').doNothing())
+        .returning('key')
+        .executeTakeFirst()
+      return inserted ? 'first' : 'used'
+    },
+
+    async sweep() {
+      const time = Math.floor(now() / 1000)
+      await tables.deleteFrom('kernel_revocations').where('expires_at', '<=', time).execute()
+      await tables.deleteFrom('kernel_used_tokens').where('expires_at', '<=', time).execute()
+    },
+  }
+}

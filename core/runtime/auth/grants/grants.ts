@@ -1,0 +1,408 @@
+import { randomBytes } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import { RuntimeError } from '../../../errors.ts'
+import { covers } from '../../../manifest/abilities.ts'
+import type { Database, Log, Migration } from '../../../plugin.ts'
+import type { Store } from '../../store/store.ts'
+import { createCache } from '../../base/cache.ts'
+import type { Delegations } from './delegations.ts'
+import type { Did } from '../did/did.ts'
+import type { Rights } from './rights.ts'
+import type { Signer } from '../did/signer.ts'
+
+/** The table of grants. */
+type Tables = {
+  kernel_grants: {
+    /** The CID of the delegation that the oracle's key signed. */
+    id: string
+    oracle_did: string
+    did: string
+    /** The abilities, sorted, as JSON. */
+    capabilities: string
+    car: string
+    note: string | null
+    /** 1: made for whoever tries things out on his own machine, so it ends when others are served. */
+    for_author: number
+    /** Milliseconds since 1970; PostgreSQL returns a bigint as text. */
+    created_at: number | string
+    expires_at: number | string
+    revoked_at: number | string | null
+  }
+}
+
+export const grantsMigration: Migration = async (db) => {
+  await db.schema
+    .createTable('kernel_grants')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('oracle_did', 'text', (column) => column.notNull())
+    .addColumn('did', 'text', (column) => column.notNull())
+    .addColumn('capabilities', 'text', (column) => column.notNull())
+    .addColumn('car', 'text', (column) => column.notNull())
+    .addColumn('note', 'text')
+    .addColumn('for_author', 'integer', (column) => column.notNull())
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('expires_at', 'bigint', (column) => column.notNull())
+    .addColumn('revoked_at', 'bigint')
+    .execute()
+  await db.schema
+    .createIndex('kernel_grants_by_did')
+    .on('kernel_grants')
+    .columns(['oracle_did', 'did', 'created_at'])
+    .execute()
+  await db.schema
+    .createIndex('kernel_grants_by_age')
+    .on('kernel_grants')
+    .columns(['oracle_did', 'created_at', 'id'])
+    .execute()
+}
+
+/** What an operator grants: the schema has checked it. */
+export interface GrantRequest {
+  readonly did: Did
+  readonly capabilities: readonly string[]
+  readonly days: number
+  readonly note?: string
+  /** Ends as soon as a server of this database serves others. */
+  readonly forAuthor?: boolean
+}
+
+/** A grant as operators see it. */
+export interface Grant {
+  readonly id: string
+  readonly did: string
+  readonly capabilities: readonly string[]
+  /** The DID that the capabilities are about: the oracle's. */
+  readonly resource: string
+  readonly note?: string
+  readonly state: 'active' | 'expired' | 'revoked'
+  readonly createdAt: string
+  readonly expiresAt: string
+  readonly revokedAt?: string
+  /** The delegation, as the grantee can carry it or prove others with it. */
+  readonly car: string
+}
+
+export interface GrantPage {
+  readonly items: readonly Grant[]
+  readonly nextCursor?: string
+}
+
+export interface GrantsOptions {
+  readonly store: Pick<Store, 'db' | 'kind' | 'listen' | 'notify'>
+  readonly signer: Signer | undefined
+  readonly oracleDid: string
+  readonly delegations: Pick<Delegations, 'revokeLinks'>
+  readonly log: Log
+  /** Granted before anything is read for the first time: signing is heavy to import, and a start does without. */
+  readonly first?: GrantRequest
+  readonly now?: () => number
+}
+
+/** What this process has read of one DID. */
+interface Held {
+  readonly grants: readonly { readonly abilities: readonly string[]; readonly until: number }[]
+  /** Milliseconds since 1970; until when a request that may never ask needs no newer reading. */
+  readonly fresh: number
+  /** Readings may end in another order than they began: the one that began last counts. */
+  readonly reading: number
+}
+
+const channel = 'kernel_grants'
+const dayMs = 86_400_000
+const maxHeld = 20_000
+/** More grants in force to one DID are refused. */
+const maxActive = 64
+/** How long a grant stands in the list after its end. */
+const keptMs = 30 * dayMs
+/** On PostgreSQL another server may have changed grants meanwhile, and its message may be lost. */
+const freshMs = 2_000
+/** The same grant again is the one that is there, unless it is to last at least so much longer. */
+const longerMs = dayMs
+
+/**
+ * What the operator has granted on the oracle's DID. On SQLite this process is the only writer, so what it has read
+ * stays true until it writes. On PostgreSQL every decision reads anew, so a revocation holds at once everywhere.
+ */
+export class Grants implements Rights {
+  readonly oracleDid: string
+  readonly #options: GrantsOptions
+  readonly #tables: Kysely<Tables>
+  readonly #alone: boolean
+  readonly #now: () => number
+  readonly #held = createCache<Held>(maxHeld)
+  #readings = 0
+  #first: Promise<void> | undefined
+  #stopListening: (() => Promise<void>) | undefined
+
+  constructor(options: GrantsOptions) {
+    this.#options = options
+    this.oracleDid = options.oracleDid
+    this.#tables = options.store.db.withTables<Tables>()
+    this.#alone = options.store.kind === 'sqlite'
+    this.#now = options.now ?? Date.now
+  }
+
+  /** Begins to hear of what other servers change. */
+  async open(): Promise<void> {
+    if (this.#alone) return
+    const { store, log } = this.#options
+    const again = (did: string) => {
+      if (this.#held.get(did) === undefined) return
+      this.#read(did).catch((err: unknown) => log.warn({ err }, 'grants could not be read anew'))
+    }
+    // After a gap nothing has to be done: what was read is fresh for two seconds at most.
+    this.#stopListening = await store.listen(channel, again)
+  }
+
+  async close(): Promise<void> {
+    await this.#stopListening?.()
+  }
+
+  /** Makes the first grant, once. Without it the server is as good, so a fault is the log's. */
+  warm(): Promise<void> {
+    const { first, log } = this.#options
+    this.#first ??=
+      first === undefined
+        ? Promise.resolve()
+        : this.issue(first).then(
+            () => undefined,
+            (err: unknown) => log.warn({ err }, `nothing was granted to ${first.did}`),
+          )
+    return this.#first
+  }
+
+  granted(did: string, ability: string): boolean {
+    const time = this.#now()
+    const held = this.#held.get(did)
+    return (
+      held?.grants.some(
+        ({ abilities, until }) => time < until && abilities.some((each) => covers(each, ability)),
+      ) ?? false
+    )
+  }
+
+  load(did: string): void | Promise<void> {
+    if (this.#isFirst(did)) return this.warm().then(() => this.refresh(did))
+    const held = this.#held.get(did)
+    if (held === undefined || held.fresh <= this.#now()) return this.#read(did)
+  }
+
+  refresh(did: string): void | Promise<void> {
+    if (this.#isFirst(did)) return this.warm().then(() => this.refresh(did))
+    if (!this.#alone || this.#held.get(did) === undefined) return this.#read(did)
+  }
+
+  /** Grants, or finds the same grant where it is in force for about as long. */
+  async issue({ did, capabilities, days, note, forAuthor = false }: GrantRequest): Promise<{
+    readonly grant: Grant
+    readonly isNew: boolean
+  }> {
+    const { signer } = this.#options
+    if (!signer)
+      throw new RuntimeError(
+        'UNAVAILABLE',
+        'No signing key is loaded, so nothing can be granted.',
+        {
+          hint: 'Set ORACLE_MNEMONIC and start again.',
+        },
+      )
+    const time = this.#now()
+    const until = Math.floor((time + days * dayMs) / 1000) * 1000
+    const abilities = [...capabilities].sort()
+    const active = await this.#active(this.#tables, did)
+    const same = active.find(
+      (row) =>
+        row.capabilities === JSON.stringify(abilities) &&
+        row.for_author === Number(forAuthor) &&
+        Number(row.expires_at) > until - longerMs,
+    )
+    if (same) return { grant: this.#shown(same), isNew: false }
+    if (active.length >= maxActive)
+      throw new RuntimeError('CONFLICT', `${did} has ${active.length} grants in force already.`, {
+        hint: 'End some of them: GET /grants?did= lists them, DELETE /grants/:id ends one.',
+      })
+    const { mint } = await import('./mint.ts') // ucanto is heavy, and most servers never grant
+    const { cid, car } = await mint(signer, {
+      audience: did,
+      abilities,
+      resource: this.oracleDid as Did, // the configuration's schema has checked it
+      expiration: until / 1000,
+      nonce: randomBytes(9).toString('base64url'), // the same grant again is another delegation, with another CID
+    })
+    const row = {
+      id: cid,
+      oracle_did: this.oracleDid,
+      did,
+      capabilities: JSON.stringify(abilities),
+      car,
+      note: note ?? null,
+      for_author: Number(forAuthor),
+      created_at: time,
+      expires_at: until,
+      revoked_at: null,
+    }
+    await this.#tables.insertInto('kernel_grants').values(row).execute()
+    await this.#changed(did)
+    return { grant: this.#shown(row), isNew: true }
+  }
+
+  /** Grants, the newest first. */
+  async list(about: {
+    readonly did?: string
+    readonly limit: number
+    readonly cursor?: { readonly createdAt: number; readonly id: string }
+  }): Promise<GrantPage> {
+    const { did, limit, cursor } = about
+    let query = this.#tables
+      .selectFrom('kernel_grants')
+      .selectAll()
+      .where('oracle_did', '=', this.oracleDid)
+    if (did !== undefined) query = query.where('did', '=', did)
+    if (cursor)
+      query = query.where((where) =>
+        where.or([
+          where('created_at', '<', cursor.createdAt),
+          where.and([where('created_at', '=', cursor.createdAt), where('id', '<', cursor.id)]),
+        ]),
+      )
+    const rows = await query
+      .orderBy('created_at', 'desc')
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute()
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return {
+      items: page.map((row) => this.#shown(row)),
+      ...(last && { nextCursor: `${Number(last.created_at)}.${last.id}` }),
+    }
+  }
+
+  /**
+   * Ends a grant, and every other one of the same capabilities to the same DID: whoever ends a grant means what it
+   * opens. What was re-delegated from them ends with them. Undefined when there is none of this id.
+   */
+  async revoke(id: string): Promise<Grant | undefined> {
+    const row = await this.#tables
+      .selectFrom('kernel_grants')
+      .selectAll()
+      .where('id', '=', id)
+      .where('oracle_did', '=', this.oracleDid)
+      .executeTakeFirst()
+    if (!row) return undefined
+    const time = this.#now()
+    // Said again, it ends nothing that was granted since.
+    if (row.revoked_at !== null) return this.#shown(row)
+    const alike = (await this.#active(this.#tables, row.did)).filter(
+      (each) => each.capabilities === row.capabilities,
+    )
+    const ended = alike.some((each) => each.id === id) ? alike : [...alike, row]
+    await this.#end(ended, time)
+    await this.#changed(row.did)
+    return this.#shown({ ...row, revoked_at: time })
+  }
+
+  /** Ends what was granted for trying things out: where others are served, none of it counts. */
+  async endAuthors(): Promise<void> {
+    const rows = await this.#tables
+      .selectFrom('kernel_grants')
+      .selectAll()
+      .where('oracle_did', '=', this.oracleDid)
+      .where('for_author', '=', 1)
+      .where('revoked_at', 'is', null)
+      .where('expires_at', '>', this.#now())
+      .execute() // as many as the machine of one author made in 30 days
+    if (rows.length > 0) await this.#end(rows, this.#now())
+  }
+
+  /** Drops what ended a while ago. */
+  async sweep(): Promise<void> {
+    const before = this.#now() - keptMs
+    await this.#tables
+      .deleteFrom('kernel_grants')
+      .where((where) =>
+        where.or([where('expires_at', '<', before), where('revoked_at', '<', before)]),
+      )
+      .execute()
+  }
+
+  async #end(rows: readonly Tables['kernel_grants'][], time: number): Promise<void> {
+    const links = rows.map(({ id, expires_at }) => ({
+      cid: id,
+      expiration: Number(expires_at) / 1000,
+    }))
+    await this.#options.delegations.revokeLinks(links, async (trx) => {
+      await trx
+        .withTables<Tables>()
+        .updateTable('kernel_grants')
+        .set({ revoked_at: time })
+        .where(
+          'id',
+          'in',
+          links.map(({ cid }) => cid),
+        )
+        .where('revoked_at', 'is', null)
+        .execute()
+    })
+  }
+
+  #isFirst(did: string): boolean {
+    return this.#first === undefined && did === this.#options.first?.did
+  }
+
+  async #changed(did: string): Promise<void> {
+    const { store, log } = this.#options
+    await this.#read(did)
+    if (this.#alone) return
+    // The other servers read anew before every decision; this is for the questions between.
+    store
+      .notify(channel, did)
+      .catch((err: unknown) => log.debug({ err }, 'Other servers were not told of a grant'))
+  }
+
+  #active(db: Kysely<Tables>, did: string) {
+    return db
+      .selectFrom('kernel_grants')
+      .selectAll()
+      .where('oracle_did', '=', this.oracleDid)
+      .where('did', '=', did)
+      .where('revoked_at', 'is', null)
+      .where('expires_at', '>', this.#now())
+      .orderBy('expires_at', 'desc')
+      .limit(maxActive * 2) // two requests at once may pass the limit together
+      .execute()
+  }
+
+  async #read(did: string): Promise<void> {
+    const reading = ++this.#readings
+    const rows = await this.#active(this.#tables, did)
+    const held = this.#held.get(did)
+    if (held && held.reading > reading) return
+    this.#held.set(did, {
+      grants: rows.map((row) => ({
+        abilities: JSON.parse(row.capabilities) as string[], // written by `issue`
+        until: Number(row.expires_at),
+      })),
+      fresh: this.#alone ? Infinity : this.#now() + freshMs,
+      reading,
+    })
+  }
+
+  #shown(row: Tables['kernel_grants']): Grant {
+    const { id, did, capabilities, note, car, revoked_at } = row
+    const until = Number(row.expires_at)
+    const iso = (ms: number | string) => new Date(Number(ms)).toISOString()
+    return {
+      id,
+      did,
+      capabilities: JSON.parse(capabilities) as string[], // written by `issue`
+      resource: this.oracleDid,
+      ...(note !== null && { note }),
+      state: revoked_at !== null ? 'revoked' : this.#now() < until ? 'active' : 'expired',
+      createdAt: iso(row.created_at),
+      expiresAt: iso(until),
+      ...(revoked_at !== null && { revokedAt: iso(revoked_at) }),
+      car,
+    }
+  }
+}

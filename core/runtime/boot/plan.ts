@@ -1,0 +1,190 @@
+import { RuntimeError } from '../../errors.ts'
+import { checkVariables, parseEnv, type EnvSource } from '../../manifest/env.ts'
+import { unsaidEnvironment } from '../../manifest/environments.ts'
+import { readFeatures, type Features } from '../../manifest/features.ts'
+import { kernelEnv, type KernelEnv } from '../../manifest/kernel-env.ts'
+import { loadOrder } from '../../manifest/load-order.ts'
+import { checkManifest, checkNames } from '../../manifest/manifest.ts'
+import { select } from '../../manifest/select.ts'
+import { meant } from '../../manifest/did-you-mean.ts'
+import type { AnyPlugin } from '../../plugin.ts'
+import { kernelRouteKeys } from './kernel-routes.ts'
+import { isActive, type PluginRecord } from '../base/plugin-record.ts'
+import { checkMounts, checkRoutes } from '../http/routes/routes.ts'
+
+/** What boot will do, decided before anything of a plugin runs. */
+export interface Plan {
+  readonly config: KernelEnv
+  readonly records: readonly PluginRecord[]
+  /** The parsed environment slice of each active plugin. */
+  readonly envOf: ReadonlyMap<string, Record<string, unknown>>
+  readonly faults: readonly RuntimeError[]
+  /** Variables that are set and look like a misspelling of a known one. */
+  readonly suspects: readonly string[]
+}
+
+/** Reads manifests, features and environment, and collects every fault instead of stopping at one. */
+export function planBoot(plugins: readonly AnyPlugin[], option: Features, source: EnvSource): Plan {
+  const kernel = parseEnv('the kernel', kernelEnv, source)
+  const unsaid = unsaidEnvironment(source, source.HOST || undefined)
+  const manifestFaults = plugins.flatMap(checkManifest)
+  const sound = plugins.filter((plugin) => plugin?.definition)
+  const names = sound.map((plugin) => plugin.name)
+  const { features, faults: featureFaults } = readFeatures(option, source.FEATURES, names)
+  const { order, faults: orderFaults } = loadOrder(sound)
+  const { selections, faults: envFaults } = select(order, features, source)
+
+  const envOf = new Map<string, Record<string, unknown>>()
+  const now = new Date()
+  const records = selections.map((selection): PluginRecord => {
+    const { name, definition } = selection.plugin
+    const { tools, routes, web } = definition
+    if (selection.state === 'active') envOf.set(name, selection.env)
+    return {
+      name,
+      definition,
+      visibility: definition.visibility ?? 'on-demand',
+      state: selection.state === 'active' ? 'pending' : selection.state,
+      reason: selection.state === 'active' ? undefined : selection.reason,
+      since: now,
+      isForced: features[name] === true,
+      missing: selection.state === 'active' ? [] : selection.missing,
+      tools: typeof tools === 'object' ? tools : {},
+      routes: typeof routes === 'object' ? routes : {},
+      web: typeof web === 'object' ? web : {},
+    }
+  })
+
+  const shapes = records
+    .filter((record) => record.state !== 'disabled')
+    .map((record) => [`plugin ${record.name}`, record.definition.env ?? {}] as const)
+  return {
+    config: kernel.values as KernelEnv, // complete when `faults` is empty, and nothing goes on otherwise
+    records,
+    envOf,
+    faults: [
+      ...kernel.faults,
+      ...(unsaid ? [unsaid] : []),
+      ...manifestFaults,
+      ...checkNames(sound),
+      ...featureFaults,
+      ...orderFaults,
+      ...checkVariables([['the kernel', kernelEnv], ...shapes]),
+      ...envFaults,
+      ...checkToolNames(records),
+      ...checkStateKeys(records),
+      ...checkRoutes([...kernelKeys, ...declaredRoutes(records)]),
+      ...checkMounts(mountsOf(records)),
+    ],
+    suspects: misspelt(source, [
+      ...Object.keys(kernelEnv),
+      ...shapes.flatMap(([, shape]) => Object.keys(shape)),
+    ]),
+  }
+}
+
+const kernelKeys = kernelRouteKeys.map((key) => ({
+  key,
+  owner: 'the kernel',
+  route: { run: () => undefined },
+}))
+
+/** The routes of active plugins, as far as they are known. */
+export const declaredRoutes = (records: readonly PluginRecord[]) =>
+  records
+    .filter(isActive)
+    .flatMap(({ name, routes }) =>
+      Object.entries(routes).map(([key, route]) => ({ key, owner: name, route })),
+    )
+
+/** The web modules of active plugins, as far as they are known. */
+export const mountsOf = (records: readonly PluginRecord[]) =>
+  records.filter(isActive).flatMap(({ name, web }) =>
+    Object.entries(web).map(([mount, handler]) => ({
+      mount,
+      owner: name,
+      handler,
+    })),
+  )
+
+const kernelTools = ['list_capabilities', 'load_capability']
+
+/** Two plugins that offer one tool name, sub-agents included: a model tells tools apart by name alone. */
+export function checkToolNames(records: readonly PluginRecord[]): RuntimeError[] {
+  return conflicts(
+    [
+      ...kernelTools.map((tool) => ['the kernel', tool] as const),
+      ...records
+        .filter(isActive)
+        .flatMap((record) => toolNames(record).map((tool) => [record.name, tool] as const)),
+    ],
+    (first, second, tool) =>
+      new RuntimeError(
+        'TOOL_CONFLICT',
+        `Both ${first} and ${second} offer a tool called "${tool}".`,
+        {
+          hint: 'Rename one; a prefix with the plugin’s name keeps them apart.',
+        },
+      ),
+  )
+}
+
+export const toolNames = ({ tools, definition }: PluginRecord): string[] => [
+  ...Object.keys(tools),
+  ...Object.keys(definition.subAgents ?? {}).map((name) => `call_${name}`),
+]
+
+function checkStateKeys(records: readonly PluginRecord[]): RuntimeError[] {
+  return conflicts(
+    records
+      .filter(isActive)
+      .flatMap((record) =>
+        Object.keys(record.definition.state ?? {}).map((key) => [record.name, key] as const),
+      ),
+    (first, second, key) =>
+      new RuntimeError(
+        'STATE_CONFLICT',
+        `Both ${first} and ${second} declare the state key "${key}".`,
+        {
+          hint: 'Rename one, or let one plugin require the other and read its state.',
+        },
+      ),
+  )
+}
+
+function conflicts(
+  claims: readonly (readonly [owner: string, name: string])[],
+  fault: (first: string, second: string, name: string) => RuntimeError,
+): RuntimeError[] {
+  const ownerOf = new Map<string, string>()
+  const faults: RuntimeError[] = []
+  for (const [owner, name] of claims) {
+    const first = ownerOf.get(name)
+    if (first === undefined) ownerOf.set(name, owner)
+    else faults.push(fault(first, owner, name))
+  }
+  return faults
+}
+
+/** A set variable that nobody declares, close to one that is declared and unset. */
+function misspelt(source: EnvSource, declared: readonly string[]): string[] {
+  const known = new Set(declared)
+  const unset = declared.filter((name) => !source[name] && name.length >= 8)
+  return Object.keys(source)
+    .filter(
+      (name) =>
+        source[name] && name.length >= 8 && !known.has(name) && /^[A-Z][A-Z0-9_]+$/.test(name),
+    )
+    .flatMap((name) => {
+      const close = unset.filter(
+        (candidate) =>
+          Math.abs(candidate.length - name.length) <= 2 && sharesAffix(candidate, name),
+      )
+      const hint = meant(name, close)
+      return hint ? [`${name} is set, but nothing reads it. ${hint}`] : []
+    })
+}
+
+/** Misspellings keep one end of the word; this keeps unrelated variables of the shell out. */
+const sharesAffix = (a: string, b: string): boolean =>
+  a.slice(0, 4) === b.slice(0, 4) || a.slice(-4) === b.slice(-4)

@@ -1,0 +1,223 @@
+import { createHash, randomUUID } from 'node:crypto'
+import type { ExpressionBuilder } from 'kysely'
+import { RuntimeError } from '../../../errors.ts'
+import type { Database, Log, Migration } from '../../../plugin.ts'
+import type { Answer } from '../answer/answer.ts'
+import type { Target } from '../read/target.ts'
+
+/** Who repeats what: a caller, the route, and the key that the caller chose. */
+export interface RequestName {
+  readonly caller: string
+  readonly route: string
+  readonly key: string
+}
+
+/** The right to run a request that nobody else is running. */
+export interface Claim {
+  /** Keeps the answer for the repeats of the next 24 hours; with what tells them, where that was not known before. */
+  keep(answer: Answer, fingerprint?: string): Promise<void>
+  /** Forgets the request, so that a repeat runs again. */
+  release(): Promise<void>
+}
+
+export interface Idempotency {
+  /**
+   * The stored answer, or the claim to make one. Throws IDEMPOTENCY_MISMATCH for another request
+   * under the same key, and IDEMPOTENCY_IN_PROGRESS while the first one runs. `matches` looks at a kept
+   * fingerprint where more than equality tells.
+   */
+  begin(
+    name: RequestName,
+    fingerprint: string,
+    matches?: (kept: string) => Promise<boolean>,
+  ): Promise<Answer | Claim>
+  close(): void
+}
+
+// Types, not interfaces: Kysely wants an index signature, which only a type has.
+type Row = {
+  caller: string
+  route: string
+  key: string
+  fingerprint: string
+  /** Which run holds the row. */
+  token: string
+  /** Null while the request runs. */
+  answer: string | null
+  /** Until when the run is believed alive. */
+  lease_until: number
+  expires_at: number
+}
+type Tables = { kernel_idempotency: Row }
+
+/** Creates the table. Milliseconds since 1970 fit a bigint in PostgreSQL and any integer in SQLite. */
+export const idempotencyMigration: Migration = async (db) => {
+  await db.schema
+    .createTable('kernel_idempotency')
+    .addColumn('caller', 'text', (column) => column.notNull())
+    .addColumn('route', 'text', (column) => column.notNull())
+    .addColumn('key', 'text', (column) => column.notNull())
+    .addColumn('fingerprint', 'text', (column) => column.notNull())
+    .addColumn('token', 'text', (column) => column.notNull())
+    .addColumn('answer', 'text')
+    .addColumn('lease_until', 'bigint', (column) => column.notNull())
+    .addColumn('expires_at', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('kernel_idempotency_pk', ['caller', 'route', 'key'])
+    .execute()
+  await db.schema
+    .createIndex('kernel_idempotency_expires_at')
+    .on('kernel_idempotency')
+    .column('expires_at')
+    .execute()
+}
+
+const named =
+  ({ caller, route, key }: RequestName) =>
+  (row: ExpressionBuilder<Tables, 'kernel_idempotency'>) =>
+    row.and({ caller, route, key })
+
+const keepMs = 24 * 60 * 60 * 1000
+
+/**
+ * Idempotency keys in the database, so that every replica honours them. The row is inserted before
+ * the request runs: of two that race, the database lets one in. A run renews its lease while it
+ * lives; when its process dies, the next repeat takes over.
+ */
+export function createIdempotency(options: {
+  db: Database
+  log: Log
+  leaseMs?: number
+  sweepMs?: number
+}): Idempotency {
+  const { log, leaseMs = 60_000, sweepMs = 600_000 } = options
+  const db = options.db.withTables<Tables>()
+
+  const claim = (name: RequestName, token: string): Claim => {
+    const mine = () =>
+      db.updateTable('kernel_idempotency').where(named(name)).where('token', '=', token)
+    const renewal = setInterval(() => {
+      mine()
+        .set({ lease_until: Date.now() + leaseMs })
+        .execute()
+        .catch((error) =>
+          log.warn({ err: error }, 'could not renew the lease of an idempotent run'),
+        )
+    }, leaseMs / 3).unref()
+    return {
+      async keep(answer, fingerprint) {
+        clearInterval(renewal)
+        await mine()
+          .set({
+            answer: JSON.stringify(answer),
+            ...(fingerprint !== undefined && { fingerprint }),
+          })
+          .execute()
+      },
+      async release() {
+        clearInterval(renewal)
+        await db
+          .deleteFrom('kernel_idempotency')
+          .where(named(name))
+          .where('token', '=', token)
+          .execute()
+      },
+    }
+  }
+
+  /** Inserts the row, or takes over one that is expired or whose run died. Undefined: look again. */
+  const attempt = async (
+    name: RequestName,
+    fingerprint: string,
+    matches: ((kept: string) => Promise<boolean>) | undefined,
+  ): Promise<Answer | Claim | undefined> => {
+    const now = Date.now()
+    const token = randomUUID()
+    const fresh = {
+      fingerprint,
+      token,
+      answer: null,
+      lease_until: now + leaseMs,
+      expires_at: now + keepMs,
+    }
+    const inserted = await db
+      .insertInto('kernel_idempotency')
+      .values({ ...name, ...fresh })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst()
+    if (inserted.numInsertedOrUpdatedRows === 1n) return claim(name, token)
+    const row = await db
+      .selectFrom('kernel_idempotency')
+      .selectAll()
+      .where(named(name))
+      .executeTakeFirst()
+    if (row === undefined) return undefined
+    // PostgreSQL returns a bigint as text.
+    const abandoned = row.answer === null && Number(row.lease_until) <= now
+    if (abandoned || Number(row.expires_at) <= now) {
+      const taken = await db
+        .updateTable('kernel_idempotency')
+        .set(fresh)
+        .where(named(name))
+        .where('token', '=', row.token)
+        .where('lease_until', '=', row.lease_until)
+        .executeTakeFirst()
+      return taken.numUpdatedRows === 1n ? claim(name, token) : undefined
+    }
+    // Of a body that is still streaming in nobody can say yet whether it is the same.
+    if (matches && row.answer === null) return undefined
+    if (!(matches ? await matches(row.fingerprint) : row.fingerprint === fingerprint))
+      throw new RuntimeError(
+        'IDEMPOTENCY_MISMATCH',
+        'This Idempotency-Key was used with another request.',
+        { hint: 'Take a new key for a new request.' },
+      )
+    return row.answer === null ? undefined : (JSON.parse(row.answer) as Answer)
+  }
+
+  const sweep = () =>
+    db
+      .deleteFrom('kernel_idempotency')
+      .where('expires_at', '<=', Date.now())
+      .execute()
+      .catch((error) => log.warn({ err: error }, 'could not sweep expired idempotency keys'))
+  const sweeper = setInterval(sweep, sweepMs).unref()
+
+  return {
+    async begin(name, fingerprint, matches) {
+      // A row can vanish or change hands between two statements; the second look settles it.
+      const first = await attempt(name, fingerprint, matches)
+      const second = first ?? (await attempt(name, fingerprint, matches))
+      if (second !== undefined) return second
+      throw new RuntimeError(
+        'IDEMPOTENCY_IN_PROGRESS',
+        'The first request with this Idempotency-Key is still running.',
+        { hint: 'Repeat it in a moment.', headers: { 'Retry-After': '1' } },
+      )
+    },
+    close: () => clearInterval(sweeper),
+  }
+}
+
+const printable = /^[ -~]{1,255}$/
+
+/** The key of a request, or undefined when it brings none. */
+export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
+  if (header === undefined) return undefined
+  if (typeof header === 'string' && printable.test(header)) return header
+  throw new RuntimeError(
+    'BAD_REQUEST',
+    'The Idempotency-Key is not 1 to 255 printable ASCII characters.',
+    { hint: 'A UUID is a good key.' },
+  )
+}
+
+/** What makes two requests the same: the target and the bytes of the body. */
+export function fingerprintOf({ url }: Target, raw: Buffer | undefined): string {
+  const hash = createHash('sha256').update(`${url}\n`)
+  return (raw === undefined ? hash : hash.update(raw)).digest('base64')
+}
+
+/** Whether an outcome would be the same again. A fault of ours, a limit or a timeout would not. */
+export function isRepeatable(status: number): boolean {
+  return status < 500 && status !== 408 && status !== 425 && status !== 429
+}

@@ -1,0 +1,285 @@
+import { z } from 'zod'
+import type { AnyRoute, RouteAuth, Schema } from '../../../plugin.ts'
+import { abilityOf } from '../../../manifest/abilities.ts'
+import { bodyRule, eitherBody } from './input.ts'
+import { type DeclaredRoute, readRouteKey, type RouteKey } from './routes.ts'
+
+/** A JSON object of an OpenAPI document. */
+export type Json = Record<string, unknown>
+
+/** An OpenAPI 3.1 document. */
+export interface OpenApi extends Json {
+  readonly openapi: string
+  readonly info: Json
+  readonly paths: Record<string, Json>
+  readonly components: { readonly schemas: Record<string, Json>; readonly [part: string]: unknown }
+}
+
+export interface ApiDescription {
+  readonly routes: readonly DeclaredRoute[]
+  readonly name?: string
+  readonly version: string
+  readonly publicUrl?: string
+}
+
+/** Describes every route as OpenAPI 3.1, from the schemas that the routes parse by. */
+export function describeApi({ routes, name, version, publicUrl }: ApiDescription): OpenApi {
+  const schemas: Record<string, Json> = { Error: errorSchema }
+  const paths: Record<string, Json> = {}
+  const tags = new Set<string>()
+  const ids = new Set<string>()
+  for (const { key: text, owner, route } of routes) {
+    const key = readRouteKey(text)
+    if (typeof key === 'string') continue
+    tags.add(owner)
+    const path = `/${key.segments.map((part) => (part.startsWith(':') ? `{${part.slice(1)}}` : part)).join('/')}`
+    const item = (paths[path] ??= {})
+    item[key.method.toLowerCase()] = operation(key, uniqueId(key, ids), owner, route, schemas)
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: name ?? 'Oracle runtime', version },
+    ...(publicUrl === undefined ? {} : { servers: [{ url: publicUrl }] }),
+    tags: [...tags].map((tag) => ({ name: tag })),
+    paths,
+    components: { schemas, responses, securitySchemes },
+  }
+}
+
+const lines = { 'application/x-ndjson': { schema: {} } }
+
+function operation(
+  key: RouteKey,
+  id: string,
+  owner: string,
+  route: AnyRoute,
+  schemas: Record<string, Json>,
+): Json {
+  const input = route.input && toJsonSchema(route.input, 'input', `${id}Input`, schemas)
+  const output = route.output && toJsonSchema(route.output, 'output', `${id}Output`, schemas)
+  const { kind } = bodyRule(route)
+  const inQuery = key.method === 'GET' || key.method === 'DELETE' || kind === 'ndjson'
+  const parameters = [
+    ...key.params.map((name) => parameter(name, 'path', fieldsOf(input, schemas)[name], true)),
+    ...(inQuery ? queryParameters(key, input, schemas) : []),
+  ]
+  const body = inQuery ? undefined : input && withoutParams(input, key, schemas)
+  return {
+    operationId: id,
+    tags: [owner],
+    ...(route.summary === undefined ? {} : { summary: route.summary }),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(kind === 'ndjson'
+      ? { requestBody: { required: true, content: lines } }
+      : body === undefined
+        ? {}
+        : {
+            requestBody: {
+              content: {
+                'application/json': { schema: body },
+                'application/x-www-form-urlencoded': { schema: body },
+                ...(eitherBody(route) && lines),
+              },
+            },
+          }),
+    responses: {
+      200: {
+        description: 'What the route answers.',
+        content: { 'application/json': { schema: output ?? {} } },
+      },
+      400: { $ref: '#/components/responses/BadRequest' },
+      ...(route.auth === 'public'
+        ? {}
+        : {
+            401: { $ref: '#/components/responses/Unauthorized' },
+            403: { $ref: '#/components/responses/Forbidden' },
+          }),
+      429: { $ref: '#/components/responses/TooManyRequests' },
+      default: { $ref: '#/components/responses/Fault' },
+    },
+    security: securityOf(route.auth ?? 'ucan', abilityOf(owner, key.method, route)),
+  }
+}
+
+/** `GET /sessions/:id/messages` is `getSessionsByIdMessages`; a second of that name gets a number. */
+function uniqueId(key: RouteKey, taken: Set<string>): string {
+  const plain = operationId(key)
+  let id = plain
+  for (let n = 2; taken.has(id); n++) id = `${plain}${n}`
+  taken.add(id)
+  return id
+}
+
+function operationId({ method, segments }: RouteKey): string {
+  const words = segments.map((segment) =>
+    segment.startsWith(':') ? `by-${segment.slice(1)}` : segment,
+  )
+  const camel = words
+    .join('-')
+    .split(/[^A-Za-z0-9]+/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+  return `${method.toLowerCase()}${camel || 'Root'}`
+}
+
+/**
+ * A schema as JSON Schema; one that cannot be expressed is `{}`, which allows everything. A schema
+ * that refers into itself becomes a component, for its references are relative to where it stands.
+ */
+function toJsonSchema(
+  schema: Schema,
+  io: 'input' | 'output',
+  name: string,
+  schemas: Record<string, Json>,
+): Json {
+  let made: Json
+  try {
+    made = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json
+  } catch {
+    // A getter or a custom type of the author's threw; the rest of the document stands.
+    return {}
+  }
+  const { $schema: _, $defs, ...rest } = made
+  if (!JSON.stringify(made).includes('"$ref"')) return rest
+  const definitions = Object.entries(($defs ?? {}) as Record<string, Json>)
+  // A component's name has fewer letters to choose from than an id of the author's.
+  const component = (key: string) => `${name}.${key.replace(/[^A-Za-z0-9._-]/g, '_')}`
+  const renamed = new Map(definitions.map(([key]) => [`#/$defs/${pointer(key)}`, component(key)]))
+  renamed.set('#', name)
+  for (const [key, definition] of definitions)
+    schemas[component(key)] = pointAt(definition, renamed) as Json
+  schemas[name] = pointAt(rest, renamed) as Json
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+/** A key as it stands in a JSON pointer. */
+const pointer = (key: string) => key.replaceAll('~', '~0').replaceAll('/', '~1')
+
+function pointAt(value: unknown, renamed: ReadonlyMap<string, string>): unknown {
+  if (Array.isArray(value)) return value.map((item) => pointAt(item, renamed))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      const target = key === '$ref' && typeof item === 'string' ? renamed.get(item) : undefined
+      return [key, target === undefined ? pointAt(item, renamed) : `#/components/schemas/${target}`]
+    }),
+  )
+}
+
+function resolve(schema: Json | undefined, schemas: Record<string, Json>): Json {
+  const ref = schema?.$ref
+  return typeof ref === 'string'
+    ? (schemas[ref.slice('#/components/schemas/'.length)] ?? {})
+    : (schema ?? {})
+}
+
+function fieldsOf(schema: Json | undefined, schemas: Record<string, Json>): Record<string, Json> {
+  const { properties } = resolve(schema, schemas)
+  return (properties ?? {}) as Record<string, Json>
+}
+
+function requiredOf(schema: Json | undefined, schemas: Record<string, Json>): readonly string[] {
+  const { required } = resolve(schema, schemas)
+  return Array.isArray(required) ? required : []
+}
+
+function queryParameters(
+  { params }: RouteKey,
+  input: Json | undefined,
+  schemas: Record<string, Json>,
+) {
+  const required = requiredOf(input, schemas)
+  return Object.entries(fieldsOf(input, schemas))
+    .filter(([name]) => !params.includes(name))
+    .map(([name, schema]) => parameter(name, 'query', schema, required.includes(name)))
+}
+
+function parameter(
+  name: string,
+  where: 'path' | 'query',
+  schema: Json | undefined,
+  required: boolean,
+): Json {
+  const { description } = schema ?? {}
+  return {
+    name,
+    in: where,
+    required,
+    schema: schema ?? { type: 'string' },
+    ...(typeof description === 'string' ? { description } : {}),
+  }
+}
+
+/** What is left for the body once the path has said its part. */
+function withoutParams(input: Json, { params }: RouteKey, schemas: Record<string, Json>): Json {
+  if (params.length === 0) return input
+  const resolved = resolve(input, schemas)
+  const fields = Object.entries(fieldsOf(input, schemas)).filter(([name]) => !params.includes(name))
+  const required = requiredOf(input, schemas).filter((name) => !params.includes(name))
+  const { required: _, ...rest } = resolved
+  return {
+    ...rest,
+    properties: Object.fromEntries(fields),
+    ...(required.length > 0 ? { required } : {}),
+  }
+}
+
+/** An ability beside a scheme is what a caller by that scheme must have been granted. */
+function securityOf(auth: RouteAuth, ability: string): Json[] {
+  switch (auth) {
+    case 'public':
+      return []
+    case 'bearer':
+      return [{ bearer: [] }, { ucan: [ability] }]
+    case 'operator':
+      return [{ operator: [] }]
+    case 'ucan':
+      return [{ ucan: [] }, { delegation: [] }]
+  }
+}
+
+const securitySchemes = {
+  ucan: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'UCAN',
+    description: 'A UCAN invocation, together with the header `X-Auth-Type: ucan`.',
+  },
+  delegation: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'x-ucan-delegation',
+    description: 'A UCAN delegation, where no invocation comes along.',
+  },
+  bearer: { type: 'http', scheme: 'bearer', description: 'The API key.' },
+  operator: { type: 'http', scheme: 'bearer', description: "The operator's token." },
+}
+
+const errorSchema: Json = {
+  type: 'object',
+  required: ['statusCode', 'code', 'message', 'requestId'],
+  properties: {
+    statusCode: { type: 'integer', description: 'The HTTP status.' },
+    code: { type: 'string', description: 'Stable; see the table of codes.' },
+    message: { type: 'string', description: 'A sentence that names the thing and the value.' },
+    hint: { type: 'string', description: 'What to do next.' },
+    details: { description: 'Machine-readable facts: the list of faults for INVALID_INPUT.' },
+    requestId: { type: 'string', description: 'Also in the header X-Request-Id.' },
+  },
+}
+
+const failure = (description: string, headers?: Json): Json => ({
+  description,
+  ...(headers === undefined ? {} : { headers }),
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+})
+
+const responses = {
+  BadRequest: failure('The request is malformed, or a field failed its schema.'),
+  Unauthorized: failure('No valid credential came with the request.'),
+  Forbidden: failure('The caller is known and may not do this.'),
+  TooManyRequests: failure('Too many requests from this address.', {
+    'Retry-After': { schema: { type: 'integer', minimum: 1 }, description: 'Seconds to wait.' },
+  }),
+  Fault: failure('Any other fault, in the same shape.'),
+}

@@ -1,0 +1,234 @@
+import { createRequire } from 'node:module'
+import type { Router as KoaRouter } from '@koa/router'
+import { RuntimeError } from '../../../errors.ts'
+import { bearerCanFault } from '../../../manifest/abilities.ts'
+import type { AnyRoute, Method } from '../../../plugin.ts'
+
+// Required, because what it is as a module imports `node:http`: see node-http.ts.
+const Router: typeof KoaRouter = createRequire(import.meta.url)('@koa/router')
+type Router = KoaRouter
+
+/** A route as its owner declares it. The owner is a plugin's name, or `the kernel`. */
+export interface DeclaredRoute {
+  readonly key: string
+  readonly owner: string
+  readonly route: AnyRoute
+}
+
+/** A route key taken apart. */
+export interface RouteKey {
+  readonly method: Method
+  readonly path: string
+  readonly segments: readonly string[]
+  /** The names of the path parameters, in order. */
+  readonly params: readonly string[]
+}
+
+const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] satisfies Method[]
+const parameter = /^:[A-Za-z_][A-Za-z0-9_]*$/
+const literal = /^[A-Za-z0-9._~$&',;=@%-]+$/
+const unsafeNames = new Set([':__proto__', ':constructor'])
+
+/** Reads `METHOD /path/:id`. A string is what is wrong with it. */
+export function readRouteKey(key: string): RouteKey | string {
+  const space = key.indexOf(' ')
+  const method = key.slice(0, space)
+  const path = key.slice(space + 1)
+  if (space < 0) return 'it reads "METHOD /path"'
+  if (!methods.includes(method)) return `"${method}" is not one of ${methods.join(', ')}`
+  const wrong = pathFault(path)
+  if (wrong !== undefined) return wrong
+  const segments = path === '/' ? [''] : path.slice(1).split('/')
+  const params = segments.filter((segment) => segment.startsWith(':'))
+  if (new Set(params).size < params.length) return 'a parameter stands in it twice'
+  // The check against the list above is what makes this a Method.
+  return { method: method as Method, path, segments, params: params.map((name) => name.slice(1)) }
+}
+
+function pathFault(path: string): string | undefined {
+  if (path === '/') return undefined
+  if (!path.startsWith('/')) return 'the path begins with "/"'
+  if (path.endsWith('/')) return 'the path ends with "/"'
+  for (const segment of path.slice(1).split('/')) {
+    if (segment === '') return 'the path has an empty segment'
+    if (segment === '.' || segment === '..') return `"${segment}" cannot be reached`
+    if (segment.startsWith(':') ? !parameter.test(segment) : !literal.test(segment))
+      return `the segment "${segment}" is neither plain text nor ":name"`
+    if (unsafeNames.has(segment)) return `a parameter cannot be called "${segment.slice(1)}"`
+  }
+  return undefined
+}
+
+/** Every malformed key, impossible option and clash among the routes, each as a fault of the boot. */
+export function checkRoutes(routes: readonly DeclaredRoute[]): RuntimeError[] {
+  const faults: RuntimeError[] = []
+  const owners = new Map<string, DeclaredRoute>()
+  for (const declared of routes) {
+    const { key, owner, route } = declared
+    const read = readRouteKey(key)
+    const wrong = typeof read === 'string' ? read : optionFault(read, declared)
+    if (wrong !== undefined)
+      faults.push(
+        new RuntimeError(
+          'ROUTE_INVALID',
+          `The route "${key}" of ${owner} is malformed: ${wrong}.`,
+          {
+            hint: 'A route key reads "METHOD /path/:id", for example "GET /notes/:id".',
+            details: { key, owner },
+          },
+        ),
+      )
+    if (typeof read === 'string') continue
+    const shape = `${read.method} /${read.segments.map(withoutName).join('/')}`
+    const first = owners.get(shape)
+    if (first === undefined) owners.set(shape, declared)
+    else
+      faults.push(
+        new RuntimeError(
+          'ROUTE_CONFLICT',
+          `${sentenceStart(first.owner)} and ${owner} both serve "${key}"${first.key === key ? '' : `, which is "${first.key}" by another name`}.`,
+          { hint: 'Change one of the two paths.', details: { key, owners: [first.owner, owner] } },
+        ),
+      )
+  }
+  return faults
+}
+
+/** A web module as its owner declares it: `/mount` and everything below. */
+export interface DeclaredMount {
+  readonly mount: string
+  readonly owner: string
+}
+
+/** Every malformed or doubly claimed mount, each as a fault of the boot. */
+export function checkMounts(mounts: readonly DeclaredMount[]): RuntimeError[] {
+  const faults: RuntimeError[] = []
+  const owners = new Map<string, string>()
+  for (const { mount, owner } of mounts) {
+    const wrong = mount.includes(':') ? 'it takes no parameters' : pathFault(mount)
+    const first = owners.get(mount)
+    if (wrong !== undefined)
+      faults.push(
+        new RuntimeError(
+          'ROUTE_INVALID',
+          `The mount "${mount}" of ${owner} is malformed: ${wrong}.`,
+        ),
+      )
+    if (first === undefined) owners.set(mount, owner)
+    else
+      faults.push(
+        new RuntimeError(
+          'ROUTE_CONFLICT',
+          `${sentenceStart(first)} and ${owner} both mount a web module at "${mount}".`,
+          { hint: 'Change one of the two mounts.', details: { mount, owners: [first, owner] } },
+        ),
+      )
+  }
+  return faults
+}
+
+const withoutName = (segment: string) => (segment.startsWith(':') ? ':' : segment)
+const sentenceStart = (owner: string) => (owner.startsWith('the ') ? `T${owner.slice(1)}` : owner)
+const auths: readonly unknown[] = [undefined, 'ucan', 'public', 'bearer', 'operator']
+
+function optionFault({ method }: RouteKey, { owner, route }: DeclaredRoute): string | undefined {
+  const { auth, limit, cors, body, can } = route
+  if (typeof route.run !== 'function') return 'it has no "run" function'
+  if (!auths.includes(auth)) return `"${String(auth)}" is not a kind of auth`
+  if (limit && !(Number.isInteger(limit.max) && limit.max > 0 && limit.perMs > 0))
+    return 'limit.max and limit.perMs are whole numbers above zero'
+  if (body !== undefined && (method === 'GET' || method === 'DELETE'))
+    return `a ${method} takes no body`
+  const limits =
+    typeof body === 'object' ? ('json' in body ? body : { maxBytes: body.maxBytes }) : {}
+  for (const [name, bytes] of Object.entries(limits))
+    if (!(bytes > 0)) return `body.${name} is above zero`
+  const foreign = cors ? cors.find((origin) => origin !== originOf(origin)) : undefined
+  if (foreign !== undefined) return `"${foreign}" is not an origin such as "https://example.org"`
+  if (can !== undefined && (auth === 'public' || auth === 'operator'))
+    return `"can" asks for a capability, and ${auth} callers bring none`
+  if (route.own && (auth !== 'bearer' || method !== 'GET'))
+    return '"own" is for a GET that is bearer'
+  if (auth === 'bearer') return bearerCanFault(owner, route)
+  return undefined
+}
+
+function originOf(text: string): string | undefined {
+  return URL.canParse(text) ? new URL(text).origin : undefined
+}
+
+/** What the router found: the entry, and the parameters as they stand in the path. */
+export interface Match<T> {
+  readonly entry: T
+  readonly captures: readonly string[]
+}
+
+export interface RouteTable<T> {
+  find(method: string, path: string): Match<T> | undefined
+  /** The methods that answer at this path; empty when no route owns it. */
+  methods(path: string): string[]
+}
+
+/**
+ * Matches raw paths with @koa/router. A parameter is always one whole segment, so a path can only
+ * match routes with as many segments and the same first word: each such group has a router of its
+ * own, and a server of 150 routes tries a handful. Literals come before parameters, whatever the
+ * order of registration. Case and a trailing slash count.
+ */
+export function createRouteTable<T>(
+  entries: readonly { readonly key: RouteKey; readonly entry: T }[],
+): RouteTable<T> {
+  const groups = new Map<number, Map<string, Router>>()
+  const found = new Map<unknown, T>()
+  for (const { key, entry } of entries.toSorted((a, b) => bySpecificity(a.key, b.key))) {
+    const first = withoutName(key.segments[0] ?? '')
+    const byWord = getOr(groups, key.segments.length, () => new Map<string, Router>())
+    const router = getOr(byWord, first, () => new Router({ sensitive: true, strict: true }))
+    // The router only matches; what runs is the entry.
+    found.set(
+      router.register(key.path, [key.method], () => undefined),
+      entry,
+    )
+  }
+  const routersFor = (path: string): (Router | undefined)[] => {
+    const second = path.indexOf('/', 1)
+    let segments = 1
+    for (let slash = second; slash > 0; slash = path.indexOf('/', slash + 1)) segments++
+    const byWord = groups.get(segments)
+    if (byWord === undefined) return []
+    return [byWord.get(second < 0 ? path.slice(1) : path.slice(1, second)), byWord.get(':')]
+  }
+  return {
+    find(method, path) {
+      for (const router of routersFor(path)) {
+        const layer = router?.match(path, method).pathAndMethod[0]
+        const entry = found.get(layer)
+        if (layer !== undefined && entry !== undefined)
+          return { entry, captures: layer.paramNames.length > 0 ? layer.captures(path) : [] }
+      }
+      return undefined
+    },
+    methods(path) {
+      const layers = routersFor(path).flatMap((router) => router?.match(path, 'GET').path ?? [])
+      return [...new Set(layers.flatMap((layer) => layer.methods))]
+    },
+  }
+}
+
+function getOr<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const present = map.get(key)
+  if (present !== undefined) return present
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+/** Literals first, decided at the leftmost segment in which two keys differ in kind. */
+function bySpecificity(a: RouteKey, b: RouteKey): number {
+  for (const [index, segment] of a.segments.entries()) {
+    const other = b.segments[index]?.startsWith(':') ?? false
+    const difference = Number(segment.startsWith(':')) - Number(other)
+    if (difference !== 0) return difference
+  }
+  return 0
+}

@@ -1,0 +1,64 @@
+import type { TurnRequest } from './run.ts'
+
+/** What clients call these things; an attachment is whatever the client makes of it. */
+const names = ['name', 'filename', 'fileName', 'title']
+const types = ['mimeType', 'mimetype', 'mediaType', 'contentType', 'type']
+const addresses = ['url', 'uri', 'mxcUri', 'href']
+
+const mostShown = 20
+/** The names of attachments as a person is shown them who is asked about a call. */
+const longestLabel = 100
+
+/**
+ * A user's words as the model reads them: with the names, types and addresses of what is attached. The contents stay
+ * with the client: which of them a model can take, only its provider knows, and a refused turn helps nobody.
+ */
+export function withAttachments(message: string, attachments: TurnRequest['attachments']): string {
+  if (!attachments?.length) return message
+  const lines = attachments.slice(0, mostShown).map((attachment) => `- ${described(attachment)}`)
+  const more = attachments.length - lines.length
+  if (more > 0) lines.push(`- and ${more} more`)
+  return `${message}\n\n[Attached to this message; you see what they are called, not what is in them:\n${lines.join('\n')}]`
+}
+
+/** What is attached, in brief. Undefined when nothing is. */
+export function attachmentLabel(attachments: TurnRequest['attachments']): string | undefined {
+  if (!attachments?.length) return undefined
+  const shown = attachments.slice(0, mostShown)
+  return line(shown.map(nameOf).join(', '), longestLabel)
+}
+
+function nameOf(attachment: unknown): string {
+  if (typeof attachment === 'string') return attachment
+  return first(Object(attachment), names) ?? 'without a name'
+}
+
+function described(attachment: unknown): string {
+  if (typeof attachment === 'string') return quoted(attachment)
+  const fields: Record<string, unknown> = Object(attachment)
+  const name = first(fields, names)
+  const type = first(fields, types)
+  const address = first(fields, addresses)
+  return [
+    name === undefined ? 'without a name' : quoted(name),
+    type === undefined ? '' : `(${line(type, 100)})`,
+    // The contents themselves, in place of an address, are nothing to read.
+    address === undefined || /^data:/i.test(address) ? '' : `at ${line(address, 2_000)}`,
+  ]
+    .filter(Boolean)
+    .join(' ')
+}
+
+function first(fields: Record<string, unknown>, keys: readonly string[]): string | undefined {
+  const found = keys.map((key) => fields[key]).find((value) => typeof value === 'string' && value)
+  return found as string | undefined // the find says so
+}
+
+const quoted = (name: string) => JSON.stringify(line(name, 200))
+
+/** A name on one line: it must not look like words of ours. */
+const line = (text: string, length: number) =>
+  text
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .slice(0, length)
+    .toWellFormed()

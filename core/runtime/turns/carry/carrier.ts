@@ -1,0 +1,227 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { RuntimeError } from '../../../errors.ts'
+import type { Log } from '../../../plugin.ts'
+import { isConnectionError } from '../../store/database-errors.ts'
+import { LiveRun, type LiveRunOptions, type RunParts } from './live-run.ts'
+import { closeJournal, givenUpNotice } from './close.ts'
+import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from './quarantine.ts'
+import { underWay } from '../../watchdog/under-way.ts'
+import type { RunStatus } from '../journal/tables.ts'
+import { type Engine, type RunEnd, RunLost } from '../run.ts'
+
+/** How long an engine that was told to stop may go on before the run ends without it. */
+const stopPatienceMs = 3_000
+/** The published client takes an end that comes before the answer to its Stop for a broken stream. */
+const endAfterStopMs = 100
+/** What a user hears of an engine that broke; what it was stands in the log. */
+const broken = new RuntimeError('INTERNAL', 'Something went wrong on our side.')
+/** How often a run is taken over that does not get on. */
+const takeovers = 4
+/** The word that a session is free may be lost. */
+const queueMs = 1_000
+
+export interface CarrierOptions extends Omit<RunParts, 'onLost'> {
+  readonly engine: Engine
+  readonly log: Log
+}
+
+/** Carries the runs of this process from their first event to their end. */
+export class Carrier {
+  readonly #parts: RunParts
+  readonly #engine: Engine
+  readonly #log: Log
+  readonly #live = new Map<string, LiveRun>()
+  readonly #bySession = new Map<string, Set<LiveRun>>()
+  readonly #carrying = new Set<Promise<void>>()
+  readonly #queued = new Set<() => void>()
+
+  constructor({ engine, log, ...parts }: CarrierOptions) {
+    this.#engine = engine
+    this.#log = log
+    this.#parts = { ...parts, onLost: (run) => this.#forget(run) }
+  }
+
+  get live(): ReadonlyMap<string, LiveRun> {
+    return this.#live
+  }
+
+  /** The runs of a session that are carried here. */
+  ofSession(sessionId: string): LiveRun[] {
+    return [...(this.#bySession.get(sessionId) ?? [])]
+  }
+
+  /** Resolves when every run is at its end, or as far as it comes here. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#carrying)
+  }
+
+  /** A run has ended somewhere: one that waits for it may begin. */
+  nudge(): void {
+    for (const nudge of this.#queued) nudge()
+  }
+
+  /** Carries a run that this process holds. */
+  carry(options: LiveRunOptions): LiveRun {
+    const run = new LiveRun(this.#parts, options)
+    this.#live.set(run.runId, run)
+    const siblings = this.#bySession.get(run.sessionId)
+    if (siblings) siblings.add(run)
+    else this.#bySession.set(run.sessionId, new Set([run]))
+    const { row } = run
+    const resumed = run.takenOver && { resumed: true, partialLength: row.kept_length }
+    const continues = row.continues !== null && { continues: row.continues }
+    // One that is only brought to its end does not go on from anywhere.
+    if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...resumed, ...continues })
+    // Whoever takes it over next must know that it changed hands here.
+    if (run.takenOver) run.feed.flush().catch(() => undefined)
+    if (row.stop) run.stop(row.stop)
+    const carrying = this.#toItsEnd(run).finally(() => {
+      this.#carrying.delete(carrying)
+      run.seat?.leave()
+      this.#forget(run)
+      run.firstWord.resolve()
+      run.gotOn.resolve()
+      this.nudge()
+    })
+    this.#carrying.add(carrying)
+    return run
+  }
+
+  async #toItsEnd(run: LiveRun): Promise<void> {
+    try {
+      await this.#end(run, await this.#outcome(run))
+    } catch (error) {
+      const { runId } = run
+      if (!(error instanceof RunLost) || error.cause !== undefined)
+        this.#log.warn(
+          { err: error, runId },
+          'A run was dropped; it goes on when its lease is over',
+        )
+      // Never failed for that: whoever reaches the database goes on.
+      run.feed.lose('the database failed')
+    }
+  }
+
+  async #outcome(run: LiveRun): Promise<RunEnd> {
+    const { row } = run
+    if (row.status === 'queued') await this.#untilFirst(run)
+    if (isPoisonous(row) && !run.stopped) return this.#quarantine(run)
+    if (isOverdue(run)) {
+      if (!run.stopped)
+        this.#log.warn({ runId: row.id }, `A run was given up after ${takeovers} takeovers`)
+      await closeJournal(this.#parts.store, run, run.stopped ? undefined : givenUpNotice)
+      return { status: 'interrupted' }
+    }
+    if (run.stopped) return { status: 'aborted' }
+    try {
+      const end = await this.#runEngine(run)
+      if (end.status === 'aborted') throwIfLost(run)
+      return end
+    } catch (error) {
+      throwIfLost(run)
+      if (error instanceof RunLost || isConnectionError(error)) throw error
+      if (!run.stopped) {
+        this.#log.error({ err: error, runId: row.id }, 'The engine threw')
+        run.emit('error', { error: broken.message, code: broken.code, retryable: false })
+      }
+      await closeJournal(this.#parts.store, run)
+      return run.stopped ? { status: 'aborted' } : { status: 'failed', error: broken }
+    }
+  }
+
+  /** Its process died with it twice: it is closed, and nothing of it is carried out. */
+  async #quarantine(run: LiveRun): Promise<RunEnd> {
+    const { store } = this.#parts
+    await putIntoQuarantine(store, run.row)
+    this.#log.error(
+      { runId: run.runId, sessionId: run.sessionId },
+      'A run was quarantined: the process died twice while it carried the run',
+    )
+    await closeJournal(store, run, quarantinedNotice)
+    const { message, code } = quarantined
+    run.emit('error', { error: message, code, retryable: false })
+    return { status: 'failed', error: quarantined }
+  }
+
+  /** Waits until every earlier run of the session has ended, or this one is stopped. */
+  async #untilFirst(run: LiveRun): Promise<void> {
+    let nudged = Promise.withResolvers<void>()
+    const nudge = () => nudged.resolve()
+    run.signal.addEventListener('abort', nudge, { once: true })
+    this.#queued.add(nudge)
+    while (!run.stopped) {
+      run.signal.throwIfAborted()
+      nudged = Promise.withResolvers()
+      if (await this.#parts.store.promote(run.row)) break
+      await Promise.race([nudged.promise, sleep(queueMs, undefined, { ref: false })])
+    }
+    run.signal.removeEventListener('abort', nudge)
+    this.#queued.delete(nudge)
+  }
+
+  /** The engine's end, or the end that is made for it when it does not listen. */
+  #runEngine(run: LiveRun): Promise<RunEnd> {
+    const { signal } = run
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined
+      const onAbort = () => (timer = setTimeout(endWithoutIt, stopPatienceMs))
+      const endWithoutIt = () => {
+        run.isCutOff = true
+        if (signal.reason instanceof RunLost) return reject(signal.reason)
+        this.#log.warn({ runId: run.runId }, 'A run did not stop by itself; it is ended')
+        closeJournal(this.#parts.store, run).then(() => resolve({ status: 'aborted' }), reject)
+      }
+      const unlessCutOff =
+        <T>(settle: (value: T) => void) =>
+        (value: T) => {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', onAbort)
+          if (!run.isCutOff) settle(value)
+        }
+      signal.addEventListener('abort', onAbort, { once: true })
+      // Async, so that an engine that throws at once is no different from one that rejects.
+      const carriedOut = async () => {
+        underWay(`run ${run.runId} of session ${run.sessionId}`)
+        return this.#engine(run)
+      }
+      carriedOut().then(unlessCutOff(resolve), unlessCutOff(reject))
+    })
+  }
+
+  async #end(run: LiveRun, end: RunEnd): Promise<void> {
+    const { stopped } = run
+    run.end = end
+    if (stopped?.why === 'aborted') {
+      const wait = endAfterStopMs - (performance.now() - stopped.at)
+      if (wait > 0) await sleep(wait)
+    }
+    this.#parts.at('before the end is kept', run.runId)
+    await run.feed.finish(statusOf(run, end), end)
+    this.#parts.at('after the end is kept', run.runId)
+  }
+
+  #forget(run: LiveRun): void {
+    if (this.#live.get(run.runId) === run) this.#live.delete(run.runId)
+    const siblings = this.#bySession.get(run.sessionId)
+    siblings?.delete(run)
+    if (siblings?.size === 0) this.#bySession.delete(run.sessionId)
+  }
+}
+
+const isOnlyClosed = (run: LiveRun) => isOverdue(run) || isPoisonous(run.row)
+
+/** It was taken over to be brought to its end: it was stopped meanwhile, or never gets on. */
+function isOverdue({ takenOver, row }: LiveRun): boolean {
+  return takenOver && (row.stop !== null || row.attempts > takeovers)
+}
+
+/** An engine may have its own words for having been told to let go. */
+function throwIfLost({ signal }: LiveRun): void {
+  if (signal.reason instanceof RunLost) throw signal.reason
+}
+
+/** A run that was done before it heard of the stop is finished; any other ends as whoever stopped it meant. */
+function statusOf({ stopped }: LiveRun, { status }: RunEnd): RunStatus {
+  if (!stopped || status === 'finished') return status
+  return stopped.why === 'aborted' ? 'aborted' : 'interrupted'
+}

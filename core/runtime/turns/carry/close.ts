@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto'
+import type { Message } from '../../../plugin.ts'
+import type { LiveRun } from './live-run.ts'
+import type { RunStore } from '../journal/run-store.ts'
+import { unanswered } from '../journal/steps.ts'
+
+/** What the user reads in place of an answer that could not be had. */
+export const givenUpNotice =
+  'This answer was interrupted: the server stopped several times while it was being written. Please ask again.'
+
+/** What the model reads in place of a result that nobody will bring. */
+const lostResult = 'Interrupted: it is not known whether this was done.'
+
+/**
+ * Brings the journal of a run into order when no engine is left to do it: what was said since the last
+ * step is kept as it stands, with a notice if there is one, and every request to a tool gets an answer.
+ */
+export async function closeJournal(store: RunStore, run: LiveRun, notice?: string): Promise<void> {
+  await run.feed.flush()
+  let said = await saidSince(store, run.runId)
+  if (notice !== undefined) {
+    const content = said === '' ? notice : `\n\n${notice}`
+    run.feed.emit('message', { content })
+    said += content
+  }
+  const open = unanswered(await store.stepsOf(run.row))
+  const messages: Message[] = open.map(({ id, name }) => ({
+    role: 'tool',
+    id: randomUUID(),
+    toolCallId: id,
+    name,
+    content: lostResult,
+    failed: true,
+  }))
+  if (said !== '') messages.push({ role: 'assistant', id: randomUUID(), content: said })
+  if (messages.length > 0) await run.appendStep({ messages, partial: true })
+}
+
+/** The text that readers have seen and the journal has not. */
+async function saidSince(store: RunStore, runId: string): Promise<string> {
+  const row = await store.find(runId)
+  let said = ''
+  for (let after = row?.kept_seq ?? 0; ;) {
+    const events = await store.eventsAfter(runId, after)
+    const last = events.at(-1)
+    if (!last) return said
+    after = last.id
+    for (const { event, data } of events) {
+      // The run changed hands there, and clients cut off what was said and not kept.
+      if (event === 'run') said = ''
+      else if (event === 'message') said += JSON.parse(data).content
+    }
+  }
+}

@@ -1,0 +1,254 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Message, User } from '../../../plugin.ts'
+import type { Approvers } from './approvers.ts'
+import type { ClientAnswers } from './client-answers.ts'
+import {
+  type Effects,
+  type EffectState,
+  type Journal,
+  type JournalEntry,
+  type RunEnd,
+  type RunHandle,
+  RunLost,
+  type TurnRequest,
+} from '../run.ts'
+import { RunFeed } from '../events/feed.ts'
+import type { RunSink } from '../events/sink.ts'
+import type { RunRow, RunStore } from '../journal/run-store.ts'
+import type { Stop } from '../journal/tables.ts'
+import type { Seat } from '../turn-limits.ts'
+import { heardMessage, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
+
+/** The moments between which a process may die; tests end it there. */
+export type RunMoment =
+  | 'before the run is recorded'
+  | 'after the run is recorded'
+  | 'before an effect is marked'
+  | 'after an effect is marked'
+  | 'before the result of an effect is kept'
+  | 'after the result of an effect is kept'
+  | 'before a step is kept'
+  | 'after a step is kept'
+  | 'before the end is kept'
+  | 'after the end is kept'
+
+/** What live runs share. */
+export interface RunParts {
+  readonly store: RunStore
+  readonly sink: RunSink
+  readonly answers: ClientAnswers
+  readonly approvers: Approvers
+  /** This process does not carry the run any more. */
+  onLost(run: LiveRun): void
+  /** Told of every moment of every run. */
+  at(moment: RunMoment, runId: string): void
+}
+
+/** What a live run is made of. */
+export interface LiveRunOptions {
+  readonly row: RunRow
+  readonly request: TurnRequest
+  readonly user: User
+  readonly room: string
+  readonly takenOver: boolean
+  readonly previous?: string
+  readonly checkpoint?: string
+  /** Its place among the turns of this process, where they are limited. */
+  readonly seat?: Seat
+}
+
+/** How many rows of the history are read at once. */
+const historyPage = 64
+
+/** A run that this process carries: what the engine holds in its hands, and the strings to stop it. */
+export class LiveRun implements RunHandle {
+  readonly runId: string
+  readonly requestId: string
+  readonly sessionId: string
+  readonly user: User
+  readonly room: string
+  readonly request: TurnRequest
+  readonly takenOver: boolean
+  readonly continues?: RunHandle['continues']
+  readonly previous?: string
+  readonly checkpoint?: string
+  readonly journal: Journal
+  readonly effects: Effects
+  readonly row: RunRow
+  readonly seat?: Seat
+  readonly feed: RunFeed
+  /** When this process knew that the run was its own, by its own steady clock. */
+  readonly heldSince = performance.now()
+  /** Why it has to end, once somebody wants that, and since when. */
+  stopped: { readonly why: Stop; readonly at: number } | undefined
+  /** Resolves when the run says its first word, which is anything but a failure, or says no more. */
+  readonly firstWord = Promise.withResolvers<void>()
+  hasSpoken = false
+  /** Resolves when a step of it is kept, or this process carries it no more. */
+  readonly gotOn = Promise.withResolvers<void>()
+  /** The engine had its time: it reaches nothing any more. */
+  isCutOff = false
+  /** How the engine ended it. */
+  end: RunEnd | undefined
+  readonly #parts: RunParts
+  readonly #controller = new AbortController()
+  #rows: number
+
+  constructor(parts: RunParts, options: LiveRunOptions) {
+    const { row } = options
+    this.#parts = parts
+    this.row = row
+    this.runId = row.id
+    this.requestId = row.request_id
+    this.sessionId = row.session_id
+    this.user = options.user
+    this.room = options.room
+    this.request = options.request
+    this.takenOver = options.takenOver
+    this.previous = options.previous
+    this.checkpoint = options.checkpoint
+    this.seat = options.seat
+    if (row.continues !== null && row.decision !== null)
+      this.continues = { runId: row.continues, decision: JSON.parse(row.decision) }
+    this.#rows = row.steps
+    this.feed = new RunFeed(parts.sink, row, (lost) => {
+      parts.onLost(this)
+      this.#controller.abort(lost)
+    })
+    this.journal = {
+      read: async () => toEntries(await this.#orLost(() => parts.store.stepsOf(row))),
+      history: (characters) => this.#orLost(() => this.#history(characters)),
+      append: (entry, urgency) =>
+        this.isCutOff ? Promise.reject(this.#cutOff()) : this.appendStep(entry, urgency),
+      flush: () => this.feed.flush(),
+    }
+    this.effects = {
+      begin: (toolCallId, tool) => this.#beginEffect(toolCallId, tool),
+      finish: (toolCallId, content, failed) => this.#finishEffect(toolCallId, content, failed),
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  get isWatched(): boolean {
+    return this.#parts.approvers.knows(this.sessionId)
+  }
+
+  watched(): Promise<boolean> {
+    return this.#parts.approvers.look(this.sessionId)
+  }
+
+  emit(event: string, data: Readonly<Record<string, unknown>>): void {
+    if (this.isCutOff) return
+    if (!this.hasSpoken && event !== 'error') {
+      this.hasSpoken = true
+      this.firstWord.resolve()
+    }
+    this.feed.emit(event, data)
+  }
+
+  clientResult(toolCallId: string, timeoutMs: number) {
+    return this.#parts.answers.ask(this, toolCallId, timeoutMs)
+  }
+
+  /** Somebody wants the run to end: the model and the tools hear of it in this very tick. */
+  stop(why: Stop): void {
+    if (this.stopped || this.signal.aborted) return
+    this.stopped = { why, at: performance.now() }
+    this.seat?.stopped()
+    const message =
+      why === 'aborted' ? 'The run was stopped.' : 'A newer message came in the session.'
+    this.#controller.abort(new DOMException(message, 'AbortError'))
+  }
+
+  /** The server closes: the engine lets go, and another process goes on. */
+  handOver(): void {
+    this.#controller.abort(new RunLost(`Run ${this.runId} is handed over: the server closes.`))
+  }
+
+  /** Adds a step to the journal, whoever asks. */
+  async appendStep(entry: JournalEntry, urgency?: 'now' | 'soon'): Promise<void> {
+    const { row } = this
+    const owner = {
+      runId: row.id,
+      rootId: row.root_id,
+      sessionId: row.session_id,
+      turn: row.turn,
+    }
+    const rows = toRows(owner, this.#rows, entry)
+    this.#rows += rows.length
+    this.#parts.at('before a step is kept', row.id)
+    await this.feed.append(rows, urgency)
+    this.gotOn.resolve()
+    this.#parts.at('after a step is kept', row.id)
+  }
+
+  async #beginEffect(toolCallId: string, tool: string): Promise<EffectState> {
+    const { store, at } = this.#parts
+    at('before an effect is marked', this.runId)
+    if (this.isCutOff || this.feed.isOver) throw this.#cutOff()
+    const state = await this.#orLost(() => store.beginEffect(this.row, toolCallId, tool))
+    if (!state) {
+      this.feed.lose('another process carries it')
+      throw this.#cutOff()
+    }
+    at('after an effect is marked', this.runId)
+    return state
+  }
+
+  async #finishEffect(toolCallId: string, content: string, failed: boolean): Promise<void> {
+    const { store, at } = this.#parts
+    at('before the result of an effect is kept', this.runId)
+    await this.#orLost(() =>
+      patiently(() => store.finishEffect(this.row, toolCallId, content, failed)),
+    )
+    at('after the result of an effect is kept', this.runId)
+  }
+
+  async #history(characters: number): Promise<Message[]> {
+    const { store } = this.#parts
+    const messages: Message[] = []
+    let position = positionOf(this.row.root_turn, 0)
+    for (let length = 0; length < characters;) {
+      const rows: StepRow[] = await store.stepsBefore(this.sessionId, position, historyPage)
+      for (const row of rows) {
+        if (length >= characters) break
+        length += row.body.length
+        messages.push(heardMessage(row))
+      }
+      if (rows.length < historyPage) break
+      position = rows.at(-1)?.position ?? 0
+    }
+    // A result whose request did not fit any more says nothing to a model.
+    while (messages.at(-1)?.role === 'tool') messages.pop()
+    return messages.reverse()
+  }
+
+  /** A database that fails is no reason for a run to fail: whoever reaches it goes on. */
+  async #orLost<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask()
+    } catch (error) {
+      this.feed.lose('the database failed', error)
+      throw new RunLost(`Run ${this.runId} is lost: the database failed.`, { cause: error })
+    }
+  }
+
+  #cutOff(): RunLost {
+    return new RunLost(`Run ${this.runId} is not carried here any more.`)
+  }
+}
+
+/** What was done must be kept if it can be: a few tries more than usual. */
+async function patiently<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 4; ; tries--) {
+    try {
+      return await write()
+    } catch (error) {
+      if (tries === 0) throw error
+      await sleep(250)
+    }
+  }
+}

@@ -1,0 +1,155 @@
+import { sql } from 'kysely'
+import { RuntimeError } from '../../../errors.ts'
+import { deathsAtMost } from '../journal/deaths.ts'
+import type { RunRow, RunStore } from '../journal/run-store.ts'
+import { positionOf } from '../journal/steps.ts'
+
+/** What the user reads in place of an answer at which the server died twice. */
+export const quarantinedNotice =
+  'This could not be answered: the server stopped twice while working on it. The message was set aside, and whoever runs this server can look into it.'
+
+/** What the readers of the stream are told. */
+export const quarantined = new RuntimeError(
+  'RUN_QUARANTINED',
+  'The server stopped twice while working on this, so it is not tried again.',
+  { hint: 'Ask in other words; the operator of the server can have it tried again.' },
+)
+
+/** Whether its process died with the run too often. Somebody may have stopped the run meanwhile: then it is only closed. */
+export const isPoisonous = ({ deaths, stop }: RunRow): boolean =>
+  deaths >= deathsAtMost && stop === null
+
+/** Remembers the run for the operator. Repeated when the process dies before the run is closed. */
+export async function putIntoQuarantine(store: RunStore, run: RunRow): Promise<void> {
+  await store.commits.single((db) =>
+    db
+      .insertInto('kernel_quarantine')
+      .values({
+        run_id: run.id,
+        session_id: run.session_id,
+        did: run.did,
+        at: store.now,
+        attempts: run.attempts,
+        steps: run.steps,
+        retried_as: null,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute(),
+  )
+}
+
+/** A quarantined run as the operator sees it: nothing of what the user said. */
+export interface QuarantinedRun {
+  readonly runId: string
+  readonly sessionId: string
+  readonly did: string
+  readonly createdAt: string
+  readonly quarantinedAt: string
+  readonly attempts: number
+  /** The size of the request as it is kept, in bytes. */
+  readonly requestBytes: number
+  /** The last thing that the journal has of it. */
+  readonly lastStep?: { readonly kind: string; readonly tool?: string; readonly at: string }
+}
+
+/** The newest first. A run leaves the list when its message was tried again, or when the events of runs are purged. */
+export async function listQuarantined(
+  store: RunStore,
+  limit: number,
+  offset: number,
+): Promise<{ runs: QuarantinedRun[]; total: number }> {
+  const kept = store.db.selectFrom('kernel_quarantine').where('retried_as', 'is', null)
+  const { total } = await kept
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  const rows = await kept
+    .innerJoin('kernel_runs as run', 'run.id', 'kernel_quarantine.run_id')
+    .leftJoin('kernel_run_requests as asked', 'asked.run_id', 'run.root_id')
+    .leftJoin('kernel_steps as last', (join) =>
+      join
+        .onRef('last.session_id', '=', 'run.session_id')
+        .on(
+          'last.position',
+          '=',
+          sql<number>`run.turn * ${positionOf(1, 0)} + kernel_quarantine.steps - 1`,
+        ),
+    )
+    .select([
+      'run.id',
+      'run.session_id',
+      'run.did',
+      'run.created_at',
+      'kernel_quarantine.at',
+      'kernel_quarantine.attempts',
+      'last.kind',
+      'last.body',
+      'last.created_at as last_at',
+      sql<number | null>`octet_length(asked.request)`.as('bytes'),
+    ])
+    .orderBy('kernel_quarantine.at', 'desc')
+    .orderBy('run.id')
+    .limit(limit)
+    .offset(offset)
+    .execute()
+  const runs = rows.map(
+    ({ id, session_id, did, created_at, at, attempts, kind, body, last_at, bytes }) => ({
+      runId: id,
+      sessionId: session_id,
+      did,
+      createdAt: iso(created_at),
+      quarantinedAt: iso(at),
+      attempts,
+      requestBytes: Number(bytes ?? 0),
+      ...(kind !== null &&
+        body !== null &&
+        last_at !== null && { lastStep: { kind, tool: toolOf(kind, body), at: iso(last_at) } }),
+    }),
+  )
+  return { runs, total: Number(total) }
+}
+
+/** The message of a quarantined run, for a new turn of its session. */
+export async function quarantinedMessage(
+  store: RunStore,
+  runId: string,
+): Promise<{ readonly run: RunRow; readonly request: string }> {
+  const run = await store.find(runId)
+  if (!run) throw new RuntimeError('NOT_FOUND', `There is no run "${runId}".`)
+  const kept = await store.db
+    .selectFrom('kernel_quarantine')
+    .selectAll()
+    .where('run_id', '=', runId)
+    .executeTakeFirst()
+  if (!kept || run.status !== 'failed')
+    throw new RuntimeError('CONFLICT', `Run "${runId}" is not quarantined: it is ${run.status}.`, {
+      hint: 'GET /runs?status=quarantined lists those that are.',
+    })
+  if (kept.retried_as !== null) throw alreadyRetried(runId, kept.retried_as)
+  const request = await store.requestOf(run.root_id)
+  if (request === undefined)
+    throw new RuntimeError('GONE', `The message of run "${runId}" is not kept any more.`)
+  return { run, request }
+}
+
+export const alreadyRetried = (runId: string, as: string) =>
+  new RuntimeError('CONFLICT', `Run "${runId}" was tried again already, as run "${as}".`)
+
+/** Notes which run tried the message again. */
+export async function noteRetry(store: RunStore, runId: string, as: string): Promise<void> {
+  await store.commits.single((db) =>
+    db
+      .updateTable('kernel_quarantine')
+      .set({ retried_as: as })
+      .where('run_id', '=', runId)
+      .execute(),
+  )
+}
+
+const iso = (ms: number) => new Date(Number(ms)).toISOString()
+
+/** The tool whose result the last step is: its name, and nothing of the result. */
+function toolOf(kind: string, body: string): string | undefined {
+  if (kind !== 'tool') return undefined
+  const { name }: { name?: unknown } = JSON.parse(body) // written by the journal
+  return typeof name === 'string' ? name : undefined
+}

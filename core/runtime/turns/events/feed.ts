@@ -1,0 +1,221 @@
+import { join, sealed, toData, type EventFacts, type Unsealed, unsealed } from './data.ts'
+import { type RunEvent, toBatches } from '../journal/event-lines.ts'
+import { EventWindow } from './window.ts'
+import { type RunEnd, RunLost } from '../run.ts'
+import type { RunSink } from './sink.ts'
+import type { RunRow } from '../journal/run-store.ts'
+import type { RunStatus } from '../journal/tables.ts'
+import type { RunWrite } from '../journal/write.ts'
+import type { StepRow } from '../journal/steps.ts'
+
+/** How much may wait for the database, in events and in characters, before the run is given up. */
+const unwritten = { events: 50_000, characters: 16 * 1024 * 1024 }
+/** So much is written at once rather than after the usual wait. */
+const muchText = 256 * 1024
+
+/**
+ * How far event numbers jump when a run changes hands: more than its last owner can have shown without
+ * having it written, so a client never takes a new event for one that it has seen.
+ */
+export const takeoverSkip = 2 * unwritten.events
+
+/** Events that may wait for the next batch; any other tells other replicas at once. */
+const patient = new Set(['message', 'reasoning', 'progress'])
+
+interface Pending {
+  events: RunEvent[]
+  length: number
+  steps: StepRow[]
+  kept?: RunWrite['kept']
+  end?: RunWrite['end'] & { readonly done: RunEvent }
+  settles: PromiseWithResolvers<void>[]
+  /** Whether somebody waits for it. */
+  urgent: boolean
+}
+
+const nothing = (): Pending => ({ events: [], length: 0, steps: [], settles: [], urgent: false })
+
+/** The way of one run's events and steps, from the engine to its readers and into the database. */
+export class RunFeed {
+  readonly runId: string
+  readonly window: EventWindow
+  readonly #sink: RunSink
+  readonly #facts: EventFacts
+  readonly #epoch: number
+  readonly #onLost: (reason: RunLost) => void
+  #version: number
+  #lastSeq: number
+  #writtenSeq: number
+  #textLength: number
+  #said = false
+  #closed = false
+  #over = false
+  #tick: Unsealed[] = []
+  #pending = nothing()
+  #underWay: { readonly write: RunWrite; readonly pending: Pending } | undefined
+
+  constructor(sink: RunSink, run: RunRow, onLost: (reason: RunLost) => void) {
+    this.#sink = sink
+    this.#onLost = onLost
+    this.runId = run.id
+    this.#facts = { runId: run.id, sessionId: run.session_id, requestId: run.request_id }
+    this.#epoch = run.epoch
+    this.#version = run.version
+    this.#lastSeq = run.last_seq
+    this.#writtenSeq = run.last_seq
+    this.#textLength = run.kept_length
+    this.window = new EventWindow(run.last_seq)
+  }
+
+  /** Ended, or lost: nothing more comes from here. */
+  get isOver(): boolean {
+    return this.#over
+  }
+
+  /** It takes nothing more: its end is on the way to the database, or there. */
+  get isClosed(): boolean {
+    return this.#closed
+  }
+
+  /** How much text it has for the database. */
+  get unwrittenLength(): number {
+    return this.#pending.length + (this.#underWay?.pending.length ?? 0)
+  }
+
+  emit(event: string, data: Readonly<Record<string, unknown>>): void {
+    if (this.#closed) return
+    const item = unsealed(event, data)
+    if (event === 'message' && item.text !== undefined) this.#textLength += item.text.length
+    if (join(this.#tick.at(-1), item)) return
+    this.#tick.push(item)
+    if (this.#tick.length === 1) this.#sink.atTick(this)
+  }
+
+  /** Numbers what was emitted in this tick and shows it to the readers. */
+  seal(timestamp = new Date().toISOString()): void {
+    if (this.#tick.length === 0) return
+    let urgent = this.#pending.length > muchText
+    const events = this.#tick.map((item): RunEvent => {
+      const data = sealed(item, this.#facts, timestamp)
+      const first = item.event === 'message' && !this.#said
+      if (first) this.#said = true
+      urgent ||= this.#sink.isShared && (first || !patient.has(item.event))
+      return { id: ++this.#lastSeq, event: item.event, data }
+    })
+    this.#tick = []
+    this.window.push(events)
+    const pending = this.#pending
+    for (const event of events) {
+      pending.events.push(event)
+      pending.length += event.data.length
+    }
+    if (this.#isOverfull()) this.lose('the database does not take its events')
+    else this.#sink.toWrite(this, urgent)
+  }
+
+  /** Writes a step of the journal, with every event that was emitted before it. */
+  append(steps: readonly StepRow[], urgency: 'now' | 'soon' = 'now'): Promise<void> {
+    if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
+    this.seal()
+    this.#pending.steps.push(...steps)
+    this.#pending.kept = { seq: this.#lastSeq, length: this.#textLength }
+    return this.#settled(urgency)
+  }
+
+  /** Resolves when all that was emitted and appended so far is in the database. */
+  flush(): Promise<void> {
+    this.seal()
+    if (this.#over || (!this.#underWay && !this.#hasPending())) return Promise.resolve()
+    return this.#settled()
+  }
+
+  /** Ends the run. Readers get `done` once everything is stored. */
+  finish(status: RunStatus, { checkpoint, save }: Omit<RunEnd, 'status'> = {}): Promise<void> {
+    if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
+    this.seal()
+    this.close()
+    const data = toData('done', { status }, this.#facts, '')
+    const done = { id: ++this.#lastSeq, event: 'done', data }
+    this.#pending.events.push(done)
+    this.#pending.end = { status, checkpoint, save, done }
+    return this.#settled()
+  }
+
+  /** Takes nothing more from the engine; what it has is still written. */
+  close(): void {
+    this.seal()
+    this.#closed = true
+  }
+
+  /** What to write next. The same again as long as it is not known to be written. */
+  take(): RunWrite | undefined {
+    if (this.#over) return undefined
+    if (!this.#underWay) {
+      const pending = this.#pending
+      this.#pending = nothing()
+      this.#underWay = {
+        pending,
+        write: {
+          id: this.runId,
+          epoch: this.#epoch,
+          version: this.#version + 1,
+          lastSeq: pending.events.at(-1)?.id ?? this.#writtenSeq,
+          batches: toBatches(pending.events),
+          steps: pending.steps,
+          kept: pending.kept,
+          end: pending.end,
+        },
+      }
+    }
+    return this.#underWay.write
+  }
+
+  /** What was taken is in the database. */
+  written(): void {
+    if (!this.#underWay || this.#over) return
+    const { write, pending } = this.#underWay
+    this.#underWay = undefined
+    this.#version = write.version
+    this.#writtenSeq = write.lastSeq
+    this.window.release(write.lastSeq)
+    if (pending.end) {
+      this.#over = true
+      this.window.push([pending.end.done])
+      this.window.end()
+    } else if (this.#hasPending()) this.#sink.toWrite(this, this.#pending.urgent)
+    for (const settle of pending.settles) settle.resolve()
+  }
+
+  /** This process does not carry the run any more. Another one may, and readers follow it there. */
+  lose(why: string, cause?: unknown): void {
+    if (this.#over) return
+    this.#over = true
+    this.#closed = true
+    this.#tick = []
+    this.#sink.forget(this)
+    const lost = new RunLost(`Run ${this.runId} is lost: ${why}.`, { cause })
+    for (const settle of [...(this.#underWay?.pending.settles ?? []), ...this.#pending.settles])
+      settle.reject(lost)
+    this.#pending = nothing()
+    this.#onLost(lost)
+    this.window.move()
+  }
+
+  #settled(urgency: 'now' | 'soon' = 'now'): Promise<void> {
+    const settle = Promise.withResolvers<void>()
+    this.#pending.settles.push(settle)
+    this.#pending.urgent ||= urgency === 'now'
+    this.#sink.toWrite(this, urgency === 'now')
+    return settle.promise
+  }
+
+  #hasPending(): boolean {
+    const { events, steps, settles } = this.#pending
+    return events.length > 0 || steps.length > 0 || settles.length > 0
+  }
+
+  #isOverfull(): boolean {
+    const count = this.#pending.events.length + (this.#underWay?.pending.events.length ?? 0)
+    return count > unwritten.events || this.unwrittenLength > unwritten.characters
+  }
+}

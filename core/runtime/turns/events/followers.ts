@@ -1,0 +1,106 @@
+import type { Log } from '../../../plugin.ts'
+import type { RunEvent } from '../journal/event-lines.ts'
+import { EventWindow } from './window.ts'
+import type { RunStore } from '../journal/run-store.ts'
+
+/** A notification may be lost with its connection: this often the table is asked. */
+const pollMs = 1_000
+
+interface Follower {
+  readonly window: EventWindow
+  seq: number
+  reading: boolean
+  again: boolean
+}
+
+/** Follows runs that another process carries, for the readers of this one: once a run, however many they are. */
+export class Followers {
+  readonly #store: RunStore
+  readonly #log: Log
+  readonly #following = new Map<string, Follower>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(store: RunStore, log: Log) {
+    this.#store = store
+    this.#log = log
+  }
+
+  /** The window of a run, from event `seq` on. */
+  windowOf(runId: string, seq: number): EventWindow {
+    const known = this.#following.get(runId)
+    if (known && known.window.state === 'open') return known.window
+    const window = new EventWindow(seq, () => this.#forget(runId, window))
+    this.#following.set(runId, { window, seq, reading: false, again: false })
+    this.#timer ??= setInterval(() => void this.#poll(), pollMs).unref()
+    // What was written between the look at the run and this moment.
+    this.wake(runId)
+    return window
+  }
+
+  /** The run may have new events. */
+  wake(runId: string): void {
+    const follower = this.#following.get(runId)
+    if (!follower) return
+    if (follower.reading) follower.again = true
+    else void this.#read(runId, follower)
+  }
+
+  /** Notifications may have been missed. */
+  wakeAll(): void {
+    for (const runId of this.#following.keys()) this.wake(runId)
+  }
+
+  /** The run is gone, or carried by this process now: readers look for it anew. */
+  leave(runId: string): void {
+    const follower = this.#following.get(runId)
+    this.#following.delete(runId)
+    follower?.window.move()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#following.clear()
+  }
+
+  #forget(runId: string, window: EventWindow): void {
+    if (this.#following.get(runId)?.window === window) this.#following.delete(runId)
+    if (this.#following.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  async #read(runId: string, follower: Follower): Promise<void> {
+    const { window } = follower
+    follower.reading = true
+    try {
+      do {
+        follower.again = false
+        let events: RunEvent[]
+        do {
+          events = await this.#store.eventsAfter(runId, follower.seq)
+          const last = events.at(-1)
+          if (!last) break
+          follower.seq = last.id
+          window.push(events)
+          window.release(last.id)
+          if (last.event === 'done') window.end()
+        } while (window.state === 'open')
+      } while (follower.again && window.state === 'open')
+    } catch (error) {
+      this.#log.warn({ err: error, runId }, 'The events of a run could not be read; trying again')
+    }
+    follower.reading = false
+  }
+
+  async #poll(): Promise<void> {
+    const known = new Map([...this.#following].map(([runId, { seq }]) => [runId, seq]))
+    try {
+      const { changed, gone } = await this.#store.behind(known)
+      for (const runId of changed) this.wake(runId)
+      for (const runId of gone) this.leave(runId)
+    } catch (error) {
+      this.#log.debug({ err: error }, 'Runs elsewhere could not be looked at; trying again')
+    }
+  }
+}

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import type { Decision, TurnRequest } from '../run.ts'
+import { type Before, type RunRow, type RunStore, toBefore } from './run-store.ts'
+import type { RunDatabase, Stop } from './tables.ts'
+import { positionOf, unanswered } from './steps.ts'
+import { titleOf } from './sessions.ts'
+import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../turn-limits.ts'
+
+/** What begins: a message, or a person's answer to the run that waits for it. */
+export interface Beginning {
+  readonly did: string
+  readonly sessionId: string
+  readonly requestId: string
+  readonly request: TurnRequest
+  readonly answers?: { readonly run: RunRow; readonly decision: Decision }
+  /** Its place among the turns of this process, where they are limited. */
+  readonly seat?: Seat
+}
+
+/** What the database made of it. */
+export type Begun =
+  | { readonly outcome: 'no-session' }
+  /** The message was sent before: this is its run. */
+  | { readonly outcome: 'known'; readonly run: RunRow }
+  /** Nobody waits any more for the answer. */
+  | { readonly outcome: 'not-waiting' }
+  | ({
+      readonly outcome: 'begun'
+      readonly run: RunRow
+      /** Runs of the session that must end first. */
+      readonly superseded: readonly string[]
+    } & Before)
+
+/**
+ * Records a run, all in one transaction that begins by taking the session's row: two messages at once
+ * are one after the other, and the later one supersedes the earlier.
+ */
+export async function beginRun(
+  store: RunStore,
+  trx: RunDatabase,
+  { did, sessionId, requestId, request, answers, seat }: Beginning,
+): Promise<Begun> {
+  const { begin } = store
+  const title = titleOf(request.message)
+  const [session] = (await begin.takeTurn({ session: sessionId, did, title }, trx)).rows
+  if (!session) return { outcome: 'no-session' }
+  const { turns: turn } = session
+  const [look] = (await begin.look({ session: sessionId, did, request: requestId, turn }, trx)).rows
+  if (!look) throw new Error('A select without a table has one row.')
+  if (look.known !== null) return { outcome: 'known', run: (await store.find(look.known, trx))! }
+  if (seat) {
+    demandAtOnce(seat.limits, Number(look.busySessions))
+    seat.take()
+  }
+
+  const continued = answers && (await takeWaiting(trx, answers.run.id))
+  if (answers && !continued) return { outcome: 'not-waiting' }
+  const { carried: superseded } =
+    look.hasOpenRuns > 0 ? await stopOpenRuns(store, trx, sessionId, 'superseded') : { carried: [] }
+  const stopped = look.wasStopped > 0 && (await takeEarlyStop(store, trx, sessionId, requestId))
+  const id = randomUUID()
+  const [run] = (
+    await begin.insertRun(
+      {
+        id,
+        session_id: sessionId,
+        did,
+        turn,
+        root_id: continued?.root_id ?? id,
+        root_turn: continued?.root_turn ?? turn,
+        continues: continued?.id ?? null,
+        decision: answers ? JSON.stringify(answers.decision) : null,
+        request_id: requestId,
+        status: superseded.length > 0 ? 'queued' : 'running',
+        stop: stopped ? 'aborted' : null,
+        steps: continued ? 0 : 1,
+        told: `began ${id} ${sessionId}`,
+      },
+      trx,
+    )
+  ).rows
+  if (!run) throw new Error('What was inserted came not back.')
+  await begin.insertRequest({ run_id: id, request: JSON.stringify(request) }, trx)
+  if (!continued) {
+    const { message, attachments } = request
+    const said = { role: 'user', id: `user-${id}`, content: message }
+    const body = JSON.stringify(attachments?.length ? { ...said, attachments } : said)
+    const position = positionOf(turn, 0)
+    await begin.insertWords({ session_id: sessionId, position, run_id: id, body }, trx)
+  }
+  // Last, because people who share an address wait here for each other until the transaction ends.
+  if (seat) await countForTheDay(store, trx, seat)
+  return { outcome: 'begun', run, superseded, ...toBefore(look) }
+}
+
+/** Throws when it is one turn too many, and all that was recorded of it is undone. */
+async function countForTheDay(store: RunStore, trx: RunDatabase, seat: Seat): Promise<void> {
+  const { did, address } = seat.asking
+  const { countTurn, countTurnThere } = store.begin
+  const { rows } =
+    address === undefined
+      ? await countTurn({ who: did }, trx)
+      : await countTurnThere({ who: did, there: dayNameOf(address) }, trx)
+  for (const { who, turns } of rows)
+    demandDay(seat.limits, who === did ? 'did' : 'address', Number(turns))
+}
+
+/** Makes the waiting run one that was continued; only one answer gets through here. */
+async function takeWaiting(trx: RunDatabase, runId: string): Promise<RunRow | undefined> {
+  return trx
+    .updateTable('kernel_runs')
+    .set({ status: 'continued' })
+    .where('id', '=', runId)
+    .where('status', '=', 'waiting')
+    .returningAll()
+    .executeTakeFirst()
+}
+
+/**
+ * Tells every open run of the session to end, and resolves to those that somebody carries. One that waits for a
+ * person has nobody to tell: it is closed here, its unanswered requests to tools with it.
+ */
+export async function stopOpenRuns(
+  store: RunStore,
+  trx: RunDatabase,
+  sessionId: string,
+  stop: Stop,
+  requestId?: string,
+): Promise<{ carried: string[]; closed: string[] }> {
+  let open = trx
+    .selectFrom('kernel_runs')
+    .selectAll()
+    .where('session_id', '=', sessionId)
+    .where(sql<boolean>`status in ('queued', 'running', 'waiting')`)
+  if (requestId !== undefined) open = open.where('request_id', '=', requestId)
+  const runs = await open.execute()
+  if (runs.length === 0) return { carried: [], closed: [] }
+  const ids = runs.map(({ id }) => id)
+  await trx
+    .updateTable('kernel_runs')
+    .set({ stop })
+    .where('id', 'in', ids)
+    .where('stop', 'is', null)
+    .execute()
+  const waiting = await trx
+    .updateTable('kernel_runs')
+    .set({ status: stop === 'aborted' ? 'aborted' : 'interrupted' })
+    .where('id', 'in', ids)
+    .where('status', '=', 'waiting')
+    .returningAll()
+    .execute()
+  for (const run of waiting) await answerWaitingCalls(store, trx, run)
+  const closed = waiting.map(({ id }) => id)
+  return { carried: ids.filter((id) => !closed.includes(id)), closed }
+}
+
+/** A model must never read a request to a tool without its result. */
+async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow): Promise<void> {
+  const open = unanswered(await store.stepsOf(run, trx))
+  if (open.length === 0) return
+  await trx
+    .insertInto('kernel_steps')
+    .values(
+      open.map(({ id, name }, i) => ({
+        session_id: run.session_id,
+        position: positionOf(run.turn, run.steps + i),
+        run_id: run.id,
+        root_id: run.root_id,
+        step: run.steps,
+        kind: 'tool' as const,
+        body: JSON.stringify({
+          role: 'tool',
+          id: randomUUID(),
+          toolCallId: id,
+          name,
+          content: 'Nobody approved this before the conversation went on, so it was not done.',
+          failed: true,
+        }),
+        created_at: store.now,
+      })),
+    )
+    .execute()
+}
+
+/** Whether the run was stopped before it arrived. */
+async function takeEarlyStop(
+  store: RunStore,
+  trx: RunDatabase,
+  sessionId: string,
+  requestId: string,
+): Promise<boolean> {
+  const rows = await trx
+    .deleteFrom('kernel_early_stops')
+    .where('session_id', '=', sessionId)
+    .where('request_id', '=', requestId)
+    .returning(sql<number>`case when until > ${store.now} then 1 else 0 end`.as('counts'))
+    .execute()
+  return rows[0]?.counts === 1
+}

@@ -1,0 +1,90 @@
+import { type RunDatabase, withRunTables } from './tables.ts'
+import type { Store } from '../../store/store.ts'
+
+/** Changes the database, through the connection or the transaction it is given. It may run twice: the first is rolled back. */
+export type Change<T> = (db: RunDatabase) => Promise<T>
+
+/** Whether a change is told as done when it would survive a power cut, or already when it would survive the process. */
+export type Durability = 'synced' | 'unsynced'
+
+interface Waiting {
+  readonly change: Change<unknown>
+  readonly durability: Durability
+  readonly settle: PromiseWithResolvers<unknown>
+}
+
+/** The part of the store that commits need. */
+export type CommitStore = Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind'>
+
+/**
+ * Carries out changes. SQLite syncs the disk at every commit and takes one writer at a time, so all
+ * changes of one tick share a transaction there; PostgreSQL does that work itself.
+ */
+export class Commits {
+  readonly #store: CommitStore
+  readonly #db: RunDatabase
+  readonly #unsynced: RunDatabase
+  #waiting: Waiting[] = []
+  #committing = false
+
+  constructor(store: CommitStore) {
+    this.#store = store
+    this.#db = withRunTables(store.db)
+    this.#unsynced = withRunTables(store.unsynced)
+  }
+
+  /** One statement, or several that are right in any order of failure. */
+  single<T>(change: Change<T>, durability: Durability = 'synced'): Promise<T> {
+    const isSqlite = this.#store.kind === 'sqlite'
+    return isSqlite ? this.#enqueue(change, durability) : change(this.#db)
+  }
+
+  /** Several statements that happen together or not at all. */
+  atomic<T>(change: Change<T>, durability: Durability = 'synced'): Promise<T> {
+    const isSqlite = this.#store.kind === 'sqlite'
+    return isSqlite ? this.#enqueue(change, durability) : this.#db.transaction().execute(change)
+  }
+
+  #enqueue<T>(change: Change<T>, durability: Durability): Promise<T> {
+    const settle = Promise.withResolvers<unknown>()
+    this.#waiting.push({ change, durability, settle })
+    if (!this.#committing) {
+      this.#committing = true
+      setImmediate(this.#commit)
+    }
+    return settle.promise as Promise<T> // settled with what this very change returns
+  }
+
+  #commit = async (): Promise<void> => {
+    const group = this.#waiting
+    this.#waiting = []
+    try {
+      const results = await this.#unsynced.transaction().execute(async (trx) => {
+        const values: unknown[] = []
+        for (const { change } of group) values.push(await change(trx))
+        return values
+      })
+      for (const [i, waiting] of group.entries()) this.#settle(waiting, results[i])
+    } catch (error) {
+      // One that fails must not take its neighbours along: each has its own transaction now.
+      if (group.length === 1) group[0]?.settle.reject(error)
+      else for (const each of group) await this.#commitAlone(each)
+    }
+    if (this.#waiting.length > 0) setImmediate(this.#commit)
+    else this.#committing = false
+  }
+
+  async #commitAlone(waiting: Waiting): Promise<void> {
+    const { change, settle } = waiting
+    await this.#unsynced
+      .transaction()
+      .execute(change)
+      .then((result) => this.#settle(waiting, result), settle.reject)
+  }
+
+  /** The next group may be written while the disk still works on this one. */
+  #settle({ durability, settle }: Waiting, result: unknown): void {
+    if (durability === 'unsynced') settle.resolve(result)
+    else this.#store.synced().then(() => settle.resolve(result), settle.reject)
+  }
+}

@@ -1,0 +1,91 @@
+import type { Message } from '../../../plugin.ts'
+import type { StepsTable } from './tables.ts'
+import type { JournalEntry, TurnRequest } from '../run.ts'
+import { withAttachments } from '../attachments.ts'
+
+/** A row of the journal as it is written. */
+export type StepRow = Omit<StepsTable, 'created_at'>
+
+/** Whose journal it is. */
+export interface StepOwner {
+  readonly runId: string
+  readonly rootId: string
+  readonly sessionId: string
+  readonly turn: number
+}
+
+/** How many rows a run may have: positions of one turn end where those of the next begin. */
+const rowsPerTurn = 2 ** 20
+
+/** The position of a row in its session. */
+export const positionOf = (turn: number, row: number): number => turn * rowsPerTurn + row
+
+type Note = Omit<JournalEntry, 'messages'>
+
+/** One step as rows: a row for every message, and a note of what else the step was. */
+export function toRows(owner: StepOwner, firstRow: number, entry: JournalEntry): StepRow[] {
+  const { messages, ...note } = entry
+  const rows: [StepRow['kind'], Message | Note][] = messages.map((message) => [
+    note.within ? 'inner' : kindOf(message),
+    message,
+  ])
+  if (Object.values(note).some((value) => value !== undefined)) rows.push(['note', note])
+  return rows.map(([kind, body], i) => ({
+    session_id: owner.sessionId,
+    position: positionOf(owner.turn, firstRow + i),
+    run_id: owner.runId,
+    root_id: owner.rootId,
+    step: firstRow,
+    kind,
+    body: JSON.stringify(body),
+  }))
+}
+
+function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
+  if (role === 'system') throw new TypeError('A system message is not part of a conversation.')
+  return role
+}
+
+/** The message of a row. */
+export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message => JSON.parse(body)
+
+/** The same as the model is told it. */
+export function heardMessage(row: Pick<StepRow, 'body'>): Message {
+  const message: Message & Pick<TurnRequest, 'attachments'> = messageOf(row)
+  if (message.role !== 'user' || !message.attachments) return message
+  const { attachments, ...said } = message
+  return { ...said, content: withAttachments(said.content, attachments) }
+}
+
+/** What a note adds to its step. */
+export const noteOf = ({ body }: Pick<StepRow, 'body'>): Note => JSON.parse(body)
+
+/** The steps of the engine again, from their rows in the order of their positions. */
+export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
+  const steps = new Map<string, StepRow[]>()
+  for (const row of rows) {
+    if (row.kind === 'user') continue
+    const key = `${row.run_id} ${row.step}`
+    const step = steps.get(key)
+    if (step) step.push(row)
+    else steps.set(key, [row])
+  }
+  return [...steps.values()].map((step) => {
+    const note = step.find(({ kind }) => kind === 'note')
+    const messages = step.filter(({ kind }) => kind !== 'note').map(messageOf)
+    return { messages, ...(note && noteOf(note)) }
+  })
+}
+
+/** What was asked of tools and never answered. */
+export function unanswered(rows: readonly StepRow[]): { id: string; name: string }[] {
+  const open = new Map<string, string>()
+  for (const row of rows) {
+    if (row.kind !== 'assistant' && row.kind !== 'tool') continue
+    const message = messageOf(row)
+    if (message.role === 'assistant')
+      for (const { id, name } of message.toolCalls ?? []) open.set(id, name)
+    else if (message.role === 'tool') open.delete(message.toolCallId)
+  }
+  return [...open].map(([id, name]) => ({ id, name }))
+}

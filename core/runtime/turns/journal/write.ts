@@ -1,0 +1,157 @@
+import { CompiledQuery } from 'kysely'
+import type { EventBatch } from './event-lines.ts'
+import type { Dialect, RunDatabase, RunStatus } from './tables.ts'
+import type { RunEnd } from '../run.ts'
+import type { StepRow } from './steps.ts'
+
+/** What one run adds to the database at once: all of it or nothing. */
+export interface RunWrite {
+  readonly id: string
+  readonly epoch: number
+  /** The number of this write: the database takes it only after the one before. */
+  readonly version: number
+  readonly lastSeq: number
+  readonly batches: readonly EventBatch[]
+  readonly steps: readonly StepRow[]
+  /** How far the journal reaches, when it grew. */
+  readonly kept?: { readonly seq: number; readonly length: number }
+  readonly end?: Pick<RunEnd, 'checkpoint' | 'save'> & { readonly status: RunStatus }
+}
+
+/** The channel on which replicas wake each other. */
+export const runChannel = 'kernel_runs'
+
+/** A notification names at most this many runs, for PostgreSQL takes less than 8000 bytes. */
+export const runsPerWrite = 200
+
+type Write = (
+  db: RunDatabase,
+  owner: string,
+  leaseMs: number,
+  writes: readonly RunWrite[],
+) => Promise<Set<string>>
+
+/**
+ * Makes the function that writes for many runs at once. Every run's part counts only while `owner` holds the
+ * run in that epoch (the fence) and extends its lease. Resolves to the ids that were written: for any
+ * other, either another process has the run, or this very write was carried out before.
+ */
+export function batchWriter(dialect: Dialect): Write {
+  return dialect === 'postgres' ? postgresWriter() : sqliteWriter()
+}
+
+const runColumns =
+  'id text, epoch int, version int, last_seq bigint, kept_seq bigint, kept_length bigint, steps int, status text, checkpoint text'
+const eventColumns = 'run_id text, first_seq bigint, last_seq bigint, body text'
+const stepColumns =
+  'session_id text, position bigint, run_id text, root_id text, step int, kind text, body text'
+
+/** The same words for both databases; `w` is the list of writes. */
+const progress = (now: string, lease: string) => `
+  last_seq = w.last_seq,
+  version = w.version,
+  lease_until = ${now} + ${lease},
+  kept_seq = coalesce(w.kept_seq, kernel_runs.kept_seq),
+  kept_length = coalesce(w.kept_length, kernel_runs.kept_length),
+  attempts = case when w.kept_seq is null then kernel_runs.attempts else 0 end,
+  deaths = case when w.kept_seq is null then kernel_runs.deaths else 0 end,
+  on_trial = case when w.kept_seq is null then kernel_runs.on_trial else 0 end,
+  steps = kernel_runs.steps + w.steps`
+const end = (now: string) => `
+  checkpoint = coalesce(w.checkpoint, kernel_runs.checkpoint),
+  owner = case when w.status is null then kernel_runs.owner end,
+  ended_at = case when w.status is null then null else ${now} end,
+  status = case
+    when w.status is null then kernel_runs.status
+    when w.status <> 'waiting' or kernel_runs.stop is null then w.status
+    when kernel_runs.stop = 'aborted' then 'aborted'
+    else 'interrupted' end`
+const fence = (owner: string) =>
+  `kernel_runs.id = w.id and kernel_runs.epoch = w.epoch and kernel_runs.version = w.version - 1 and kernel_runs.owner = ${owner}`
+
+function postgresWriter(): Write {
+  const now = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
+  const names = (columns: string) => columns.replaceAll(/ (text|int|bigint)/g, '')
+  const sql = `with fence as (
+    update kernel_runs set ${progress(now, '$5::bigint')}, ${end(now)}
+    from json_to_recordset($1::json) as w(${runColumns})
+    where ${fence('$4')} returning kernel_runs.id, kernel_runs.ended_at
+  ), events as (
+    insert into kernel_run_events (${names(eventColumns)})
+    select ${names(eventColumns)} from json_to_recordset($2::json) as e(${eventColumns})
+    where e.run_id in (select id from fence)
+  ), steps as (
+    insert into kernel_steps (${names(stepColumns)}, created_at)
+    select ${names(stepColumns)}, ${now} from json_to_recordset($3::json) as s(${stepColumns})
+    where s.run_id in (select id from fence)
+  )
+  select coalesce(json_agg(id), '[]') as ids,
+    pg_notify('${runChannel}', 'events ' || string_agg(id, ' ')) as told,
+    (select pg_notify('${runChannel}', 'ended') where count(ended_at) > 0) as ended
+  from fence`
+  return async (db, owner, leaseMs, writes) => {
+    const values = [runsOf(writes), eventsOf(writes), stepsOf(writes), owner, leaseMs]
+    const { rows } = await db.executeQuery<{ ids: string[] }>(CompiledQuery.raw(sql, values))
+    return new Set(rows[0]?.ids)
+  }
+}
+
+function sqliteWriter(): Write {
+  const now = `cast(unixepoch('subsec') * 1000 as integer)`
+  const columns = (list: string) =>
+    list.replaceAll(/(\w+) (text|int|bigint)/g, (_, name) => `value->>'${name}' as ${name}`)
+  const update = (set: string) => `update kernel_runs set ${set}
+    from (select ${columns(runColumns)} from json_each(?)) as w
+    where ${fence('?')} returning id`
+  // SQLite writes the indexes of every column that an update names, whether its value is another one or not.
+  const going = update(progress(now, '?'))
+  const ending = update(`${progress(now, '?')}, ${end(now)}`)
+  const insertEvents = `insert into kernel_run_events (run_id, first_seq, last_seq, body)
+    select ${columns(eventColumns)} from json_each(?)`
+  const insertSteps = `insert into kernel_steps
+      (session_id, position, run_id, root_id, step, kind, body, created_at)
+    select ${columns(stepColumns)}, ${now} from json_each(?)`
+  return async (db, owner, leaseMs, writes) => {
+    const held = new Set<string>()
+    for (const [sql, isMeant] of [
+      [going, ({ end }: RunWrite) => !end],
+      [ending, ({ end }: RunWrite) => end],
+    ] as const) {
+      const meant = writes.filter(isMeant)
+      if (meant.length === 0) continue
+      const { rows } = await db.executeQuery<{ id: string }>(
+        CompiledQuery.raw(sql, [leaseMs, runsOf(meant), owner]),
+      )
+      for (const { id } of rows) held.add(id)
+    }
+    const ours = writes.filter(({ id }) => held.has(id))
+    const events = eventsOf(ours)
+    const steps = stepsOf(ours)
+    if (events !== '[]') await db.executeQuery(CompiledQuery.raw(insertEvents, [events]))
+    if (steps !== '[]') await db.executeQuery(CompiledQuery.raw(insertSteps, [steps]))
+    return held
+  }
+}
+
+const runsOf = (writes: readonly RunWrite[]) =>
+  JSON.stringify(
+    writes.map(({ id, epoch, version, lastSeq, kept, steps, end }) => ({
+      id,
+      epoch,
+      version,
+      last_seq: lastSeq,
+      kept_seq: kept?.seq ?? null,
+      kept_length: kept?.length ?? null,
+      steps: steps.length,
+      status: end?.status ?? null,
+      checkpoint: end?.checkpoint ?? null,
+    })),
+  )
+
+const eventsOf = (writes: readonly RunWrite[]) =>
+  JSON.stringify(
+    writes.flatMap(({ id, batches }) => batches.map((batch) => ({ run_id: id, ...batch }))),
+  )
+
+const stepsOf = (writes: readonly RunWrite[]) =>
+  JSON.stringify(writes.flatMap(({ steps }) => steps))

@@ -1,0 +1,153 @@
+import { z } from 'zod'
+import { allSchemaBytes, argumentsFault } from './client-schemas.ts'
+
+const messageBytes = 256 * 1024
+const mostTools = 200
+
+/** The shape of a UUID, whichever version; a client's own counts as the key of its run. */
+const uuid = z.guid('expected a UUID')
+const sessionId = z.string().min(1).max(100)
+const runId = z.string().min(1).max(100)
+
+const tool = z.object({
+  effect: z.enum(['read', 'write']).optional(),
+  name: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, 'expected letters, digits, _ and -, 64 at most'),
+  description: z.string().max(4096).default(''),
+  schema: z
+    .unknown()
+    .default({})
+    // What the check of the whole message lets pass is one.
+    .transform((schema) => schema as Record<string, unknown>),
+})
+
+const toolList = <T extends typeof tool>(each: T) =>
+  z
+    .array(each)
+    .max(mostTools, `expected at most ${mostTools} tools`)
+    .superRefine((tools, ctx) => {
+      const seen = new Set<string>()
+      for (const [i, { name }] of tools.entries()) {
+        if (seen.has(name))
+          ctx.addIssue({
+            code: 'custom',
+            path: [i, 'name'],
+            message: `"${name}" stands there twice`,
+          })
+        seen.add(name)
+      }
+    })
+
+/**
+ * A client's schemas are data: they are measured and looked over, never compiled or followed. The check ends where the
+ * message is over its measure, so its cost is bounded too.
+ */
+function checkSchemas(
+  message: Partial<Record<'tools' | 'agActions', readonly z.output<typeof tool>[]>>,
+  ctx: z.core.$RefinementCtx,
+): void {
+  let left = allSchemaBytes
+  for (const list of ['tools', 'agActions'] as const)
+    for (const [i, { schema }] of (message[list] ?? []).entries()) {
+      const { fault, bytes } = argumentsFault(schema)
+      left -= bytes
+      const tooMuch = `the schemas of a message are larger than ${allSchemaBytes} bytes together`
+      const issue =
+        fault === undefined ? tooMuch : `it is not a JSON Schema that is taken: ${fault}`
+      if (fault !== undefined || left < 0)
+        ctx.addIssue({ code: 'custom', path: [list, i, 'schema'], message: issue })
+      if (left < 0) return
+    }
+}
+
+/** A user's message and what the turn may use. */
+export const messageInput = z
+  .looseObject({
+    sessionId,
+    message: z
+      .string()
+      .refine((message) => message.trim() !== '', 'expected some text')
+      .refine(
+        (message) => Buffer.byteLength(message) <= messageBytes,
+        `expected at most ${messageBytes} bytes`,
+      ),
+    requestId: uuid.optional(),
+    stream: z.boolean().default(true),
+    model: z.string().min(1).max(200).optional(),
+    timezone: z
+      .string()
+      .max(100)
+      .refine(isTimeZone, 'expected an IANA time zone such as "Africa/Lusaka"')
+      .optional(),
+    metadata: z.record(z.string(), z.unknown()).optional(),
+    attachments: z.array(z.unknown()).max(100).optional(),
+    approvals: z.boolean('expected true or false').optional(),
+    tools: toolList(tool).optional(),
+    agActions: toolList(tool.extend({ hasRender: z.boolean().optional() })).optional(),
+  })
+  .superRefine(checkSchemas)
+export type MessageInput = z.output<typeof messageInput>
+
+const known = new Set(Object.keys(messageInput.shape))
+
+/** Keys of a body that mean nothing here. */
+export const unknownKeys = (input: MessageInput): string[] =>
+  Object.keys(input).filter((key) => !known.has(key))
+
+const count = (most: number, usual: number) =>
+  z.coerce.number().int().min(1).max(most).default(usual)
+
+export const sessionInput = z.object({ sessionId })
+export const idInput = z.object({ id: sessionId })
+export const sessionListInput = z.object({
+  limit: count(100, 20),
+  offset: z.coerce.number().int().min(0).default(0),
+})
+export const pageInput = z.object({
+  id: sessionId,
+  limit: count(200, 50),
+  before: z.string().min(1).optional(),
+  after: z.string().min(1).optional(),
+})
+export const capabilitiesInput = z.object({
+  id: sessionId,
+  names: z.array(z.string().min(1).max(100)).min(1).max(100),
+})
+export const runInput = z.object({
+  runId,
+  after: z.coerce.number().int().min(0).optional(),
+})
+export const resumeInput = z
+  .object({
+    runId,
+    decision: z.enum(['approve', 'reject', 'edit']),
+    args: z.unknown().optional(),
+  })
+  .superRefine(({ decision, args }, ctx) => {
+    const isObject = typeof args === 'object' && args !== null && !Array.isArray(args)
+    if (decision === 'edit' && !isObject)
+      ctx.addIssue({ code: 'custom', path: ['args'], message: 'expected the edited arguments' })
+  })
+export const quarantineInput = z.object({
+  status: z.literal('quarantined', 'expected "quarantined": no other runs are listed'),
+  limit: count(200, 50),
+  offset: z.coerce.number().int().min(0).default(0),
+})
+export const retryInput = z.object({ runId })
+export const toolResultInput = z.object({
+  runId,
+  toolCallId: z.string().min(1).max(200),
+  result: z.unknown().optional(),
+  error: z.string().max(10_000).optional(),
+})
+export const abortInput = z.object({ sessionId, requestId: uuid.optional() })
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}

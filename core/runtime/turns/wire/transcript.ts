@@ -1,0 +1,227 @@
+import { RuntimeError } from '../../../errors.ts'
+import type { Message } from '../../../plugin.ts'
+import type { RunDatabase, StepsTable } from '../journal/tables.ts'
+import { messageOf, noteOf } from '../journal/steps.ts'
+
+/** A tool call in the history, with what came of it. A rendered component is one, named after itself. */
+export interface HistoryCall {
+  readonly id: string
+  readonly name: string
+  readonly args: unknown
+  status: 'isRunning' | 'done' | 'error'
+  output?: string
+}
+
+/** A line of the history as clients read it. */
+export interface HistoryMessage {
+  readonly id: string
+  readonly type: 'human' | 'ai'
+  readonly content: string
+  toolCalls?: HistoryCall[]
+  readonly reasoning?: string
+  isComplete: boolean
+  readonly createdAt: string
+  readonly attachments?: readonly unknown[]
+}
+
+export interface HistoryPage {
+  readonly messages: HistoryMessage[]
+  /** Ask `before` this for older ones, `after` the other for newer ones; null when there is none. */
+  readonly prevCursor: string | null
+  readonly nextCursor: string | null
+  readonly hasOlder: boolean
+  readonly hasNewer: boolean
+}
+
+export interface PageRequest {
+  readonly limit: number
+  readonly before?: string
+  readonly after?: string
+}
+
+type Row = Pick<StepsTable, 'kind' | 'body' | 'position' | 'created_at' | 'run_id'>
+
+const spoken = ['user', 'assistant'] as const
+
+/** The conversations as their users see them, read from the rows of the journals. */
+export class Transcripts {
+  readonly #db: RunDatabase
+
+  constructor(db: RunDatabase) {
+    this.#db = db
+  }
+
+  /** Everything that was said in a session, oldest first. */
+  async all(sessionId: string): Promise<HistoryMessage[]> {
+    return toHistory(await this.#rows(sessionId, 0, Infinity))
+  }
+
+  async page(sessionId: string, { limit, before, after }: PageRequest): Promise<HistoryPage> {
+    const forward = after !== undefined && before === undefined
+    const cursor = before ?? after
+    let query = this.#db
+      .selectFrom('kernel_steps')
+      .select('position')
+      .where('session_id', '=', sessionId)
+      .where('kind', 'in', spoken)
+      .orderBy('position', forward ? 'asc' : 'desc')
+      .limit(limit + 1)
+    if (cursor !== undefined)
+      query = query.where('position', forward ? '>' : '<', toPosition(cursor))
+    const found = (await query.execute()).map(({ position }) => position)
+    const isMore = found.length > limit
+    const positions = found.slice(0, limit).sort((a, b) => a - b)
+    const first = positions[0]
+    const last = positions.at(-1)
+    if (first === undefined || last === undefined)
+      return {
+        messages: [],
+        prevCursor: null,
+        nextCursor: null,
+        hasOlder: forward,
+        hasNewer: before !== undefined,
+      }
+    // Results and components stand after the message they belong to, before the next one.
+    const end = forward ? (isMore ? found[limit] : undefined) : before && toPosition(before)
+    const hasOlder = forward ? await this.#anyBefore(sessionId, first) : isMore
+    const hasNewer = forward
+      ? isMore
+      : before !== undefined && (await this.#anyAfter(sessionId, last))
+    return {
+      messages: toHistory(await this.#rows(sessionId, first, end || Infinity)),
+      prevCursor: hasOlder ? String(first) : null,
+      nextCursor: hasNewer ? String(last) : null,
+      hasOlder,
+      hasNewer,
+    }
+  }
+
+  /** The last thing that the assistant said in a run. */
+  async replyOf(sessionId: string, runId: string): Promise<HistoryMessage | undefined> {
+    const rows = await this.#db
+      .selectFrom('kernel_steps')
+      .select(['kind', 'body', 'position', 'created_at', 'run_id'])
+      .where('session_id', '=', sessionId)
+      .where('run_id', '=', runId)
+      .orderBy('position')
+      .execute()
+    return toHistory(rows).findLast(({ type }) => type === 'ai')
+  }
+
+  #rows(sessionId: string, from: number, before: number): Promise<Row[]> {
+    const rows = this.#db
+      .selectFrom('kernel_steps')
+      .select(['kind', 'body', 'position', 'created_at', 'run_id'])
+      .where('session_id', '=', sessionId)
+      .where('kind', '<>', 'inner')
+      .where('position', '>=', from)
+      .orderBy('position')
+    return (before === Infinity ? rows : rows.where('position', '<', before)).execute()
+  }
+
+  async #anyBefore(sessionId: string, position: number): Promise<boolean> {
+    return this.#any(sessionId, '<', position)
+  }
+
+  async #anyAfter(sessionId: string, position: number): Promise<boolean> {
+    return this.#any(sessionId, '>', position)
+  }
+
+  async #any(sessionId: string, side: '<' | '>', position: number): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom('kernel_steps')
+      .select('position')
+      .where('session_id', '=', sessionId)
+      .where('kind', 'in', spoken)
+      .where('position', side, position)
+      .limit(1)
+      .executeTakeFirst()
+    return row !== undefined
+  }
+}
+
+function toPosition(cursor: string): number {
+  const position = Number(cursor)
+  if (/^\d{1,16}$/.test(cursor) && Number.isSafeInteger(position)) return position
+  throw new RuntimeError(
+    'BAD_REQUEST',
+    `"${cursor.slice(0, 40)}" is not a cursor of this history.`,
+    {
+      hint: 'Give prevCursor or nextCursor of an earlier page as it stands.',
+    },
+  )
+}
+
+/** Folds rows into messages: results into the call they answer, components beside the call that made them. */
+export function toHistory(rows: readonly Row[]): HistoryMessage[] {
+  const messages: HistoryMessage[] = []
+  const askedIn = new Map<string, HistoryMessage>()
+  /** The assistant's last message of the turn, and what was rendered before there was one. */
+  let current: HistoryMessage | undefined
+  let early: HistoryCall[] = []
+  const rendered = new Map<string, HistoryCall>()
+  for (const row of rows) {
+    if (row.kind === 'inner') continue
+    if (row.kind === 'note') {
+      const { components, partial } = noteOf(row)
+      if (partial && current) current.isComplete = false
+      for (const { eventId, toolCallId, name, args } of components ?? []) {
+        const call: HistoryCall = { id: eventId, name, args, status: 'done' }
+        const shown = rendered.get(eventId)
+        if (shown) {
+          Object.assign(shown, call)
+          continue
+        }
+        rendered.set(eventId, call)
+        const beside = (toolCallId !== undefined && askedIn.get(toolCallId)) || current
+        if (beside) (beside.toolCalls ??= []).push(call)
+        else early.push(call)
+      }
+      continue
+    }
+    const message = messageOf(row)
+    if (message.role === 'tool') {
+      const asked = askedIn.get(message.toolCallId)?.toolCalls
+      const call = asked?.find(({ id }) => id === message.toolCallId)
+      if (!call) continue
+      call.status = message.failed ? 'error' : 'done'
+      call.output = message.content
+    } else if (message.role === 'user') {
+      messages.push(toHuman(message, row))
+      current = undefined
+      early = []
+    } else if (message.role === 'assistant') {
+      current = toAi(message, row)
+      if (early.length > 0) current.toolCalls = [...early, ...(current.toolCalls ?? [])]
+      early = []
+      messages.push(current)
+      for (const { id } of message.toolCalls ?? []) askedIn.set(id, current)
+    }
+  }
+  return messages
+}
+
+type Said<Role> = Extract<Message, { role: Role }>
+
+function toHuman(
+  { id, content, attachments }: Said<'user'> & { attachments?: readonly unknown[] },
+  { created_at }: Row,
+): HistoryMessage {
+  const createdAt = new Date(created_at).toISOString()
+  return { id, type: 'human', content, isComplete: true, createdAt, attachments }
+}
+
+function toAi(
+  { id, content, reasoning, toolCalls }: Said<'assistant'>,
+  { created_at }: Row,
+): HistoryMessage {
+  return {
+    id,
+    type: 'ai',
+    content,
+    toolCalls: toolCalls?.map(({ id, name, args }) => ({ id, name, args, status: 'isRunning' })),
+    reasoning,
+    isComplete: true,
+    createdAt: new Date(created_at).toISOString(),
+  }
+}
