@@ -16,7 +16,7 @@ import type { Log, User } from '../core/plugin.ts'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import type { Engine } from '../core/runtime/turns/run.ts'
 import { runMigrations } from '../core/runtime/turns/journal/tables.ts'
-import { createRuns } from '../core/runtime/turns/carry/runs.ts'
+import { Runs } from '../core/runtime/turns/carry/runs.ts'
 import { toFrame } from '../core/runtime/http/answer/sse.ts'
 import { openStore } from '../core/runtime/store/store.ts'
 
@@ -66,7 +66,7 @@ async function runServer(databaseUrl?: string) {
   const store = await openStore({ databaseUrl, dataDir, log: silent })
   await store.migrate('kernel-runs', runMigrations)
   const oracle = { name: 'Bench', did: 'did:key:zOracle' }
-  const runs = createRuns({
+  const runs = new Runs({
     store,
     log: silent,
     engine,

@@ -72,6 +72,54 @@ describe('the walls of the house', () => {
     expect(planted('core/runtime/x.ts', `import type { Fault } from '../errors.ts'`)).toEqual([])
   })
 
+  it('a room of the runtime imports only from floors below it, by values and by types', () => {
+    expect(
+      planted('core/runtime/store/x.ts', `import type { Runs } from '../turns/carry/runs.ts'`),
+    ).toEqual([
+      'core/runtime/store/x.ts imports ../turns/carry/runs.ts: store stands below turns/carry, and a room imports only from floors below it',
+    ])
+    expect(
+      planted('core/runtime/agent/ask/x.ts', `import { TurnState } from '../state/state.ts'`),
+    ).toEqual([
+      'core/runtime/agent/ask/x.ts imports ../state/state.ts: agent/ask stands on the same floor as agent/state, and a room imports only from floors below it',
+    ])
+    expect(
+      planted('core/runtime/turns/wire/x.ts', `import { Runs } from '../carry/runs.ts'`),
+    ).toEqual([])
+  })
+
+  it('two rooms that import each other are a circle, and one of them is wrong', () => {
+    const both = new Map([
+      ...house,
+      ['core/runtime/http/read/x.ts', `import { y } from '../answer/y.ts'`],
+      ['core/runtime/http/answer/y.ts', `import { x } from '../read/x.ts'`],
+    ])
+    expect(violations(both).filter((found) => found.includes('stands below'))).toEqual([
+      expect.stringContaining('http/read stands below http/answer'),
+    ])
+  })
+
+  it('a new room must be given a floor', () => {
+    expect(planted('core/runtime/attic/x.ts', `import { z } from '../base/log.ts'`)).toEqual([
+      expect.stringContaining('the room attic stands on no floor'),
+    ])
+  })
+
+  it('files do not import each other’s values in a circle', () => {
+    const round = (kind: string) =>
+      violations(
+        new Map([
+          ...house,
+          ['core/runtime/base/x.ts', `import { y } from './y.ts'`],
+          ['core/runtime/base/y.ts', `import ${kind}{ x } from './x.ts'`],
+        ]),
+      )
+    expect(round('')).toEqual([
+      "core/runtime/base/x.ts -> core/runtime/base/y.ts -> core/runtime/base/x.ts: files import each other's values in a circle",
+    ])
+    expect(round('type ')).toEqual([])
+  })
+
   it('a package that shapes its surroundings stays in its room', () => {
     expect(planted('core/runtime/x.ts', `import Koa from 'koa'`)).toHaveLength(1)
     expect(planted('core/runtime/x.ts', `import type Koa from 'koa'`)).toEqual([])

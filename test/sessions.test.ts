@@ -1,3 +1,5 @@
+import { silent } from './support/silent-log.ts'
+import { turnRoutes } from '../core/runtime/turns/wire/routes.ts'
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { RuntimeError } from '../core/errors.ts'
@@ -254,7 +256,7 @@ await onEachDatabase('sessions, with a fake engine', (where) => {
 
 test('the routes are those that no plugin may claim', async () => {
   const here = await replica({ engine: sayingEngine([]) })
-  const mine = Object.keys(here.runs.routes)
+  const mine = Object.keys(turnRoutes({ runs: here.runs, db: here.store.db, log: silent }))
   expect(mine.filter((key) => !kernelRouteKeys.includes(key))).toEqual([])
   const about = /^\w+ \/(sessions|messages|runs)\b/
   expect(mine.sort()).toEqual(kernelRouteKeys.filter((key) => about.test(key)).sort())

@@ -2,7 +2,7 @@ import type { RunMoment } from '../runtime/turns/carry/live-run.ts'
 
 /**
  * Ends this process with SIGKILL when a run comes to a moment for the `nth` time: nothing is flushed and
- * nobody is told, as when the machine loses power. For `createRuns({ at })`.
+ * nobody is told, as when the machine loses power. For `new Runs({ at })`.
  */
 export function dieAt(moment: RunMoment, nth = 1): (moment: RunMoment) => void {
   let left = nth

@@ -1,9 +1,13 @@
+import { circles, wrongFloor } from './floors.ts'
+
 /** A source file by its path from the root of the project. */
 export type Sources = ReadonlyMap<string, string>
 
 interface Import {
   readonly from: string
   readonly typeOnly: boolean
+  /** Loaded when the line is reached, and not with the file. */
+  readonly isDynamic: boolean
   readonly names: string
 }
 
@@ -21,10 +25,27 @@ export function violations(sources: Sources): string[] {
   const plugins = new Set(
     [...sources.keys()].flatMap((path) => /^plugins\/([^/]+)\/index\.ts$/.exec(path)?.[1] ?? []),
   )
-  return [...sources].flatMap(([path, source]) => [
+  const single = [...sources].flatMap(([path, source]) => [
     ...importsOf(source).flatMap((imported) => wrongImport(path, source, imported, sources)),
     ...(path.startsWith('core/') && !isTest(path) ? namedPlugins(path, source, plugins) : []),
   ])
+  return [...single, ...circlesOf(sources)]
+}
+
+/** Circles of files by values. Types may go round: they are gone when the code runs. */
+function circlesOf(sources: Sources): string[] {
+  const values = new Map<string, string[]>()
+  for (const [path, source] of sources) {
+    if (!path.startsWith('core/') || isTest(path)) continue
+    const loaded = importsOf(source).filter(
+      ({ from, typeOnly, isDynamic }) => from.startsWith('.') && !typeOnly && !isDynamic,
+    )
+    values.set(
+      path,
+      loaded.map(({ from }) => join(path, from)),
+    )
+  }
+  return circles(values).map((circle) => `${circle}: files import each other's values in a circle`)
 }
 
 function wrongImport(
@@ -56,7 +77,8 @@ function wrongImport(
       return wrong('the manifest knows only the types and the errors')
     if (path.startsWith('core/runtime/') && target.startsWith('core/testing/'))
       return wrong('the runtime does not know its tests')
-    return []
+    const floor = wrongFloor(path, target)
+    return floor === undefined ? [] : wrong(floor)
   }
 
   const own = /^plugins\/([^/]+)\//.exec(path)?.[1]
@@ -103,9 +125,10 @@ function importsOf(source: string): Import[] {
     from,
     names,
     typeOnly: type !== undefined || onlyTypes(names),
+    isDynamic: false,
   }))
   const dynamic = [...source.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g)].map(
-    ([, from = '']) => ({ from, names: '', typeOnly: false }),
+    ([, from = '']) => ({ from, names: '', typeOnly: false, isDynamic: true }),
   )
   return [...statics, ...dynamic]
 }

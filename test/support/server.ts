@@ -6,11 +6,15 @@ import { idempotencyMigration } from '../../core/runtime/http/limits/idempotency
 import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http/http.ts'
 import type { ServedRoute } from '../../core/runtime/http/routes/run-route.ts'
 import { runMigrations } from '../../core/runtime/turns/journal/tables.ts'
-import { createRuns, type Runs, type RunsOptions } from '../../core/runtime/turns/carry/runs.ts'
+import { Runs, type RunsOptions } from '../../core/runtime/turns/carry/runs.ts'
+import { turnRoutes, type TurnRoutesOptions } from '../../core/runtime/turns/wire/routes.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { type EventStream, openStream } from './event-stream.ts'
 
-export interface ReplicaOptions extends Partial<Omit<RunsOptions, 'store' | 'engine'>> {
+export interface ReplicaOptions
+  extends
+    Partial<Omit<RunsOptions, 'store' | 'engine'>>,
+    Pick<TurnRoutesOptions, 'checkRequest' | 'loadCapabilities'> {
   readonly engine: RunsOptions['engine']
   readonly databaseUrl?: string
   readonly dataDir?: DataDir
@@ -72,6 +76,8 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
     sse,
     trustProxy = false,
     listening = true,
+    checkRequest,
+    loadCapabilities,
     ...rest
   } = options
   const logged: Logged[] = []
@@ -85,7 +91,7 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
   const store = await openStore({ databaseUrl, dataDir, log })
   await store.migrate('kernel', { '001-idempotency': idempotencyMigration })
   await store.migrate('kernel-runs', runMigrations)
-  const runs = createRuns({
+  const runs = new Runs({
     store: listening ? store : { ...store, listen: async () => async () => {} },
     engine,
     log,
@@ -97,7 +103,9 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
   await runs.open()
   const http = createHttp({
     log,
-    routes: Object.entries(runs.routes).map(([key, route]): ServedRoute => {
+    routes: Object.entries(
+      turnRoutes({ runs, db: store.db, log, checkRequest, loadCapabilities }),
+    ).map(([key, route]): ServedRoute => {
       // The real context has more on it; these routes use what the edge puts there.
       const context: ServedRoute['context'] = (base) =>
         Object.assign(base, { env: {}, self: {} }) as unknown as RouteContext

@@ -10,7 +10,8 @@ import type { Places } from '../http/limits/places.ts'
 import type { Models } from '../model/choose.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import type { Rooms } from '../boot/plugin-routes.ts'
-import { createRuns, type Runs } from '../turns/carry/runs.ts'
+import { Runs } from '../turns/carry/runs.ts'
+import { turnRoutes } from '../turns/wire/routes.ts'
 import type { Store } from '../store/store.ts'
 import type { Tools } from './tools/tools.ts'
 
@@ -60,7 +61,7 @@ export function createConversations(options: ConversationOptions): Conversations
     model: (name) => models.get(name),
     clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
   })
-  const runs = createRuns({
+  const runs = new Runs({
     store,
     log,
     engine: agent.run,
@@ -73,12 +74,19 @@ export function createConversations(options: ConversationOptions): Conversations
       addressFactor: config.ADDRESS_FACTOR,
       atOnceTotal: config.TURNS_AT_ONCE_TOTAL,
     },
-    streams,
     roomOf: (did) => rooms.of(did),
     restoreUser,
     rights,
     mayTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
     onTakeover: options.onTakeover,
+    onSessionDeleted: (sessionId) => agent.forget(sessionId),
+  })
+
+  const routes = turnRoutes({
+    runs,
+    db: store.db,
+    log,
+    streams,
     checkRequest(request) {
       if (request.model !== undefined) models.get(request.model)
       const fault = clientToolsFault(request, tools)
@@ -92,7 +100,6 @@ export function createConversations(options: ConversationOptions): Conversations
       if (checkpoint) await runs.moveHead(sessionId, checkpoint)
       return result
     },
-    onSessionDeleted: (sessionId) => agent.forget(sessionId),
   })
 
   // Loaded when somebody comes who may begin a turn: a server that only answers routes never needs it.
@@ -102,7 +109,7 @@ export function createConversations(options: ConversationOptions): Conversations
 
   return {
     runs,
-    routes: { ...whenUsed(runs.routes, warm), ...catalogueRoutes(options, agent, runs) },
+    routes: { ...whenUsed(routes, warm), ...catalogueRoutes(options, agent, runs) },
     start: (turn) => runs.start(turn),
     join: () => agent.join(),
   }

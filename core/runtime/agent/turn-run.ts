@@ -27,7 +27,8 @@ import {
   type Delegation,
 } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
-import type { ToolEntry, Tools } from './tools/tools.ts'
+import type { ToolEntry } from './tools/entry.ts'
+import type { Tools } from './tools/tools.ts'
 import { turnContext, type Turn } from './turn/turn.ts'
 import { untilAborted } from './turn/until-aborted.ts'
 

@@ -1,3 +1,4 @@
+import type { RevocableLink, VerifiedDelegation } from './grants/delegations.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import { checkBinding, type BoundRequest } from './token/binding.ts'
@@ -54,24 +55,6 @@ export interface AuthRequest extends CredentialHeaders, BoundRequest {
   readonly rawHeaders?: readonly string[]
   /** Where it came from: an issuer that has to be looked up costs this address a share of the look-ups. */
   readonly address?: string
-}
-
-/** One delegation of a token, and until when its revocation has to be remembered. */
-export interface RevocableLink {
-  readonly cid: string
-  /** Seconds since 1970. */
-  readonly expiration: number
-}
-
-/** What `POST /delegation` stores beside the token. */
-export interface VerifiedDelegation {
-  readonly issuer: Did
-  /** Seconds since 1970, the earliest of the chain. */
-  readonly expiration: number
-  readonly cids: readonly string[]
-  /** The links that the issuer signed himself, which are his to revoke. */
-  readonly revocable: readonly RevocableLink[]
-  readonly capabilities: readonly { readonly can: string; readonly with: string }[]
 }
 
 export interface Auth {

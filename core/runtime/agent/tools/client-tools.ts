@@ -5,7 +5,8 @@ import type { RunEvents } from './run-events.ts'
 import type { ClientTool, RunHandle, TurnRequest } from '../../turns/run.ts'
 import type { Hear } from '../ask/model-call.ts'
 import { partialObject } from './partial-json.ts'
-import type { ToolEntry, Tools } from './tools.ts'
+import type { ToolEntry } from './entry.ts'
+import type { Tools } from './tools.ts'
 
 /**
  * What is wrong with the names of the tools that a client brings along, as one error that names each;

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../../../errors.ts'
 import type { SubAgent } from '../../../plugin.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
-import { specOf, type ToolEntry } from './tools.ts'
+import { specOf, type ToolEntry } from './entry.ts'
 
 const input = z.object({
   task: z

@@ -10,7 +10,7 @@ import type { PluginRecord } from '../../base/plugin-record.ts'
 import type { Decision, Effects, ForeignSource, WaitingCall } from '../../turns/run.ts'
 import { reasonOf, sourcesText } from '../turn/consent.ts'
 import { contentOf, explained, recordedError } from './tool-content.ts'
-import type { ToolEntry } from './tools.ts'
+import type { ToolEntry } from './entry.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 

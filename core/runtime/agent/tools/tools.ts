@@ -1,17 +1,17 @@
-import { z } from 'zod'
 import { RuntimeError } from '../../../errors.ts'
 import { didYouMean } from '../../../manifest/did-you-mean.ts'
-import type { AnyTool, PendingCall, Schema, ToolCall, ToolSpec } from '../../../plugin.ts'
+import type { AnyTool, PendingCall, ToolCall, ToolSpec } from '../../../plugin.ts'
 import { atOnce } from '../turn/at-once.ts'
 import { Facts } from '../../audit/line.ts'
 import { audited } from './audit-call.ts'
-import { capabilityTools, isLoaded, type KernelTool } from '../turn/capabilities.ts'
+import { capabilityTools, isLoaded } from '../turn/capabilities.ts'
 import { onion, type Layer } from '../turn/onion.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
 import type { WaitingCall } from '../../turns/run.ts'
 import { labelOf, pagePlugin } from '../turn/consent.ts'
 import { subAgentTool } from './sub-agents.ts'
 import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
+import { kernelEntry, pluginEntry, type ToolEntry } from './entry.ts'
 import { contentOf, explained } from './tool-content.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../turn/until-aborted.ts'
@@ -29,27 +29,6 @@ export interface ToolOutcome {
   readonly waits?: WaitingCall
   /** Set when these are other people's words. */
   readonly foreign?: { readonly plugin: string; readonly label?: string }
-}
-
-/** A tool the model may call, prepared at boot, or for one turn where it is a client's. */
-export interface ToolEntry {
-  readonly name: string
-  /** Undefined for the kernel's own and for those of a client. */
-  readonly record?: PluginRecord
-  /** What a plugin declared. */
-  readonly tool?: AnyTool
-  /** Who carries it out, where that is not us, and what the page says that the tool does there. */
-  readonly client?: { readonly kind: 'browser' | 'action'; readonly effect: 'read' | 'write' }
-  readonly spec: ToolSpec
-  readonly effect: 'read' | 'write'
-  /** Its results hold other people's words. */
-  readonly foreign: boolean
-  /** Where a call of it stands behind such words, its event says so: it runs all the same. */
-  readonly saysWhy?: true
-  readonly input: Schema
-  run(args: unknown, calling: Calling): unknown
-  /** Takes up a write that began in a process that died, where that can be done without doing it twice. */
-  rejoin?(calling: Calling): Promise<unknown>
 }
 
 /** Every tool of an app, and the one way to call them. */
@@ -195,58 +174,6 @@ function foreignOf({ entry, call, foreign }: Calling): Pick<ToolOutcome, 'foreig
   const label = labelOf(call.args)
   const plugin = entry.record?.name ?? 'kernel'
   return { foreign: { plugin, ...(label !== undefined && { label }) } }
-}
-
-function kernelEntry(name: string, tool: KernelTool): ToolEntry {
-  return {
-    name,
-    spec: specOf(name, tool),
-    effect: tool.effect ?? 'write',
-    // The kernel's tools speak of plugins, in the words of who installed them.
-    foreign: false,
-    ...(tool.saysWhy && { saysWhy: true }),
-    input: tool.input,
-    // The schema above has parsed the arguments; the type of each tool is its own knowledge.
-    run: (args, { turn }) => (tool as KernelTool<unknown>).run(args, turn),
-  }
-}
-
-function pluginEntry(name: string, tool: AnyTool, record: PluginRecord): ToolEntry {
-  return {
-    name,
-    record,
-    tool,
-    spec: specOf(name, tool),
-    effect: tool.effect ?? 'write',
-    // Where a reading tool has its data from the kernel cannot see.
-    foreign: tool.foreign ?? tool.effect === 'read',
-    input: tool.input,
-    run: (args, { turn, call, facts }) => tool.run(args, turnContext(record, turn, call.id, facts)),
-  }
-}
-
-/** A tool as a model reads it. Its schema is written out when somebody first looks, not while the server starts. */
-export function specOf(
-  name: string,
-  { description, input }: { readonly description: string; readonly input: Schema },
-): ToolSpec {
-  let parameters: ToolSpec['parameters'] | undefined
-  return {
-    name,
-    description,
-    get parameters() {
-      return (parameters ??= parametersOf(input))
-    },
-  }
-}
-
-/** An input's JSON Schema without the key that some providers refuse. */
-function parametersOf(input: Schema): ToolSpec['parameters'] {
-  const { $schema: _, ...parameters } = z.toJSONSchema(input, {
-    io: 'input',
-    unrepresentable: 'any',
-  })
-  return parameters
 }
 
 /** A tool whose plugin cannot say whether it is enabled is not offered. */

@@ -1,8 +1,26 @@
 import type { Kysely } from 'kysely'
 import type { Database, Migration } from '../../../plugin.ts'
-import type { RevocableLink, VerifiedDelegation } from '../authenticate.ts'
+import type { Did } from '../did/did.ts'
 import { createCache } from '../../base/cache.ts'
 import type { Replays } from '../token/replays.ts'
+
+/** One delegation of a token, and until when its revocation has to be remembered. */
+export interface RevocableLink {
+  readonly cid: string
+  /** Seconds since 1970. */
+  readonly expiration: number
+}
+
+/** What `POST /delegation` stores beside the token. */
+export interface VerifiedDelegation {
+  readonly issuer: Did
+  /** Seconds since 1970, the earliest of the chain. */
+  readonly expiration: number
+  readonly cids: readonly string[]
+  /** The links that the issuer signed himself, which are his to revoke. */
+  readonly revocable: readonly RevocableLink[]
+  readonly capabilities: readonly { readonly can: string; readonly with: string }[]
+}
 
 /** The tables behind `/delegation`. Times are seconds since 1970, as UCANs have them. */
 type Tables = {

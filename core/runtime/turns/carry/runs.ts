@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../../errors.ts'
-import type { AnyRoute, Log, TurnEvent, Turns, User } from '../../../plugin.ts'
+import type { Log, TurnEvent, Turns, User } from '../../../plugin.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import { Approvers } from './approvers.ts'
 import { Audience } from './audience.ts'
@@ -24,10 +24,7 @@ import { runChannel } from '../journal/write.ts'
 import type { Decision, Engine, TurnRequest } from '../run.ts'
 import { type OracleFacts, Sessions } from '../journal/sessions.ts'
 import type { Store } from '../../store/store.ts'
-import { Transcripts } from '../wire/transcript.ts'
 import { Seats, type TurnLimits } from '../turn-limits.ts'
-import { turnRoutes } from '../wire/routes.ts'
-import type { Places } from '../../http/limits/places.ts'
 
 export interface RunsOptions {
   readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'listen' | 'notify'>
@@ -50,22 +47,12 @@ export interface RunsOptions {
   mayTalk?(user: User): Promise<void>
   /** Told before a run of another process is carried on. */
   onTakeover?(): void
-  /** Throws for a message that cannot become a turn, before anything of it is recorded. */
-  checkRequest?(request: TurnRequest): void
-  /** Loads capabilities into a session by hand; what it returns is answered. */
-  loadCapabilities?(about: {
-    readonly user: User
-    readonly sessionId: string
-    readonly names: readonly string[]
-  }): unknown
   /** Deletes what others keep of a session. */
   onSessionDeleted?(sessionId: string): Promise<void>
   /** How long the client's own tools may be out of reach before a call of one fails. */
   readonly absenceMs?: number
   /** How many turns people may have; without it, as many as they like. */
   readonly limits?: TurnLimits
-  /** Where open event streams are counted: a turn whose stream could not be opened does not begin. */
-  readonly streams?: Places
   /** Told of every moment at which a process may die; for tests, which end it there. */
   at?(moment: RunMoment, runId: string): void
 }
@@ -87,57 +74,17 @@ export interface Started {
   readonly live?: LiveRun
 }
 
-/** Sessions and their durable runs. */
 /** What goes on in a session: the run under way, or the one that waits for a person's decision. */
 export interface Underway {
   readonly run: { readonly runId: string; readonly status: string } | null
   readonly waiting?: { readonly runId: string }
 }
 
-export interface Runs extends Turns {
-  /** The kernel's routes about sessions, messages and runs. */
-  readonly routes: Readonly<Record<string, AnyRoute>>
-  readonly sessions: Sessions
-  /** Begins to listen to other replicas, and takes over what a process left behind. */
-  open(): Promise<void>
-  /**
-   * Reads a run's events after a number, old and new, up to its end. A reader that attends can carry out
-   * the client's own tools.
-   */
-  subscribe(runId: string, after?: number, attends?: boolean): Promise<EventReader>
-  /**
-   * Told of every run that begins in the session, wherever it is carried, and of the session's end.
-   * Returns how to stop.
-   */
-  watch(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void
-  /** A client is there for the session's calls of its own tools, until what this returns is called. */
-  attend(sessionId: string): () => void
-  /** A socket shows what of the session's runs waits for a person, until what this returns is called. */
-  showApprovals(sessionId: string): () => void
-  /** The session's runs that are under way, with the calls that wait for a client. */
-  openRuns(sessionId: string): Promise<readonly OpenRun[]>
-  /** Hands in what a client made of a call of its own tool. False: nobody waits for it. */
-  clientResult(answer: IncomingAnswer): Promise<boolean>
-  /** Ends the session's open runs, or the one of this request even before it arrives. */
-  abort(did: string, sessionId: string, requestId?: string): Promise<boolean>
-  /** What the engine left behind in the session, as its next run will be handed it. */
-  headOf(sessionId: string): Promise<string | undefined>
-  /** Moves that between two runs. While one is under way, whose end will move it, this is a CONFLICT. */
-  moveHead(sessionId: string, checkpoint: string): Promise<void>
-  /** Hands every run over to whoever comes next, and tells the readers to go on there. */
-  close(graceMs?: number): Promise<void>
-}
-
 /** How long engines have to let go when the server closes. */
 const closeGraceMs = 1_000
 
-/** Makes the part of the kernel that keeps conversations and carries their turns. */
-export function createRuns(options: RunsOptions): Runs {
-  return new RunningRuns(options)
-}
-
-class RunningRuns implements Runs {
-  readonly routes: Runs['routes']
+/** Sessions and their durable runs: the part of the kernel that keeps conversations and carries their turns. */
+export class Runs implements Turns {
   readonly sessions: Sessions
   readonly #options: RunsOptions
   readonly #store: RunStore
@@ -192,14 +139,9 @@ class RunningRuns implements Runs {
       onBeat: () => this.#answers.look(),
     })
     this.sessions = new Sessions({ db, dialect, oracle, roomIdOf })
-    this.routes = turnRoutes({
-      runs: this,
-      sessions: this.sessions,
-      transcripts: new Transcripts(db),
-      options,
-    })
   }
 
+  /** Begins to listen to other replicas, and takes over what a process left behind. */
   async open(): Promise<void> {
     const { store } = this.#options
     // SQLite has one process: whoever is to be told is here and was told already.
@@ -296,6 +238,10 @@ class RunningRuns implements Runs {
     return { run: { runId, status: shown } }
   }
 
+  /**
+   * Reads a run's events after a number, old and new, up to its end. A reader that attends can carry out
+   * the client's own tools.
+   */
   async subscribe(runId: string, after = 0, attends = false): Promise<EventReader> {
     const live = this.#carrier.live.get(runId)
     if (live) return this.#read(runId, live.requestId, after, attends)
@@ -307,6 +253,10 @@ class RunningRuns implements Runs {
     return this.#read(runId, run.request_id, last, attends)
   }
 
+  /**
+   * Told of every run that begins in the session, wherever it is carried, and of the session's end.
+   * Returns how to stop.
+   */
   watch(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void {
     const watcher: Watcher = { onRun, onDeleted }
     const watchers = this.#watching.get(sessionId) ?? new Set()
@@ -318,14 +268,17 @@ class RunningRuns implements Runs {
     }
   }
 
+  /** A client is there for the session's calls of its own tools, until what this returns is called. */
   attend(sessionId: string): () => void {
     return this.#audience.enter(sessionId)
   }
 
+  /** A socket shows what of the session's runs waits for a person, until what this returns is called. */
   showApprovals(sessionId: string): () => void {
     return this.#approvers.enter(sessionId)
   }
 
+  /** The session's runs that are under way, with the calls that wait for a client. */
   async openRuns(sessionId: string): Promise<readonly OpenRun[]> {
     // What was told already must be found there, and not told again.
     const written = this.#carrier.ofSession(sessionId).map(({ feed }) => feed.flush())
@@ -333,10 +286,12 @@ class RunningRuns implements Runs {
     return openRuns(this.#store.db, sessionId)
   }
 
+  /** Hands in what a client made of a call of its own tool. False: nobody waits for it. */
   clientResult(answer: IncomingAnswer): Promise<boolean> {
     return this.#answers.answer(answer)
   }
 
+  /** Ends the session's open runs, or the one of this request even before it arrives. */
   async abort(did: string, sessionId: string, requestId?: string): Promise<boolean> {
     const isMeant = (run: LiveRun) =>
       run.user.did === did && (requestId === undefined || run.requestId === requestId)
@@ -358,10 +313,12 @@ class RunningRuns implements Runs {
     await this.#options.onSessionDeleted?.(sessionId)
   }
 
+  /** What the engine left behind in the session, as its next run will be handed it. */
   async headOf(sessionId: string): Promise<string | undefined> {
     return (await this.#store.before({ session_id: sessionId, turn: Infinity })).checkpoint
   }
 
+  /** Moves that between two runs. While one is under way, whose end will move it, this is a CONFLICT. */
   async moveHead(sessionId: string, checkpoint: string): Promise<void> {
     const outcome = await moveHead(this.#store, sessionId, checkpoint)
     if (outcome === 'no-session') throw this.sessions.unknown(sessionId)
@@ -380,6 +337,7 @@ class RunningRuns implements Runs {
     return turnEvents(events)
   }
 
+  /** Hands every run over to whoever comes next, and tells the readers to go on there. */
   close(graceMs = closeGraceMs): Promise<void> {
     this.#closing ??= this.#close(graceMs)
     return this.#closing

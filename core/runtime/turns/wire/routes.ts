@@ -1,15 +1,14 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { AnyRoute, Log, RouteContext, Schema, User } from '../../../plugin.ts'
+import type { AnyRoute, Database, Log, RouteContext, Schema, User } from '../../../plugin.ts'
 import type { EventReader } from '../events/reader.ts'
 import type { LiveRun } from '../carry/live-run.ts'
 import { clientNetwork } from '../../http/limits/client-address.ts'
 import { created } from '../../http/answer/reply.ts'
-import type { QuarantinedRun } from '../carry/quarantine.ts'
-import type { RunRow } from '../journal/run-store.ts'
-import type { Decision } from '../run.ts'
-import type { NewMessage, Runs, RunsOptions, Started, Underway } from '../carry/runs.ts'
-import type { Sessions } from '../journal/sessions.ts'
-import type { Transcripts } from './transcript.ts'
+import type { Places } from '../../http/limits/places.ts'
+import { withRunTables } from '../journal/tables.ts'
+import type { TurnRequest } from '../run.ts'
+import type { Runs, Started } from '../carry/runs.ts'
+import { Transcripts } from './transcript.ts'
 import {
   abortInput,
   capabilitiesInput,
@@ -28,24 +27,20 @@ import {
 } from './input.ts'
 import type { z } from 'zod'
 
-/** What the routes ask of the runs. */
-export interface RunDoor extends Pick<Runs, 'subscribe' | 'abort' | 'clientResult'> {
-  /** Throws unless the user may talk to the agent. */
-  mayTalk(user: User): Promise<void>
-  send(message: NewMessage): Promise<Started>
-  resume(user: User, runId: string, decision: Decision): Promise<Started>
-  demand(did: string, runId: string): Promise<RunRow>
-  openRun(sessionId: string): Promise<Underway>
-  quarantined(limit: number, offset: number): Promise<{ runs: QuarantinedRun[]; total: number }>
-  retry(runId: string): Promise<Started & { readonly sessionId: string }>
-  deleteSession(did: string, sessionId: string): Promise<void>
-}
-
-interface Parts {
-  readonly runs: RunDoor
-  readonly sessions: Sessions
-  readonly transcripts: Transcripts
-  readonly options: Pick<RunsOptions, 'checkRequest' | 'loadCapabilities' | 'log' | 'streams'>
+export interface TurnRoutesOptions {
+  readonly runs: Runs
+  readonly db: Database
+  readonly log: Log
+  /** Throws for a message that cannot become a turn, before anything of it is recorded. */
+  checkRequest?(request: TurnRequest): void
+  /** Loads capabilities into a session by hand; what it returns is answered. */
+  loadCapabilities?(about: {
+    readonly user: User
+    readonly sessionId: string
+    readonly names: readonly string[]
+  }): unknown
+  /** Where open event streams are counted: a turn whose stream could not be opened does not begin. */
+  readonly streams?: Places
 }
 
 /** A fault that shows itself this soon, before anything was said, is the answer's status rather than an event. */
@@ -73,13 +68,10 @@ function operatorRoute<S extends Schema>(
 }
 
 /** The routes of sessions, messages and runs. */
-export function turnRoutes({
-  runs,
-  sessions,
-  transcripts,
-  options,
-}: Parts): Record<string, AnyRoute> {
-  const { log } = options
+export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute> {
+  const { runs, log } = options
+  const { sessions } = runs
+  const transcripts = new Transcripts(withRunTables(options.db))
 
   async function send(input: MessageInput, ctx: Context): Promise<Started> {
     const { sessionId, requestId, message, model, timezone, metadata, attachments } = input
