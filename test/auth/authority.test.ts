@@ -1,0 +1,266 @@
+import { Delegation } from '@ucanto/core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin } from '#core'
+import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
+import { bundled } from '../../plugins/index.ts'
+import { onEachDatabase, onPostgres } from '../support/each-database.ts'
+
+// Every route of every bundled plugin, as the app itself tells them: none is listed here by hand.
+
+const env = {
+  ORACLE_MNEMONIC: 'a mnemonic that only the walk over all routes knows',
+  API_KEY: 'a-key-for-this-test',
+  OPERATOR_TOKEN: 'a-token-for-this-test',
+}
+const operator = { authorization: `Bearer ${env.OPERATOR_TOKEN}` }
+/** Whoever comes through a proxy is not at this machine. */
+const fromAfar = { 'x-forwarded-for': '203.0.113.9' }
+
+interface Known {
+  readonly method: string
+  readonly path: string
+  readonly kind: 'public' | 'own' | 'bearer' | 'operator'
+  readonly ability: string
+}
+
+type Security = readonly Readonly<Record<string, readonly string[]>>[]
+
+async function routesOf(app: TestApp): Promise<Known[]> {
+  const { paths } = (await app.get('/openapi.json')).body as {
+    paths: Record<string, Record<string, { security: Security }>>
+  }
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, { security }]): Known => {
+      const schemes = security.flatMap((each) => Object.keys(each))
+      const kind = schemes.includes('operator')
+        ? 'operator'
+        : schemes.includes('bearer')
+          ? 'bearer'
+          : schemes.includes('ucan')
+            ? 'own'
+            : 'public'
+      return {
+        method: method.toUpperCase(),
+        path: path.replaceAll(/\{\w+\}/g, 'x'),
+        kind,
+        ability: security.flatMap((each) => each.ucan ?? [])[0] ?? '',
+      }
+    }),
+  )
+}
+
+/** The status and the code of a refusal; a stream is left at once. */
+async function call(app: TestApp, { method, path }: Known, headers: Record<string, string>) {
+  const response = await fetch(app.url + path, { method, headers })
+  const json = /json/.test(response.headers.get('content-type') ?? '')
+  const code =
+    json && response.status >= 400 ? ((await response.json()) as { code: string }).code : undefined
+  if (!response.bodyUsed) await response.body?.cancel()
+  return { status: response.status, code }
+}
+
+const start = (databaseUrl?: string, more: Record<string, string> = {}) =>
+  testApp({
+    plugins: bundled,
+    env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }), ...more },
+  })
+
+await onEachDatabase('a walk over every route', (where) => {
+  let app: TestApp
+  let routes: Known[]
+  beforeAll(async () => {
+    app = await start(where.databaseUrl)
+    routes = await routesOf(app)
+  })
+  afterAll(() => app?.close())
+  const of = (kind: Known['kind']) => routes.filter((route) => route.kind === kind)
+  const headersOf = (user: TestUser) => user.wallet.headers(app.oracleDid)
+
+  it('finds routes of each kind, and an ability on each that is shared out', () => {
+    expect(of('bearer').length).toBeGreaterThan(25)
+    expect(of('operator').length).toBeGreaterThan(3)
+    expect(of('own').length).toBeGreaterThan(10)
+    for (const { method, ability } of of('bearer'))
+      expect(ability).toMatch(method === 'GET' ? /\/read$/ : /\/(write|admin)$/)
+  })
+
+  it('opens nothing of the oracle’s to whoever grants himself everything, and all that is his own', async () => {
+    const user = await app.user()
+    const { text } = await user.wallet.delegate({
+      audience: app.oracleDid,
+      capabilities: [
+        { can: '*', with: 'ixo:oracle' },
+        { can: '*', with: user.did },
+        { can: '*', with: app.oracleDid },
+        { can: '*', with: 'ucan:*' },
+      ],
+    })
+    for (const headers of [
+      await headersOf(user),
+      { ...(await headersOf(user)), 'x-ucan-delegation': text },
+    ]) {
+      for (const route of of('bearer'))
+        expect({ ...route, ...(await call(app, route, headers)) }).toMatchObject({
+          status: 403,
+          code: 'NOT_GRANTED',
+        })
+      for (const route of of('operator'))
+        expect((await call(app, route, { ...headers, ...fromAfar })).status).toBe(403)
+      for (const route of of('own'))
+        expect([route, (await call(app, route, headers)).status]).not.toEqual([
+          route,
+          expect.toBeOneOf([401, 403]),
+        ])
+    }
+    expect((await user.get('/sessions')).status).toBe(200)
+  })
+
+  it('opens what a grant says, verb by verb, until it is taken back', async () => {
+    const user = await app.user()
+    const shown = async () => {
+      const headers = await headersOf(user)
+      const opened: string[] = []
+      for (const route of of('bearer'))
+        if ((await call(app, route, headers)).code !== 'NOT_GRANTED')
+          opened.push(`${route.method} ${route.path}`)
+      return opened
+    }
+    const named = (wanted: (route: Known) => boolean) =>
+      of('bearer')
+        .filter(wanted)
+        .map(({ method, path }) => `${method} ${path}`)
+    const plugins = [...new Set(of('bearer').map(({ ability }) => ability.split('/')[0]!))]
+    expect(plugins.length).toBeGreaterThan(1)
+    for (const plugin of plugins) {
+      const read = await user.granted(`${plugin}/read`)
+      expect(await shown()).toEqual(named(({ ability }) => ability === `${plugin}/read`))
+      const write = await user.granted(`${plugin}/write`)
+      const both = ({ ability }: Known) => [`${plugin}/read`, `${plugin}/write`].includes(ability)
+      expect(await shown()).toEqual(named(both))
+      for (const { id } of [read, write]) await app.delete(`/grants/${id}`, { headers: operator })
+      expect(await shown()).toEqual([])
+    }
+    const { id } = await user.granted('*')
+    expect(await shown()).toEqual(named(() => true))
+    for (const route of of('operator'))
+      expect(await call(app, route, { ...(await headersOf(user)), ...fromAfar })).toEqual({
+        status: 403,
+        code: 'FORBIDDEN',
+      })
+    expect((await app.delete(`/grants/${id}`, { headers: operator })).body.state).toBe('revoked')
+    expect(await shown()).toEqual([])
+  })
+})
+
+await onPostgres('a grant that is taken back', (where) => {
+  it('is over on another server too, at once, with the CAR in hand and re-delegated', async () => {
+    await using here = await start(where.databaseUrl)
+    await using there = await start(where.databaseUrl)
+    const user = await here.user()
+    const friend = await there.user()
+    const asked = { did: user.did, capabilities: ['registry/write'], days: 3 }
+    const { id, car } = (await here.post('/grants', asked, operator)).body
+    const carried = { ...(await user.wallet.headers(here.oracleDid)), 'x-ucan-delegation': car }
+    const status = async (app: TestApp, headers: Record<string, string>) =>
+      (await app.get('/v1/protocols', { headers })).status
+    const plain = await user.wallet.headers(here.oracleDid)
+    for (const app of [here, there])
+      for (const headers of [carried, plain]) expect(await status(app, headers)).toBe(200)
+    expect(await status(there, await friend.wallet.headers(here.oracleDid))).toBe(403)
+    for (let round = 0; round < 5; round++) expect(await status(there, plain)).toBe(200)
+
+    // Handed on, a part of it, with the grant as the proof; to be carried as it is, or wrapped by the friend.
+    const parent = await Delegation.extract(Buffer.from(car, 'base64'))
+    if (parent.error) throw parent.error
+    const handed = await user.wallet.delegate({
+      audience: friend.did,
+      capabilities: [{ can: 'registry/read', with: here.oracleDid }],
+      proofs: [{ text: car, delegation: parent.ok }],
+    })
+    const wrapped = await friend.wallet.delegate({
+      audience: here.oracleDid,
+      capabilities: [{ can: 'registry/read', with: here.oracleDid }],
+      proofs: [handed],
+    })
+    const identity = await friend.wallet.headers(here.oracleDid)
+    const lent = [handed, wrapped].map(({ text }) => ({ ...identity, 'x-ucan-delegation': text }))
+    for (const headers of lent) expect(await status(there, headers)).toBe(200)
+    const more = await there.post('/v1/protocols', { type: 'Protocol' }, lent[1])
+    expect(more).toMatchObject({ status: 403, body: { details: { ability: 'registry/write' } } })
+    // Somebody else's grant opens nothing: its audience is another.
+    expect(await status(here, { ...identity, 'x-ucan-delegation': car })).toBe(401)
+    expect((await here.delete(`/grants/${id}`, { headers: operator })).status).toBe(200)
+    for (const app of [there, here])
+      for (const headers of [plain, carried, ...lent]) expect(await status(app, headers)).toBe(403)
+  })
+})
+
+describe('ACCESS=granted', () => {
+  it('lets only those talk who were granted it, and leaves everybody what is his', async () => {
+    await using app = await start(undefined, { ACCESS: 'granted' })
+    const user = await app.user()
+    const refused = { status: 403, body: { code: 'NOT_GRANTED' } }
+    expect(await user.post('/sessions')).toMatchObject({
+      ...refused,
+      body: { hint: expect.stringContaining(`npm run grant -- ${user.did} 'oracle/call'`) },
+    })
+    expect(await user.post('/messages/none', { message: 'Hello' })).toMatchObject(refused)
+    expect((await user.get('/sessions')).status).toBe(200)
+
+    const { id } = await user.granted('oracle/call')
+    const said = await user.say('Hello')
+    expect(said.status).toBe('finished')
+    await app.delete(`/grants/${id}`, { headers: operator })
+    expect(await user.post(`/messages/${said.sessionId}`, { message: 'More' })).toMatchObject(
+      refused,
+    )
+    expect(await user.post(`/runs/${said.runId}/resume`, { decision: 'approve' })).toMatchObject(
+      refused,
+    )
+    expect((await user.get(`/messages/${said.sessionId}`)).body.messages).toHaveLength(2)
+    expect((await user.get(`/runs/${said.runId}`)).status).toBe(200)
+    expect((await user.delete(`/sessions/${said.sessionId}`)).status).toBe(200)
+  })
+
+  it('refuses a turn that a plugin starts for whoever was not granted it, and makes no session', async () => {
+    const clerk = definePlugin({
+      name: 'clerk',
+      summary: 'Asks the agent on behalf of others.',
+      visibility: 'silent',
+      setup: ({ turns }) => turns,
+      routes: {
+        'POST /ask': {
+          auth: 'public',
+          input: z.object({ did: z.string() }),
+          async run({ did }, { self }) {
+            const events: string[] = []
+            for await (const { event } of self.start({
+              user: { did },
+              session: `ask-${did}`,
+              message: 'Hello',
+            }))
+              events.push(event)
+            return { events }
+          },
+        },
+      },
+    })
+    const model = scriptedModel(['Good day.'])
+    await using app = await testApp({ plugins: [clerk], model, env: { ...env, ACCESS: 'granted' } })
+    const user = await app.user()
+    const ask = () => app.post('/ask', { did: user.did })
+    expect(await ask()).toMatchObject({ status: 403, body: { code: 'NOT_GRANTED' } })
+    expect(model.requests).toHaveLength(0)
+    expect((await user.get('/sessions')).body.total).toBe(0)
+    const { id } = await user.granted('oracle/call')
+    expect((await ask()).body.events).toContain('done')
+    await app.delete(`/grants/${id}`, { headers: operator })
+    expect((await ask()).status).toBe(403)
+    expect(model.requests).toHaveLength(1)
+  })
+
+  it('is a fault of the boot in any other word', async () => {
+    await expect(start(undefined, { ACCESS: 'openn' })).rejects.toThrow(/ACCESS.*open or granted/)
+  })
+})

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { RuntimeError } from '../../core/errors.ts'
+import type { AnyRoute } from '../../core/plugin.ts'
+import { text } from '../../core/runtime/http/answer/reply.ts'
+import { edge } from '../support/edge.ts'
+
+const json = { 'content-type': 'application/json' }
+
+const failing = (run: AnyRoute['run']): AnyRoute => ({
+  auth: 'public',
+  input: z.object({ name: z.string() }),
+  onInvalid: () => text('NO not like this'),
+  onFault: ({ code }) => text(`NO our fault ${code}`),
+  run,
+})
+const named = { headers: json, body: '{"name":"a"}' }
+
+test('a route says a fault of ours in its own words, and the log has it', async () => {
+  const server = await edge({
+    'POST /a': failing(() => {
+      throw new Error('the disk is full')
+    }),
+    'POST /b': failing(() => {
+      throw new RuntimeError('DATABASE_UNREACHABLE', 'The database does not answer.')
+    }),
+  })
+  const broken = await server.call('POST', '/a', named)
+  expect(broken).toMatchObject({ status: 200, text: 'NO our fault INTERNAL' })
+  expect(broken.headers.get('content-type')).toMatch(/^text\/plain/)
+  expect(await server.call('POST', '/b', named)).toMatchObject({
+    status: 200,
+    text: 'NO our fault DATABASE_UNREACHABLE',
+  })
+  expect(JSON.stringify(server.logged.map(({ message }) => message))).toContain('a request failed')
+})
+
+test('what the caller did wrong keeps its own answer', async () => {
+  const server = await edge({
+    'POST /a': failing(() => {
+      throw new RuntimeError('NOT_FOUND', 'There is no such thing.')
+    }),
+  })
+  expect((await server.call('POST', '/a', named)).status).toBe(404)
+  expect(await server.call('POST', '/a', { headers: json, body: '{"name":7}' })).toMatchObject({
+    status: 200,
+    text: 'NO not like this',
+  })
+})
+
+test('a limit counts by what the route reads from the body, else by the address', async () => {
+  const by: NonNullable<AnyRoute['limit']>['by'] = async (_, body) => {
+    const value = await body().catch(() => undefined)
+    return (value as { name?: string } | undefined)?.name
+  }
+  const server = await edge({
+    'POST /a': { ...failing(() => text('OK')), limit: { max: 2, perMs: 60_000, by } },
+  })
+  const statuses = async (body: string, count: number) => {
+    const found = []
+    for (let call = 0; call < count; call++)
+      found.push((await server.call('POST', '/a', { headers: json, body })).status)
+    return found
+  }
+  expect(await statuses('{"name":"amina"}', 3)).toEqual([200, 200, 429])
+  expect(await statuses('{"name":"brian"}', 3)).toEqual([200, 200, 429])
+  // Named like an address, still not counted with it.
+  expect(await statuses('{"name":"127.0.0.1"}', 2)).toEqual([200, 200])
+  expect(await statuses('not json', 3)).toEqual([200, 200, 429])
+})

@@ -1,0 +1,257 @@
+import { inspect } from 'node:util'
+import { BaseChatModel, type BindToolsInput } from '@langchain/core/language_models/chat_models'
+import { AIMessage, AIMessageChunk, type BaseMessage } from '@langchain/core/messages'
+import { ChatGenerationChunk, type ChatResult } from '@langchain/core/outputs'
+import { describe, expect, it } from 'vitest'
+import type { RuntimeError } from '../../core/errors.ts'
+import { assemble } from '../../core/runtime/model/assemble.ts'
+import { isLangChainModel, langChainModel } from '../../core/runtime/model/langchain.ts'
+import type { Message, ToolSpec } from '../../core/plugin.ts'
+import { scriptedModel } from '../../core/testing/scripted-model.ts'
+import { ask } from '../support/model-request.ts'
+
+type Fields = ConstructorParameters<typeof AIMessageChunk>[0]
+type Speak = (signal?: AbortSignal) => AsyncIterable<Fields> | Iterable<Fields>
+
+/** A chat model as LangChain's integrations are made, without a provider behind it. */
+class FakeChat extends BaseChatModel {
+  model = 'fake-1'
+  heard: { messages: BaseMessage[]; tools: unknown[] }[] = []
+  #speak: Speak
+  #tools: unknown[] = []
+
+  constructor(speak: Speak) {
+    super({})
+    this.#speak = speak
+  }
+  _llmType() {
+    return 'fake'
+  }
+  override bindTools(tools: BindToolsInput[]) {
+    this.#tools = tools
+    return this
+  }
+  async _generate(messages: BaseMessage[]): Promise<ChatResult> {
+    this.heard.push({ messages, tools: this.#tools })
+    for await (const fields of this.#speak())
+      return { generations: [{ text: '', message: new AIMessage(fields as string) }] }
+    throw new Error('nothing to say')
+  }
+  override async *_streamResponseChunks(
+    messages: BaseMessage[],
+    options: this['ParsedCallOptions'],
+  ): AsyncGenerator<ChatGenerationChunk> {
+    this.heard.push({ messages, tools: this.#tools })
+    for await (const fields of this.#speak(options.signal))
+      yield new ChatGenerationChunk({ text: '', message: new AIMessageChunk(fields) })
+  }
+}
+
+/** A chat model that only answers whole. */
+class WholeChat extends FakeChat {
+  override _streamResponseChunks = BaseChatModel.prototype._streamResponseChunks
+}
+
+const tool: ToolSpec = {
+  name: 'get_weather',
+  description: 'The weather.',
+  parameters: { $schema: 'x', type: 'object', properties: { city: { type: 'string' } } },
+}
+
+describe('a chat model of LangChain', () => {
+  it('gets every message and tool in its own form', async () => {
+    const chat = new FakeChat(() => [{ content: 'Fine' }])
+    const messages: Message[] = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', id: 'u', content: 'Weather?' },
+      {
+        role: 'assistant',
+        id: 'a',
+        content: '',
+        toolCalls: [
+          { id: 'c1', name: 'get_weather', args: { city: 'Lusaka' } },
+          { id: 'c2', name: 'get_weather', args: '{"broken' },
+        ],
+      },
+      { role: 'tool', id: 't1', toolCallId: 'c1', name: 'get_weather', content: '21' },
+      {
+        role: 'tool',
+        id: 't2',
+        toolCallId: 'c2',
+        name: 'get_weather',
+        content: 'No',
+        failed: true,
+      },
+    ]
+    await assemble(langChainModel(chat).stream(ask(messages, [tool])))
+    const [{ messages: heard, tools } = { messages: [], tools: [] }] = chat.heard
+    expect(heard.map((message) => message.getType())).toEqual([
+      'system',
+      'human',
+      'ai',
+      'tool',
+      'tool',
+    ])
+    expect((heard[2] as AIMessage).tool_calls).toEqual([
+      { id: 'c1', name: 'get_weather', args: { city: 'Lusaka' }, type: 'tool_call' },
+      { id: 'c2', name: 'get_weather', args: {}, type: 'tool_call' },
+    ])
+    expect(heard[4]).toMatchObject({ tool_call_id: 'c2', name: 'get_weather', status: 'error' })
+    expect(tools).toEqual([
+      {
+        type: 'function',
+        function: {
+          name: 'get_weather',
+          description: 'The weather.',
+          parameters: { type: 'object', properties: { city: { type: 'string' } } },
+        },
+      },
+    ])
+  })
+
+  it('streams words, reasoning, tool calls and usage', async () => {
+    const chat = new FakeChat(() => [
+      { content: '', additional_kwargs: { reasoning_content: 'Hm' } },
+      { content: [{ type: 'thinking', thinking: ' well' }] },
+      { content: 'It ' },
+      { content: [{ type: 'text', text: 'is.' }] },
+      { content: '', tool_call_chunks: [{ index: 0, id: 'x', name: 'a', args: '{"n"' }] },
+      { content: '', tool_call_chunks: [{ index: 0, args: ':1}' }] },
+      { content: '', tool_call_chunks: [{ index: 1, id: 'x', name: 'b', args: '{}' }] },
+      { content: '', usage_metadata: { input_tokens: 5, output_tokens: 0, total_tokens: 5 } },
+      { content: '', usage_metadata: { input_tokens: 0, output_tokens: 7, total_tokens: 7 } },
+    ])
+    expect(await assemble(langChainModel(chat).stream(ask('Hello')))).toEqual({
+      content: 'It is.',
+      reasoning: 'Hm well',
+      toolCalls: [
+        { id: expect.any(String), name: 'a', args: { n: 1 } },
+        { id: expect.any(String), name: 'b', args: {} },
+      ],
+      usage: { inputTokens: 5, outputTokens: 7 },
+    })
+  })
+
+  it('that does not stream gives its answer and its calls whole', async () => {
+    const call = { id: 'x', name: 'a', args: { n: 1 }, type: 'tool_call' as const }
+    const chat = new WholeChat(() => [{ content: 'All', tool_calls: [call, { ...call, id: 'y' }] }])
+    const reply = await assemble(langChainModel(chat).stream(ask('Hello')))
+    expect(reply.content).toBe('All')
+    expect(reply.toolCalls.map(({ name, args }) => ({ name, args }))).toEqual([
+      { name: 'a', args: { n: 1 } },
+      { name: 'a', args: { n: 1 } },
+    ])
+  })
+
+  it('has the name of its model, and its context window when it says so', () => {
+    const chat = new FakeChat(() => [])
+    Object.defineProperty(chat, 'profile', { value: { maxInputTokens: 8000 } })
+    expect(langChainModel(chat)).toMatchObject({ id: 'langchain/fake-1', contextWindow: 8000 })
+  })
+
+  it('is told from a model of ours', () => {
+    expect(isLangChainModel(new FakeChat(() => []))).toBe(true)
+    for (const other of [scriptedModel([]), 'demo', undefined, null, {}])
+      expect(isLangChainModel(other)).toBe(false)
+  })
+
+  it('that cannot call tools is refused', () => {
+    const chat = {
+      invoke() {},
+      stream: async () => (async function* () {})(),
+      _llmType: () => 'old',
+    }
+    expect(() => langChainModel(chat)).toThrow('The chat model "old" cannot call tools.')
+  })
+})
+
+describe('what goes wrong in it', () => {
+  const failing = (error: unknown) =>
+    new FakeChat(async function* () {
+      yield* []
+      throw error
+    })
+  const fault = (chat: FakeChat, options = {}) =>
+    assemble(langChainModel(chat, options).stream(ask('Hello'))).then(
+      () => expect.unreachable(),
+      (error: RuntimeError) => error,
+    )
+  const wrong = (fields: object) => Object.assign(new Error('key sk-secret'), fields)
+
+  it.each([
+    ['MODEL_UNAUTHORIZED', wrong({ status: 401 })],
+    ['MODEL_UNAUTHORIZED', wrong({ lc_error_code: 'MODEL_AUTHENTICATION' })],
+    ['MODEL_RATE_LIMITED', wrong({ status: 429 })],
+    ['MODEL_NOT_FOUND', wrong({ response: { status: 404 } })],
+    ['MODEL_CONTEXT_TOO_LONG', wrong({ name: 'ContextOverflowError' })],
+    ['MODEL_CONTEXT_TOO_LONG', wrong({ status: 400, code: 'context_length_exceeded' })],
+    ['MODEL_OVERLOADED', wrong({ status: 529 })],
+    ['MODEL_TIMEOUT', wrong({ name: 'APIConnectionTimeoutError' })],
+    ['MODEL_UNREACHABLE', wrong({ name: 'APIConnectionError' })],
+    ['MODEL_UNREACHABLE', new TypeError('fetch failed')],
+    ['MODEL_FAILED', new Error('boom')],
+  ])('is %s for %o', async (code, error) => {
+    const found = await fault(failing(error))
+    expect(found.code).toBe(code)
+    expect(found.message).not.toContain('sk-secret')
+  })
+
+  it('never carries the request of the client that failed', async () => {
+    const config = { headers: { Authorization: 'Bearer sk-secret' } }
+    for (const name of ['APIConnectionError', 'TimeoutError', 'AxiosError']) {
+      const found = await fault(failing(Object.assign(new Error('no'), { name, config })))
+      expect(inspect(found, { depth: 9 })).not.toContain('sk-secret')
+    }
+  })
+
+  it('is a timeout when it falls silent, and too long when it never stops', async () => {
+    const silent = new FakeChat(async function* () {
+      yield { content: 'So' }
+      await new Promise(() => {})
+    })
+    expect((await fault(silent, { idleMs: 30 })).code).toBe('MODEL_TIMEOUT')
+    const endless = new FakeChat(function* () {
+      for (;;) yield { content: 'again '.repeat(100) }
+    })
+    expect((await fault(endless, { maxAnswer: 10_000 })).code).toBe('MODEL_ANSWER_TOO_LONG')
+  })
+})
+
+describe('an abort', () => {
+  const reason = new Error('stop')
+
+  it('ends the stream at once, also of a model that does not hear it', async () => {
+    const deaf = new FakeChat(async function* () {
+      yield { content: 'So' }
+      await new Promise(() => {})
+    })
+    const stop = new AbortController()
+    const speaking = assemble(langChainModel(deaf).stream(ask('Hello', [], stop.signal)), () =>
+      stop.abort(reason),
+    )
+    await expect(speaking).rejects.toBe(reason)
+  })
+
+  it('reaches a model that does', async () => {
+    const stop = new AbortController()
+    let heard = false
+    const chat = new FakeChat(async function* (signal) {
+      yield { content: 'So' }
+      await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+      heard = true
+    })
+    const speaking = assemble(langChainModel(chat).stream(ask('Hello', [], stop.signal)), () =>
+      stop.abort(reason),
+    )
+    await expect(speaking).rejects.toBe(reason)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(heard).toBe(true)
+  })
+
+  it('before the start asks nobody', async () => {
+    const chat = new FakeChat(() => [{ content: 'Hello' }])
+    const request = ask('Hello', [], AbortSignal.abort(reason))
+    await expect(assemble(langChainModel(chat).stream(request))).rejects.toBe(reason)
+    expect(chat.heard).toHaveLength(0)
+  })
+})

@@ -1,3 +1,0 @@
-import { publishedClient } from './published-client/suite.ts'
-
-publishedClient(19)

@@ -1,0 +1,3 @@
+import { publishedClient } from './suite.ts'
+
+publishedClient(18)
