@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin, AnyTool } from '../plugin.ts'
 import { meant } from './did-you-mean.ts'
+import { faultOf } from './faults.ts'
 
 const sentences = z.array(z.string().min(1)).optional()
 
@@ -74,12 +75,12 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
 
   const parsed = manifestSchema.safeParse(definition)
   for (const issue of parsed.error?.issues ?? []) {
-    const key = issue.path.join('.')
+    const { path: key, message } = faultOf(issue)
     const value = issue.path.reduce<unknown>(
       (at, part) => (at as Record<PropertyKey, unknown>)?.[part],
       definition,
     )
-    faults.push(fault(`"${key}" is ${JSON.stringify(value) ?? 'missing'}. ${issue.message}.`))
+    faults.push(fault(`"${key}" is ${JSON.stringify(value) ?? 'missing'}. ${message}.`))
   }
 
   for (const key of Object.keys(definition.middleware ?? {}))

@@ -15,8 +15,14 @@ const server = createServer(async (request, response) => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   if (request.url === '/.well-known/oracle.json') return answer(200, { did: oracle.did })
   try {
-    const { rawHeaders, method, url } = request
-    const user = await auth.authenticate({ rawHeaders, method: method!, path: url! })
+    const { headers } = request
+    const user = await auth.authenticate({
+      authorization: headers.authorization,
+      authType: headers['x-auth-type']?.toString(),
+      delegation: headers['x-ucan-delegation']?.toString(),
+      method: request.method!,
+      path: request.url!,
+    })
     answer(200, { did: user.did, registry: user.can('registry/write') })
   } catch (error) {
     answer(error instanceof RuntimeError ? error.status : 500, {})

@@ -17,7 +17,7 @@ const sweepMs = 3_600_000
 const rowsPerSweep = 500
 const dayMs = 86_400_000
 
-export interface AuditTableOptions {
+interface AuditTableOptions {
   readonly store: Pick<Store, 'db' | 'unsynced' | 'synced'>
   readonly log: Log
   readonly retentionDays: number

@@ -3,7 +3,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import { checkBinding, type BoundRequest } from './token/binding.ts'
 import { createCache } from '../base/cache.ts'
-import { readCredentials, readHeaders, type CredentialHeaders } from './token/credentials.ts'
+import { readCredentials, type CredentialHeaders } from './token/credentials.ts'
 import type { Did } from './did/did.ts'
 import { isLookUpUnavailable } from './did/lookups.ts'
 import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './did/refusal.ts'
@@ -51,8 +51,6 @@ export interface AuthOptions {
 
 /** A request, as far as it takes part in authentication. */
 export interface AuthRequest extends CredentialHeaders, BoundRequest {
-  /** Node's `rawHeaders`, in place of the single headers: repeated ones are noticed. */
-  readonly rawHeaders?: readonly string[]
   /** Where it came from: an issuer that has to be looked up costs this address a share of the look-ups. */
   readonly address?: string
 }
@@ -118,8 +116,7 @@ export function createAuth(options: AuthOptions): Auth {
   }
 
   async function authenticate(request: AuthRequest): Promise<AuthenticatedUser> {
-    const headers = request.rawHeaders ? readHeaders(request.rawHeaders) : request
-    const { invocation, delegation } = readCredentials(headers)
+    const { invocation, delegation } = readCredentials(request)
     const carries = (raw: string) => raw === delegation
     if (invocation !== undefined) {
       const recognising = recognised(invocation, delegation)

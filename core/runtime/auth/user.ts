@@ -1,5 +1,5 @@
 import type { User } from '../../plugin.ts'
-import { denials, grants, type Oracle } from './token/capabilities.ts'
+import { denials, grants, type OracleDids } from './token/capabilities.ts'
 import type { Did } from './did/did.ts'
 import type { Rights } from './grants/rights.ts'
 import type { Link } from './token/token.ts'
@@ -44,7 +44,7 @@ export interface InForce {
 
 /** What users are judged by beside their own delegations. */
 export interface Judgement {
-  readonly oracle: Oracle
+  readonly oracle: OracleDids
   /** What the operator has granted. Without it nothing is. */
   readonly rights: Rights | undefined
   readonly now: () => number

@@ -1,6 +1,6 @@
 import { pino, type DestinationStream, type Logger } from 'pino'
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: string
   /** Lines for people instead of JSON. */
   readonly pretty: boolean

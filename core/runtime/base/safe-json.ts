@@ -3,7 +3,7 @@ import { breakIn } from './json-break.ts'
 
 /** How deep JSON may nest, and how many keys one object of it may have: whoever checks it looks at each by itself. */
 export const maxDepth = 64
-export const maxKeys = 10_000
+const maxKeys = 10_000
 
 /**
  * Parses JSON from outside. Refuses what is no JSON, nests deeper than 64 levels, has an object of more than

@@ -8,11 +8,11 @@ import { Places } from '../http/limits/places.ts'
 import { readTarget } from '../http/read/target.ts'
 import type { Runs } from '../turns/carry/runs.ts'
 import type { Store } from '../store/store.ts'
-import type { Framing, Incoming } from './framing.ts'
+import type { Framing, ClientFrame } from './framing.ts'
 import { channelLimits, type ChannelLimits } from './limits.ts'
 import { type Closing, Peer } from './peer.ts'
 import { plain } from './plain.ts'
-import { type RoomRuns, Rooms } from './rooms.ts'
+import { type RoomRuns, SessionRooms } from './rooms.ts'
 import { sessionOf, socketIo } from './socket-io.ts'
 import type { SocketServer } from './socket-server.ts'
 
@@ -56,7 +56,7 @@ export function createChannel(options: ChannelOptions): Channel {
   const peers = new Set<Peer>()
   const addresses = new Places(limits.perAddress, 'sockets of this address')
   const users = new Places(limits.perDid, 'sockets of this DID')
-  const rooms = new Rooms(runs, log)
+  const rooms = new SessionRooms(runs, log)
   let sweeping: NodeJS.Timeout | undefined
   let server: Promise<SocketServer> | undefined
   let stopListening: (() => Promise<void>) | undefined
@@ -124,7 +124,7 @@ export function createChannel(options: ChannelOptions): Channel {
         .catch((err: unknown) => log.warn({ err }, 'A result that is too large was not told of'))
   }
 
-  async function work(peer: Peer, incoming: Incoming): Promise<void> {
+  async function work(peer: Peer, incoming: ClientFrame): Promise<void> {
     try {
       if (incoming.kind === 'auth') await enter(peer, incoming)
       else if (incoming.kind === 'answer') await answer(peer, incoming)
@@ -235,8 +235,8 @@ export function createChannel(options: ChannelOptions): Channel {
   }
 }
 
-type Entering = Extract<Incoming, { kind: 'auth' }>
-type Answering = Extract<Incoming, { kind: 'answer' }>
+type Entering = Extract<ClientFrame, { kind: 'auth' }>
+type Answering = Extract<ClientFrame, { kind: 'answer' }>
 
 const unauthorized = () => new RuntimeError('UNAUTHORIZED', 'No valid credential came.')
 const noSuchSession = () => new RuntimeError('FORBIDDEN', 'You have no such session.')

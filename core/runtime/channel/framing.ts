@@ -2,7 +2,7 @@ import type { RuntimeError } from '../../errors.ts'
 import type { RoomEvent } from './room-event.ts'
 
 /** What a client sends, whichever framing it speaks. */
-export type Incoming =
+export type ClientFrame =
   | {
       readonly kind: 'auth'
       readonly sessionId?: string
@@ -12,7 +12,7 @@ export type Incoming =
     }
   | {
       readonly kind: 'answer'
-      readonly answer: Answer
+      readonly answer: ToolAnswer
       /** What the client wants its acknowledgement to be called. */
       readonly ack?: string
     }
@@ -30,7 +30,7 @@ export interface Tokens {
 }
 
 /** What a client made of a call of one of its own tools. */
-export interface Answer {
+export interface ToolAnswer {
   readonly toolCallId: string
   /** The session that the client believes to be in. */
   readonly sessionId?: string
@@ -45,7 +45,7 @@ export interface Framing {
   readonly renews: boolean
   /** What the server says first. */
   greeting?(): string
-  read(text: string): Incoming
+  read(text: string): ClientFrame
   connected(sessionId: string): readonly string[]
   /** Undefined: clients of this framing have no use for it. */
   event(event: RoomEvent): string | undefined

@@ -1,5 +1,5 @@
 import type { RawData, WebSocket } from 'ws'
-import type { Framing, Incoming } from './framing.ts'
+import type { Framing, ClientFrame } from './framing.ts'
 import type { ChannelLimits } from './limits.ts'
 import type { RoomEvent } from './room-event.ts'
 
@@ -22,7 +22,7 @@ export const closings = {
 export type Closing = keyof typeof closings
 
 /** Whom a socket belongs to, and until when. */
-export interface Member {
+interface Member {
   readonly did: string
   readonly cids: readonly string[]
   readonly expiresAt: number
@@ -31,7 +31,7 @@ export interface Member {
   leave(): void
 }
 
-export interface PeerOptions {
+interface PeerOptions {
   readonly ws: WebSocket
   readonly framing: Framing
   readonly limits: ChannelLimits
@@ -41,7 +41,7 @@ export interface PeerOptions {
   /** The session that was named in the address. */
   readonly sessionId: string | undefined
   /** Works off one frame. The next waits until it is done. */
-  work(peer: Peer, incoming: Incoming): Promise<void>
+  work(peer: Peer, incoming: ClientFrame): Promise<void>
   onClosed(peer: Peer): void
   /** One of its frames was larger than we take, and it is closed for that. */
   onTooLarge(peer: Peer): void
@@ -63,7 +63,7 @@ export class Peer {
   readonly #ws: WebSocket
   readonly #since = performance.now()
   #asked: Set<string> | undefined
-  #backlog: Incoming[] | undefined
+  #backlog: ClientFrame[] | undefined
   #frames: number
   #framesAt = this.#since
   #heardAt = this.#since
@@ -168,7 +168,7 @@ export class Peer {
     }
   }
 
-  #enqueue(incoming: Incoming): void {
+  #enqueue(incoming: ClientFrame): void {
     if (this.#backlog) {
       if (this.#backlog.push(incoming) > this.#options.limits.backlog) this.close('tooMuch')
       return
@@ -177,7 +177,7 @@ export class Peer {
     void this.#workOff(this.#backlog)
   }
 
-  async #workOff(backlog: Incoming[]): Promise<void> {
+  async #workOff(backlog: ClientFrame[]): Promise<void> {
     for (let next; this.isOpen && (next = backlog.shift());) await this.#options.work(this, next)
     this.#backlog = undefined
   }

@@ -1,5 +1,11 @@
-import type { Framing, Incoming } from './framing.ts'
-import { readAnswer, readApprovals, readFrame, readSessionId, readTokens } from './read-frame.ts'
+import type { Framing, ClientFrame } from './framing.ts'
+import {
+  readToolAnswer,
+  readApprovals,
+  readFrame,
+  readSessionId,
+  readTokens,
+} from './read-frame.ts'
 
 /** Plain JSON, for any language: `{ type, … }` from the client, `{ eventName, payload }` from the server. */
 export const plain: Framing = {
@@ -12,7 +18,7 @@ export const plain: Framing = {
   event: ({ name, payload }) => `{"eventName":${JSON.stringify(name)},"payload":${payload}}`,
 }
 
-function read(text: string): Incoming {
+function read(text: string): ClientFrame {
   const frame = readFrame(text)
   if (typeof frame !== 'object' || frame === null) return { kind: 'broken' }
   const { type, sessionId, auth } = frame as Record<string, unknown>
@@ -25,7 +31,7 @@ function read(text: string): Incoming {
     }
     case 'tool_result':
     case 'action_call_result': {
-      const answer = readAnswer(frame)
+      const answer = readToolAnswer(frame)
       return answer ? { kind: 'answer', answer } : { kind: 'nothing' }
     }
     case 'ping':

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { parseJson } from '../base/safe-json.ts'
-import type { Answer, Tokens } from './framing.ts'
+import type { ToolAnswer, Tokens } from './framing.ts'
 
 /** What a page hands back may end in half an emoji: that is mended, where a request would be refused. */
 const mendable = new Set(['UNSAFE_TEXT', 'UNSAFE_KEY'])
@@ -52,7 +52,7 @@ export function readSessionId(value: unknown): string | undefined {
 }
 
 /** What a client made of a call; undefined when it does not say which call. */
-export function readAnswer(value: unknown): Answer | undefined {
+export function readToolAnswer(value: unknown): ToolAnswer | undefined {
   const parsed = answer.safeParse(value)
   if (!parsed.success) return undefined
   const { toolCallId, sessionId, result, error } = parsed.data

@@ -1,7 +1,7 @@
 import type { Framing } from './framing.ts'
 
 /** Which run an event belongs to. */
-export interface RunFacts {
+interface RunFacts {
   readonly sessionId: string
   readonly runId: string
   readonly requestId: string

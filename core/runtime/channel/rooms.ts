@@ -14,7 +14,7 @@ const pauseMs = 1_000
 const mostTold = 8
 
 /** The sockets of this process, by session. A session has a room as long as it has a socket here. */
-export class Rooms {
+export class SessionRooms {
   readonly #runs: RoomRuns
   readonly #log: Log
   readonly #rooms = new Map<string, Room>()

@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import type { Framing, Incoming } from './framing.ts'
+import type { Framing, ClientFrame } from './framing.ts'
 import { channelLimits, maxFrameBytes } from './limits.ts'
-import { readAnswer, readApprovals, readFrame, readSessionId, readTokens } from './read-frame.ts'
+import {
+  readToolAnswer,
+  readApprovals,
+  readFrame,
+  readSessionId,
+  readTokens,
+} from './read-frame.ts'
 
 /** These go under their own names: the published client carries them out. */
 const flat = new Set(['browser_tool_call', 'action_call'])
@@ -55,7 +61,7 @@ export const socketIo: Framing = {
   acknowledged: (ack, accepted) => `43${ack}${JSON.stringify([{ accepted }])}`,
 }
 
-function read(text: string): Incoming {
+function read(text: string): ClientFrame {
   switch (text[0]) {
     case '1':
       return { kind: 'leave' }
@@ -75,7 +81,7 @@ function read(text: string): Incoming {
 /** Type, attachments of a binary event, namespace, the number of an acknowledgement, JSON. */
 const packet = /^4([0-6])(?:(\d{1,3})-)?(?:(\/[^,]{0,200}),)?(\d{1,9})?/
 
-function readPacket(text: string): Incoming {
+function readPacket(text: string): ClientFrame {
   const [head, type, attachments, namespace, ack] = packet.exec(text) ?? []
   if (head === undefined) return { kind: 'broken' }
   if (namespace !== undefined && namespace !== '/')
@@ -91,14 +97,14 @@ function readPacket(text: string): Incoming {
   const [name, data] = value as unknown[]
   if (name === 'auth') return readAuth(data)
   if (name !== 'tool_result' && name !== 'action_call_result') return { kind: 'nothing' }
-  const answer = readAnswer(data)
+  const answer = readToolAnswer(data)
   if (!answer) return { kind: 'nothing' }
   if (attachments === undefined) return { kind: 'answer', answer, ack }
   const error = 'The result holds binary data, which a model cannot read.'
   return { kind: 'answer', answer: { ...answer, result: undefined, error }, ack }
 }
 
-function readAuth(value: unknown): Incoming {
+function readAuth(value: unknown): ClientFrame {
   const approvals = readApprovals(value)
   if (approvals === null) return { kind: 'broken' }
   return { kind: 'auth', tokens: readTokens(value), approvals }

@@ -23,7 +23,7 @@ import { nodeHttp } from '../base/node-http.ts'
 import { readTarget } from './read/target.ts'
 
 /** How long the edge waits. */
-export interface EdgeTimes {
+interface EdgeTimes {
   /** For the headers of a request. */
   readonly headersMs: number
   /** For a whole request. */

@@ -27,7 +27,7 @@ import {
 import type { SseStream } from './answer/sse.ts'
 import { isTwisted, type Target } from './read/target.ts'
 
-export interface ServeOptions extends Omit<RunOptions, 'opened'> {
+interface ServeOptions extends Omit<RunOptions, 'opened'> {
   readonly routes: readonly ServedRoute[]
   readonly web: readonly ServedMount[]
   readonly rateLimits: RateLimits
@@ -39,7 +39,7 @@ export interface ServeOptions extends Omit<RunOptions, 'opened'> {
   readonly readMs: number
 }
 
-export interface Serve {
+interface Serve {
   /** Answers one request, whatever it is. Never rejects. */
   serve(koa: Context): Promise<void>
   /** Serves these routes, and web modules where given, from the next request on. */

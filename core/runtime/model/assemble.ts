@@ -3,12 +3,12 @@ import type { Delta, ModelReply, ToolCall } from '../../plugin.ts'
 import { nestsTooDeep } from '../base/safe-json.ts'
 
 /** What a model call came to, and what the provider counted. */
-export interface AssembledReply extends ModelReply {
+interface AssembledReply extends ModelReply {
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
 }
 
 /** A call as far as it has come. */
-export interface CallSoFar {
+interface CallSoFar {
   readonly id: string
   readonly name: string
   readonly args: string

@@ -7,7 +7,7 @@ import { openAiModel } from './openai.ts'
 /** What createApp takes as a model: one of ours, or any chat model of LangChain. */
 export type GivenModel = Model | LangChainChatModel
 
-export interface ModelEnv {
+interface ModelEnv {
   /** `demo`, `openai/<name>`, or several with commas between them, the default first. */
   readonly MODEL?: string
   readonly OPENAI_API_KEY?: string

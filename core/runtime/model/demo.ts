@@ -1,7 +1,7 @@
 import type { Model } from '../../plugin.ts'
 import { decide } from './demo/decide.ts'
 
-export interface DemoOptions {
+interface DemoOptions {
   /** Twenty-five feel like a real model. `Infinity` for tests. */
   readonly wordsPerSecond?: number
   /** For "today" and "tomorrow". */

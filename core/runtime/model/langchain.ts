@@ -19,7 +19,7 @@ export interface LangChainChatModel {
   readonly profile?: unknown
 }
 
-export interface LangChainOptions {
+interface LangChainOptions {
   /** Without a piece, before the first and between two. */
   readonly idleMs?: number
   /** Characters of one answer. */

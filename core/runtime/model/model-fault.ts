@@ -3,7 +3,7 @@ import { RuntimeError, type Code, type ErrorOptions } from '../../errors.ts'
 /** Who can do something about it is not who reads it. */
 const forUsers = 'Whoever runs this server finds the reason in its log.'
 
-export interface ModelFaultOptions extends Omit<ErrorOptions, 'hint'> {
+interface ModelFaultOptions extends Omit<ErrorOptions, 'hint'> {
   /** What a user can do. */
   readonly hint?: string
   /** What the operator can do, who reads it in the log. */

@@ -6,7 +6,7 @@ import { ChunkReader } from './openai-deltas.ts'
 import { modelFault } from './model-fault.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 import { requestBody } from './openai-request.ts'
-import { poster, type Exchange } from './post.ts'
+import { poster, type ProviderExchange } from './post.ts'
 
 export interface OpenAiOptions {
   /** The model's name at the provider. */
@@ -71,7 +71,7 @@ export function openAiModel(options: OpenAiOptions): Model {
     }
   }
 
-  async function refusal(exchange: Exchange, withUsage: boolean): Promise<RuntimeError> {
+  async function refusal(exchange: ProviderExchange, withUsage: boolean): Promise<RuntimeError> {
     let text = ''
     while (text.length < errorPage) {
       await exchange.ready(5000)
@@ -88,7 +88,7 @@ export function openAiModel(options: OpenAiOptions): Model {
   }
 
   /** The batches of deltas of one answer: one batch for what came together, undefined at the end. */
-  function read(exchange: Exchange) {
+  function read(exchange: ProviderExchange) {
     const chunks = new ChunkReader(asked, maxAnswer)
     let batch: Delta[] = []
     let done = false

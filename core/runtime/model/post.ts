@@ -11,7 +11,7 @@ import { modelFault } from './model-fault.ts'
 import { nodeHttp } from '../base/node-http.ts'
 
 /** How long a request may keep us waiting, in milliseconds. */
-export interface Patience {
+interface Patience {
   /** Until the connection stands, TLS included. */
   readonly connectMs: number
   /** From the request to the head of the answer. */
@@ -19,7 +19,7 @@ export interface Patience {
 }
 
 /** A request that was answered: the head is there, the body is read piece by piece. */
-export interface Exchange {
+export interface ProviderExchange {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /** Resolves when there is something to take, or after `ms` without. */
@@ -36,7 +36,7 @@ export interface Exchange {
 }
 
 /** Posts a body on a kept connection and resolves with the head of the answer, whatever its status. */
-export type Post = (body: string, signal: AbortSignal, patience: Patience) => Promise<Exchange>
+type Post = (body: string, signal: AbortSignal, patience: Patience) => Promise<ProviderExchange>
 
 // One pool for all models of the process. Idle sockets are unreferenced by Node: none keeps it alive.
 const pool = { keepAlive: true, keepAliveMsecs: 30_000, maxFreeSockets: 256 }
@@ -78,8 +78,8 @@ function begin(
   body: string,
   signal: AbortSignal,
   { connectMs, headMs }: Patience,
-): Promise<Exchange> {
-  const answered = new Promise<Exchange>((resolve, reject) => {
+): Promise<ProviderExchange> {
+  const answered = new Promise<ProviderExchange>((resolve, reject) => {
     let fail = (error: unknown) => {
       settle()
       request.destroy()
@@ -170,7 +170,7 @@ function reading(host: string, request: ClientRequest, response: IncomingMessage
     patience.stop()
   })
 
-  const exchange: Exchange = {
+  const exchange: ProviderExchange = {
     status: response.statusCode ?? 0,
     headers: response.headers,
     ready(ms) {

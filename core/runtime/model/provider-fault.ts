@@ -13,7 +13,7 @@ export interface Asked {
 }
 
 /** What a provider says went wrong: an HTTP status, and a body or an error in the stream. */
-export interface Complaint {
+interface Complaint {
   readonly status?: number
   readonly headers?: IncomingHttpHeaders
   readonly text: string

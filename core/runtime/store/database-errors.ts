@@ -1,7 +1,5 @@
 import { RuntimeError } from '../../errors.ts'
 
-/** SQLite's extended result codes: UNIQUE, PRIMARYKEY and ROWID constraints. */
-const sqliteUnique = new Set([2067, 1555, 2579])
 const sqliteBusy = 5
 /**
  * SQLite's primary result codes, the low byte of the extended ones, for a file that cannot be used: busy, read-only,
@@ -34,12 +32,6 @@ const closed = 'driver has already been destroyed'
 const goneSayings =
   /^(Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout expired|Cannot use a pool after calling end|database is not open|statement has been finalized)/
 const allTaken = 'timeout exceeded when trying to connect'
-
-/** Whether a row with this key is already there: on SQLite and on PostgreSQL. */
-export function isUniqueViolation(error: unknown): boolean {
-  const { code, errcode } = facts(error)
-  return code === '23505' || (typeof errcode === 'number' && sqliteUnique.has(errcode))
-}
 
 /**
  * Whether something failed because the database cannot be had: `DATABASE_UNREACHABLE`, itself or as

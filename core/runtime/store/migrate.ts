@@ -8,7 +8,7 @@ import { RuntimeError } from '../../errors.ts'
 const lockKey = 7_021_460_583_129n
 
 /** What a migrator works on. */
-export interface MigrationTarget {
+interface MigrationTarget {
   readonly kind: 'sqlite' | 'postgres'
   readonly db: Kysely<any> // any: migrations are about tables that no type knows yet
   readonly log: Log

@@ -1,6 +1,6 @@
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 
-export interface Executes {
+interface Executes {
   executeQuery<R>(query: CompiledQuery<R>): Promise<QueryResult<R>>
 }
 

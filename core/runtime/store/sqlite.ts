@@ -38,7 +38,7 @@ export function openSqlite(path: string): DatabaseSync {
   return database
 }
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** How long a query waits for its turn. */
   readonly patienceMs?: number
   /** Told whenever the file could not be used: it is full, held by somebody, read-only or broken. */

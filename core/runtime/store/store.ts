@@ -31,7 +31,7 @@ export interface Store extends Omit<Channels, 'close'> {
   close(): Promise<void>
 }
 
-export interface StoreOptions {
+interface StoreOptions {
   /** A postgres:// URL selects PostgreSQL. */
   readonly databaseUrl?: string
   /** Where the SQLite file lies; without it, and without a URL, the database is in memory. */

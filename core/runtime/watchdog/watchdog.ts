@@ -4,7 +4,7 @@ import { type WatchdogOrders, watchdogThread } from './thread.ts'
 import { noteIn, slotBytes, slots } from './under-way.ts'
 
 /** `EX_SOFTWARE` of sysexits: supervisors start the process again. */
-export const frozenExitCode = 70
+const frozenExitCode = 70
 
 /** A thread that ends the process when the event loop has not turned for too long. */
 class Watchdog {

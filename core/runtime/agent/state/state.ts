@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { metaOf } from '../../../manifest/env.ts'
+import { faultsOf, faultText } from '../../../manifest/faults.ts'
 import type { Log, Schema } from '../../../plugin.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
 import type { RoomState } from '../../store/room-state.ts'
@@ -179,7 +180,5 @@ const valueOf = (json: string | undefined): unknown =>
 function faultOf({ schema }: StateKey, value: unknown): string | undefined {
   const parsed = z.safeParse(schema, value)
   if (parsed.success) return undefined
-  return parsed.error.issues
-    .map(({ path, message }) => [path.map(String).join('.'), message].filter(Boolean).join(': '))
-    .join('; ')
+  return faultText(faultsOf(parsed.error))
 }

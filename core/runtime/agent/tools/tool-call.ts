@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { RuntimeError, type Fault } from '../../../errors.ts'
+import { RuntimeError } from '../../../errors.ts'
+import { faultsOf, faultText } from '../../../manifest/faults.ts'
 import { notGranted } from '../../auth/grants/rights.ts'
 import type { PendingCall, Schema, ToolCall } from '../../../plugin.ts'
 import type { Facts } from '../../audit/line.ts'
@@ -251,15 +252,6 @@ function jsonFault(text: string): string {
     return (error as SyntaxError).message // JSON.parse throws nothing else
   }
 }
-
-/** Zod's issues as the faults that callers and models read. */
-export function faultsOf(error: z.core.$ZodError): Fault[] {
-  return error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
-}
-
-/** The faults as one sentence. */
-export const faultText = (faults: readonly Fault[]): string =>
-  faults.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
 
 /** What a tool threw as an error of ours. A broken program is told to the log, not to the model. */
 export function asToolError(

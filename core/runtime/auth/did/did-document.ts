@@ -53,7 +53,7 @@ const definite =
  * Reads a resolver's answer: a resolution result or the document alone, of this DID and no other. Throws when the
  * resolver says that it failed.
  */
-export function readAnswer(did: string, answer: unknown): DidDocumentRead | undefined {
+export function readDidAnswer(did: string, answer: unknown): DidDocumentRead | undefined {
   const { error } = failure.safeParse(answer).data?.didResolutionMetadata ?? {}
   const why = typeof error === 'object' ? error.type : error
   if (why !== undefined && why !== '' && !definite.test(why))

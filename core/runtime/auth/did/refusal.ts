@@ -4,7 +4,6 @@ import { RuntimeError } from '../../../errors.ts'
 export type Reason =
   | 'no credential'
   | 'not a bearer token'
-  | 'a header stands twice'
   | 'delegations alone do not authenticate here'
   | 'too long'
   | 'not standard padded base64'

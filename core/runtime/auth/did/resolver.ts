@@ -1,12 +1,12 @@
 import type { Fetch } from '../../../plugin.ts'
 import { createCache } from '../../base/cache.ts'
 import { isCallerDid, publicKeyOf } from './did.ts'
-import { keysOf, readAnswer, type DidDocumentRead } from './did-document.ts'
+import { keysOf, readDidAnswer, type DidDocumentRead } from './did-document.ts'
 import { isLookUpUnavailable, LookUps, lookUpUnavailable } from './lookups.ts'
 import { refuse } from './refusal.ts'
 
 /** The Ed25519 keys of a DID, as did:keys, and until when to believe it (milliseconds since 1970). */
-export interface KeysOfDid {
+interface KeysOfDid {
   readonly keys: readonly string[]
   readonly until: number
 }
@@ -134,7 +134,7 @@ export function createResolver({
 
 /** What the resolver knows. Throws when its answer says nothing about the DID. */
 async function readResponse(did: string, response: Response): Promise<Pick<Known, 'document'>> {
-  if (response.ok) return { document: readAnswer(did, await boundedJson(response)) }
+  if (response.ok) return { document: readDidAnswer(did, await boundedJson(response)) }
   await response.body?.cancel()
   if (DEFINITE.has(response.status)) return { document: undefined }
   throw new Error(`The resolver answered ${response.status}.`)

@@ -10,11 +10,11 @@ export interface Signer {
   readonly did: Did
   readonly publicKey: Uint8Array
   sign(bytes: Uint8Array): Uint8Array
-  didDocument(addresses: Addresses): DidDocument
+  didDocument(addresses: DocumentAddresses): DidDocument
 }
 
 /** Where the oracle answers, and the DIDs it is also known by. */
-export interface Addresses {
+interface DocumentAddresses {
   readonly apiUrl: string
   readonly wsUrl: string
   readonly alsoKnownAs?: readonly string[]
@@ -70,7 +70,7 @@ export function signerFromMnemonic(mnemonic: string): Signer {
   }
 }
 
-function documentOf(did: Did, { apiUrl, wsUrl, alsoKnownAs }: Addresses): DidDocument {
+function documentOf(did: Did, { apiUrl, wsUrl, alsoKnownAs }: DocumentAddresses): DidDocument {
   const multibase = did.slice('did:key:'.length)
   const key = `${did}#${multibase}`
   return {

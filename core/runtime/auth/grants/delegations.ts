@@ -63,7 +63,7 @@ export const delegationMigrations: Readonly<Record<string, Migration>> = {
 }
 
 /** A delegation as it was posted. */
-export interface StoredDelegation {
+interface StoredDelegation {
   readonly raw: string
   /** Seconds since 1970. */
   readonly expiration: number

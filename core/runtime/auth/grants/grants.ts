@@ -82,12 +82,12 @@ export interface Grant {
   readonly car: string
 }
 
-export interface GrantPage {
+interface GrantPage {
   readonly items: readonly Grant[]
   readonly nextCursor?: string
 }
 
-export interface GrantsOptions {
+interface GrantsOptions {
   readonly store: Pick<Store, 'db' | 'kind' | 'listen' | 'notify'>
   readonly signer: Signer | undefined
   readonly oracleDid: string

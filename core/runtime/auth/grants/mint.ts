@@ -4,7 +4,7 @@ import type { Did } from '../did/did.ts'
 import type { Signer } from '../did/signer.ts'
 
 /** What the oracle's key is to sign. */
-export interface Minting {
+interface Minting {
   readonly audience: Did
   readonly abilities: readonly string[]
   readonly resource: Did

@@ -7,7 +7,7 @@ import type { Link } from './token.ts'
 /** What the published client puts into its tokens: it says who calls, and grants nothing more. */
 export const IDENTITY = { can: '*', with: 'ixo:oracle' } as const
 /** The ability of calling an oracle for a user, which a user can hand to a session key. */
-export const CALL = TALK
+const CALL = TALK
 
 /**
  * The DID that an invocation speaks for: its issuer, when it carries the identity capability and no

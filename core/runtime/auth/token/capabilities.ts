@@ -4,7 +4,7 @@ import { covers } from '../../../manifest/abilities.ts'
 import type { Link } from './token.ts'
 
 /** The oracle as a resource: rights on its DID start at its key, which has another DID where the oracle's is registered. */
-export interface Oracle {
+export interface OracleDids {
   readonly did: string
   readonly keyDid: string | undefined
 }
@@ -20,7 +20,7 @@ export function grants(
   delegation: Link,
   ability: string,
   resource: string,
-  oracle?: Oracle,
+  oracle?: OracleDids,
 ): boolean {
   return ask(delegation, ability, resource, oracle) === 'granted'
 }
@@ -30,7 +30,7 @@ export function denials(
   delegation: Link,
   ability: string,
   resource: string,
-  oracle?: Oracle,
+  oracle?: OracleDids,
 ): readonly string[] {
   const answer = ask(delegation, ability, resource, oracle)
   return answer === 'granted' ? [] : answer
@@ -48,7 +48,7 @@ function ask(
   delegation: Link,
   ability: string,
   resource: string,
-  oracle: Oracle | undefined,
+  oracle: OracleDids | undefined,
 ): 'granted' | readonly [string, ...string[]] {
   const normal = URL.parse(resource)?.href
   if (normal !== resource)
@@ -83,7 +83,7 @@ interface Walk {
   readonly seen: Set<string>
   looks: number
   /** There when the question is about the oracle's DID. */
-  readonly oracle: Oracle | undefined
+  readonly oracle: OracleDids | undefined
 }
 type Asked = API.DirectMatch<API.ParsedCapability>
 

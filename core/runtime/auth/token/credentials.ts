@@ -8,30 +8,9 @@ export interface CredentialHeaders {
 }
 
 /** The tokens found in them. */
-export interface Credentials {
+interface Credentials {
   readonly invocation?: string
   readonly delegation?: string
-}
-
-const NAMES: Readonly<Record<string, keyof CredentialHeaders>> = {
-  authorization: 'authorization',
-  'x-auth-type': 'authType',
-  'x-ucan-delegation': 'delegation',
-}
-
-/**
- * Picks the credential headers out of Node's `rawHeaders`. Refused when one of them stands twice:
- * Node keeps the first `Authorization` and joins the others, and a proxy in front may choose otherwise.
- */
-export function readHeaders(rawHeaders: readonly string[]): CredentialHeaders {
-  const found: { -readonly [K in keyof CredentialHeaders]: string } = {}
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const key = NAMES[rawHeaders[i]!.toLowerCase()]
-    if (key === undefined) continue
-    if (found[key] !== undefined) refuse('a header stands twice')
-    found[key] = rawHeaders[i + 1]!
-  }
-  return found
 }
 
 /**

@@ -3,7 +3,7 @@ export interface Replays {
   /** True for the first claim of a key, `'used'` for every later one until `expiresAt` (milliseconds). */
   claim(key: string, expiresAt: number): ReplayAnswer | Promise<ReplayAnswer>
 }
-export type ReplayAnswer = 'first' | 'used' | 'full'
+type ReplayAnswer = 'first' | 'used' | 'full'
 
 const SWEEP_EVERY_MS = 30_000
 

@@ -10,7 +10,7 @@ import { MAX_CHARACTERS, readToken, type Link, type Tally, type Token } from './
 import { verifySignatures } from './verify.ts'
 
 /** What remains of a token once it is verified. */
-export interface Verdict {
+interface Verdict {
   /** Whom it speaks for. */
   readonly did: Did
   readonly cids: readonly string[]
@@ -20,7 +20,7 @@ export interface Verdict {
   readonly until: number
 }
 /** `bound` is the invocation itself where it is bound to one request, and so serves once. */
-export type InvocationVerdict = Verdict & { readonly bound: Link | undefined }
+type InvocationVerdict = Verdict & { readonly bound: Link | undefined }
 /** A delegation is kept whole: what it grants is asked later. */
 export type DelegationVerdict = Verdict & { readonly token: Token }
 
@@ -29,7 +29,7 @@ export interface Revocations {
   isRevoked(cids: readonly string[]): boolean | Promise<boolean>
 }
 
-export interface VerdictOptions {
+interface VerdictOptions {
   /** The DIDs that a token may be meant for. */
   readonly audiences: ReadonlySet<string>
   readonly maxTtlSeconds: number
@@ -39,14 +39,14 @@ export interface VerdictOptions {
 }
 
 /** Judges tokens: each once, and its revocation every time. Rejects with a refusal. `address` is who pays for look-ups. */
-export interface Verdicts {
+interface Verdicts {
   invocation(text: string, address?: string): Promise<InvocationVerdict>
   delegation(text: string, demands: DelegationDemands): Promise<DelegationVerdict>
   readonly stats: VerdictStats
 }
 
 /** What is asked of a delegation beside its soundness. */
-export interface DelegationDemands {
+interface DelegationDemands {
   /** Who must have signed it for the oracle. */
   readonly issuer?: string
   /** Who must either have signed it for the oracle, or have been given it by whoever signed. */

@@ -6,14 +6,14 @@ import type { Answer } from '../answer/answer.ts'
 import type { Target } from '../read/target.ts'
 
 /** Who repeats what: a caller, the route, and the key that the caller chose. */
-export interface RequestName {
+interface RequestName {
   readonly caller: string
   readonly route: string
   readonly key: string
 }
 
 /** The right to run a request that nobody else is running. */
-export interface Claim {
+export interface RequestClaim {
   /** Keeps the answer for the repeats of the next 24 hours; with what tells them, where that was not known before. */
   keep(answer: Answer, fingerprint?: string): Promise<void>
   /** Forgets the request, so that a repeat runs again. */
@@ -30,7 +30,7 @@ export interface Idempotency {
     name: RequestName,
     fingerprint: string,
     matches?: (kept: string) => Promise<boolean>,
-  ): Promise<Answer | Claim>
+  ): Promise<Answer | RequestClaim>
   close(): void
 }
 
@@ -92,7 +92,7 @@ export function createIdempotency(options: {
   const { log, leaseMs = 60_000, sweepMs = 600_000 } = options
   const db = options.db.withTables<Tables>()
 
-  const claim = (name: RequestName, token: string): Claim => {
+  const claim = (name: RequestName, token: string): RequestClaim => {
     const mine = () =>
       db.updateTable('kernel_idempotency').where(named(name)).where('token', '=', token)
     const renewal = setInterval(() => {
@@ -129,7 +129,7 @@ export function createIdempotency(options: {
     name: RequestName,
     fingerprint: string,
     matches: ((kept: string) => Promise<boolean>) | undefined,
-  ): Promise<Answer | Claim | undefined> => {
+  ): Promise<Answer | RequestClaim | undefined> => {
     const now = Date.now()
     const token = randomUUID()
     const fresh = {

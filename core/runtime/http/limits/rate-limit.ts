@@ -15,7 +15,7 @@ export interface RateLimits {
 }
 
 /** What a limit counts by, where it is not the address. */
-export interface Counting {
+interface Counting {
   of(koa: Context): string
   /** Names it in the answer: `calls of this DID`. */
   readonly what: string

@@ -59,7 +59,7 @@ export function tooLarge(maxBytes: number): RuntimeError {
 }
 
 /** How the body is written, from `Content-Type`; anything but these is refused with 415. */
-export type BodyKind = 'json' | 'form' | 'ndjson'
+type BodyKind = 'json' | 'form' | 'ndjson'
 
 const kinds: readonly [RegExp, BodyKind][] = [
   [/^application\/json$|^[a-z0-9.!#$&^_-]+\/[a-z0-9.!#$&^_-]+\+json$/, 'json'],

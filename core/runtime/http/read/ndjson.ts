@@ -8,7 +8,7 @@ import { bodyKind, decodeText, hasBody, tooLarge, withoutMark } from './body.ts'
 import { isPlain, parseJson } from '../../base/safe-json.ts'
 
 /** How long one line of NDJSON may be: as long as a JSON body. */
-export const maxLineBytes = 1024 * 1024
+const maxLineBytes = 1024 * 1024
 
 const newline = 0x0a
 

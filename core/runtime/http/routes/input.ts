@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { type Fault, RuntimeError } from '../../../errors.ts'
+import { faultOf } from '../../../manifest/faults.ts'
 import type { AnyRoute, Schema } from '../../../plugin.ts'
 import { bodyKind, hasBody, parseBody, readBody } from '../read/body.ts'
 import { type Pairs, readPairs } from '../read/pairs.ts'
@@ -8,17 +9,17 @@ import type { RouteKey } from './routes.ts'
 import { checkText } from '../../base/safe-json.ts'
 
 /** What a request brought: the parsed input, and the body's bytes where there was one to read. */
-export interface Incoming {
+interface RequestInput {
   readonly input: unknown
   readonly raw: Buffer | undefined
 }
 
 /** Reads a request's input. Made once per route at boot. */
-export type ReadInput = (
+type ReadInput = (
   req: IncomingMessage,
   captures: readonly string[],
   query: string,
-) => Promise<Incoming>
+) => Promise<RequestInput>
 
 const bodyBytes = 1024 * 1024
 const ndjsonBytes = 64 * 1024 * 1024
@@ -111,10 +112,9 @@ const mostFaults = 100
 
 function valueOf(result: z.core.ParsePayload): unknown {
   if (result.issues.length === 0) return result.value
-  const told = result.issues.slice(0, mostFaults).map((issue) => {
-    const { path, message } = z.core.util.finalizeIssue(issue, {}, z.core.config())
-    return { path: path.map(String).join('.'), message }
-  })
+  const told = result.issues
+    .slice(0, mostFaults)
+    .map((issue) => faultOf(z.core.util.finalizeIssue(issue, {}, z.core.config())))
   throw invalidInput(told, result.issues.length)
 }
 
@@ -131,7 +131,7 @@ export function invalidInput(faults: readonly Fault[], found = faults.length): R
 }
 
 /** A refused request as faults, for a route that renders its own: a schema's list, else the one sentence. */
-export function faultsOf(error: RuntimeError): readonly Fault[] {
+export function toldFaults(error: RuntimeError): readonly Fault[] {
   return error.code === 'INVALID_INPUT' && Array.isArray(error.details)
     ? error.details
     : [{ path: '', message: error.message }]

@@ -15,7 +15,7 @@ export interface OpenApi extends Json {
   readonly components: { readonly schemas: Record<string, Json>; readonly [part: string]: unknown }
 }
 
-export interface ApiDescription {
+interface ApiDescription {
   readonly routes: readonly DeclaredRoute[]
   readonly name?: string
   readonly version: string

@@ -95,7 +95,7 @@ export function checkRoutes(routes: readonly DeclaredRoute[]): RuntimeError[] {
 }
 
 /** A web module as its owner declares it: `/mount` and everything below. */
-export interface DeclaredMount {
+interface DeclaredMount {
   readonly mount: string
   readonly owner: string
 }
@@ -158,13 +158,13 @@ function originOf(text: string): string | undefined {
 }
 
 /** What the router found: the entry, and the parameters as they stand in the path. */
-export interface Match<T> {
+interface RouteMatch<T> {
   readonly entry: T
   readonly captures: readonly string[]
 }
 
 export interface RouteTable<T> {
-  find(method: string, path: string): Match<T> | undefined
+  find(method: string, path: string): RouteMatch<T> | undefined
   /** The methods that answer at this path; empty when no route owns it. */
   methods(path: string): string[]
 }

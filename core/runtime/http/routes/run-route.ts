@@ -15,13 +15,13 @@ import { errorText, statusOf } from '../answer/error-body.ts'
 import { Exchange, type RouteBase } from './exchange.ts'
 import type { Failure } from '../answer/failure.ts'
 import {
-  type Claim,
+  type RequestClaim,
   fingerprintOf,
   type Idempotency,
   isRepeatable,
   readIdempotencyKey,
 } from '../limits/idempotency.ts'
-import { bodyRule, eitherBody, faultsOf, prepareInput, prepareSchema } from './input.ts'
+import { bodyRule, eitherBody, prepareInput, prepareSchema, toldFaults } from './input.ts'
 import type { Places } from '../limits/places.ts'
 import { Reply } from '../answer/reply.ts'
 import type { RouteKey } from './routes.ts'
@@ -153,7 +153,7 @@ export function prepareRoute(
     } catch (error) {
       if (!route.onInvalid || !(error instanceof RuntimeError) || res.destroyed) throw error
       const ctx = await served.context(exchange)
-      return answer(koa, exchange, await route.onInvalid(faultsOf(error), ctx))
+      return answer(koa, exchange, await route.onInvalid(toldFaults(error), ctx))
     }
     const made = served.context(exchange)
     const ctx = made instanceof Promise ? await made : made
@@ -183,7 +183,7 @@ export function prepareRoute(
   async function runOnce(
     koa: Context,
     exchange: Exchange,
-    claim: Claim,
+    claim: RequestClaim,
     fingerprint: string,
     handle: () => unknown,
   ) {

@@ -8,10 +8,10 @@ import {
 } from './arguments.ts'
 import { findings, type Finding } from './findings.ts'
 import { explicitValue, splitList } from './phrases.ts'
-import type { Field, Schema } from './schema.ts'
+import type { Field, JsonSchema } from './schema.ts'
 
 /** Adds what the user answered to the question for what was missing. */
-export function withAnswer(schema: Schema, filled: Filled, answer: Sentence): Filled {
+export function withAnswer(schema: JsonSchema, filled: Filled, answer: Sentence): Filled {
   const found = findings(answer.text, answer.now)
   const read = fillArguments(schema, answer, found)
   const args = { ...filled.args }

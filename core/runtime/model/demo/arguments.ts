@@ -7,7 +7,7 @@ import {
   type Kind,
 } from './findings.ts'
 import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
-import { fieldsOf, type Field, type Schema } from './schema.ts'
+import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
 import { meaning, mostDescription, stem, Stems, words } from './words.ts'
 
 export interface Filled {
@@ -25,7 +25,7 @@ export interface Sentence {
 
 /** Reads the arguments of a tool from a sentence, by what its schema says of each. */
 export function fillArguments(
-  schema: Schema,
+  schema: JsonSchema,
   sentence: Sentence,
   found: Finding[] = findings(sentence.text, sentence.now),
 ): Filled {
@@ -40,7 +40,7 @@ interface Room {
 }
 
 /** Arguments as who knows the tool writes them: an object of its fields. */
-function writtenOut(schema: Schema, text: string): Record<string, unknown> {
+function writtenOut(schema: JsonSchema, text: string): Record<string, unknown> {
   const object = /\{.*\}/s.exec(text)?.[0]
   if (object === undefined) return {}
   try {
@@ -53,8 +53,8 @@ function writtenOut(schema: Schema, text: string): Record<string, unknown> {
 }
 
 function fillObject(
-  schema: Schema,
-  root: Schema,
+  schema: JsonSchema,
+  root: JsonSchema,
   sentence: Sentence,
   found: Finding[],
   room: Room,
@@ -235,7 +235,7 @@ export function asNumber({ schema, name }: Field, { value, percent }: Finding): 
 
 /** Whether a text is of a length that fits. A pattern is never tried: it may be a client's, and may never end. */
 export function matchesText(
-  { minLength = 0, maxLength = Infinity }: Schema,
+  { minLength = 0, maxLength = Infinity }: JsonSchema,
   text: string,
 ): boolean {
   if (text.length < minLength || text.length > maxLength) return false
@@ -325,7 +325,7 @@ function wholeFor(field: Field, { text, tool }: Sentence): string | undefined {
   return value && matchesText(field.schema, value) ? value : undefined
 }
 
-function listOf(field: Field, root: Schema, sentence: Sentence, found: Finding[]): unknown {
+function listOf(field: Field, root: JsonSchema, sentence: Sentence, found: Finding[]): unknown {
   const literal = found.find((one) => one.kind === 'json' && !one.used && Array.isArray(one.value))
   if (literal) {
     literal.used = true
@@ -358,7 +358,7 @@ function listOf(field: Field, root: Schema, sentence: Sentence, found: Finding[]
 
 function objectOf(
   field: Field,
-  root: Schema,
+  root: JsonSchema,
   sentence: Sentence,
   found: Finding[],
   room: Room,

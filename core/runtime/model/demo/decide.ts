@@ -6,12 +6,11 @@ import { askFor, tellFault, tellResult } from './render.ts'
 import { fieldsOf } from './schema.ts'
 import { asksForLength, asksWhatThereIs, introduction, longAnswer, smallTalk } from './speech.ts'
 import { absorbed, forNames, likely, surely, tasksFor, type Task } from './tasks.ts'
-import { readTurn, type Call, type Turn } from './turn.ts'
+import { readTurn, type Call, type KnownTurn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './words.ts'
 
 /** What the model does next: call tools, or say something. */
-export type Act =
-  { readonly calls: readonly Call[]; readonly thought?: string } | { readonly say: string }
+type Act = { readonly calls: readonly Call[]; readonly thought?: string } | { readonly say: string }
 
 interface Capability {
   readonly name: string
@@ -68,14 +67,14 @@ export async function decide(
 }
 
 /** A message that plainly asks for something else is not an answer to our question. */
-function forgetting(turn: Turn, tools: readonly ToolSpec[]): Turn {
+function forgetting(turn: KnownTurn, tools: readonly ToolSpec[]): KnownTurn {
   const asksAnew =
     beginsARequest(turn.said) && clausesOf(turn.said).some((clause) => surely(clause, tools))
   return asksAnew ? { ...turn, asked: undefined } : turn
 }
 
 async function afterListing(
-  turn: Turn,
+  turn: KnownTurn,
   content: string,
   own: readonly ToolSpec[],
   now: Date,
@@ -112,7 +111,7 @@ async function afterListing(
 }
 
 async function afterLoading(
-  turn: Turn,
+  turn: KnownTurn,
   content: string,
   own: readonly ToolSpec[],
   now: Date,
@@ -155,14 +154,14 @@ async function afterLoading(
 }
 
 /** How many tasks stand before the first "then". What stands behind it waits for what came of them. */
-async function beforeThen(turn: Turn, own: readonly ToolSpec[], now: Date): Promise<number> {
+async function beforeThen(turn: KnownTurn, own: readonly ToolSpec[], now: Date): Promise<number> {
   const said = turn.said.split(/[,.;]?\s+(?:and )?then,?\s+/i)[0] ?? ''
   if (turn.asked || said === turn.said) return Infinity
   return (await tasksFor({ ...turn, said }, own, now, surely)).tasks.length
 }
 
 /** The tasks to begin with: those before a "then", where another tool is to follow. */
-async function first(turn: Turn, tasks: readonly Task[], own: readonly ToolSpec[], now: Date) {
+async function first(turn: KnownTurn, tasks: readonly Task[], own: readonly ToolSpec[], now: Date) {
   const count = await beforeThen(turn, own, now)
   const names = new Set(tasks.slice(0, count).map(({ tool }) => tool.name))
   const follows = tasks.slice(count).some(({ tool }) => !names.has(tool.name))
@@ -171,8 +170,8 @@ async function first(turn: Turn, tasks: readonly Task[], own: readonly ToolSpec[
 
 /** The tasks behind a "then" that are not done yet, once all before it went well. */
 async function heldBack(
-  turn: Turn,
-  done: Turn['results'],
+  turn: KnownTurn,
+  done: KnownTurn['results'],
   own: readonly ToolSpec[],
   now: Date,
 ): Promise<readonly Task[] | undefined> {
@@ -186,8 +185,8 @@ async function heldBack(
 
 /** What came of the calls, and the question for what could not be called yet. */
 async function conclusion(
-  turn: Turn,
-  done: Turn['results'],
+  turn: KnownTurn,
+  done: KnownTurn['results'],
   own: readonly ToolSpec[],
   now: Date,
 ): Promise<string> {

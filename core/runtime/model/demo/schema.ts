@@ -1,10 +1,10 @@
-/** A JSON Schema, as far as the demonstration model reads it. */
-export interface Schema {
+/** A JSON JsonSchema, as far as the demonstration model reads it. */
+export interface JsonSchema {
   readonly type?: string | readonly string[]
   readonly description?: string
-  readonly properties?: Readonly<Record<string, Schema>>
+  readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly required?: readonly string[]
-  readonly items?: Schema
+  readonly items?: JsonSchema
   readonly enum?: readonly unknown[]
   readonly const?: unknown
   readonly default?: unknown
@@ -16,18 +16,18 @@ export interface Schema {
   readonly exclusiveMaximum?: number
   readonly minLength?: number
   readonly maxLength?: number
-  readonly additionalProperties?: boolean | Schema
-  readonly anyOf?: readonly Schema[]
-  readonly oneOf?: readonly Schema[]
-  readonly allOf?: readonly Schema[]
+  readonly additionalProperties?: boolean | JsonSchema
+  readonly anyOf?: readonly JsonSchema[]
+  readonly oneOf?: readonly JsonSchema[]
+  readonly allOf?: readonly JsonSchema[]
   readonly $ref?: string
-  readonly $defs?: Readonly<Record<string, Schema>>
+  readonly $defs?: Readonly<Record<string, JsonSchema>>
 }
 
 /** A place in the arguments that a value must be found for. */
 export interface Field {
   readonly name: string
-  readonly schema: Schema
+  readonly schema: JsonSchema
   readonly type: string
   readonly required: boolean
 }
@@ -41,17 +41,17 @@ const mostParts = 16
 const mostValues = 64
 const longestName = 64
 
-const known = new WeakMap<Schema, readonly Field[]>()
+const known = new WeakMap<JsonSchema, readonly Field[]>()
 
 /** The fields of an object schema, with references followed and alternatives decided. */
-export function fieldsOf(schema: Schema, root: Schema = schema): readonly Field[] {
+export function fieldsOf(schema: JsonSchema, root: JsonSchema = schema): readonly Field[] {
   if (schema !== root) return readFields(schema, root)
   let fields = known.get(schema)
   if (!fields) known.set(schema, (fields = readFields(schema, root)))
   return fields
 }
 
-function readFields(schema: Schema, root: Schema): Field[] {
+function readFields(schema: JsonSchema, root: JsonSchema): Field[] {
   const { properties = {}, required = [] } = resolved(schema, root)
   const needed = new Set(required)
   const named = Object.entries(properties).filter(([name]) => name.length <= longestName)
@@ -62,13 +62,18 @@ function readFields(schema: Schema, root: Schema): Field[] {
 }
 
 /** The schema behind references and wrappers; of alternatives the first that is not null. */
-export function resolved(schema: Schema, root: Schema): Schema {
+export function resolved(schema: JsonSchema, root: JsonSchema): JsonSchema {
   const room = { parts: mostParts }
   const { enum: values, ...whole } = merged(schema, root, room)
   return values ? { ...whole, enum: values.slice(0, mostValues) } : whole
 }
 
-function merged(schema: Schema, root: Schema, room: { parts: number }, depth = 0): Schema {
+function merged(
+  schema: JsonSchema,
+  root: JsonSchema,
+  room: { parts: number },
+  depth = 0,
+): JsonSchema {
   if (depth > 4 || room.parts-- <= 0) return {}
   const named = schema.$ref?.match(/^#\/\$defs\/(.+)$/)?.[1]
   const target = named === undefined ? undefined : root.$defs?.[named]
@@ -76,7 +81,7 @@ function merged(schema: Schema, root: Schema, room: { parts: number }, depth = 0
   const parts = [target, choice, ...(schema.allOf ?? []).slice(0, 5)].filter(
     (part) => part !== undefined,
   )
-  return parts.reduce<Schema>(
+  return parts.reduce<JsonSchema>(
     (whole, part) => ({ ...merged(part, root, room, depth + 1), ...whole }),
     {
       ...schema,
@@ -88,7 +93,7 @@ function merged(schema: Schema, root: Schema, room: { parts: number }, depth = 0
   )
 }
 
-function typeOf({ type, enum: words, const: fixed, properties, items }: Schema): string {
+function typeOf({ type, enum: words, const: fixed, properties, items }: JsonSchema): string {
   if (words ?? fixed) return 'enum'
   if (typeof type === 'string') return type
   if (Array.isArray(type)) return type.find((one) => one !== 'null') ?? 'string'

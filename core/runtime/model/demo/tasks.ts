@@ -5,8 +5,8 @@ import { fillArguments, sortOf } from './arguments.ts'
 import { clausesOf } from './clauses.ts'
 import { matches, type Described, type Match } from './match.ts'
 import { namesIn } from './phrases.ts'
-import { fieldsOf, type Field, type Schema } from './schema.ts'
-import type { Turn } from './turn.ts'
+import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
+import type { KnownTurn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './words.ts'
 
 /** One thing that was asked for, and the tool that does it. */
@@ -17,11 +17,11 @@ export interface Task {
 }
 
 /** Chooses a tool for a clause, or none. */
-export type Choose = (clause: string, tools: readonly ToolSpec[]) => ToolSpec | undefined
+type Choose = (clause: string, tools: readonly ToolSpec[]) => ToolSpec | undefined
 
 /** The tools for what was asked, clause by clause, and the clauses that no tool was found for. */
 export async function tasksFor(
-  turn: Turn,
+  turn: KnownTurn,
   tools: readonly ToolSpec[],
   now: Date,
   choose: Choose,
@@ -122,7 +122,7 @@ const known = new WeakMap<ToolSpec, DescribedTool>()
 function describe(tool: ToolSpec): DescribedTool {
   let described = known.get(tool)
   if (!described) {
-    const fields = fieldsOf(tool.parameters as Schema)
+    const fields = fieldsOf(tool.parameters as JsonSchema)
     const about = fields.map(({ name, schema }) => `${name} ${(schema.enum ?? []).join(' ')}`)
     const weak = `${tool.description} ${about.join(' ')}`
     known.set(tool, (described = { name: tool.name, strong: tool.name, weak, tool }))

@@ -9,7 +9,7 @@ export interface Call {
 }
 
 /** What the model knows of the turn that it is in. */
-export interface Turn {
+export interface KnownTurn {
   readonly said: string
   /** Set when this message answers our question: what was asked for before it. */
   readonly asked?: {
@@ -33,7 +33,7 @@ const read = (content: string): string =>
   content.slice(0, longest).replace(/\s{9,}/g, (gap) => gap.slice(0, 8))
 
 /** Reads a conversation from its last message of the user on. */
-export function readTurn(messages: readonly Message[]): Turn {
+export function readTurn(messages: readonly Message[]): KnownTurn {
   const at = messages.findLastIndex(({ role }) => role === 'user')
   const said = read(messages[at]?.content ?? '')
   const since = messages.slice(at + 1)
@@ -58,7 +58,7 @@ export function readTurn(messages: readonly Message[]): Turn {
 }
 
 /** Our own question, when it was the last thing said, and the messages that it was about. */
-function questionBefore(messages: readonly Message[]): Turn['asked'] {
+function questionBefore(messages: readonly Message[]): KnownTurn['asked'] {
   const spoken = messages.filter(
     ({ role, content }) => role === 'user' || (role === 'assistant' && content !== ''),
   )

@@ -67,7 +67,7 @@ export class Stems {
 }
 
 /** How alike two stems are, from 0 to 1: long words that begin alike are related. */
-export function likeness(a: string, b: string): number {
+function likeness(a: string, b: string): number {
   if (a === b) return 1
   const shorter = Math.min(a.length, b.length)
   let same = 0
@@ -85,7 +85,7 @@ const kinds = {
   compute: 'calculate compute estimate determine size convert count plan design translate',
 } as const
 
-export type Deed = keyof typeof kinds
+type Deed = keyof typeof kinds
 
 const deedOf = new Map<string, Deed>(
   Object.entries(kinds).flatMap(([kind, list]) =>
