@@ -1,7 +1,7 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { cpus } from 'node:os'
 import { createAuth } from '../core/runtime/auth/authenticate.ts'
-import { createResolver } from '../core/runtime/auth/did/resolver.ts'
+import { Resolver } from '../core/runtime/auth/did/resolver.ts'
 import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet } from '../core/testing/wallet.ts'
 import { fan, forgedInvocation } from '../test/support/tokens.ts'
@@ -18,7 +18,7 @@ function freshAuth() {
     oracleDid: oracle.did,
     maxTtlSeconds: 900,
     delegationOnly: true,
-    resolver: createResolver({ fetch }),
+    resolver: new Resolver({ fetch }),
     revocations: { isRevoked: () => false },
     log: silent,
   })

@@ -5,7 +5,7 @@ import { isForAuthors } from '../manifest/environments.ts'
 import { kernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyPlugin, Log } from '../plugin.ts'
 import { kernelMigrations } from './app.ts'
-import { createDelegations } from './auth/grants/delegations.ts'
+import { Delegations } from './auth/grants/delegations.ts'
 import { type Grant, Grants } from './auth/grants/grants.ts'
 import { signerFromMnemonic } from './auth/did/signer.ts'
 import { withGenerated } from './boot/environment.ts'
@@ -74,7 +74,7 @@ async function grantIn(
   const store = await openStore({ databaseUrl: config.DATABASE_URL, dataDir, log: silent })
   try {
     await store.migrate('kernel', kernelMigrations.kernel)
-    const delegations = createDelegations({ db: store.db, kind: store.kind })
+    const delegations = new Delegations({ db: store.db, kind: store.kind })
     const grants = new Grants({ store, signer, oracleDid, delegations, log: silent })
     return await grants.issue(wanted)
   } finally {

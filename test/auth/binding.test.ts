@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { memoryReplays } from '../../core/runtime/auth/token/replays.ts'
+import { MemoryReplays } from '../../core/runtime/auth/token/replays.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from '../support/auth.ts'
 import { bearer } from '../support/tokens.ts'
@@ -92,7 +92,7 @@ describe('an invocation bound to a request', () => {
 describe('the memory of used tokens', () => {
   test('forgets at expiry, and takes no more when it is full', () => {
     let time = 1_000_000
-    const replays = memoryReplays({ max: 2, now: () => time })
+    const replays = new MemoryReplays({ max: 2, now: () => time })
     expect(replays.claim('a', time + 10_000)).toBe('first')
     expect(replays.claim('a', time + 10_000)).toBe('used')
     expect(replays.claim('b', time + 50_000)).toBe('first')
@@ -103,7 +103,7 @@ describe('the memory of used tokens', () => {
   })
 
   test('when full refuses bound tokens and nothing else', async () => {
-    const { auth, lines } = testAuth({ replays: memoryReplays({ max: 0 }) })
+    const { auth, lines } = testAuth({ replays: new MemoryReplays({ max: 0 }) })
     const headers = await bound({ htm: 'POST', htu: '/registry' })
     await expect(auth.authenticate(requestOf(headers, request))).rejects.toMatchObject(refusal)
     expect(lines.join()).toContain('too many bound tokens at once')

@@ -2,7 +2,7 @@ import { Signature } from '@ucanto/core'
 import { ed25519 } from '@ucanto/principal'
 import { describe, expect, test } from 'vitest'
 import { RuntimeError } from '../../core/errors.ts'
-import { createLane } from '../../core/runtime/base/lane.ts'
+import { Lane } from '../../core/runtime/base/lane.ts'
 import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from '../support/auth.ts'
@@ -117,7 +117,7 @@ describe('a thousand bad signatures in flight', () => {
 
 describe('the lane of signatures', () => {
   test('gives the process a turn before it goes on', async () => {
-    const lane = createLane(1)
+    const lane = new Lane(1)
     const busy = () => {
       const until = performance.now() + 2
       while (performance.now() < until);
@@ -135,7 +135,7 @@ describe('the lane of signatures', () => {
   })
 
   test('keeps the order and hands on what a job throws', async () => {
-    const lane = createLane(0.0001)
+    const lane = new Lane(0.0001)
     const done: number[] = []
     const jobs = [1, 2, 3].map((n) => lane.run(() => done.push(n)))
     await expect(

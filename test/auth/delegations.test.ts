@@ -1,10 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Auth } from '../../core/runtime/auth/authenticate.ts'
-import {
-  createDelegations,
-  delegationMigrations,
-  type Delegations,
-} from '../../core/runtime/auth/grants/delegations.ts'
+import { Delegations, delegationMigrations } from '../../core/runtime/auth/grants/delegations.ts'
 import { createWallet, type Wallet } from '../../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from '../support/auth.ts'
 import { postgresDatabase, sqliteDatabase, type TestDatabase } from '../support/databases.ts'
@@ -25,7 +21,7 @@ async function start(shared: TestDatabase, now = Date.now): Promise<Server> {
   const store = await shared.open()
   const { db } = store
   await store.migrate('test', delegationMigrations)
-  const delegations = createDelegations({ db, kind: shared.kind, now })
+  const delegations = new Delegations({ db, kind: shared.kind, now })
   const { auth } = testAuth({
     revocations: delegations,
     replays: delegations,

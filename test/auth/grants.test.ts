@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { scriptedModel, testApp, type TestApp } from '#core/testing'
-import { createDelegations } from '../../core/runtime/auth/grants/delegations.ts'
+import { Delegations } from '../../core/runtime/auth/grants/delegations.ts'
 import { Grants } from '../../core/runtime/auth/grants/grants.ts'
 import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
 import { grantWithoutServer } from '../../core/runtime/grant-without-server.ts'
@@ -337,7 +337,7 @@ function sweeping(make: () => Promise<TestDatabase>) {
     let days = 0
     const now = () => Date.UTC(2030, 0, 1) + days * 86_400_000
     const signer = signerFromMnemonic(env.ORACLE_MNEMONIC)
-    const delegations = createDelegations({ db: store.db, kind: store.kind, now })
+    const delegations = new Delegations({ db: store.db, kind: store.kind, now })
     const grants = new Grants({
       store,
       signer,

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { base58btc } from 'multiformats/bases/base58'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createResolver } from '../../core/runtime/auth/did/resolver.ts'
+import { Resolver } from '../../core/runtime/auth/did/resolver.ts'
 import { createWallet, type Minted } from '../../core/testing/wallet.ts'
 import { noNetwork, oracle, requestOf, testAuth } from '../support/auth.ts'
 import { bearer, inTheNameOf, keyDid, minted, smallOrder, token } from '../support/tokens.ts'
@@ -55,7 +55,7 @@ const serve = (body: unknown, status = 200) =>
 
 async function keysFrom(body: unknown, status?: number) {
   const { url } = await serve(body, status)
-  return createResolver({ url, fetch }).verificationKeys(DID)
+  return new Resolver({ url, fetch }).verificationKeys(DID)
 }
 const none = { reason: 'the keys of the issuer cannot be resolved' }
 const unavailable = {
@@ -66,7 +66,7 @@ const unavailable = {
 
 describe('a did:key', () => {
   test('resolves to itself without any network', async () => {
-    const resolver = createResolver({ url: 'http://127.0.0.1:1', fetch: noNetwork })
+    const resolver = new Resolver({ url: 'http://127.0.0.1:1', fetch: noNetwork })
     expect(await resolver.verificationKeys(key.did)).toMatchObject({ keys: [key.did] })
   })
 })
@@ -74,7 +74,7 @@ describe('a did:key', () => {
 describe('a did:ixo', () => {
   test('is asked for by the W3C binding, and authenticates its user', async () => {
     const { url, asked } = await serve({ didDocument: good })
-    const { auth } = testAuth({ resolver: createResolver({ url, fetch }) })
+    const { auth } = testAuth({ resolver: new Resolver({ url, fetch }) })
     const text = await token(inTheNameOf(key, DID), { audience: oracle.did })
     expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(DID)
     expect(asked).toEqual([`/1.0/identifiers/${DID}`])
@@ -82,7 +82,7 @@ describe('a did:ixo', () => {
 
   test('does not authenticate with a key that its document does not name', async () => {
     const { url } = await serve(good)
-    const { auth, lines } = testAuth({ resolver: createResolver({ url, fetch }) })
+    const { auth, lines } = testAuth({ resolver: new Resolver({ url, fetch }) })
     const text = await token(inTheNameOf(await createWallet(), DID), { audience: oracle.did })
     await expect(auth.authenticate(requestOf(bearer(text)))).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
@@ -92,7 +92,7 @@ describe('a did:ixo', () => {
 
   test('is not asked for when anything cheaper fails', async () => {
     const { url, asked } = await serve(good)
-    const { auth } = testAuth({ resolver: createResolver({ url, fetch }) })
+    const { auth } = testAuth({ resolver: new Resolver({ url, fetch }) })
     const signer = inTheNameOf(key, DID)
     for (const claims of [
       { audience: key.did },
@@ -107,7 +107,7 @@ describe('a did:ixo', () => {
 
   test('hands a session key on like any other user', async () => {
     const { url } = await serve(good)
-    const { auth } = testAuth({ resolver: createResolver({ url, fetch }) })
+    const { auth } = testAuth({ resolver: new Resolver({ url, fetch }) })
     const session = await createWallet()
     const call = { can: 'oracle/call', with: DID }
     const proof = await minted(inTheNameOf(key, DID), {
@@ -188,21 +188,21 @@ describe('a did:ixo', () => {
     const { url } = await resolverServer((request, response) => {
       response.writeHead(302, { location: `${other.url}${request.url}` }).end()
     })
-    await expect(createResolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
+    await expect(new Resolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
       unavailable,
     )
     expect(other.asked).toEqual([])
-    const gone = createResolver({ url: 'http://127.0.0.1:1', fetch })
+    const gone = new Resolver({ url: 'http://127.0.0.1:1', fetch })
     await expect(gone.verificationKeys(DID)).rejects.toMatchObject(unavailable)
     expect(await gone.document(DID)).toBeUndefined()
-    const unset = createResolver({ fetch })
+    const unset = new Resolver({ fetch })
     await expect(unset.verificationKeys(DID)).rejects.toMatchObject(none)
   })
 
   test('has a key of small order refused like any other', async () => {
     const weak = keyDid(smallOrder.key).slice('did:key:'.length)
     const { url } = await serve(documentOf(method({ publicKeyMultibase: weak })))
-    const { auth, lines } = testAuth({ resolver: createResolver({ url, fetch }) })
+    const { auth, lines } = testAuth({ resolver: new Resolver({ url, fetch }) })
     const text = await token(inTheNameOf(key, DID), { audience: oracle.did })
     await expect(auth.authenticate(requestOf(bearer(text)))).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
@@ -216,7 +216,7 @@ describe('a DID of another method', () => {
     'such as %s is not asked for',
     async (did) => {
       const { url, asked } = await serve({ ...good, id: did })
-      const resolver = createResolver({ url, fetch })
+      const resolver = new Resolver({ url, fetch })
       await expect(resolver.verificationKeys(did)).rejects.toMatchObject(none)
       expect(await resolver.document(did)).toBeUndefined()
       expect(asked).toEqual([])
@@ -228,7 +228,7 @@ describe('the services of a document', () => {
   test('can be read, and cost no key when they are not what they should be', async () => {
     const service = [{ id: `${DID}#api`, serviceEndpoint: 'http://localhost:4000' }]
     const { url } = await serve({ ...good, service })
-    const found = await createResolver({ url, fetch }).document(DID)
+    const found = await new Resolver({ url, fetch }).document(DID)
     expect(found?.service).toEqual(service)
     expect(await keysFrom({ ...good, service: 'none' })).toMatchObject({ keys: [key.did] })
   })
@@ -238,7 +238,7 @@ describe('what was looked up', () => {
   test('is asked for once by all who wait, kept for a minute, and then asked for again', async () => {
     let time = 0
     const { url, asked } = await serve(good)
-    const resolver = createResolver({ url, fetch, now: () => time })
+    const resolver = new Resolver({ url, fetch, now: () => time })
     await Promise.all(Array.from({ length: 20 }, () => resolver.verificationKeys(DID)))
     time = 59_999
     await resolver.verificationKeys(DID)
@@ -251,7 +251,7 @@ describe('what was looked up', () => {
   test('and failed is asked for again after five seconds', async () => {
     let time = 0
     const { url, asked } = await serve('', 500)
-    const resolver = createResolver({ url, fetch, now: () => time })
+    const resolver = new Resolver({ url, fetch, now: () => time })
     for (time of [0, 4_999, 5_000])
       await expect(resolver.verificationKeys(DID)).rejects.toMatchObject(unavailable)
     expect(asked).toHaveLength(2)
@@ -264,7 +264,7 @@ describe('what was looked up', () => {
     const { url } = await resolverServer((_, response) => {
       response.end(JSON.stringify(document))
     })
-    const { auth } = testAuth({ resolver: createResolver({ url, fetch, now }), now })
+    const { auth } = testAuth({ resolver: new Resolver({ url, fetch, now }), now })
     const text = await token(inTheNameOf(key, DID), { audience: oracle.did })
     expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(DID)
     document = documentOf()
@@ -284,7 +284,7 @@ describe('what was looked up', () => {
   test('takes sixteen places of an address and sixty-four in all, and those who have few go first', async () => {
     const waiting: ServerResponse[] = []
     const { url, asked } = await resolverServer((_, response) => void waiting.push(response))
-    const resolver = createResolver({ url, fetch })
+    const resolver = new Resolver({ url, fetch })
     let nth = 0
     const flood = (count: number, address: string) =>
       Array.from({ length: count }, () =>
@@ -315,7 +315,7 @@ describe('what was looked up', () => {
       if (away === 'dead') response.writeHead(500).end()
       else if (!away) response.end(JSON.stringify(good))
     })
-    const resolver = createResolver({ url, fetch, now: () => time })
+    const resolver = new Resolver({ url, fetch, now: () => time })
     await resolver.verificationKeys(DID)
     for (away of ['dead', 'slow'] as const)
       for (time of [61_000, 120_000, 650_000])
@@ -332,7 +332,7 @@ describe('what was looked up', () => {
 
   test('of three issuers at most for one token', async () => {
     const { url, asked } = await serve(good)
-    const { auth, lines } = testAuth({ resolver: createResolver({ url, fetch }) })
+    const { auth, lines } = testAuth({ resolver: new Resolver({ url, fetch }) })
     const names = ['a', 'b', 'c', 'd'].map((name) => `did:ixo:ixo1${name}`)
     const call = { can: 'oracle/call', with: names[0]! }
     let proofs: Minted[] = []
@@ -351,7 +351,7 @@ describe('what was looked up', () => {
 
   test('is unknown after three seconds without an answer', async () => {
     const { url } = await resolverServer(() => {})
-    await expect(createResolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
+    await expect(new Resolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
       unavailable,
     )
   })

@@ -3,7 +3,7 @@ import {
   type AuthOptions,
   type AuthRequest,
 } from '../../core/runtime/auth/authenticate.ts'
-import { createResolver } from '../../core/runtime/auth/did/resolver.ts'
+import { Resolver } from '../../core/runtime/auth/did/resolver.ts'
 import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
 import type { Fetch, Log } from '../../core/plugin.ts'
 import type { TokenHeaders } from './tokens.ts'
@@ -36,7 +36,7 @@ export function testAuth(options: Partial<AuthOptions> = {}) {
     oracleDid: oracle.did,
     maxTtlSeconds: 900,
     delegationOnly: true,
-    resolver: createResolver({ fetch: noNetwork }),
+    resolver: new Resolver({ fetch: noNetwork }),
     revocations: { isRevoked: () => false },
     log,
     ...options,

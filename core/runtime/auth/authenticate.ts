@@ -2,12 +2,12 @@ import type { RevocableLink, VerifiedDelegation } from './grants/delegations.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import { checkBinding, type BoundRequest } from './token/binding.ts'
-import { createCache } from '../base/cache.ts'
+import { Cache } from '../base/cache.ts'
 import { readCredentials, type CredentialHeaders } from './token/credentials.ts'
 import type { Did } from './did/did.ts'
 import { isLookUpUnavailable } from './did/lookups.ts'
 import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './did/refusal.ts'
-import { memoryReplays, type Replays } from './token/replays.ts'
+import { MemoryReplays, type Replays } from './token/replays.ts'
 import type { DidResolver } from './did/resolver.ts'
 import type { Rights } from './grants/rights.ts'
 import type { Signer } from './did/signer.ts'
@@ -20,9 +20,9 @@ import {
   type Judgement,
 } from './user.ts'
 import {
-  createVerdicts,
   type DelegationVerdict,
   type Revocations,
+  Verdicts,
   type VerdictStats,
 } from './token/verdicts.ts'
 
@@ -93,12 +93,12 @@ const MAX_FAMILIAR = 1_000
  */
 export function createAuth(options: AuthOptions): Auth {
   const { signer, delegationOnly, log, now = Date.now } = options
-  const { replays = memoryReplays({ now }) } = options
+  const { replays = new MemoryReplays({ now }) } = options
   const audiences = new Set([options.oracleDid, ...(options.aliases ?? [])])
   const oracle = { did: options.oracleDid, keyDid: signer?.did }
   const judgement: Judgement = { oracle, rights: options.rights, now }
-  const verdicts = createVerdicts({ ...options, audiences, now })
-  const familiar = createCache<Familiar>(MAX_FAMILIAR)
+  const verdicts = new Verdicts({ ...options, audiences, now })
+  const familiar = new Cache<Familiar>(MAX_FAMILIAR)
   let refused = 0
   let familiars = 0
 

@@ -6,15 +6,15 @@ import type { KernelEnv } from '../../manifest/kernel-env.ts'
 import type { AnyRoute, Fetch, Log, Model, RouteContext } from '../../plugin.ts'
 import type { Did } from './did/did.ts'
 import { lazyAuth, type LazyAuth } from './lazy.ts'
-import { createCache } from '../base/cache.ts'
+import { Cache } from '../base/cache.ts'
 import { createKeyring, type Keyring } from './keys.ts'
 import { credentialFinder } from './own-credentials.ts'
 import { Refusal, unauthorized } from './did/refusal.ts'
-import { createResolver, type DidResolver } from './did/resolver.ts'
+import { Resolver, type DidResolver } from './did/resolver.ts'
 import { signerFromMnemonic, type Signer } from './did/signer.ts'
 import type { AuthenticatedUser } from './user.ts'
 import { Grants } from './grants/grants.ts'
-import { createDelegations, type Delegations } from './grants/delegations.ts'
+import { Delegations } from './grants/delegations.ts'
 import type { Store } from '../store/store.ts'
 import { runtimeVersion } from '../base/version.ts'
 
@@ -86,7 +86,7 @@ export function createIdentity({
       'no signing key is loaded: every authenticated request is 401 until ORACLE_MNEMONIC is set',
     )
   const oracleDid = config.ORACLE_DID ?? signer?.did ?? 'did:key:none'
-  const delegations = createDelegations({ db: store.db, kind: store.kind })
+  const delegations = new Delegations({ db: store.db, kind: store.kind })
   const grants = new Grants({
     store,
     signer,
@@ -104,7 +104,7 @@ export function createIdentity({
           }
         : undefined,
   })
-  const resolver = createResolver({ url: config.RESOLVER_URL, fetch })
+  const resolver = new Resolver({ url: config.RESOLVER_URL, fetch })
   const stored = rememberStored(delegations, oracleDid)
   const aliases = [signer?.did, config.ORACLE_ENTITY_DID].filter((did) => did !== undefined)
   const auth = lazyAuth({
@@ -173,7 +173,7 @@ const named = ({ names }: Keyring) => names.join(', ') || 'none'
 
 /** Keeps which delegation a user has stored for a moment, so that a request costs no query of its own. */
 function rememberStored(delegations: Delegations, oracleDid: string) {
-  const known = createCache<{ readonly raw: string | undefined; readonly until: number }>(10_000)
+  const known = new Cache<{ readonly raw: string | undefined; readonly until: number }>(10_000)
   return {
     async of(user: string): Promise<string | undefined> {
       const entry = known.get(user)

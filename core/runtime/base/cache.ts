@@ -1,36 +1,43 @@
 /**
- * A map that forgets what was used longest ago once it holds `max` entries. While it is less than half full, nothing is
- * about to be forgotten and uses are not noted: on a busy server most are of the same few keys.
+ * A map that forgets what was used longest ago once it holds `max` entries. A JavaScript map keeps insertion order, so its
+ * first key is the oldest. While the cache is less than half full, nothing is about to be forgotten and it does not note
+ * uses: on a busy server most are of the same few keys.
  */
-export interface Cache<T> {
-  get(key: string): T | undefined
-  set(key: string, value: T): void
-  delete(key: string): void
-  readonly size: number
-}
+export class Cache<T> {
+  readonly #entries = new Map<string, T>()
+  readonly #max: number
 
-/** Makes an empty cache. A JavaScript map keeps insertion order, so its first key is the oldest. */
-export function createCache<T>(max: number): Cache<T> {
-  const entries = new Map<string, T>()
-  return {
-    get(key) {
-      const value = entries.get(key)
-      if (value !== undefined && entries.size * 2 >= max) {
-        entries.delete(key)
-        entries.set(key, value)
-      }
-      return value
-    },
-    set(key, value) {
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** The value under a key, which counts as a use. */
+  get(key: string): T | undefined {
+    const entries = this.#entries
+    const value = entries.get(key)
+    if (value !== undefined && entries.size * 2 >= this.#max) {
       entries.delete(key)
-      if (entries.size >= max) entries.delete(entries.keys().next().value!)
       entries.set(key, value)
-    },
-    delete(key) {
-      entries.delete(key)
-    },
-    get size() {
-      return entries.size
-    },
+    }
+    return value
+  }
+
+  /** Keeps a value as the newest; a full cache forgets its oldest for it. */
+  set(key: string, value: T): void {
+    const entries = this.#entries
+    entries.delete(key)
+    if (entries.size >= this.#max) {
+      const oldest = entries.keys().next()
+      if (!oldest.done) entries.delete(oldest.value)
+    }
+    entries.set(key, value)
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key)
+  }
+
+  get size(): number {
+    return this.#entries.size
   }
 }

@@ -1,6 +1,6 @@
 import type * as API from '@ucanto/interface'
 import { base58btc } from 'multiformats/bases/base58'
-import { createCache } from '../../base/cache.ts'
+import { Cache } from '../../base/cache.ts'
 import { refuse } from './refusal.ts'
 
 /** A DID, as ucanto's types write it. */
@@ -14,7 +14,7 @@ const ED25519 = Buffer.from('ed01', 'hex')
 const OTHER = Buffer.from('9d1a', 'hex')
 
 // Base 58 is slow, and the same few keys come again and again.
-const dids = createCache<API.DIDKey>(4096)
+const dids = new Cache<API.DIDKey>(4096)
 
 /** Whether callers may be known by this DID: did:key with an Ed25519 key, or did:ixo. */
 export function isCallerDid(did: string): did is Did {

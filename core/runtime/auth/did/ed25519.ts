@@ -1,7 +1,7 @@
 import { createPublicKey, verify, type KeyObject } from 'node:crypto'
 import { Signature } from '@ucanto/core'
 import type * as API from '@ucanto/interface'
-import { createCache } from '../../base/cache.ts'
+import { Cache } from '../../base/cache.ts'
 import { didOf, publicKeyOf } from './did.ts'
 import { refuse } from './refusal.ts'
 
@@ -16,7 +16,7 @@ const SMALL_ORDER = new Set([
   0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd83d3d706a17c7n,
 ])
 
-const verifiers = createCache<API.Verifier<API.DIDKey>>(2048)
+const verifiers = new Cache<API.Verifier<API.DIDKey>>(2048)
 
 /**
  * ucanto's `principal` option: what verifies for a did:key. On node:crypto, which took a sixteenth

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
 import type { Database, Migration } from '../../../plugin.ts'
 import type { Did } from '../did/did.ts'
-import { createCache } from '../../base/cache.ts'
-import type { Replays } from '../token/replays.ts'
+import { Cache } from '../../base/cache.ts'
+import type { ReplayAnswer, Replays } from '../token/replays.ts'
 
 /** One delegation of a token, and until when its revocation has to be remembered. */
 export interface RevocableLink {
@@ -69,149 +69,151 @@ interface StoredDelegation {
   readonly expiration: number
 }
 
-export interface Delegations extends Replays {
-  /** Keeps the delegation of a user for an oracle, in place of an earlier one. */
-  store(user: string, oracle: string, raw: string, verified: VerifiedDelegation): Promise<void>
-  /** The one that is kept, expired or not. */
-  current(user: string, oracle: string): Promise<StoredDelegation | undefined>
-  /** Forgets the one that is kept and revokes it. False when there was none. */
-  revoke(user: string, oracle: string): Promise<boolean>
-  /** Revokes a delegation that is not kept, such as the one in the header of the request. */
-  revokeToken(verified: VerifiedDelegation): Promise<void>
-  /** Revokes these links, together with what `also` writes. */
-  revokeLinks(
-    links: readonly RevocableLink[],
-    also: (within: Database) => Promise<void>,
-  ): Promise<void>
-  /** Whether any of these CIDs is revoked. */
-  isRevoked(cids: readonly string[]): boolean | Promise<boolean>
-  /** Drops what has expired: the expiry alone refuses it. */
-  sweep(): Promise<void>
-}
-
-const MAX_CACHED = 20_000
+/** How many CIDs the memory of revocations holds. */
+const mostRemembered = 20_000
 
 /**
  * Delegations and revocations in the database. On SQLite this process is the only writer, so what it
  * has read stays true until it writes. On PostgreSQL another replica may revoke at any time: there
  * only a revocation is remembered, never its absence, and it holds everywhere at once.
  */
-export function createDelegations({
-  db,
-  kind,
-  now = Date.now,
-}: {
-  db: Database
-  kind: 'sqlite' | 'postgres'
-  now?: () => number
-}): Delegations {
-  const tables: Kysely<Tables> = db.withTables<Tables>()
-  const revoked = createCache<boolean>(MAX_CACHED)
-  const alone = kind === 'sqlite'
+export class Delegations implements Replays {
+  readonly #db: Database
+  readonly #tables: Kysely<Tables>
+  readonly #now: () => number
+  readonly #isOnlyWriter: boolean
+  readonly #revoked = new Cache<boolean>(mostRemembered)
+  /** Counts what was revoked here, so that an answer read before is not remembered after. */
+  #revocations = 0
 
-  // Counts what was revoked here, so that an answer read before is not remembered after.
-  let revocations = 0
+  constructor({
+    db,
+    kind,
+    now = Date.now,
+  }: {
+    readonly db: Database
+    readonly kind: 'sqlite' | 'postgres'
+    readonly now?: () => number
+  }) {
+    this.#db = db
+    this.#tables = db.withTables<Tables>()
+    this.#now = now
+    this.#isOnlyWriter = kind === 'sqlite'
+  }
 
-  async function ask(cids: readonly string[]): Promise<boolean> {
-    const before = revocations
-    const rows = await tables
+  /** Keeps the delegation of a user for an oracle, in place of an earlier one. */
+  async store(
+    user: string,
+    oracle: string,
+    raw: string,
+    { expiration, revocable }: VerifiedDelegation,
+  ): Promise<void> {
+    const row = { raw, revocable: JSON.stringify(revocable), expires_at: expiration }
+    await this.#tables
+      .insertInto('kernel_delegations')
+      .values({ user_did: user, oracle_did: oracle, ...row })
+      .onConflict((conflict) => conflict.columns(['user_did', 'oracle_did']).doUpdateSet(row))
+      .execute()
+  }
+
+  /** The one that is kept, expired or not. */
+  async current(user: string, oracle: string): Promise<StoredDelegation | undefined> {
+    const row = await this.#tables
+      .selectFrom('kernel_delegations')
+      .select(['raw', 'expires_at'])
+      .where('user_did', '=', user)
+      .where('oracle_did', '=', oracle)
+      .executeTakeFirst()
+    return row && { raw: row.raw, expiration: Number(row.expires_at) }
+  }
+
+  /** Forgets the one that is kept and revokes it. False when there was none. */
+  async revoke(user: string, oracle: string): Promise<boolean> {
+    const links = await this.#tables.transaction().execute(async (transaction) => {
+      const row = await transaction
+        .deleteFrom('kernel_delegations')
+        .where('user_did', '=', user)
+        .where('oracle_did', '=', oracle)
+        .returning('revocable')
+        .executeTakeFirst()
+      if (!row) return undefined
+      const found = JSON.parse(row.revocable) as RevocableLink[] // written by `store`
+      await record(transaction, found)
+      return found
+    })
+    this.#remember(links ?? [])
+    return links !== undefined
+  }
+
+  /** Revokes a delegation that is not kept, such as the one in the header of the request. */
+  async revokeToken({ revocable }: VerifiedDelegation): Promise<void> {
+    await record(this.#tables, revocable)
+    this.#remember(revocable)
+  }
+
+  /** Revokes these links, together with what `also` writes. */
+  async revokeLinks(
+    links: readonly RevocableLink[],
+    also: (within: Database) => Promise<void>,
+  ): Promise<void> {
+    await this.#db.transaction().execute(async (transaction) => {
+      await record(transaction.withTables<Tables>(), links)
+      await also(transaction)
+    })
+    this.#remember(links)
+  }
+
+  /** Whether any of these CIDs is revoked. */
+  isRevoked(cids: readonly string[]): boolean | Promise<boolean> {
+    let unknown = false
+    for (const cid of cids) {
+      const known = this.#revoked.get(cid)
+      if (known) return true
+      unknown ||= known === undefined
+    }
+    return unknown ? this.#ask(cids) : false
+  }
+
+  async claim(key: string, expiresAt: number): Promise<ReplayAnswer> {
+    const inserted = await this.#tables
+      .insertInto('kernel_used_tokens')
+      .values({ key, expires_at: Math.ceil(expiresAt / 1000) })
+      .onConflict((conflict) => conflict.column('key').doNothing())
+      .returning('key')
+      .executeTakeFirst()
+    return inserted ? 'first' : 'used'
+  }
+
+  /** Drops what has expired: the expiry alone refuses it. */
+  async sweep(): Promise<void> {
+    const time = Math.floor(this.#now() / 1000)
+    await this.#tables.deleteFrom('kernel_revocations').where('expires_at', '<=', time).execute()
+    await this.#tables.deleteFrom('kernel_used_tokens').where('expires_at', '<=', time).execute()
+  }
+
+  async #ask(cids: readonly string[]): Promise<boolean> {
+    const before = this.#revocations
+    const rows = await this.#tables
       .selectFrom('kernel_revocations')
       .select('cid')
       .where('cid', 'in', cids)
       .execute()
     const found = new Set(rows.map((row) => row.cid))
-    const certain = alone && before === revocations
-    for (const cid of cids) if (certain || found.has(cid)) revoked.set(cid, found.has(cid))
+    const isCertain = this.#isOnlyWriter && before === this.#revocations
+    for (const cid of cids) if (isCertain || found.has(cid)) this.#revoked.set(cid, found.has(cid))
     return found.size > 0
   }
 
-  async function record(within: Kysely<Tables>, links: readonly RevocableLink[]) {
-    await within
-      .insertInto('kernel_revocations')
-      .values(links.map(({ cid, expiration }) => ({ cid, expires_at: expiration })))
-      .onConflict((conflict) => conflict.column('cid').doNothing())
-      .execute()
+  #remember(links: readonly RevocableLink[]): void {
+    this.#revocations++
+    for (const { cid } of links) this.#revoked.set(cid, true)
   }
+}
 
-  function remember(links: readonly RevocableLink[]) {
-    revocations++
-    for (const { cid } of links) revoked.set(cid, true)
-  }
-
-  return {
-    async store(user, oracle, raw, { expiration, revocable }) {
-      const row = { raw, revocable: JSON.stringify(revocable), expires_at: expiration }
-      await tables
-        .insertInto('kernel_delegations')
-        .values({ user_did: user, oracle_did: oracle, ...row })
-        .onConflict((conflict) => conflict.columns(['user_did', 'oracle_did']).doUpdateSet(row))
-        .execute()
-    },
-
-    async current(user, oracle) {
-      const row = await tables
-        .selectFrom('kernel_delegations')
-        .select(['raw', 'expires_at'])
-        .where('user_did', '=', user)
-        .where('oracle_did', '=', oracle)
-        .executeTakeFirst()
-      return row && { raw: row.raw, expiration: Number(row.expires_at) }
-    },
-
-    async revoke(user, oracle) {
-      const links = await tables.transaction().execute(async (transaction) => {
-        const row = await transaction
-          .deleteFrom('kernel_delegations')
-          .where('user_did', '=', user)
-          .where('oracle_did', '=', oracle)
-          .returning('revocable')
-          .executeTakeFirst()
-        if (!row) return undefined
-        const found = JSON.parse(row.revocable) as RevocableLink[] // written by `store`
-        await record(transaction, found)
-        return found
-      })
-      remember(links ?? [])
-      return links !== undefined
-    },
-
-    async revokeToken({ revocable }) {
-      await record(tables, revocable)
-      remember(revocable)
-    },
-
-    async revokeLinks(links, also) {
-      await db.transaction().execute(async (transaction) => {
-        await record(transaction.withTables<Tables>(), links)
-        await also(transaction)
-      })
-      remember(links)
-    },
-
-    isRevoked(cids) {
-      let unknown = false
-      for (const cid of cids) {
-        const known = revoked.get(cid)
-        if (known) return true
-        unknown ||= known === undefined
-      }
-      return unknown ? ask(cids) : false
-    },
-
-    async claim(key, expiresAt) {
-      const inserted = await tables
-        .insertInto('kernel_used_tokens')
-        .values({ key, expires_at: Math.ceil(expiresAt / 1000) })
-        .onConflict((conflict) => conflict.column('key').doNothing())
-        .returning('key')
-        .executeTakeFirst()
-      return inserted ? 'first' : 'used'
-    },
-
-    async sweep() {
-      const time = Math.floor(now() / 1000)
-      await tables.deleteFrom('kernel_revocations').where('expires_at', '<=', time).execute()
-      await tables.deleteFrom('kernel_used_tokens').where('expires_at', '<=', time).execute()
-    },
-  }
+async function record(within: Kysely<Tables>, links: readonly RevocableLink[]): Promise<void> {
+  await within
+    .insertInto('kernel_revocations')
+    .values(links.map(({ cid, expiration }) => ({ cid, expires_at: expiration })))
+    .onConflict((conflict) => conflict.column('cid').doNothing())
+    .execute()
 }

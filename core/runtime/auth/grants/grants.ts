@@ -4,7 +4,7 @@ import { RuntimeError } from '../../../errors.ts'
 import { covers } from '../../../manifest/abilities.ts'
 import type { Database, Log, Migration } from '../../../plugin.ts'
 import type { Store } from '../../store/store.ts'
-import { createCache } from '../../base/cache.ts'
+import { Cache } from '../../base/cache.ts'
 import type { Delegations } from './delegations.ts'
 import type { Did } from '../did/did.ts'
 import type { Rights } from './rights.ts'
@@ -129,7 +129,7 @@ export class Grants implements Rights {
   readonly #tables: Kysely<Tables>
   readonly #alone: boolean
   readonly #now: () => number
-  readonly #held = createCache<Held>(maxHeld)
+  readonly #held = new Cache<Held>(maxHeld)
   #readings = 0
   #first: Promise<void> | undefined
   #stopListening: (() => Promise<void>) | undefined

@@ -3,31 +3,37 @@ export interface Replays {
   /** True for the first claim of a key, `'used'` for every later one until `expiresAt` (milliseconds). */
   claim(key: string, expiresAt: number): ReplayAnswer | Promise<ReplayAnswer>
 }
-type ReplayAnswer = 'first' | 'used' | 'full'
+/** What a claim of a single-use token comes to. */
+export type ReplayAnswer = 'first' | 'used' | 'full'
 
-const SWEEP_EVERY_MS = 30_000
+const sweepEveryMs = 30_000
 
 /**
  * Remembers in memory: enough for one process. At `max` keys the answer is `'full'`, because
  * forgetting one would let it be used again.
  */
-export function memoryReplays({ max = 50_000, now = Date.now } = {}): Replays {
-  const used = new Map<string, number>()
-  let nextSweep = 0
+export class MemoryReplays implements Replays {
+  readonly #used = new Map<string, number>()
+  readonly #max: number
+  readonly #now: () => number
+  #nextSweep = 0
 
-  function sweep(time: number) {
-    nextSweep = time + SWEEP_EVERY_MS
-    for (const [key, expiresAt] of used) if (expiresAt <= time) used.delete(key)
+  constructor({ max = 50_000, now = Date.now } = {}) {
+    this.#max = max
+    this.#now = now
   }
 
-  return {
-    claim(key, expiresAt) {
-      const time = now()
-      if (time >= nextSweep) sweep(time)
-      if (used.has(key)) return 'used'
-      if (used.size >= max) return 'full'
-      used.set(key, expiresAt)
-      return 'first'
-    },
+  claim(key: string, expiresAt: number): ReplayAnswer {
+    const time = this.#now()
+    if (time >= this.#nextSweep) this.#sweep(time)
+    if (this.#used.has(key)) return 'used'
+    if (this.#used.size >= this.#max) return 'full'
+    this.#used.set(key, expiresAt)
+    return 'first'
+  }
+
+  #sweep(time: number): void {
+    this.#nextSweep = time + sweepEveryMs
+    for (const [key, expiresAt] of this.#used) if (expiresAt <= time) this.#used.delete(key)
   }
 }

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { bindingOf } from './binding.ts'
-import { createCache, type Cache } from '../../base/cache.ts'
+import { Cache } from '../../base/cache.ts'
 import { callerOf, grantsCalling } from './calling.ts'
 import type { Did } from '../did/did.ts'
-import { createLane } from '../../base/lane.ts'
+import { Lane } from '../../base/lane.ts'
 import { refuse } from '../did/refusal.ts'
 import type { DidResolver } from '../did/resolver.ts'
 import { MAX_CHARACTERS, readToken, type Link, type Tally, type Token } from './token.ts'
@@ -38,13 +38,6 @@ interface VerdictOptions {
   readonly now: () => number
 }
 
-/** Judges tokens: each once, and its revocation every time. Rejects with a refusal. `address` is who pays for look-ups. */
-interface Verdicts {
-  invocation(text: string, address?: string): Promise<InvocationVerdict>
-  delegation(text: string, demands: DelegationDemands): Promise<DelegationVerdict>
-  readonly stats: VerdictStats
-}
-
 /** What is asked of a delegation beside its soundness. */
 interface DelegationDemands {
   /** Who must have signed it for the oracle. */
@@ -68,63 +61,58 @@ export interface VerdictStats extends Readonly<Tally> {
 }
 
 /** A wallet whose clock runs ahead may date a token a little into the future. Nothing else has slack. */
-const CLOCK_SLACK_MS = 5_000
+const clockSlackMs = 5_000
 /** A delegation that claims to live longer was dated in milliseconds, or by mistake. */
-const MAX_DELEGATION_MS = 10 * 366 * 86_400_000
-const MAX_INVOCATIONS = 10_000
-const MAX_DELEGATIONS = 4_000
+const longestDelegationMs = 10 * 366 * 86_400_000
+const mostInvocations = 10_000
+const mostDelegations = 4_000
 
-/** The examination of tokens, cheapest check first, and the memory of those that passed. */
-export function createVerdicts(options: VerdictOptions): Verdicts {
-  const { audiences, maxTtlSeconds, resolver, revocations, now } = options
-  const lane = createLane()
-  const tally: Tally = { blocks: 0, signatures: 0 }
-  let cached = 0
-  const invocations = createVerdictCache<InvocationVerdict>(MAX_INVOCATIONS)
-  const delegations = createVerdictCache<DelegationVerdict>(MAX_DELEGATIONS)
+/**
+ * The examination of tokens, cheapest check first, and the memory of those that passed. Each token is examined once, and
+ * its revocation every time. Rejects with a refusal; `address` is who pays for look-ups.
+ */
+export class Verdicts {
+  readonly #audiences: ReadonlySet<string>
+  readonly #maxInvocationMs: number
+  readonly #resolver: DidResolver
+  readonly #revocations: Revocations
+  readonly #now: () => number
+  readonly #lane = new Lane()
+  readonly #tally: Tally = { blocks: 0, signatures: 0 }
+  readonly #invocations = new VerdictCache<InvocationVerdict>(mostInvocations)
+  readonly #delegations = new VerdictCache<DelegationVerdict>(mostDelegations)
+  #cached = 0
 
-  function checkTerms({ root, links }: Token, maxLife: number, party?: string) {
-    if (!audiences.has(root.audience) && root.audience !== party) refuse('for another audience')
-    const time = now()
-    for (const { expiration, notBefore } of links) {
-      if (expiration * 1000 <= time) refuse('expired')
-      if (notBefore * 1000 > time + CLOCK_SLACK_MS) refuse('not valid yet')
+  constructor(options: VerdictOptions) {
+    this.#audiences = options.audiences
+    this.#maxInvocationMs = options.maxTtlSeconds * 1000
+    this.#resolver = options.resolver
+    this.#revocations = options.revocations
+    this.#now = options.now
+  }
+
+  /** The verdict on the token of a call. */
+  invocation(text: string, address?: string): Promise<InvocationVerdict> {
+    return this.#judge(this.#invocations, text, '', () => this.#examineInvocation(text, address))
+  }
+
+  /** The verdict on a delegation, by these demands. */
+  delegation(text: string, demands: DelegationDemands): Promise<DelegationVerdict> {
+    const key = `${demands.issuer} ${demands.party} ${demands.calling}`
+    return this.#judge(this.#delegations, text, key, () => this.#examineDelegation(text, demands))
+  }
+
+  get stats(): VerdictStats {
+    return {
+      invocations: this.#invocations.size,
+      delegations: this.#delegations.size,
+      cached: this.#cached,
+      waiting: this.#lane.waiting,
+      ...this.#tally,
     }
-    if (root.expiration === Infinity) refuse('never expires')
-    if (root.expiration * 1000 - time > maxLife) refuse('lives too long')
   }
 
-  async function verified(token: Token, did: Did, address: string | undefined): Promise<Verdict> {
-    const { links } = token
-    const keysUntil = await verifySignatures(token, { resolver, lane, tally, address })
-    const expiresAt = Math.min(...links.map((link) => link.expiration)) * 1000
-    const cids = links.map((link) => link.cid)
-    return { did, cids, expiresAt, until: Math.min(expiresAt, keysUntil) }
-  }
-
-  async function examineInvocation(text: string, address?: string): Promise<InvocationVerdict> {
-    const token = readToken(text, tally)
-    checkTerms(token, maxTtlSeconds * 1000)
-    const verdict = await verified(token, callerOf(token.root, audiences), address)
-    return { ...verdict, bound: bindingOf(token.root) && token.root }
-  }
-
-  async function examineDelegation(
-    text: string,
-    { issuer, party, calling, address }: DelegationDemands,
-  ): Promise<DelegationVerdict> {
-    const token = readToken(text, tally)
-    const { root } = token
-    if (issuer !== undefined && root.issuer !== issuer) refuse('of another user')
-    // A caller may bring what somebody else made out to him: it says nothing about who calls.
-    const received = party !== undefined && root.issuer !== party
-    if (received && root.audience !== party) refuse('of another user')
-    checkTerms(token, MAX_DELEGATION_MS, received ? party : undefined)
-    if (calling && !grantsCalling(token.root)) refuse('does not grant calling')
-    return { ...(await verified(token, token.root.issuer, address)), token }
-  }
-
-  async function judge<V extends Verdict>(
+  async #judge<V extends Verdict>(
     cache: VerdictCache<V>,
     text: string,
     demands: string,
@@ -133,66 +121,97 @@ export function createVerdicts(options: VerdictOptions): Verdicts {
     if (text.length > MAX_CHARACTERS) refuse('too long')
     const key = `${hash('sha256', text, 'base64')} ${demands}`
     let verdict = cache.get(key)
-    if (verdict && now() < verdict.until) cached++
+    if (verdict && this.#now() < verdict.until) this.#cached++
     else verdict = await cache.once(key, examine)
-    if (await revocations.isRevoked(verdict.cids)) refuse('revoked')
+    if (await this.#revocations.isRevoked(verdict.cids)) refuse('revoked')
     return verdict
   }
 
-  return {
-    invocation: (text, address) =>
-      judge(invocations, text, '', () => examineInvocation(text, address)),
-    delegation: (text, demands) =>
-      judge(delegations, text, `${demands.issuer} ${demands.party} ${demands.calling}`, () =>
-        examineDelegation(text, demands),
-      ),
-    get stats() {
-      return {
-        invocations: invocations.size,
-        delegations: delegations.size,
-        cached,
-        waiting: lane.waiting,
-        ...tally,
-      }
-    },
+  async #examineInvocation(text: string, address?: string): Promise<InvocationVerdict> {
+    const token = readToken(text, this.#tally)
+    this.#checkTerms(token, this.#maxInvocationMs)
+    const verdict = await this.#verified(token, callerOf(token.root, this.#audiences), address)
+    return { ...verdict, bound: bindingOf(token.root) && token.root }
   }
-}
 
-interface VerdictCache<V> extends Pick<Cache<V>, 'get' | 'size'> {
-  /** Examines, once for all who ask meanwhile, and remembers what passed. */
-  once(key: string, examine: () => Promise<V>): Promise<V>
+  async #examineDelegation(
+    text: string,
+    { issuer, party, calling, address }: DelegationDemands,
+  ): Promise<DelegationVerdict> {
+    const token = readToken(text, this.#tally)
+    const { root } = token
+    if (issuer !== undefined && root.issuer !== issuer) refuse('of another user')
+    // A caller may bring what somebody else made out to the caller: it says nothing about who calls.
+    const received = party !== undefined && root.issuer !== party
+    if (received && root.audience !== party) refuse('of another user')
+    this.#checkTerms(token, longestDelegationMs, received ? party : undefined)
+    if (calling && !grantsCalling(token.root)) refuse('does not grant calling')
+    return { ...(await this.#verified(token, token.root.issuer, address)), token }
+  }
+
+  #checkTerms({ root, links }: Token, maxLife: number, party?: string): void {
+    if (!this.#audiences.has(root.audience) && root.audience !== party)
+      refuse('for another audience')
+    const time = this.#now()
+    for (const { expiration, notBefore } of links) {
+      if (expiration * 1000 <= time) refuse('expired')
+      if (notBefore * 1000 > time + clockSlackMs) refuse('not valid yet')
+    }
+    if (root.expiration === Infinity) refuse('never expires')
+    if (root.expiration * 1000 - time > maxLife) refuse('lives too long')
+  }
+
+  async #verified(token: Token, did: Did, address: string | undefined): Promise<Verdict> {
+    const { links } = token
+    const keysUntil = await verifySignatures(token, {
+      resolver: this.#resolver,
+      lane: this.#lane,
+      tally: this.#tally,
+      address,
+    })
+    const expiresAt = Math.min(...links.map((link) => link.expiration)) * 1000
+    const cids = links.map((link) => link.cid)
+    return { did, cids, expiresAt, until: Math.min(expiresAt, keysUntil) }
+  }
 }
 
 /**
  * Refusals are not remembered: a flood of bad tokens must not push out the good ones, and what is
  * not valid yet, or cannot be looked up just now, may be later. Nor are tokens that serve once.
  */
-function createVerdictCache<V extends Verdict & { bound?: Link }>(max: number): VerdictCache<V> {
-  const cache = createCache<V>(max)
-  const underWay = new Map<string, Promise<V>>()
+class VerdictCache<V extends Verdict & { bound?: Link }> {
+  readonly #kept: Cache<V>
+  readonly #underWay = new Map<string, Promise<V>>()
 
-  async function examineAndKeep(key: string, examine: () => Promise<V>): Promise<V> {
-    try {
-      const verdict = await examine()
-      if (!verdict.bound) cache.set(key, verdict)
-      return verdict
-    } finally {
-      underWay.delete(key)
-    }
+  constructor(max: number) {
+    this.#kept = new Cache(max)
   }
 
-  return {
-    get: cache.get,
-    get size() {
-      return cache.size
-    },
-    once(key, examine) {
-      let examination = underWay.get(key)
-      if (!examination) {
-        examination = examineAndKeep(key, examine)
-        underWay.set(key, examination)
-      }
-      return examination
-    },
+  get(key: string): V | undefined {
+    return this.#kept.get(key)
+  }
+
+  get size(): number {
+    return this.#kept.size
+  }
+
+  /** Examines, once for all who ask meanwhile, and remembers what passed. */
+  once(key: string, examine: () => Promise<V>): Promise<V> {
+    let examination = this.#underWay.get(key)
+    if (!examination) {
+      examination = this.#examineAndKeep(key, examine)
+      this.#underWay.set(key, examination)
+    }
+    return examination
+  }
+
+  async #examineAndKeep(key: string, examine: () => Promise<V>): Promise<V> {
+    try {
+      const verdict = await examine()
+      if (!verdict.bound) this.#kept.set(key, verdict)
+      return verdict
+    } finally {
+      this.#underWay.delete(key)
+    }
   }
 }
