@@ -12,7 +12,7 @@ import { cpus } from 'node:os'
 import Router from '@koa/router'
 import Koa from 'koa'
 import { z } from 'zod'
-import { createHttp } from '../core/runtime/http/http.ts'
+import { Http } from '../core/runtime/http/http.ts'
 import type { ServedRoute } from '../core/runtime/http/routes/run-route.ts'
 import type { Log, RouteContext } from '../core/plugin.ts'
 import { beTarget, median, Target } from './support/target.ts'
@@ -68,7 +68,7 @@ async function listenRuntime(): Promise<number> {
     const key = `GET /part${n % 12}/things${n}/:id`
     return { key, owner: 'others', context, route: { auth: 'public', run: () => ({}) } }
   })
-  const http = createHttp({
+  const http = new Http({
     log,
     routes: [...others, weather],
     access: {

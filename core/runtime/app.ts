@@ -12,7 +12,7 @@ import { AuditTable } from './audit/table.ts'
 import { auditMigrations } from './audit/tables.ts'
 import { AuditTrail } from './audit/trail.ts'
 import { createCallers } from './auth/callers.ts'
-import { type Channel, createChannel } from './channel/channel.ts'
+import { Channel } from './channel/channel.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 import type { Lock } from './store/data-dir-lock.ts'
 import { isConnectionError } from './store/database-errors.ts'
@@ -21,7 +21,7 @@ import { delegationMigrations } from './auth/grants/delegations.ts'
 import { type Grant, type Grants, grantsMigration } from './auth/grants/grants.ts'
 import { authorsWords, readEnvironment, withGenerated } from './boot/environment.ts'
 import { connectionsAllowed } from './http/limits/connections.ts'
-import { createHttp, type Http } from './http/http.ts'
+import { Http } from './http/http.ts'
 import { Places } from './http/limits/places.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
 import { createConversations, type Conversations } from './agent/conversations.ts'
@@ -37,7 +37,7 @@ import { checkToolNames, mountsOf, planBoot, type Plan } from './boot/plan.ts'
 import { isActive, stateLine, type PluginRecord } from './base/plugin-record.ts'
 import { reportOf, type BootReport } from './boot/report.ts'
 import { pluginRoutes, type Rooms } from './boot/plugin-routes.ts'
-import { createRateLimits } from './http/limits/rate-limit.ts'
+import { RateLimits } from './http/limits/rate-limit.ts'
 import { openRedis } from './http/limits/redis.ts'
 import { checkMounts, checkRoutes } from './http/routes/routes.ts'
 import type { ServedRoute } from './http/routes/run-route.ts'
@@ -282,7 +282,7 @@ export class RunningApp implements App {
 
     await identity.open()
     await conversations.runs.open()
-    const rateLimits = createRateLimits({ log, redis: this.#redis })
+    const rateLimits = new RateLimits({ log, redis: this.#redis })
     const callers = createCallers({
       ...identity,
       rights: identity.grants,
@@ -294,7 +294,7 @@ export class RunningApp implements App {
         origin === new URL(this.#addresses().apiUrl).origin || origin === this.#url,
       log,
     })
-    this.#http = createHttp({
+    this.#http = new Http({
       log,
       routes,
       web,
@@ -314,7 +314,7 @@ export class RunningApp implements App {
       version: runtimeVersion,
       isUnreachable: isConnectionError,
     })
-    this.#channel = createChannel({
+    this.#channel = new Channel({
       http: this.#http,
       runs: conversations.runs,
       bySocket: callers.bySocket,

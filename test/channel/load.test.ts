@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { benchSockets } from '../../bench/sockets.ts'
 import type { Did } from '../../core/runtime/auth/did/did.ts'
-import { type ChannelOptions, createChannel } from '../../core/runtime/channel/channel.ts'
+import { Channel, type ChannelOptions } from '../../core/runtime/channel/channel.ts'
 import type { Engine } from '../../core/runtime/turns/run.ts'
 import { replica, someone } from '../support/replica.ts'
 import { connect, ioSocket, plainSocket } from '../support/sockets.ts'
@@ -30,7 +30,7 @@ it('a client that does not read is cut off, and nobody else notices', async () =
     return { status: 'finished' }
   }
   const server = await replica({ engine: talking })
-  const channel = createChannel({
+  const channel = new Channel({
     http: server.http,
     runs: server.runs,
     bySocket,
@@ -65,7 +65,7 @@ it('a client that does not read is cut off, and nobody else notices', async () =
 
 it('a client that is gone without a word is noticed, and makes room for another', async () => {
   const server = await replica({ engine: async () => ({ status: 'finished' }) })
-  const channel = createChannel({
+  const channel = new Channel({
     http: server.http,
     runs: server.runs,
     bySocket,
@@ -93,7 +93,7 @@ it('a client that is gone without a word is noticed, and makes room for another'
 
 it('a client of Socket.IO is asked in time, also while it talks', async () => {
   const server = await replica({ engine: async () => ({ status: 'finished' }) })
-  const channel = createChannel({
+  const channel = new Channel({
     http: server.http,
     runs: server.runs,
     bySocket,
@@ -119,7 +119,7 @@ it('a credential that is revoked while it renews a socket ends it', async () => 
     cids: [delegation],
     expiresAt: Infinity,
   })
-  const channel = createChannel({
+  const channel = new Channel({
     http: server.http,
     runs: server.runs,
     bySocket: renewed,

@@ -3,10 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { z } from 'zod'
 import { RuntimeError } from '../../core/errors.ts'
 import type { AnyRoute, Database, Log } from '../../core/plugin.ts'
-import {
-  createIdempotency,
-  idempotencyMigration,
-} from '../../core/runtime/http/limits/idempotency.ts'
+import { Idempotency, idempotencyMigration } from '../../core/runtime/http/limits/idempotency.ts'
 import { created, text } from '../../core/runtime/http/answer/reply.ts'
 import { type TestDatabase, postgresDatabase, sqliteDatabase } from '../support/databases.ts'
 import { edge, json } from '../support/edge.ts'
@@ -306,7 +303,7 @@ function suite(makeDatabase: () => TestDatabase | Promise<TestDatabase>) {
     const answer = { status: 200, type: 'text/plain', body: 'a' }
     const rows = () => db.withTables<{ kernel_idempotency: Record<string, unknown> }>()
     async function begin(options: { leaseMs?: number; sweepMs?: number } = {}) {
-      const keeper = createIdempotency({ db, log, ...options })
+      const keeper = new Idempotency({ db, log, ...options })
       onTestFinished(() => keeper.close())
       return keeper
     }

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import type { AnyRoute, Log, RouteContext, User } from '../../core/plugin.ts'
 import type { Access } from '../../core/runtime/http/routes/access.ts'
 import { RuntimeError } from '../../core/errors.ts'
-import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http/http.ts'
+import { Http, type HttpOptions } from '../../core/runtime/http/http.ts'
 import type { ServedRoute } from '../../core/runtime/http/routes/run-route.ts'
 
 /** One line of the log: its level, fields and sentence. */
@@ -67,7 +67,7 @@ export async function edge(routes: Routes, options: Partial<HttpOptions> = {}): 
         : { level, fields: { ...fields }, message: message ?? '' },
     )
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  const http = createHttp({
+  const http = new Http({
     log,
     routes: Object.entries(routes).map(([key, declared]): ServedRoute => {
       const [owner, route] = Array.isArray(declared) ? declared : ['tests', declared]

@@ -3,7 +3,7 @@ import type { Log, RouteContext, User } from '../../core/plugin.ts'
 import type { Access } from '../../core/runtime/http/routes/access.ts'
 import type { DataDir } from '../../core/runtime/store/data-dir.ts'
 import { idempotencyMigration } from '../../core/runtime/http/limits/idempotency.ts'
-import { createHttp, type Http, type HttpOptions } from '../../core/runtime/http/http.ts'
+import { Http, type HttpOptions } from '../../core/runtime/http/http.ts'
 import type { ServedRoute } from '../../core/runtime/http/routes/run-route.ts'
 import { runMigrations } from '../../core/runtime/turns/journal/tables.ts'
 import { Runs, type RunsOptions } from '../../core/runtime/turns/carry/runs.ts'
@@ -101,7 +101,7 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
     ...rest,
   })
   await runs.open()
-  const http = createHttp({
+  const http = new Http({
     log,
     routes: Object.entries(
       turnRoutes({ runs, db: store.db, log, checkRequest, loadCapabilities }),

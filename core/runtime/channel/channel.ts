@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import type { Callers } from '../auth/callers.ts'
 import { clientNetwork } from '../http/limits/client-address.ts'
-import { readCors, refuseForeign } from '../http/cors.ts'
+import { type Cors, readCors, refuseForeign } from '../http/cors.ts'
 import type { Http, Upgrade } from '../http/http.ts'
 import { Places } from '../http/limits/places.ts'
 import { readTarget } from '../http/read/target.ts'
@@ -10,7 +10,7 @@ import type { Runs } from '../turns/carry/runs.ts'
 import type { Store } from '../store/store.ts'
 import type { Framing, ClientFrame } from './framing.ts'
 import { channelLimits, type ChannelLimits } from './limits.ts'
-import { type Closing, Peer } from './peer.ts'
+import { type Closing, Peer, type PeerOptions } from './peer.ts'
 import { plain } from './plain.ts'
 import { type RoomRuns, SessionRooms } from './rooms.ts'
 import { sessionOf, socketIo } from './socket-io.ts'
@@ -19,6 +19,7 @@ import type { SocketServer } from './socket-server.ts'
 /** Where replicas tell each other whose tokens were revoked. */
 const revocationChannel = 'kernel_revocations'
 
+/** What the channel asks of the rest of the app. */
 export interface ChannelOptions {
   readonly http: Pick<Http, 'upgrade' | 'onShutdown'>
   readonly runs: RoomRuns &
@@ -38,201 +39,225 @@ interface OwnSessions {
 }
 
 /** The sockets of clients, in both framings: what happens in their sessions goes out, answers come in. */
-export interface Channel {
-  /** Begins to listen to other replicas. */
-  open(): Promise<void>
-  /** A user has revoked a token: every replica closes the sockets that it opened. */
-  revoked(did: string): void
-  /** How many sockets there are. */
-  readonly size: number
-  close(): Promise<void>
-}
+export class Channel {
+  readonly #http: ChannelOptions['http']
+  readonly #runs: ChannelOptions['runs']
+  readonly #bySocket: ChannelOptions['bySocket']
+  readonly #isRevoked: ChannelOptions['isRevoked']
+  readonly #store: ChannelOptions['store']
+  readonly #log: Log
+  readonly #limits: ChannelLimits
+  readonly #cors: Cors
+  readonly #ownOrigin: string | undefined
+  readonly #peers = new Set<Peer>()
+  readonly #addresses: Places
+  readonly #users: Places
+  readonly #rooms: SessionRooms
+  #sweeping: NodeJS.Timeout | undefined
+  #server: Promise<SocketServer> | undefined
+  #stopListening: (() => Promise<void>) | undefined
 
-export function createChannel(options: ChannelOptions): Channel {
-  const { http, runs, bySocket, isRevoked, store, log } = options
-  const limits = { ...channelLimits, ...options.limits }
-  const cors = { ...readCors(options.cors), strict: true }
-  const ownOrigin = options.publicUrl === undefined ? undefined : new URL(options.publicUrl).origin
-  const peers = new Set<Peer>()
-  const addresses = new Places(limits.perAddress, 'sockets of this address')
-  const users = new Places(limits.perDid, 'sockets of this DID')
-  const rooms = new SessionRooms(runs, log)
-  let sweeping: NodeJS.Timeout | undefined
-  let server: Promise<SocketServer> | undefined
-  let stopListening: (() => Promise<void>) | undefined
-
-  const sweep = () => {
-    const now = performance.now()
-    for (const peer of peers) peer.look(now)
+  constructor(options: ChannelOptions) {
+    const { http, publicUrl } = options
+    const limits = { ...channelLimits, ...options.limits }
+    this.#http = http
+    this.#runs = options.runs
+    this.#bySocket = options.bySocket
+    this.#isRevoked = options.isRevoked
+    this.#store = options.store
+    this.#log = options.log
+    this.#limits = limits
+    this.#cors = { ...readCors(options.cors), strict: true }
+    this.#ownOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
+    this.#addresses = new Places(limits.perAddress, 'sockets of this address')
+    this.#users = new Places(limits.perDid, 'sockets of this DID')
+    this.#rooms = new SessionRooms(options.runs, options.log)
+    http.upgrade('/ws', this.#taking(plain))
+    http.upgrade('/socket.io/', this.#taking(socketIo, sessionOf))
+    http.upgrade('/socket.io', this.#taking(socketIo, sessionOf))
+    http.onShutdown.addEventListener('abort', () => this.#closeAll())
   }
 
-  function take(framing: Framing, sessionOf?: (query: string) => string | undefined): Upgrade {
+  /** How many sockets there are. */
+  get size(): number {
+    return this.#peers.size
+  }
+
+  /** Begins to listen to other replicas. */
+  async open(): Promise<void> {
+    this.#stopListening = await this.#store.listen(
+      revocationChannel,
+      (did) => void this.#closeRevoked(did),
+      () => void this.#closeRevoked(),
+    )
+  }
+
+  /** A user has revoked a token: every replica closes the sockets that it opened. */
+  revoked(did: string): void {
+    this.#store.notify(revocationChannel, did).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'Other replicas were not told of a revocation')
+      void this.#closeRevoked(did)
+    })
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeping)
+    this.#closeAll()
+    await this.#stopListening?.()
+  }
+
+  #closeAll(): void {
+    for (const peer of this.#peers) peer.close('shuttingDown')
+  }
+
+  /** Takes upgraded connections that speak this framing. `sessionOf` reads the session from the address. */
+  #taking(framing: Framing, sessionOf?: (query: string) => string | undefined): Upgrade {
     return async (req, socket, head, ip) => {
-      refuseForeign(cors, req, ownOrigin)
-      if (http.onShutdown.aborted) throw http.onShutdown.reason
+      const { onShutdown } = this.#http
+      refuseForeign(this.#cors, req, this.#ownOrigin)
+      if (onShutdown.aborted) throw onShutdown.reason
       const { path, query } = readTarget(req.url ?? '')! // the edge has read it before
       if (framing === socketIo) checkTransport(query)
-      const leave = addresses.take(clientNetwork(ip))
+      const leave = this.#addresses.take(clientNetwork(ip))
       socket.once('close', leave)
       if (socket.destroyed) return leave() // it went before anybody could hear of it
       // What speaks WebSocket is loaded with the first one.
-      server ??= import('./socket-server.ts').then(({ createSocketServer }) => createSocketServer())
-      const { accept } = await server
-      accept(req, socket, head, (ws) => {
-        const peer = new Peer({
-          ws,
-          framing,
-          limits,
-          ip,
-          path,
-          sessionId: sessionOf?.(query),
-          work,
-          onClosed,
-          onTooLarge,
-          onCut: (_, why) => log.info({ framing: framing.name }, `A socket was cut off: ${why}`),
-        })
-        peers.add(peer)
-        sweeping ??= setInterval(sweep, limits.sweepMs).unref()
-        const greeting = framing.greeting?.()
-        if (greeting !== undefined) peer.send(greeting)
-        if (http.onShutdown.aborted) peer.close('shuttingDown')
-      })
+      this.#server ??= import('./socket-server.ts').then(({ SocketServer }) => new SocketServer())
+      const server = await this.#server
+      server.accept(req, socket, head, (ws) =>
+        this.#welcome({ ws, framing, ip, path, sessionId: sessionOf?.(query) }),
+      )
     }
   }
 
-  function onClosed(peer: Peer): void {
-    peers.delete(peer)
+  #welcome(arrival: Pick<PeerOptions, 'ws' | 'framing' | 'ip' | 'path' | 'sessionId'>): void {
+    const { framing } = arrival
+    const peer = new Peer({
+      ...arrival,
+      limits: this.#limits,
+      work: (peer, frame) => this.#work(peer, frame),
+      onClosed: (peer) => this.#left(peer),
+      onTooLarge: (peer) => this.#failCalls(peer),
+      onCut: (_, why) => this.#log.info({ framing: framing.name }, `A socket was cut off: ${why}`),
+    })
+    this.#peers.add(peer)
+    this.#sweeping ??= setInterval(() => this.#sweep(), this.#limits.sweepMs).unref()
+    const greeting = framing.greeting?.()
+    if (greeting !== undefined) peer.send(greeting)
+    if (this.#http.onShutdown.aborted) peer.close('shuttingDown')
+  }
+
+  #sweep(): void {
+    const now = performance.now()
+    for (const peer of this.#peers) peer.look(now)
+  }
+
+  #left(peer: Peer): void {
+    this.#peers.delete(peer)
     peer.member?.leave()
     peer.stopShowing?.()
-    if (peer.member) rooms.leave(peer, peer.member.sessionId)
-    if (peers.size > 0) return
-    clearInterval(sweeping)
-    sweeping = undefined
+    if (peer.member) this.#rooms.leave(peer, peer.member.sessionId)
+    if (this.#peers.size > 0) return
+    clearInterval(this.#sweeping)
+    this.#sweeping = undefined
   }
 
   /**
    * A result that is too large cannot be read, so nobody knows whose it is. The client would connect again,
    * be asked again and do the same until the time is over: its calls fail instead.
    */
-  function onTooLarge({ asked, member }: Peer): void {
+  #failCalls({ asked, member }: Peer): void {
     if (!member) return
     const { did, sessionId } = member
     const error = 'The result is larger than 64 KiB.'
     for (const toolCallId of asked)
-      runs
+      this.#runs
         .clientResult({ did, sessionId, toolCallId, error })
-        .catch((err: unknown) => log.warn({ err }, 'A result that is too large was not told of'))
+        .catch((err: unknown) =>
+          this.#log.warn({ err }, 'A result that is too large was not told of'),
+        )
   }
 
-  async function work(peer: Peer, incoming: ClientFrame): Promise<void> {
+  async #work(peer: Peer, frame: ClientFrame): Promise<void> {
     try {
-      if (incoming.kind === 'auth') await enter(peer, incoming)
-      else if (incoming.kind === 'answer') await answer(peer, incoming)
+      if (frame.kind === 'auth') await this.#enter(peer, frame)
+      else if (frame.kind === 'answer') await this.#takeAnswer(peer, frame)
     } catch (error) {
-      log.error({ err: error }, 'A frame of a socket could not be worked off')
+      this.#log.error({ err: error }, 'A frame of a socket could not be worked off')
       peer.close('tryLater')
     }
   }
 
   /** The first credential opens the session, a later one keeps the socket from ending with it. */
-  async function enter(
+  async #enter(
     peer: Peer,
     { sessionId = peer.sessionId, tokens, approvals }: Entering,
   ): Promise<void> {
     const { framing, ip, path, member: before } = peer
-    let user: Awaited<ReturnType<typeof bySocket>>
+    let user: Awaited<ReturnType<ChannelOptions['bySocket']>>
     try {
-      user = await bySocket({ ...tokens, ip, path, lasting: !framing.renews })
+      user = await this.#bySocket({ ...tokens, ip, path, lasting: !framing.renews })
     } catch (error) {
       return refuse(peer, error)
     }
     const { did, cids, expiresAt } = user
     const isSame = !before || (before.did === did && before.sessionId === sessionId)
-    if (sessionId === undefined || !isSame || !(await runs.sessions.isOwn(did, sessionId)))
+    if (sessionId === undefined || !isSame || !(await this.#runs.sessions.isOwn(did, sessionId)))
       return refuse(peer, noSuchSession())
     if (!peer.isOpen) return
     try {
-      const leave = before?.leave ?? users.take(did)
+      const leave = before?.leave ?? this.#users.take(did)
       peer.member = { did, cids, expiresAt, sessionId, leave }
     } catch (error) {
       return refuse(peer, error)
     }
     if (approvals !== undefined) {
       peer.stopShowing?.()
-      peer.stopShowing = approvals ? runs.showApprovals(sessionId) : undefined
+      peer.stopShowing = approvals ? this.#runs.showApprovals(sessionId) : undefined
     }
     for (const frame of framing.connected(sessionId)) peer.send(frame)
     // A token may have been revoked while the database was asked.
-    if (await isRevoked(cids)) return refuse(peer, unauthorized())
-    if (!before && peer.isOpen) await rooms.join(peer, sessionId).welcome(peer)
+    if (await this.#isRevoked(cids)) return refuse(peer, unauthorized())
+    if (!before && peer.isOpen) await this.#rooms.join(peer, sessionId).welcome(peer)
   }
 
-  function refuse(peer: Peer, error: unknown): void {
-    if (!(error instanceof RuntimeError)) throw error
-    const told = peer.framing.refused?.(error)
-    if (told !== undefined) peer.send(told)
-    peer.close(closingOf(error))
-  }
-
-  async function answer(peer: Peer, { answer, ack }: Answering): Promise<void> {
+  /** A client says what became of a call that it was asked to carry out. */
+  async #takeAnswer(peer: Peer, { answer, ack }: Answering): Promise<void> {
     const { member } = peer
     if (!member) return
     const { toolCallId, result, error } = answer
     const isMeant = answer.sessionId === undefined || answer.sessionId === member.sessionId
     const { did, sessionId } = member
     const accepted =
-      isMeant && (await runs.clientResult({ did, sessionId, toolCallId, result, error }))
+      isMeant && (await this.#runs.clientResult({ did, sessionId, toolCallId, result, error }))
     if (!accepted) {
       const why = isMeant ? 'nobody waits for it' : 'it names another session'
-      log.info({ sessionId, toolCallId }, `The result of a client's tool was ignored: ${why}`)
+      this.#log.info({ sessionId, toolCallId }, `The result of a client's tool was ignored: ${why}`)
     }
     if (ack !== undefined) peer.send(peer.framing.acknowledged!(ack, accepted))
   }
 
   /** Closes the sockets whose tokens are revoked: those of one user, or all that are. */
-  async function closeRevoked(did?: string): Promise<void> {
-    for (const peer of peers) {
+  async #closeRevoked(did?: string): Promise<void> {
+    for (const peer of this.#peers) {
       if (!peer.member || (did !== undefined && peer.member.did !== did)) continue
       try {
-        if (await isRevoked(peer.member.cids)) peer.close('revoked')
+        if (await this.#isRevoked(peer.member.cids)) peer.close('revoked')
       } catch (error) {
-        // Nobody knows, so it has to prove itself anew.
-        log.warn({ err: error }, 'Revocations could not be looked up')
+        // Nobody knows, so the client has to prove itself anew.
+        this.#log.warn({ err: error }, 'Revocations could not be looked up')
         peer.close('tryLater')
       }
     }
   }
+}
 
-  http.upgrade('/ws', take(plain))
-  http.upgrade('/socket.io/', take(socketIo, sessionOf))
-  http.upgrade('/socket.io', take(socketIo, sessionOf))
-  http.onShutdown.addEventListener('abort', () => {
-    for (const peer of peers) peer.close('shuttingDown')
-  })
-
-  return {
-    async open() {
-      stopListening = await store.listen(
-        revocationChannel,
-        (did) => void closeRevoked(did),
-        () => void closeRevoked(),
-      )
-    },
-    revoked(did) {
-      store.notify(revocationChannel, did).catch((error: unknown) => {
-        log.warn({ err: error }, 'Other replicas were not told of a revocation')
-        void closeRevoked(did)
-      })
-    },
-    get size() {
-      return peers.size
-    },
-    async close() {
-      clearInterval(sweeping)
-      for (const peer of peers) peer.close('shuttingDown')
-      await stopListening?.()
-    },
-  }
+/** Tells a client why it is not let in, and closes its socket. */
+function refuse(peer: Peer, error: unknown): void {
+  if (!(error instanceof RuntimeError)) throw error
+  const told = peer.framing.refused?.(error)
+  if (told !== undefined) peer.send(told)
+  peer.close(closingOf(error))
 }
 
 type Entering = Extract<ClientFrame, { kind: 'auth' }>

@@ -31,7 +31,8 @@ interface Member {
   leave(): void
 }
 
-interface PeerOptions {
+/** One socket and who is told what of it. */
+export interface PeerOptions {
   readonly ws: WebSocket
   readonly framing: Framing
   readonly limits: ChannelLimits

@@ -8,17 +8,9 @@ import { maxFrameBytes } from './limits.ts'
 /** How long a client may take to answer that its socket is closed. */
 const closeMs = 1_000
 
-export interface SocketServer {
-  /**
-   * Hands the socket over in the very tick in which it opens: what came with the handshake is read in the
-   * next. A handshake that was none is answered, and nobody hears of it.
-   */
-  accept(req: IncomingMessage, socket: Duplex, head: Buffer, take: (ws: WebSocket) => void): void
-}
-
 /** Speaks WebSocket. Nothing is compressed: a small frame could be a large message. */
-export function createSocketServer(): SocketServer {
-  const server = new WebSocketServer({
+export class SocketServer {
+  readonly #server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
@@ -29,15 +21,23 @@ export function createSocketServer(): SocketServer {
     autoPong: false,
     closeTimeout: closeMs,
   } as ConstructorParameters<typeof WebSocketServer>[0]) // its types are older than some of these
-  server.on('wsClientError', (_, socket) =>
-    answerRaw(
-      socket,
-      new RuntimeError('BAD_REQUEST', 'This is no WebSocket handshake of version 13.', {
-        headers: { 'Sec-WebSocket-Version': '13' },
-      }),
-    ),
-  )
-  return {
-    accept: (req, socket, head, take) => server.handleUpgrade(req, socket, head, take),
+
+  constructor() {
+    this.#server.on('wsClientError', (_, socket) =>
+      answerRaw(
+        socket,
+        new RuntimeError('BAD_REQUEST', 'This is no WebSocket handshake of version 13.', {
+          headers: { 'Sec-WebSocket-Version': '13' },
+        }),
+      ),
+    )
+  }
+
+  /**
+   * Hands the socket over in the very tick in which it opens: what came with the handshake is read in the
+   * next. A handshake that was none is answered, and nobody hears of it.
+   */
+  accept(req: IncomingMessage, socket: Duplex, head: Buffer, take: (ws: WebSocket) => void): void {
+    this.#server.handleUpgrade(req, socket, head, take)
   }
 }

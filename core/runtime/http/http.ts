@@ -7,17 +7,17 @@ import type { Database, Log } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Access } from './routes/access.ts'
 import { Connections } from './limits/connections.ts'
-import { createFailure } from './answer/failure.ts'
-import { createIdempotency } from './limits/idempotency.ts'
+import { Failures } from './answer/failure.ts'
+import { Idempotency } from './limits/idempotency.ts'
 import type { ServedMount } from './routes/mounts.ts'
 import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './routes/openapi.ts'
 import type { Places } from './limits/places.ts'
-import { createRateLimits, type RateLimits } from './limits/rate-limit.ts'
+import { RateLimits } from './limits/rate-limit.ts'
 import { responseOf } from './answer/response-of.ts'
 import { answerRaw, parserError } from './answer/raw-answer.ts'
 import type { ServedRoute } from './routes/run-route.ts'
-import { createServe } from './serve.ts'
+import { Dispatcher } from './dispatcher.ts'
 import { sseLimits, type SseLimits } from './answer/sse.ts'
 import { nodeHttp } from '../base/node-http.ts'
 import { readTarget } from './read/target.ts'
@@ -44,6 +44,7 @@ const edgeTimes: EdgeTimes = {
   checkMs: 1000,
 }
 
+/** What the HTTP edge needs. */
 export interface HttpOptions {
   readonly log: Log
   readonly routes: readonly ServedRoute[]
@@ -79,58 +80,166 @@ export interface HttpOptions {
 /** Takes an upgraded connection, or throws and leaves it to be answered. `ip` is the client's address. */
 export type Upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer, ip: string) => unknown
 
-export interface Http {
+/** The HTTP edge: one server, every route and web module behind the same limits and the same errors. */
+export class Http {
   readonly server: Server
+  readonly #options: HttpOptions
+  readonly #failures: Failures
+  readonly #rateLimits: RateLimits
+  readonly #idempotency: Idempotency | undefined
+  readonly #dispatcher: Dispatcher
+  readonly #koa: Koa
+  readonly #connections: Connections
+  readonly #upgrades = new Map<string, Upgrade>()
+  readonly #shutdown = new AbortController()
+  #routes: readonly ServedRoute[]
+  #document: OpenApi | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(options: HttpOptions) {
+    const { log, limits, db, publicUrl } = options
+    const times = { ...edgeTimes, ...options.times }
+    this.#options = options
+    this.#routes = options.routes
+    this.#rateLimits = options.rateLimits ?? new RateLimits({ log, redis: options.redis })
+    this.#idempotency = db && new Idempotency({ db, log })
+    this.#failures = new Failures(log, options.isUnreachable ?? (() => false))
+    this.#dispatcher = new Dispatcher({
+      ratePerMinute: limits.ratePerMinute,
+      trustProxy: limits.trustProxy,
+      failures: this.#failures,
+      log,
+      routes: options.routes,
+      web: options.web ?? [],
+      access: options.access,
+      audit: options.audit,
+      rateLimits: this.#rateLimits,
+      cors: options.cors,
+      idempotency: this.#idempotency,
+      publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
+      sse: { ...sseLimits, ...options.sse },
+      streams: options.streams,
+      readMs: times.readMs,
+    })
+    this.#koa = this.#makeKoa(limits.trustProxy)
+    this.server = nodeServer(this.#koa, times)
+    this.#connections = new Connections(this.server, limits.connections ?? Infinity, log)
+    this.#hear()
+  }
+
   /** Fires when the server begins to close. */
-  readonly onShutdown: AbortSignal
+  get onShutdown(): AbortSignal {
+    return this.#shutdown.signal
+  }
+
   /**
    * Hands WebSocket upgrades at one path to `take`, within the kernel's rate limit; at any other path
    * they are answered 404.
    */
-  upgrade(path: string, take: Upgrade): void
-  /** Answers when it listens. Port 0 takes a free one. */
-  listen(at: { port: number; host: string }): Promise<Listening>
-  /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
-  close(graceMs?: number): Promise<void>
-  /** Serves these routes, and web modules where given, from the next request on, in place of those before. */
-  reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void
-  /** The OpenAPI document of every route. */
-  openapi(): OpenApi
-}
-
-/** The HTTP edge: one server, every route and web module behind the same limits and the same errors. */
-export function createHttp(options: HttpOptions): Http {
-  const { log, limits, db, publicUrl } = options
-  const times = { ...edgeTimes, ...options.times }
-  const rateLimits = options.rateLimits ?? createRateLimits({ log, redis: options.redis })
-  const idempotency = db && createIdempotency({ db, log })
-  const failure = createFailure(log, options.isUnreachable ?? (() => false))
-  const { serve, admit, reroute, goodbye } = createServe({
-    ratePerMinute: limits.ratePerMinute,
-    trustProxy: limits.trustProxy,
-    ...failure,
-    log,
-    routes: options.routes,
-    web: options.web ?? [],
-    access: options.access,
-    audit: options.audit,
-    rateLimits,
-    cors: options.cors,
-    idempotency,
-    publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
-    sse: { ...sseLimits, ...options.sse },
-    streams: options.streams,
-    readMs: times.readMs,
-  })
-
-  // One hop: Koa would otherwise believe the leftmost, which the client writes itself.
-  const koa = new Koa({ proxy: limits.trustProxy, maxIpsCount: 1 })
-  koa.use(serve)
-  koa.context.onerror = function (this: Koa.Context, error: unknown) {
-    if (error !== null && error !== undefined) failure.fail(this, error)
+  upgrade(path: string, take: Upgrade): void {
+    this.#upgrades.set(path, take)
   }
 
-  const server = nodeHttp.createServer(
+  /** Answers when it listens. Port 0 takes a free one. */
+  listen({ port, host }: { readonly port: number; readonly host: string }): Promise<Listening> {
+    return listen(this.server, port, host)
+  }
+
+  /** Serves these routes, and web modules where given, from the next request on, in place of those before. */
+  reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void {
+    this.#dispatcher.reroute(routes, web)
+    this.#routes = routes
+    this.#document = undefined
+  }
+
+  /** The OpenAPI document of every route. */
+  openapi(): OpenApi {
+    this.#document ??= describeApi({ ...this.#options, routes: this.#routes })
+    return this.#document
+  }
+
+  /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
+  close(graceMs = 10_000): Promise<void> {
+    this.#closing ??= this.#close(graceMs)
+    return this.#closing
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    const reason = new RuntimeError('UNAVAILABLE', 'The server is closing.')
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
+    this.#shutdown.abort(reason)
+    this.#dispatcher.goodbye(reason)
+    // Node does not count a connection as idle on which nothing was ever said.
+    for (const socket of this.#connections.all()) if (socket.bytesRead === 0) socket.destroy()
+    // A connection becomes idle when its last answer is out, and would then wait for the next.
+    const idle = setInterval(() => this.server.closeIdleConnections(), 20)
+    const last = setTimeout(() => {
+      for (const socket of this.#connections.all()) socket.destroy()
+    }, graceMs)
+    await closed
+    clearInterval(idle)
+    clearTimeout(last)
+    this.#rateLimits.close()
+    this.#idempotency?.close()
+  }
+
+  #makeKoa(trustProxy: boolean): Koa {
+    const failures = this.#failures
+    // One hop: Koa would otherwise believe the leftmost, which the client writes itself.
+    const koa = new Koa({ proxy: trustProxy, maxIpsCount: 1 })
+    koa.use((context) => this.#dispatcher.serve(context))
+    koa.context.onerror = function (this: Koa.Context, error: unknown) {
+      if (error !== null && error !== undefined) failures.answer(this, error)
+    }
+    return koa
+  }
+
+  /** Listens to what the server says beside requests. */
+  #hear(): void {
+    const { server } = this
+    server.on('error', (error) => {
+      // Before it listens, this is told to who asked it to.
+      if (server.listening)
+        this.#options.log.error({ err: error }, 'the server could not accept a connection')
+    })
+    server.on('clientError', (error, socket) => {
+      const refusal = parserError(error)
+      // Bytes of an answer are out already, so a second one would be read as part of it.
+      if (refusal === undefined || responseOf(socket)?.headersSent) socket.destroy()
+      else answerRaw(socket, refusal)
+    })
+    server.on('upgrade', (req, socket, head) => this.#upgraded(req, socket, head))
+    server.on('connect', (_, socket) =>
+      answerRaw(socket, new RuntimeError('METHOD_NOT_ALLOWED', 'This server is no proxy.')),
+    )
+    // An expectation that we do not know is not a reason to refuse.
+    server.on('checkExpectation', (req, res) => void server.emit('request', req, res))
+  }
+
+  #upgraded(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.#connections.upgraded(req.socket)
+    const take = this.#upgrades.get(readTarget(req.url ?? '')?.path ?? '')
+    // Another listener may know this path; it then answers for every path of its own.
+    if (take === undefined && this.server.listenerCount('upgrade') > 1) return
+    const context = this.#koa.createContext(req, new nodeHttp.ServerResponse(req))
+    const gone = () => socket.destroy()
+    socket.on('error', gone)
+    this.#dispatcher
+      .admit(context)
+      .then(async () => {
+        if (take === undefined)
+          throw new RuntimeError('NOT_FOUND', 'No socket is served at this address.')
+        await take(req, socket, head, context.ip)
+        socket.off('error', gone)
+      })
+      .catch((thrown: unknown) =>
+        answerRaw(socket, this.#failures.explain(context, thrown), context.state.requestId),
+      )
+  }
+}
+
+function nodeServer(koa: Koa, times: EdgeTimes): Server {
+  return nodeHttp.createServer(
     {
       headersTimeout: times.headersMs,
       requestTimeout: times.bodyMs,
@@ -144,84 +253,6 @@ export function createHttp(options: HttpOptions): Http {
     },
     koa.callback(),
   )
-  const connections = new Connections(server, limits.connections ?? Infinity, log)
-  const upgrades = new Map<string, Upgrade>()
-  server.on('error', (error) => {
-    // Before it listens, this is told to who asked it to.
-    if (server.listening) log.error({ err: error }, 'the server could not accept a connection')
-  })
-  server.on('clientError', (error, socket) => {
-    const refusal = parserError(error)
-    // Bytes of an answer are out already, so a second one would be read as part of it.
-    if (refusal === undefined || responseOf(socket)?.headersSent) socket.destroy()
-    else answerRaw(socket, refusal)
-  })
-  server.on('upgrade', (req, socket, head) => {
-    connections.upgraded(req.socket)
-    const take = upgrades.get(readTarget(req.url ?? '')?.path ?? '')
-    // Another listener may know this path; it then answers for every path of its own.
-    if (take === undefined && server.listenerCount('upgrade') > 1) return
-    const context = koa.createContext(req, new nodeHttp.ServerResponse(req))
-    const gone = () => socket.destroy()
-    socket.on('error', gone)
-    admit(context)
-      .then(async () => {
-        if (take === undefined)
-          throw new RuntimeError('NOT_FOUND', 'No socket is served at this address.')
-        await take(req, socket, head, context.ip)
-        socket.off('error', gone)
-      })
-      .catch((thrown: unknown) =>
-        answerRaw(socket, failure.explain(context, thrown), context.state.requestId),
-      )
-  })
-  server.on('connect', (_, socket) =>
-    answerRaw(socket, new RuntimeError('METHOD_NOT_ALLOWED', 'This server is no proxy.')),
-  )
-  // An expectation that we do not know is not a reason to refuse.
-  server.on('checkExpectation', (req, res) => void server.emit('request', req, res))
-
-  const shutdown = new AbortController()
-  let closing: Promise<void> | undefined
-  let { routes } = options
-  let document: OpenApi | undefined
-
-  return {
-    server,
-    onShutdown: shutdown.signal,
-    upgrade: (path, take) => void upgrades.set(path, take),
-    listen: ({ port, host }) => listen(server, port, host),
-    close(graceMs = 10_000) {
-      closing ??= (async () => {
-        const reason = new RuntimeError('UNAVAILABLE', 'The server is closing.')
-        const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-        shutdown.abort(reason)
-        goodbye(reason)
-        // Node does not count a connection as idle on which nothing was ever said.
-        for (const socket of connections.all()) if (socket.bytesRead === 0) socket.destroy()
-        // A connection becomes idle when its last answer is out, and would then wait for the next.
-        const idle = setInterval(() => server.closeIdleConnections(), 20)
-        const last = setTimeout(() => {
-          for (const socket of connections.all()) socket.destroy()
-        }, graceMs)
-        await closed
-        clearInterval(idle)
-        clearTimeout(last)
-        rateLimits.close()
-        idempotency?.close()
-      })()
-      return closing
-    },
-    reroute(next, web) {
-      reroute(next, web)
-      routes = next
-      document = undefined
-    },
-    openapi() {
-      document ??= describeApi({ ...options, routes })
-      return document
-    },
-  }
 }
 
 function isWebSocket({ headers }: IncomingMessage): boolean {

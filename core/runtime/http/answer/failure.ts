@@ -4,36 +4,41 @@ import type { Log } from '../../../plugin.ts'
 import { jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
 
-export interface Failure {
-  /** Answers with an error, unless an answer is under way; then the connection is cut. */
-  fail(koa: Context, thrown: unknown): void
-  /** Any thrown value as an error that may be shown. */
-  toError(thrown: unknown): RuntimeError
-  /** The same, and a fault of ours is logged with its cause. */
-  explain(koa: Context, thrown: unknown): RuntimeError
-}
-
 /** What becomes of everything that is thrown at the edge. */
-export function createFailure(log: Log, isUnreachable: (error: unknown) => boolean): Failure {
-  const toError = (thrown: unknown) => toRuntimeError(thrown, isUnreachable)
+export class Failures {
+  readonly #log: Log
+  readonly #isUnreachable: (error: unknown) => boolean
 
-  function explain({ method, state }: Context, thrown: unknown): RuntimeError {
-    const error = toError(thrown)
+  /** `isUnreachable` says whether an error means that the database is away. */
+  constructor(log: Log, isUnreachable: (error: unknown) => boolean) {
+    this.#log = log
+    this.#isUnreachable = isUnreachable
+  }
+
+  /** Any thrown value as an error that may be shown. */
+  toError(thrown: unknown): RuntimeError {
+    return toRuntimeError(thrown, this.#isUnreachable)
+  }
+
+  /** The same, and a fault of ours is logged with its cause. */
+  explain({ method, state }: Context, thrown: unknown): RuntimeError {
+    const error = this.toError(thrown)
     const { cause = error, code } = error
     const fields = { err: cause, code, method, requestId: state.requestId }
     // 501 says that something is switched off, which whoever switched it off knows.
-    if (error.status === 500) log.error(fields, 'a request failed')
-    else if (error.status > 501) log.warn(fields, 'a request could not be served')
+    if (error.status === 500) this.#log.error(fields, 'a request failed')
+    else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
     return error
   }
 
-  function fail(koa: Context, thrown: unknown): void {
+  /** Answers with an error, unless an answer is under way; then the connection is cut. */
+  answer(koa: Context, thrown: unknown): void {
     const { res, socket, state } = koa
     if ((res.destroyed || socket.destroyed) && isDeparture(thrown)) {
       koa.respond = false
-      return log.debug({ err: thrown, requestId: state.requestId }, 'the client left')
+      return this.#log.debug({ err: thrown, requestId: state.requestId }, 'the client left')
     }
-    const error = explain(koa, thrown)
+    const error = this.explain(koa, thrown)
     if (res.destroyed || res.headersSent) {
       koa.respond = false
       // What was begun must not look complete.
@@ -45,8 +50,6 @@ export function createFailure(log: Log, isUnreachable: (error: unknown) => boole
     const body = errorText(error, String(res.getHeader('X-Request-Id')))
     send(koa, { status: statusOf(error), type: jsonType, body, headers: error.headers })
   }
-
-  return { fail, toError, explain }
 }
 
 const departures = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])

@@ -1,38 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type { ExpressionBuilder } from 'kysely'
+import type { ExpressionBuilder, Kysely } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import type { Database, Log, Migration } from '../../../plugin.ts'
 import type { Answer } from '../answer/answer.ts'
 import type { Target } from '../read/target.ts'
 
 /** Who repeats what: a caller, the route, and the key that the caller chose. */
-interface RequestName {
+export interface RequestName {
   readonly caller: string
   readonly route: string
   readonly key: string
 }
 
-/** The right to run a request that nobody else is running. */
-export interface RequestClaim {
-  /** Keeps the answer for the repeats of the next 24 hours; with what tells them, where that was not known before. */
-  keep(answer: Answer, fingerprint?: string): Promise<void>
-  /** Forgets the request, so that a repeat runs again. */
-  release(): Promise<void>
-}
-
-export interface Idempotency {
-  /**
-   * The stored answer, or the claim to make one. Throws IDEMPOTENCY_MISMATCH for another request
-   * under the same key, and IDEMPOTENCY_IN_PROGRESS while the first one runs. `matches` looks at a kept
-   * fingerprint where more than equality tells.
-   */
-  begin(
-    name: RequestName,
-    fingerprint: string,
-    matches?: (kept: string) => Promise<boolean>,
-  ): Promise<Answer | RequestClaim>
-  close(): void
-}
+/** Whether a kept fingerprint is that of this request. */
+type Matches = (kept: string) => Promise<boolean>
 
 // Types, not interfaces: Kysely wants an index signature, which only a type has.
 type Row = {
@@ -83,69 +64,70 @@ const keepMs = 24 * 60 * 60 * 1000
  * the request runs: of two that race, the database lets one in. A run renews its lease while it
  * lives; when its process dies, the next repeat takes over.
  */
-export function createIdempotency(options: {
-  db: Database
-  log: Log
-  leaseMs?: number
-  sweepMs?: number
-}): Idempotency {
-  const { log, leaseMs = 60_000, sweepMs = 600_000 } = options
-  const db = options.db.withTables<Tables>()
+export class Idempotency {
+  readonly #db: Kysely<Tables>
+  readonly #log: Log
+  readonly #leaseMs: number
+  readonly #sweeper: NodeJS.Timeout
 
-  const claim = (name: RequestName, token: string): RequestClaim => {
-    const mine = () =>
-      db.updateTable('kernel_idempotency').where(named(name)).where('token', '=', token)
-    const renewal = setInterval(() => {
-      mine()
-        .set({ lease_until: Date.now() + leaseMs })
-        .execute()
-        .catch((error) =>
-          log.warn({ err: error }, 'could not renew the lease of an idempotent run'),
-        )
-    }, leaseMs / 3).unref()
-    return {
-      async keep(answer, fingerprint) {
-        clearInterval(renewal)
-        await mine()
-          .set({
-            answer: JSON.stringify(answer),
-            ...(fingerprint !== undefined && { fingerprint }),
-          })
-          .execute()
-      },
-      async release() {
-        clearInterval(renewal)
-        await db
-          .deleteFrom('kernel_idempotency')
-          .where(named(name))
-          .where('token', '=', token)
-          .execute()
-      },
-    }
+  constructor(options: {
+    readonly db: Database
+    readonly log: Log
+    readonly leaseMs?: number
+    readonly sweepMs?: number
+  }) {
+    this.#db = options.db.withTables<Tables>()
+    this.#log = options.log
+    this.#leaseMs = options.leaseMs ?? 60_000
+    this.#sweeper = setInterval(() => void this.#sweep(), options.sweepMs ?? 600_000).unref()
+  }
+
+  /**
+   * The stored answer, or the claim to make one. Throws IDEMPOTENCY_MISMATCH for another request
+   * under the same key, and IDEMPOTENCY_IN_PROGRESS while the first one runs. `matches` looks at a kept
+   * fingerprint where more than equality tells.
+   */
+  async begin(
+    name: RequestName,
+    fingerprint: string,
+    matches?: Matches,
+  ): Promise<Answer | RequestClaim> {
+    // A row can vanish or change hands between two statements; the second look settles it.
+    const first = await this.#attempt(name, fingerprint, matches)
+    const second = first ?? (await this.#attempt(name, fingerprint, matches))
+    if (second !== undefined) return second
+    throw new RuntimeError(
+      'IDEMPOTENCY_IN_PROGRESS',
+      'The first request with this Idempotency-Key is still running.',
+      { hint: 'Repeat it in a moment.', headers: { 'Retry-After': '1' } },
+    )
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper)
   }
 
   /** Inserts the row, or takes over one that is expired or whose run died. Undefined: look again. */
-  const attempt = async (
+  async #attempt(
     name: RequestName,
     fingerprint: string,
-    matches: ((kept: string) => Promise<boolean>) | undefined,
-  ): Promise<Answer | RequestClaim | undefined> => {
+    matches: Matches | undefined,
+  ): Promise<Answer | RequestClaim | undefined> {
     const now = Date.now()
-    const token = randomUUID()
     const fresh = {
       fingerprint,
-      token,
+      token: randomUUID(),
       answer: null,
-      lease_until: now + leaseMs,
+      lease_until: now + this.#leaseMs,
       expires_at: now + keepMs,
     }
-    const inserted = await db
+    const inserted = await this.#db
       .insertInto('kernel_idempotency')
       .values({ ...name, ...fresh })
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
-    if (inserted.numInsertedOrUpdatedRows === 1n) return claim(name, token)
-    const row = await db
+    if (inserted.numInsertedOrUpdatedRows === 1n) return this.#claim(name, fresh.token)
+    const row = await this.#db
       .selectFrom('kernel_idempotency')
       .selectAll()
       .where(named(name))
@@ -154,47 +136,103 @@ export function createIdempotency(options: {
     // PostgreSQL returns a bigint as text.
     const abandoned = row.answer === null && Number(row.lease_until) <= now
     if (abandoned || Number(row.expires_at) <= now) {
-      const taken = await db
+      const taken = await this.#db
         .updateTable('kernel_idempotency')
         .set(fresh)
         .where(named(name))
         .where('token', '=', row.token)
         .where('lease_until', '=', row.lease_until)
         .executeTakeFirst()
-      return taken.numUpdatedRows === 1n ? claim(name, token) : undefined
+      return taken.numUpdatedRows === 1n ? this.#claim(name, fresh.token) : undefined
     }
-    // Of a body that is still streaming in nobody can say yet whether it is the same.
-    if (matches && row.answer === null) return undefined
-    if (!(matches ? await matches(row.fingerprint) : row.fingerprint === fingerprint))
-      throw new RuntimeError(
-        'IDEMPOTENCY_MISMATCH',
-        'This Idempotency-Key was used with another request.',
-        { hint: 'Take a new key for a new request.' },
-      )
-    return row.answer === null ? undefined : (JSON.parse(row.answer) as Answer)
+    return keptAnswer(row, fingerprint, matches)
   }
 
-  const sweep = () =>
-    db
-      .deleteFrom('kernel_idempotency')
-      .where('expires_at', '<=', Date.now())
-      .execute()
-      .catch((error) => log.warn({ err: error }, 'could not sweep expired idempotency keys'))
-  const sweeper = setInterval(sweep, sweepMs).unref()
+  #claim(name: RequestName, token: string): RequestClaim {
+    return new RequestClaim(this.#db, this.#log, name, token, this.#leaseMs)
+  }
 
-  return {
-    async begin(name, fingerprint, matches) {
-      // A row can vanish or change hands between two statements; the second look settles it.
-      const first = await attempt(name, fingerprint, matches)
-      const second = first ?? (await attempt(name, fingerprint, matches))
-      if (second !== undefined) return second
-      throw new RuntimeError(
-        'IDEMPOTENCY_IN_PROGRESS',
-        'The first request with this Idempotency-Key is still running.',
-        { hint: 'Repeat it in a moment.', headers: { 'Retry-After': '1' } },
-      )
-    },
-    close: () => clearInterval(sweeper),
+  async #sweep(): Promise<void> {
+    try {
+      await this.#db
+        .deleteFrom('kernel_idempotency')
+        .where('expires_at', '<=', Date.now())
+        .execute()
+    } catch (error) {
+      this.#log.warn({ err: error }, 'could not sweep expired idempotency keys')
+    }
+  }
+}
+
+/** The answer of a row that is in force; undefined while its first request runs. */
+async function keptAnswer(
+  row: Pick<Row, 'answer' | 'fingerprint'>,
+  fingerprint: string,
+  matches: Matches | undefined,
+): Promise<Answer | undefined> {
+  // Of a body that is still streaming in nobody can say yet whether it is the same.
+  if (matches && row.answer === null) return undefined
+  if (!(matches ? await matches(row.fingerprint) : row.fingerprint === fingerprint))
+    throw new RuntimeError(
+      'IDEMPOTENCY_MISMATCH',
+      'This Idempotency-Key was used with another request.',
+      { hint: 'Take a new key for a new request.' },
+    )
+  return row.answer === null ? undefined : (JSON.parse(row.answer) as Answer)
+}
+
+/** The right to run a request that nobody else is running. The claim renews its lease until it is kept or released. */
+export class RequestClaim {
+  readonly #db: Kysely<Tables>
+  readonly #log: Log
+  readonly #name: RequestName
+  readonly #token: string
+  readonly #renewal: NodeJS.Timeout
+
+  constructor(db: Kysely<Tables>, log: Log, name: RequestName, token: string, leaseMs: number) {
+    this.#db = db
+    this.#log = log
+    this.#name = name
+    this.#token = token
+    this.#renewal = setInterval(() => void this.#renew(leaseMs), leaseMs / 3).unref()
+  }
+
+  /** Keeps the answer for the repeats of the next 24 hours; with what tells them, where that was not known before. */
+  async keep(answer: Answer, fingerprint?: string): Promise<void> {
+    clearInterval(this.#renewal)
+    await this.#own()
+      .set({
+        answer: JSON.stringify(answer),
+        ...(fingerprint !== undefined && { fingerprint }),
+      })
+      .execute()
+  }
+
+  /** Forgets the request, so that a repeat runs again. */
+  async release(): Promise<void> {
+    clearInterval(this.#renewal)
+    await this.#db
+      .deleteFrom('kernel_idempotency')
+      .where(named(this.#name))
+      .where('token', '=', this.#token)
+      .execute()
+  }
+
+  #own() {
+    return this.#db
+      .updateTable('kernel_idempotency')
+      .where(named(this.#name))
+      .where('token', '=', this.#token)
+  }
+
+  async #renew(leaseMs: number): Promise<void> {
+    try {
+      await this.#own()
+        .set({ lease_until: Date.now() + leaseMs })
+        .execute()
+    } catch (error) {
+      this.#log.warn({ err: error }, 'could not renew the lease of an idempotent run')
+    }
   }
 }
 

@@ -8,12 +8,6 @@ import { clientNetwork } from './client-address.ts'
 /** Counts one request, and throws RATE_LIMITED when it is one too many for its address. */
 export type Limit = (koa: Context) => Promise<void>
 
-export interface RateLimits {
-  /** A limit of its own: `max` requests per `perMs` from one address, or from what `by` says. */
-  limit(name: string, max: number, perMs: number, by?: Counting): Limit
-  close(): void
-}
-
 /** What a limit counts by, where it is not the address. */
 interface Counting {
   of(koa: Context): string
@@ -26,29 +20,37 @@ interface Counting {
  * replicas share them. While Redis is away each replica counts for itself, so that a lost Redis
  * neither stops the service nor lifts the limits.
  */
-export function createRateLimits(options: { log: Log; redis?: Redis }): RateLimits {
-  const memory = new SweptMap()
-  const shared = options.redis && new SharedCounter(options.redis, options.log)
-  return {
-    limit(name, max, perMs, by) {
-      const namespace = `limit:${name}`
-      // No X-RateLimit headers: what a client acts on is the Retry-After of a 429.
-      const common = { max, duration: perMs, namespace, id: by?.of ?? id, disableHeader: true }
-      const local = ratelimit({ ...common, driver: 'memory', db: memory })
-      if (shared === undefined)
-        return async (koa) => {
-          await local(koa, pass)
-          refuse(koa, by?.what)
-        }
-      // The driver defines one command on its client and calls it, nothing else.
-      const db = shared as unknown as Redis
-      const remote = ratelimit({ ...common, driver: 'redis', db })
+export class RateLimits {
+  readonly #memory = new SweptMap()
+  readonly #shared: SharedCounter | undefined
+
+  constructor({ log, redis }: { readonly log: Log; readonly redis?: Redis }) {
+    this.#shared = redis && new SharedCounter(redis, log)
+  }
+
+  /** A limit of its own: `max` requests per `perMs` from one address, or from what `by` says. */
+  limit(name: string, max: number, perMs: number, by?: Counting): Limit {
+    const namespace = `limit:${name}`
+    // No X-RateLimit headers: what a client acts on is the Retry-After of a 429.
+    const common = { max, duration: perMs, namespace, id: by?.of ?? id, disableHeader: true }
+    const local = ratelimit({ ...common, driver: 'memory', db: this.#memory })
+    const shared = this.#shared
+    if (shared === undefined)
       return async (koa) => {
-        if (!(await shared.try(() => remote(koa, pass)))) await local(koa, pass)
+        await local(koa, pass)
         refuse(koa, by?.what)
       }
-    },
-    close: () => memory.close(),
+    // The driver defines one command on its client and calls it, nothing else.
+    const db = shared as unknown as Redis
+    const remote = ratelimit({ ...common, driver: 'redis', db })
+    return async (koa) => {
+      if (!(await shared.try(() => remote(koa, pass)))) await local(koa, pass)
+      refuse(koa, by?.what)
+    }
+  }
+
+  close(): void {
+    this.#memory.close()
   }
 }
 

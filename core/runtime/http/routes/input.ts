@@ -15,7 +15,7 @@ interface RequestInput {
 }
 
 /** Reads a request's input. Made once per route at boot. */
-type ReadInput = (
+export type ReadInput = (
   req: IncomingMessage,
   captures: readonly string[],
   query: string,

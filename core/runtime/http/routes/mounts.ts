@@ -13,7 +13,7 @@ export interface ServedMount {
 }
 
 /** Asks the web modules at a path. False: none of them answered. `routed`: a route owns the path. */
-type ServeMounts = (koa: Context, path: string, routed: boolean) => Promise<boolean>
+export type ServeMounts = (koa: Context, path: string, routed: boolean) => Promise<boolean>
 
 /**
  * Web modules are asked where no route matched, the deepest mount first; each may pass on to the next

@@ -163,55 +163,51 @@ interface RouteMatch<T> {
   readonly captures: readonly string[]
 }
 
-export interface RouteTable<T> {
-  find(method: string, path: string): RouteMatch<T> | undefined
-  /** The methods that answer at this path; empty when no route owns it. */
-  methods(path: string): string[]
-}
-
 /**
  * Matches raw paths with @koa/router. A parameter is always one whole segment, so a path can only
  * match routes with as many segments and the same first word: each such group has a router of its
  * own, and a server of 150 routes tries a handful. Literals come before parameters, whatever the
  * order of registration. Case and a trailing slash count.
  */
-export function createRouteTable<T>(
-  entries: readonly { readonly key: RouteKey; readonly entry: T }[],
-): RouteTable<T> {
-  const groups = new Map<number, Map<string, Router>>()
-  const found = new Map<unknown, T>()
-  for (const { key, entry } of entries.toSorted((a, b) => bySpecificity(a.key, b.key))) {
-    const first = withoutName(key.segments[0] ?? '')
-    const byWord = getOr(groups, key.segments.length, () => new Map<string, Router>())
-    const router = getOr(byWord, first, () => new Router({ sensitive: true, strict: true }))
-    // The router only matches; what runs is the entry.
-    found.set(
-      router.register(key.path, [key.method], () => undefined),
-      entry,
-    )
+export class RouteTable<T> {
+  readonly #groups = new Map<number, Map<string, Router>>()
+  readonly #found = new Map<unknown, T>()
+
+  constructor(entries: readonly { readonly key: RouteKey; readonly entry: T }[]) {
+    for (const { key, entry } of entries.toSorted((a, b) => bySpecificity(a.key, b.key))) {
+      const first = withoutName(key.segments[0] ?? '')
+      const byWord = getOr(this.#groups, key.segments.length, () => new Map<string, Router>())
+      const router = getOr(byWord, first, () => new Router({ sensitive: true, strict: true }))
+      // The router only matches; what runs is the entry.
+      const layer = router.register(key.path, [key.method], () => undefined)
+      this.#found.set(layer, entry)
+    }
   }
-  const routersFor = (path: string): (Router | undefined)[] => {
+
+  /** The route of a method at a path, literals first. */
+  find(method: string, path: string): RouteMatch<T> | undefined {
+    for (const router of this.#routersFor(path)) {
+      const layer = router?.match(path, method).pathAndMethod[0]
+      const entry = this.#found.get(layer)
+      if (layer !== undefined && entry !== undefined)
+        return { entry, captures: layer.paramNames.length > 0 ? layer.captures(path) : [] }
+    }
+    return undefined
+  }
+
+  /** The methods that answer at this path; empty when no route owns it. */
+  methods(path: string): string[] {
+    const layers = this.#routersFor(path).flatMap((router) => router?.match(path, 'GET').path ?? [])
+    return [...new Set(layers.flatMap((layer) => layer.methods))]
+  }
+
+  #routersFor(path: string): (Router | undefined)[] {
     const second = path.indexOf('/', 1)
     let segments = 1
     for (let slash = second; slash > 0; slash = path.indexOf('/', slash + 1)) segments++
-    const byWord = groups.get(segments)
+    const byWord = this.#groups.get(segments)
     if (byWord === undefined) return []
     return [byWord.get(second < 0 ? path.slice(1) : path.slice(1, second)), byWord.get(':')]
-  }
-  return {
-    find(method, path) {
-      for (const router of routersFor(path)) {
-        const layer = router?.match(path, method).pathAndMethod[0]
-        const entry = found.get(layer)
-        if (layer !== undefined && entry !== undefined)
-          return { entry, captures: layer.paramNames.length > 0 ? layer.captures(path) : [] }
-      }
-      return undefined
-    },
-    methods(path) {
-      const layers = routersFor(path).flatMap((router) => router?.match(path, 'GET').path ?? [])
-      return [...new Set(layers.flatMap((layer) => layer.methods))]
-    },
   }
 }
 

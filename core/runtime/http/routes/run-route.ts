@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../../errors.ts'
-import type { AnyRoute, Log, RouteContext } from '../../../plugin.ts'
+import type { AnyRoute, Log, RouteAuth, RouteContext } from '../../../plugin.ts'
 import { abilityOf } from '../../../manifest/abilities.ts'
 import { Trace, type TracedRoute } from '../../audit/trace.ts'
 import type { AuditTrail } from '../../audit/trail.ts'
@@ -13,15 +13,23 @@ import { bodyKind, hasBody, saysNdjson, tooLarge } from '../read/body.ts'
 import { clientNetwork } from '../limits/client-address.ts'
 import { errorText, statusOf } from '../answer/error-body.ts'
 import { Exchange, type RouteBase } from './exchange.ts'
-import type { Failure } from '../answer/failure.ts'
+import type { Failures } from '../answer/failure.ts'
 import {
-  type RequestClaim,
   fingerprintOf,
   type Idempotency,
   isRepeatable,
   readIdempotencyKey,
+  RequestClaim,
+  type RequestName,
 } from '../limits/idempotency.ts'
-import { bodyRule, eitherBody, prepareInput, prepareSchema, toldFaults } from './input.ts'
+import {
+  bodyRule,
+  eitherBody,
+  prepareInput,
+  prepareSchema,
+  type ReadInput,
+  toldFaults,
+} from './input.ts'
 import type { Places } from '../limits/places.ts'
 import { Reply } from '../answer/reply.ts'
 import type { RouteKey } from './routes.ts'
@@ -41,7 +49,8 @@ export interface ServedRoute {
 }
 
 /** What every route shares. */
-export interface RunOptions extends Failure {
+export interface RunOptions {
+  readonly failures: Failures
   readonly log: Log
   readonly access: Access
   readonly idempotency: Idempotency | undefined
@@ -58,136 +67,180 @@ export interface RunOptions extends Failure {
 export type RunRoute = (koa: Context, captures: readonly string[], target: Target) => Promise<void>
 
 /** Prepares a route: what can be known before its first request is worked out here. */
-export function prepareRoute(
-  served: ServedRoute,
-  key: RouteKey,
-  options: RunOptions,
-  isOneOfTwo = false,
-): RunRoute {
-  const { route, owner } = served
-  const either = eitherBody(route)
-  if (either) {
-    const [json, lines] = (['json', 'ndjson'] as const).map((kind) => {
-      const body = { kind, maxBytes: either[kind] }
-      return prepareRoute(
-        { ...served, route: { ...route, body }, context: (base) => served.context(base) },
-        key,
-        options,
-        true,
-      )
-    })
-    return (koa, ...rest) => (saysNdjson(koa.req) ? lines! : json!)(koa, ...rest)
+export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOptions): RunRoute {
+  const either = eitherBody(served.route)
+  if (either === undefined) {
+    const whole = new PreparedRoute(served, key, options)
+    return (koa, captures, target) => whole.run(koa, captures, target)
   }
-  const { access, idempotency } = options
-  const { kind, maxBytes } = bodyRule(route)
-  const auth = route.auth ?? 'ucan'
-  const begins = underWayAs(`${served.key} of ${owner}`)
-  const ability = abilityOf(owner, key.method, route)
-  // What a bearer route asks for is asked at the door, before anything of the request is read.
-  const can = auth === 'bearer' ? undefined : route.can
-  const readInput = prepareInput(key, route)
-  const parseOutput = route.output && prepareSchema(route.output)
-  const lineBytes = kind === 'ndjson' ? maxBytes : undefined
-  const keys = key.method === 'GET' || route.idempotent ? undefined : idempotency
-  const traced: TracedRoute | undefined = options.audit && {
-    trail: options.audit,
-    key: served.key,
-    params: key.params,
-    isWrite: key.method !== 'GET' && auth !== 'public',
+  const half = (kind: 'json' | 'ndjson') => {
+    const route = { ...served.route, body: { kind, maxBytes: either[kind] } }
+    const context = (base: RouteBase) => served.context(base)
+    return new PreparedRoute({ ...served, route, context }, key, options, true)
+  }
+  const json = half('json')
+  const lines = half('ndjson')
+  return (koa, captures, target) => (saysNdjson(koa.req) ? lines : json).run(koa, captures, target)
+}
+
+/** One route that takes one kind of body, with everything that its requests only need to look up. */
+class PreparedRoute {
+  readonly #served: ServedRoute
+  readonly #route: AnyRoute
+  readonly #options: RunOptions
+  readonly #auth: RouteAuth
+  readonly #ability: string
+  /** What a bearer route asks for is asked at the door, before anything of the request is read. */
+  readonly #can: AnyRoute['can']
+  readonly #begins: () => void
+  readonly #readInput: ReadInput
+  readonly #parseOutput: ((value: unknown) => unknown) | undefined
+  /** How long an NDJSON body may be; undefined where the body is none. */
+  readonly #lineBytes: number | undefined
+  /** How many bytes of lines the handler may read. Who asks for the lines of JSON is told which type has lines. */
+  readonly #readableLineBytes: number | undefined
+  readonly #keys: Idempotency | undefined
+  readonly #traced: TracedRoute | undefined
+
+  constructor(served: ServedRoute, key: RouteKey, options: RunOptions, isOneOfTwo = false) {
+    const { route, owner } = served
+    const { kind, maxBytes } = bodyRule(route)
+    const auth = route.auth ?? 'ucan'
+    this.#served = served
+    this.#route = route
+    this.#options = options
+    this.#auth = auth
+    this.#ability = abilityOf(owner, key.method, route)
+    this.#can = auth === 'bearer' ? undefined : route.can
+    this.#begins = underWayAs(`${served.key} of ${owner}`)
+    this.#readInput = prepareInput(key, route)
+    this.#parseOutput = route.output && prepareSchema(route.output)
+    this.#lineBytes = kind === 'ndjson' ? maxBytes : undefined
+    this.#readableLineBytes = this.#lineBytes ?? (isOneOfTwo ? 0 : undefined)
+    this.#keys = key.method === 'GET' || route.idempotent ? undefined : options.idempotency
+    this.#traced = options.audit && {
+      trail: options.audit,
+      key: served.key,
+      params: key.params,
+      isWrite: key.method !== 'GET' && auth !== 'public',
+    }
   }
 
-  const work = route.onFault ? attempt : handle
-
-  async function run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
-    begins()
+  /** From who is calling to the answer. */
+  async run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
+    this.#begins()
+    const route = this.#route
+    const auth = this.#auth
     let trace: Trace | undefined
     try {
       const who =
         auth === 'public'
           ? undefined
-          : await access.authorize(auth, koa, owner, ability, route.own !== undefined)
+          : await this.#options.access.authorize(
+              auth,
+              koa,
+              this.#served.owner,
+              this.#ability,
+              route.own !== undefined,
+            )
       const caller = who?.caller ?? koa.ip
-      // Who asks for the lines of a body that came as JSON is told which type has lines.
-      const limit = lineBytes ?? (isOneOfTwo ? 0 : undefined)
-      trace = traced && new Trace(traced, koa, caller, captures)
-      const exchange = new Exchange(koa, caller, who?.user, limit, trace)
+      trace = this.#traced && new Trace(this.#traced, koa, caller, captures)
+      const exchange = new Exchange(koa, caller, who?.user, this.#readableLineBytes, trace)
       koa.res.statusCode = 200
-      if (who?.lacks && !(await route.own?.(await served.context(exchange)))) throw who.lacks
-      await work(koa, exchange, captures, target)
+      if (who?.lacks && !(await route.own?.(await this.#served.context(exchange)))) throw who.lacks
+      await (route.onFault
+        ? this.#attempt(koa, exchange, captures, target)
+        : this.#handle(koa, exchange, captures, target))
     } catch (thrown) {
-      if (traced) failed(traced, trace, koa, captures, options.toError(thrown))
+      if (this.#traced)
+        failed(this.#traced, trace, koa, captures, this.#options.failures.toError(thrown))
       throw thrown
     }
   }
 
   /** Handles the request; a fault of ours is answered as the route wants it. */
-  async function attempt(
+  async #attempt(
     koa: Context,
     exchange: Exchange,
     captures: readonly string[],
     target: Target,
   ): Promise<void> {
     const { res } = koa
+    const { failures } = this.#options
     try {
-      return await handle(koa, exchange, captures, target)
+      return await this.#handle(koa, exchange, captures, target)
     } catch (thrown) {
-      if (res.headersSent || res.destroyed || statusOf(options.toError(thrown)) < 500) throw thrown
-      const error = options.explain(koa, thrown)
+      if (res.headersSent || res.destroyed || statusOf(failures.toError(thrown)) < 500) throw thrown
+      const error = failures.explain(koa, thrown)
       res.statusCode = 200
-      const ctx = await served.context(exchange)
-      return answer(koa, exchange, await route.onFault?.(error, ctx))
+      const ctx = await this.#served.context(exchange)
+      return this.#answer(koa, exchange, await this.#route.onFault?.(error, ctx))
     }
   }
 
-  async function handle(
+  async #handle(
     koa: Context,
     exchange: Exchange,
     captures: readonly string[],
     target: Target,
   ): Promise<void> {
-    const { req, res } = koa
+    const { req } = koa
+    const route = this.#route
     let incoming
     try {
-      if (lineBytes !== undefined) refuseLines(req, lineBytes)
-      incoming = await readInput(req, captures, target.query)
+      if (this.#lineBytes !== undefined) refuseLines(req, this.#lineBytes)
+      incoming = await this.#readInput(req, captures, target.query)
     } catch (error) {
-      if (!route.onInvalid || !(error instanceof RuntimeError) || res.destroyed) throw error
-      const ctx = await served.context(exchange)
-      return answer(koa, exchange, await route.onInvalid(toldFaults(error), ctx))
+      if (!route.onInvalid || !(error instanceof RuntimeError) || koa.res.destroyed) throw error
+      const ctx = await this.#served.context(exchange)
+      return this.#answer(koa, exchange, await route.onInvalid(toldFaults(error), ctx))
     }
-    const made = served.context(exchange)
+    const made = this.#served.context(exchange)
     const ctx = made instanceof Promise ? await made : made
     const { input, raw } = incoming
-    if (can !== undefined) await demand(can, input, ctx, access)
+    if (this.#can !== undefined) await demand(this.#can, input, ctx, this.#options.access)
+    const keys = this.#keys
     const name = keys && readIdempotencyKey(req.headers['idempotency-key'])
     if (keys === undefined || name === undefined)
-      return answer(koa, exchange, await route.run(input, ctx))
-
-    const request = { caller: exchange.caller, route: served.key, key: name }
+      return this.#answer(koa, exchange, await route.run(input, ctx))
+    const request = { caller: exchange.caller, route: this.#served.key, key: name }
     const print = fingerprintOf(target, raw)
-    if (lineBytes !== undefined) exchange.print = new BodyPrint()
+    await this.#handleOnce(koa, exchange, keys, request, print, () => route.run(input, ctx))
+  }
+
+  /** Runs a handler unless its request was answered before; then that answer goes out again. */
+  async #handleOnce(
+    koa: Context,
+    exchange: Exchange,
+    keys: Idempotency,
+    request: RequestName,
+    print: string,
+    handle: () => unknown,
+  ): Promise<void> {
+    const hasLines = this.#lineBytes !== undefined
+    if (hasLines) exchange.print = new BodyPrint()
     const begun = await keys.begin(
       request,
       print,
-      lineBytes === undefined
-        ? undefined
-        : async (kept) => kept.startsWith(print) && matchesPrint(req, kept.slice(print.length)),
+      hasLines
+        ? async (kept) => kept.startsWith(print) && matchesPrint(koa.req, kept.slice(print.length))
+        : undefined,
     )
-    if ('keep' in begun) return runOnce(koa, exchange, begun, print, () => route.run(input, ctx))
-    res.setHeader('Idempotency-Replayed', 'true')
+    if (begun instanceof RequestClaim) return this.#runOnce(koa, exchange, begun, print, handle)
+    koa.res.setHeader('Idempotency-Replayed', 'true')
     if (exchange.trace?.endsHere()) await exchange.trace.replayed(begun.status)
     send(koa, begun)
   }
 
   /** Runs a handler under a claim. The answer is stored before it is sent, so that no repeat misses it. */
-  async function runOnce(
+  async #runOnce(
     koa: Context,
     exchange: Exchange,
     claim: RequestClaim,
     fingerprint: string,
     handle: () => unknown,
-  ) {
-    const { log, toError } = options
+  ): Promise<void> {
+    const { log, failures } = this.#options
     const settle = (outcome: Answer | undefined) =>
       (outcome && isRepeatable(outcome.status)
         ? claim.keep(outcome, exchange.print && `${fingerprint}${exchange.print}`)
@@ -200,48 +253,37 @@ export function prepareRoute(
     try {
       value = await handle()
       // What is streamed cannot be repeated, so it is not remembered.
-      if (!isAsyncIterable(value) && !isForKoa(value) && !(value === undefined && isAnswered(koa)))
-        made = withTags(koa, await render(koa, value))
+      if (!isStreamed(value, koa)) made = withTags(koa, await this.#render(koa, value))
       // Before the answer is kept for repeats: they find the line there already.
       if (made) await tell(koa, exchange, value, made)
     } catch (thrown) {
-      const error = toError(thrown)
+      const error = failures.toError(thrown)
       const body = errorText(error, exchange.requestId)
       await settle({ status: statusOf(error), type: jsonType, body, headers: error.headers })
       throw error
     }
     await settle(made)
-    if (made === undefined) return answer(koa, exchange, value)
+    if (made === undefined) return this.#answer(koa, exchange, value)
     send(koa, made)
   }
 
-  async function answer(koa: Context, exchange: Exchange, value: unknown): Promise<void> {
-    if (isForKoa(value) || isAsyncIterable(value) || (value === undefined && isAnswered(koa))) {
+  async #answer(koa: Context, exchange: Exchange, value: unknown): Promise<void> {
+    if (isStreamed(value, koa)) {
       await tell(koa, exchange)
       if (isForKoa(value)) koa.body = value
-      else if (isAsyncIterable(value)) await stream(koa, exchange, value, options)
+      else if (isAsyncIterable(value)) await stream(koa, exchange, value, this.#options)
       return
     }
-    const made = await render(koa, value)
+    const made = await this.#render(koa, value)
     // No needless turn of the event loop: most answers have no line to wait for.
     const told = tell(koa, exchange, value, made)
     if (told) await told
     send(koa, made)
   }
 
-  /** Leaves the line about an answer that is about to go out. */
-  function tell({ res }: Context, { trace }: Exchange, value?: unknown, made?: Answer) {
-    if (!trace?.endsHere()) return undefined
-    const location = made?.headers?.Location ?? res.getHeader('Location')
-    return trace.answered({
-      status: made?.status ?? res.statusCode,
-      location: typeof location === 'string' ? location : undefined,
-      body: value instanceof Reply ? value.body : value,
-    })
-  }
-
   /** A handler's value as an answer, passed through the route's `output` where it has one. */
-  async function render({ res }: Context, value: unknown): Promise<Answer> {
+  async #render({ res }: Context, value: unknown): Promise<Answer> {
+    const parseOutput = this.#parseOutput
     if (parseOutput === undefined) return toAnswer(value, res.statusCode)
     if (!(value instanceof Reply))
       return toAnswer(await checkOutput(parseOutput, value), res.statusCode)
@@ -249,8 +291,22 @@ export function prepareRoute(
     const checked = type === 'text' ? body : await checkOutput(parseOutput, body)
     return toAnswer(new Reply(status, type, checked, headers), status)
   }
+}
 
-  return run
+/** Whether Koa, a stream of events or the handler itself sends the answer. */
+function isStreamed(value: unknown, koa: Context): boolean {
+  return isForKoa(value) || isAsyncIterable(value) || (value === undefined && isAnswered(koa))
+}
+
+/** Leaves the line about an answer that is about to go out. */
+function tell({ res }: Context, { trace }: Exchange, value?: unknown, made?: Answer) {
+  if (!trace?.endsHere()) return undefined
+  const location = made?.headers?.Location ?? res.getHeader('Location')
+  return trace.answered({
+    status: made?.status ?? res.statusCode,
+    location: typeof location === 'string' ? location : undefined,
+    body: value instanceof Reply ? value.body : value,
+  })
 }
 
 /** Leaves the line about a call that failed. Whoever is known but may not write has one; a stranger, who is nobody, none. */
@@ -301,7 +357,7 @@ async function stream(
   koa: Context,
   exchange: Exchange,
   source: AsyncIterable<unknown>,
-  { explain, log, opened, sse, streams }: RunOptions,
+  { failures, log, opened, sse, streams }: RunOptions,
 ): Promise<void> {
   const { method, res } = koa
   if (method === 'HEAD') {
@@ -323,7 +379,7 @@ async function stream(
     res,
     limits: sse,
     abort: (reason) => exchange.abort(reason),
-    renderError: (thrown) => errorText(explain(koa, thrown), requestId),
+    renderError: (thrown) => errorText(failures.explain(koa, thrown), requestId),
     lateFailure: (error) => log.warn({ err: error, requestId }, 'a stream failed to clean up'),
   })
   opened(stream)
