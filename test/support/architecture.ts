@@ -68,7 +68,7 @@ function wrongImport(
       return wrong('the kernel never knows what is built on it')
     if (isTest(path) || !target.startsWith('core/')) return []
     if (path === 'core/errors.ts') return wrong('the catalogue stands alone')
-    if (path === 'core/plugin.ts' && !typeOnly)
+    if (/^core\/plugin(\.ts$|\/)/.test(path) && !typeOnly)
       return wrong('the author’s types import nothing at run time')
     if (
       path.startsWith('core/manifest/') &&

@@ -1,0 +1,22 @@
+import type { ModelReply } from './model.ts'
+
+/** A call of a tool that `middleware.tool` is about to pass on. */
+export interface PendingCall {
+  readonly id: string
+  readonly name: string
+  /** The plugin that the tool belongs to. */
+  readonly plugin: string
+  readonly effect: 'read' | 'write'
+  /** The arguments. Assign to change them before `next()`: they are parsed afterwards. */
+  args: unknown
+}
+
+/** Onions around every turn, every model call and every tool call: the code before `next()` runs on the way in. */
+export interface Middleware<Context, ModelCall> {
+  /** Around a whole turn. */
+  turn?(ctx: Context, next: () => Promise<void>): Promise<void>
+  /** Around one call of the model; `ctx.request` may be replaced before `next()`. */
+  model?(ctx: ModelCall, next: () => Promise<ModelReply>): Promise<ModelReply>
+  /** Around one call of any plugin's tool. */
+  tool?(call: PendingCall, ctx: Context, next: () => Promise<unknown>): Promise<unknown>
+}

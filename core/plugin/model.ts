@@ -1,0 +1,78 @@
+/** One call of a tool, as the model asked for it. */
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  readonly args: unknown
+}
+
+/** A line of the conversation. Plain data: the runtime stores it as it stands. */
+export type Message =
+  | { readonly role: 'system'; readonly content: string }
+  | { readonly role: 'user'; readonly id: string; readonly content: string }
+  | {
+      readonly role: 'assistant'
+      readonly id: string
+      readonly content: string
+      readonly toolCalls?: readonly ToolCall[]
+      readonly reasoning?: string
+    }
+  | {
+      readonly role: 'tool'
+      readonly id: string
+      readonly toolCallId: string
+      readonly name: string
+      readonly content: string
+      readonly failed?: boolean
+      /** Other people's words: where they came from. A model is sent them as quoted data. */
+      readonly foreign?: { readonly plugin: string; readonly label?: string }
+    }
+
+/** A tool as a model sees it. */
+export interface ToolSpec {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema. */
+  readonly parameters: Record<string, unknown>
+}
+
+/** What a model is asked: the conversation so far and the tools that it may call. */
+export interface ModelRequest {
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolSpec[]
+  /** Fires when the turn stops: the call to the model should end then. */
+  readonly signal: AbortSignal
+}
+
+/** A piece of a model's answer, in the order of arrival. */
+export type Delta =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'reasoning'; readonly text: string }
+  | {
+      readonly type: 'tool-call'
+      readonly index: number
+      readonly id?: string
+      readonly name?: string
+      readonly args?: string
+    }
+  | { readonly type: 'usage'; readonly inputTokens: number; readonly outputTokens: number }
+
+/** What a whole model call came to. */
+export interface ModelReply {
+  readonly content: string
+  readonly reasoning?: string
+  readonly toolCalls: readonly ToolCall[]
+}
+
+/** The port to a model: what an adapter implements. */
+export interface Model {
+  /** What MODEL and the log call this model. */
+  readonly id: string
+  /** What people read instead of `id`. */
+  readonly label?: string
+  /** Tokens (about four characters each) that fit; the runtime trims the history to this number. */
+  readonly contextWindow?: number
+  /** Yields deltas until the answer is complete, and stops when `signal` fires. */
+  stream(request: ModelRequest): AsyncIterable<Delta>
+  /** The same without a promise for every delta, where a model can: `take` may throw, and that ends the answer. */
+  streamTo?(request: ModelRequest, take: (delta: Delta) => void): Promise<void>
+}
