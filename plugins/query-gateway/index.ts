@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
-import { plainPrefix } from './prefixes.ts'
+import { plainPrefix } from './http/prefixes.ts'
 
 const list = z
   .string()

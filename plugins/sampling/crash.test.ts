@@ -9,7 +9,7 @@ import { startServer } from '../../test/support/process.ts'
 import { storeOf } from '../../test/support/store-of.ts'
 import { audit } from './cli.ts'
 import sampling from './index.ts'
-import { selections } from './selections.ts'
+import { selections } from './selection/selections.ts'
 import { withSamplingTables } from './tables.ts'
 
 const env = { API_KEY: 'a-key-for-this-test' }

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { created, definePlugin } from '#core'
 import { whoAsks, whoCalls } from './access.ts'
-import * as arithmetic from './arithmetic.ts'
-import { curves, curveSchema, curvesSchema } from './curve.ts'
-import { designs } from './designs.ts'
-import { explain, summarize } from './explain.ts'
-import { Frame } from './frame.ts'
-import { frameBytes, readFrame } from './frame-lines.ts'
-import type { SampleDesign } from './record.ts'
+import * as arithmetic from './arithmetic/arithmetic.ts'
+import { curves, curveSchema, curvesSchema } from './arithmetic/curve.ts'
+import { designs } from './design/designs.ts'
+import { explain, summarize } from './design/explain.ts'
+import { Frame } from './selection/frame.ts'
+import { frameBytes, readFrame } from './selection/frame-lines.ts'
+import type { SampleDesign } from './design/record.ts'
 import { invalid } from './refusal.ts'
 import {
   beaconSchema,
@@ -23,10 +23,10 @@ import {
   revisionSchema,
   verificationSchema,
 } from './request.ts'
-import { selections } from './selections.ts'
+import { selections } from './selection/selections.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 
-export * from './arithmetic.ts'
+export * from './arithmetic/arithmetic.ts'
 
 const designId = designIdSchema
 const named = z.object({ designId })
