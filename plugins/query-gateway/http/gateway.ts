@@ -1,30 +1,25 @@
 import type { Context } from 'koa'
-import { createHash } from 'node:crypto'
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log, WebModule } from '#core'
-import type { Catalogue } from '../operations/catalogue.ts'
-import { createBrowserRule } from './browsers.ts'
-import { bundledRegistry } from '../descriptors/descriptors.ts'
-import { createErrorBody, type ErrorAnswer } from './error-body.ts'
-import type { Gate } from './gate.ts'
 import type { Dialect } from '../json/writer.ts'
-import {
-  deadlineOf,
-  headersFrom,
-  metadataFrom,
-  metadataPrefix,
-  pinnedHeight,
-  withoutTrace,
-} from './metadata.ts'
 import { describeGateway } from '../openapi.ts'
+import type { Catalogue } from '../operations/catalogue.ts'
 import type { Operation, Operations } from '../operations/operations.ts'
+import { CallError, grpc } from '../statuses.ts'
+import type { Transport } from '../upstream/transport.ts'
+import { answer } from './answer.ts'
+import { createBrowserRule } from './browsers.ts'
+import { Calls, type Answered, type CallParts } from './calls.ts'
+import { Failures } from './failures.ts'
+import type { Gate } from './gate.ts'
+import { deadlineOf, headersFrom, metadataFrom, pinnedHeight, withoutTrace } from './metadata.ts'
+import { isKnown, pinOf } from './pin.ts'
 import { createPrefixes } from './prefixes.ts'
 import { readJson } from './request-body.ts'
 import { SharedCalls } from './shared-calls.ts'
-import { CallError, grpc } from '../statuses.ts'
 import { formFor, ndjsonType, sendStream } from './streams.ts'
-import type { Call, Metadata, Transport } from '../upstream/transport.ts'
 
+/** What the gateway is put together from. */
 export interface GatewayOptions {
   readonly catalogue: Catalogue
   readonly transport: Transport
@@ -41,58 +36,62 @@ export interface GatewayOptions {
   readonly log: Log
 }
 
-interface Answered {
-  readonly json: string
-  readonly metadata: Metadata
+/** A request that an operation answers. */
+interface Asked {
+  readonly operations: Operations
+  readonly operation: Operation
+  readonly path: readonly string[]
+  readonly url: string
+  readonly query: string
 }
 
-const jsonType = 'application/json; charset=utf-8'
-const yearSeconds = 31_536_000
-const complaintMs = 1000
+/** What a call carries beside its operation and its message. */
+interface Carried extends Omit<CallParts, 'message'> {
+  readonly metadata: Record<string, string>
+}
 
-/** The web module at '/': what no route of the runtime owns is looked up among the annotations. */
-export function createGateway(options: GatewayOptions) {
-  const { catalogue, transport, dialect, log } = options
-  const { admit, gated, isOwn } = options.gate
-  const isSecret = (name: string, value: string) =>
-    isOwn(name, value) || options.holdsCredential(value)
-  const shared = new SharedCalls<Answered>()
-  const errorBody = createErrorBody(options.upstream)
-  const browsers = createBrowserRule(options.corsOrigins)
-  /** Methods that the upstream answered UNIMPLEMENTED to, as far as anybody asked. */
-  const unimplemented = new Set<string>()
+/** The web module at '/': a request for which the runtime has no route is looked up among the annotations. */
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #calls: Calls
+  readonly #failures: Failures
+  readonly #shared = new SharedCalls<Answered>()
+  readonly #browsers: ReturnType<typeof createBrowserRule>
+  readonly #prefixesOf: (operations: Operations) => ReturnType<typeof createPrefixes>
+  readonly #documents = perOperations(() => ({ text: '', unimplemented: -1 }))
+  /** The module that Koa calls. */
+  readonly serve: WebModule
 
-  const prefixesOf = perOperations((operations) =>
-    createPrefixes(options.prefix ?? operations.commonPrefix, options.legacyPrefixes),
-  )
-
-  const documents = perOperations(() => ({ text: '', unimplemented: -1 }))
-  /** Written anew only when there is something new to say: it is long, and anybody may ask for it. */
-  function documentOf(operations: Operations): string {
-    const document = documents(operations)
-    if (document.unimplemented !== unimplemented.size) {
-      document.unimplemented = unimplemented.size
-      document.text = JSON.stringify(describeGateway(operations, { dialect, unimplemented }))
-    }
-    return document.text
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#calls = new Calls(options.transport)
+    this.#failures = new Failures(options)
+    this.#browsers = createBrowserRule(options.corsOrigins)
+    this.#prefixesOf = perOperations((operations) =>
+      createPrefixes(options.prefix ?? operations.commonPrefix, options.legacyPrefixes),
+    )
+    const serve: WebModule = (koa, next) => this.#serve(koa, next)
+    this.serve = Object.assign(serve, { answersPreflights: true })
   }
 
-  const serve: WebModule = async (koa, next) => {
-    const operations = catalogue.current
+  /** The call of one method by its name, outside of HTTP. */
+  async query(operation: Operation, message: Uint8Array, signal: AbortSignal): Promise<string> {
+    const { deadlineMs } = this.#options
+    const { json } = await this.#calls.unary(operation, {
+      message,
+      metadata: {},
+      deadlineMs,
+      signal,
+    })
+    return json
+  }
+
+  async #serve(koa: Context, next: () => Promise<unknown>): Promise<unknown> {
+    const operations = this.#options.catalogue.current
     const { req, res } = koa
     const [raw = '', query = ''] = splitOnce(req.url ?? '', '?')
-    if (operations === undefined) {
-      const likely = createPrefixes(options.prefix ?? '', options.legacyPrefixes)
-      if (!likely.isOurs(likely.place(raw).path) && options.prefix !== undefined) return next()
-      browsers.mark(req.headers, res)
-      return fail(
-        koa,
-        new CallError(grpc.unavailable, 'The gateway does not know its upstream yet.', {
-          headers: { 'Retry-After': '2' },
-        }),
-      )
-    }
-    const prefixes = prefixesOf(operations)
+    if (operations === undefined) return this.#notYet(koa, next, raw)
+    const prefixes = this.#prefixesOf(operations)
     const { path, legacy } = prefixes.place(raw)
     const isHead = koa.method === 'HEAD'
     let found: ReturnType<Operations['table']['find']>
@@ -101,79 +100,99 @@ export function createGateway(options: GatewayOptions) {
       if (found === undefined && isHead) found = operations.table.find('GET', path)
     } catch (thrown) {
       if (!prefixes.isOurs(path)) return next()
-      browsers.mark(req.headers, res)
-      return fail(koa, thrown)
+      this.#browsers.mark(req.headers, res)
+      return this.#failures.answer(koa, thrown)
     }
     const isDocument =
       (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
-    if (found === undefined && !isDocument) return unknown(koa, next, operations, path)
+    if (found === undefined && !isDocument) return this.#unknown(koa, next, operations, path)
 
-    browsers.mark(req.headers, res)
-    if (legacy !== undefined) {
-      res.setHeader('Deprecation', 'true')
-      res.setHeader(
-        'Link',
-        `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`,
-      )
-    }
+    this.#browsers.mark(req.headers, res)
+    if (legacy !== undefined) deprecate(res, path)
     try {
-      admit(req.headers)
-      // A literal comes before a variable, this one too.
-      if (found !== undefined && !isDocument)
-        await call(koa, operations, found.value, found.values, path, query)
-      else answer(koa, 200, {}, documentOf(operations))
+      this.#options.gate.admit(req.headers)
+      // A literal comes before a variable, and so does the document.
+      if (found === undefined || isDocument) answer(koa, 200, {}, this.#documentOf(operations))
+      else {
+        const { value: operation, values } = found
+        await this.#call(koa, { operations, operation, path: values, url: path, query })
+      }
     } catch (thrown) {
-      fail(koa, thrown, operations)
+      this.#failures.answer(koa, thrown, operations)
     }
   }
 
-  async function call(
-    koa: Context,
-    operations: Operations,
-    operation: Operation,
-    path: readonly string[],
-    url: string,
-    query: string,
-  ): Promise<void> {
-    const { req, res } = koa
+  /** Before the descriptors are read nobody knows what is served: what lies under the prefix may be. */
+  async #notYet(koa: Context, next: () => Promise<unknown>, raw: string): Promise<unknown> {
+    const { prefix, legacyPrefixes } = this.#options
+    const likely = createPrefixes(prefix ?? '', legacyPrefixes)
+    if (!likely.isOurs(likely.place(raw).path) && prefix !== undefined) return next()
+    this.#browsers.mark(koa.req.headers, koa.res)
+    return this.#failures.answer(
+      koa,
+      new CallError(grpc.unavailable, 'The gateway does not know its upstream yet.', {
+        headers: { 'Retry-After': '2' },
+      }),
+    )
+  }
+
+  /** The OpenAPI text; it is long and anybody may ask for it, so it is written anew only when it changed. */
+  #documentOf(operations: Operations): string {
+    const { unimplemented } = this.#calls
+    const document = this.#documents(operations)
+    if (document.unimplemented !== unimplemented.size) {
+      document.unimplemented = unimplemented.size
+      const { dialect } = this.#options
+      document.text = JSON.stringify(describeGateway(operations, { dialect, unimplemented }))
+    }
+    return document.text
+  }
+
+  async #call(koa: Context, asked: Asked): Promise<void> {
+    const { operation } = asked
     if (operation.off)
       throw new CallError(grpc.unimplemented, 'This method is switched off in this deployment.')
     if (operation.kind === 'unsupported')
       throw new CallError(grpc.unimplemented, 'This method takes a stream, which HTTP cannot send.')
-    const { headers } = req
-    const metadata = metadataFrom(headers, isSecret)
-    const timeout = headers['grpc-timeout']
-    const signal = leaving(res)
+    const { gate, holdsCredential, deadlineMs } = this.#options
+    const { headers } = koa.req
+    const metadata = metadataFrom(
+      headers,
+      (name, value) => gate.isOwn(name, value) || holdsCredential(value),
+    )
+    const signal = leaving(koa.res)
     if (operation.kind === 'stream') {
       if (koa.method === 'HEAD') return answer(koa, 200, { 'Content-Type': ndjsonType }, '')
-      const body = await readJson(req)
-      const message = operation.bind({ path, query, ...(body === undefined ? {} : { body }) })
-      const deadlineMs = deadlineOf(timeout, undefined)
-      return stream(
-        koa,
-        operations,
-        operation,
-        callOf(operation, message, metadata, deadlineMs, signal),
-      )
+      const message = await messageOf(koa.req, asked)
+      const endsAfterMs = deadlineOf(headers['grpc-timeout'], undefined)
+      return this.#stream(koa, asked, { message, metadata, deadlineMs: endsAfterMs, signal })
     }
-    const deadlineMs = deadlineOf(timeout, options.deadlineMs)
-    if (operation.rule.verb !== 'GET') {
-      const body = await readJson(req)
-      const message = operation.bind({ path, query, ...(body === undefined ? {} : { body }) })
-      const reply = await unary(operation, callOf(operation, message, metadata, deadlineMs, signal))
-      return answer(koa, 200, headersFrom(reply.metadata), reply.json)
-    }
+    const endsAfterMs = deadlineOf(headers['grpc-timeout'], deadlineMs)
+    const carried = { metadata, deadlineMs: endsAfterMs, signal }
+    if (operation.rule.verb === 'GET') return this.#get(koa, asked, carried)
+    const message = await messageOf(koa.req, asked)
+    const reply = await this.#calls.unary(operation, { message, ...carried })
+    answer(koa, 200, headersFrom(reply.metadata), reply.json)
+  }
 
+  /** What is asked for with GET by several clients at once is asked of the upstream once. */
+  async #get(
+    koa: Context,
+    { operations, operation, path, url, query }: Asked,
+    { metadata, deadlineMs, signal }: Carried,
+  ): Promise<void> {
+    const { headers } = koa.req
     const identity = `${url}?${query}\n${JSON.stringify(withoutTrace(metadata))}`
     const height = pinnedHeight(metadata)
+    const { gated } = this.#options.gate
     const pinned = height === undefined ? undefined : pinOf(operations, identity, headers, gated)
-    if (pinned && isKnown(req.headers['if-none-match'], pinned.ETag))
-      return answer(koa, 304, pinned, '')
-    const reply = await shared.join(
-      `${operations.fingerprint} ${timeout ?? ''} ${identity}`,
+    if (pinned && isKnown(headers['if-none-match'], pinned.ETag))
+      return answer(koa, 304, { ...pinned }, '')
+    const reply = await this.#shared.join(
+      `${operations.fingerprint} ${headers['grpc-timeout'] ?? ''} ${identity}`,
       async (signal) => {
         const message = operation.bind({ path, query })
-        return unary(operation, callOf(operation, message, metadata, deadlineMs, signal))
+        return this.#calls.unary(operation, { message, metadata, deadlineMs, signal })
       },
       signal,
     )
@@ -184,28 +203,10 @@ export function createGateway(options: GatewayOptions) {
     answer(koa, 200, keeps ? { ...out, ...pinned } : out, reply.json)
   }
 
-  async function unary(operation: Operation, call: Call): Promise<Answered> {
-    try {
-      const { message, metadata } = await transport.unary(call)
-      if (unimplemented.size > 0) unimplemented.delete(operation.path)
-      return { json: operation.write(message), metadata }
-    } catch (thrown) {
-      if (thrown instanceof CallError && thrown.code === grpc.unimplemented)
-        unimplemented.add(operation.path)
-      throw thrown
-    }
-  }
-
-  async function stream(
-    koa: Context,
-    operations: Operations,
-    operation: Operation,
-    call: Call,
-  ): Promise<void> {
+  async #stream(koa: Context, { operations, operation }: Asked, parts: CallParts): Promise<void> {
     const { res } = koa
     const form = formFor(koa.headers.accept)
-    const source = transport.serverStream(call)
-    await sendStream(source, {
+    await sendStream(this.#calls.stream(operation, parts), {
       res,
       form,
       write: operation.write,
@@ -217,35 +218,24 @@ export function createGateway(options: GatewayOptions) {
           'X-Accel-Buffering': 'no',
         })
       },
-      explain: (thrown) => explained(thrown, operations).body,
+      explain: (thrown) => this.#failures.explain(thrown, operations).body,
     })
   }
 
-  /** No binding at this path and method: our own words where the path is ours, the runtime's elsewhere. */
-  async function unknown(
+  /** No binding has this path and method: the gateway says so under its own prefix, the runtime elsewhere. */
+  async #unknown(
     koa: Context,
     next: () => Promise<unknown>,
     operations: Operations,
     path: string,
   ): Promise<void> {
     const { req, res } = koa
-    const prefixes = prefixesOf(operations)
+    const prefixes = this.#prefixesOf(operations)
     const methods = operations.table.methods(path)
     if (methods.length > 0) {
-      browsers.mark(req.headers, res)
-      if (koa.method === 'OPTIONS') return browsers.preflight(koa, methods)
-      const Allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
-      return fail(
-        koa,
-        new CallError(
-          grpc.unimplemented,
-          `${koa.method} is not served here, only ${methods.join(', ')}.`,
-          {
-            status: 405,
-            headers: { Allow },
-          },
-        ),
-      )
+      this.#browsers.mark(req.headers, res)
+      if (koa.method === 'OPTIONS') return this.#browsers.preflight(koa, methods)
+      return this.#failures.answer(koa, wrongMethod(koa.method, methods))
     }
     const served = prefixes.current
     const message = prefixes.isOurs(path)
@@ -254,71 +244,27 @@ export function createGateway(options: GatewayOptions) {
         ? `This deployment serves its queries under ${served}.`
         : undefined
     if (message === undefined) return void (await next())
-    browsers.mark(req.headers, res)
-    fail(koa, new CallError(grpc.notFound, message))
-  }
-
-  /** An upstream that is away fails every query: one line a second says so, and how many it stands for. */
-  const silent = new Map<number, number>()
-  function complain(status: number, thrown: unknown): void {
-    const more = silent.get(status)
-    if (more !== undefined) return void silent.set(status, more + 1)
-    silent.set(status, 0)
-    log.warn({ err: thrown }, `a query failed with ${status}`)
-    setTimeout(() => {
-      const unsaid = silent.get(status) ?? 0
-      silent.delete(status)
-      if (unsaid > 0) log.warn(`${unsaid} more failed with ${status} within a second`)
-    }, complaintMs).unref()
-  }
-
-  function explained(thrown: unknown, operations?: Operations): ErrorAnswer {
-    const known = errorBody(thrown, operations?.registry ?? bundledRegistry, dialect)
-    if (known) {
-      if (known.status >= 500 && known.status !== 501) complain(known.status, thrown)
-      return known
-    }
-    log.error({ err: thrown }, 'a query failed on our side')
-    return {
-      status: 500,
-      headers: {},
-      body: JSON.stringify({ code: grpc.internal, message: 'A fault on our side.', details: [] }),
-    }
-  }
-
-  function fail(koa: Context, thrown: unknown, operations?: Operations): void {
-    if (koa.res.headersSent) {
-      koa.res.destroy()
-      return
-    }
-    const { status, headers, body } = explained(thrown, operations)
-    answer(koa, status, { 'Cache-Control': 'no-store', ...headers }, body)
-  }
-
-  return {
-    serve: Object.assign(serve, { answersPreflights: true }),
-    /** The call of one method by its name, outside of HTTP. */
-    async query(operation: Operation, message: Uint8Array, signal: AbortSignal): Promise<string> {
-      const call = callOf(operation, message, {}, options.deadlineMs, signal)
-      return (await unary(operation, call)).json
-    },
+    this.#browsers.mark(req.headers, res)
+    this.#failures.answer(koa, new CallError(grpc.notFound, message))
   }
 }
 
-function callOf(
-  { path }: Operation,
-  message: Uint8Array,
-  metadata: Metadata,
-  deadlineMs: number | undefined,
-  signal: AbortSignal,
-): Call {
-  return {
-    path,
-    messages: [message],
-    metadata,
-    signal,
-    ...(deadlineMs === undefined ? {} : { deadlineMs }),
-  }
+/** The request of an operation, with its body. */
+async function messageOf(req: IncomingMessage, { operation, path, query }: Asked) {
+  const body = await readJson(req)
+  return operation.bind({ path, query, ...(body === undefined ? {} : { body }) })
+}
+
+/** Says that a path came by an old prefix, and where it is served now. */
+function deprecate(res: ServerResponse, path: string): void {
+  res.setHeader('Deprecation', 'true')
+  res.setHeader('Link', `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`)
+}
+
+function wrongMethod(method: string, served: readonly string[]): CallError {
+  const Allow = [...served, ...(served.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  const message = `${method} is not served here, only ${served.join(', ')}.`
+  return new CallError(grpc.unimplemented, message, { status: 405, headers: { Allow } })
 }
 
 /** Fires when the client is gone before its answer. */
@@ -330,47 +276,6 @@ function leaving(res: ServerResponse): AbortSignal {
   })
   return controller.signal
 }
-
-function answer(koa: Context, status: number, headers: Record<string, string>, body: string): void {
-  const { req, res } = koa
-  koa.respond = false
-  if (res.headersSent || res.destroyed) return
-  // What is left of a body that was refused would be read as the next request.
-  if (!req.complete && status >= 400) res.shouldKeepAlive = false
-  if (status === 304) {
-    res.writeHead(304, headers)
-    res.end()
-    return
-  }
-  res.writeHead(status, {
-    'Content-Type': jsonType,
-    ...headers,
-    'Content-Length': Buffer.byteLength(body),
-  })
-  res.end(koa.method === 'HEAD' ? undefined : body)
-}
-
-/** The headers of an answer that can never change: the state of one block. */
-function pinOf(
-  { fingerprint }: Operations,
-  identity: string,
-  headers: IncomingHttpHeaders,
-  gated: boolean,
-): { ETag: string; 'Cache-Control': string; Vary: string } {
-  const hash = createHash('sha256').update(`${fingerprint}\n${identity}`).digest('base64url')
-  const own = Object.keys(headers).filter((name) => name.startsWith(metadataPrefix))
-  // A shared cache would hand the answer to those whom the gate or the upstream refuses.
-  const scope =
-    gated || headers.authorization !== undefined || own.length > 0 ? 'private' : 'public'
-  return {
-    ETag: `"${hash.slice(0, 22)}"`,
-    'Cache-Control': `${scope}, max-age=${yearSeconds}, immutable`,
-    Vary: ['x-cosmos-block-height', 'Authorization', 'Origin', ...own].join(', '),
-  }
-}
-
-const isKnown = (given: string | undefined, etag: string): boolean =>
-  given !== undefined && given.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)
 
 function splitOnce(text: string, by: string): [string, string] {
   const at = text.indexOf(by)
