@@ -6,7 +6,7 @@ import {
   startRawUpstream,
   type RawStream,
 } from '../../plugins/query-gateway/fixtures/raw-upstream.ts'
-import { frame } from '../../plugins/query-gateway/frames.ts'
+import { frame } from '../../plugins/query-gateway/upstream/frames.ts'
 import { frameType, numberFrame } from '../../plugins/query-gateway/http2/frames.ts'
 import gateway from '../../plugins/query-gateway/index.ts'
 import { descriptorFile, startLedger, type LedgerCall, type LedgerOptions } from './ledger.ts'

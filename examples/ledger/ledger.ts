@@ -10,7 +10,10 @@ import {
 } from '@bufbuild/protobuf'
 import type { FileDescriptorProto } from '@bufbuild/protobuf/wkt'
 import * as grpc from '@grpc/grpc-js'
-import { readDescriptorSet, registryOf } from '../../plugins/query-gateway/descriptors.ts'
+import {
+  readDescriptorSet,
+  registryOf,
+} from '../../plugins/query-gateway/descriptors/descriptors.ts'
 import { addReflection } from './reflection.ts'
 
 /** A call as a handler of the ledger sees it: a message as an object, and what came along. */

@@ -4,7 +4,10 @@ import { toJson, type JsonObject, type Message } from '@bufbuild/protobuf'
 import * as grpc from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testApp, type TestApp } from '#core/testing'
-import { readDescriptorSet, registryOf } from '../../plugins/query-gateway/descriptors.ts'
+import {
+  readDescriptorSet,
+  registryOf,
+} from '../../plugins/query-gateway/descriptors/descriptors.ts'
 import gateway from '../../plugins/query-gateway/index.ts'
 import { serveFiles, type Handler } from './ledger.ts'
 

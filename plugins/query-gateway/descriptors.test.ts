@@ -7,8 +7,8 @@ import {
   type FileDescriptorProto,
 } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
-import { readDescriptorSet, registryOf } from './descriptors.ts'
-import { compileOperations } from './operations.ts'
+import { readDescriptorSet, registryOf } from './descriptors/descriptors.ts'
+import { compileOperations } from './operations/operations.ts'
 
 const bytes = readFileSync(new URL('fixtures/rules.binpb', import.meta.url))
 const options = { dialect: 'proto3', decimals: false, strictQuery: false, off: [] } as const

@@ -2,11 +2,11 @@ import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:htt
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startRawUpstream, type RawStream } from './fixtures/raw-upstream.ts'
-import { frame } from './frames.ts'
-import { createHttp2Transport } from './http2-transport.ts'
+import { frame } from './upstream/frames.ts'
+import { createHttp2Transport } from './upstream/http2-transport.ts'
 import { flag, frameOf, frameType, numberFrame, settingsFrame } from './http2/frames.ts'
 import { encodeHeaders } from './http2/hpack.ts'
-import type { Call } from './transport.ts'
+import type { Call } from './upstream/transport.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

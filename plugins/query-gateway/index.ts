@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
-import { plainPrefix } from './prefixes.ts'
+import { plainPrefix } from './http/prefixes.ts'
 
 const list = z
   .string()
@@ -78,7 +78,7 @@ export default definePlugin({
         'Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS.',
         { hint: 'Set it to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.' },
       )
-    const { openCatalogue, createGate, createGateway, createHttp2Transport, createQueries } =
+    const { openCatalogue, createGate, Gateway, createHttp2Transport, createQueries } =
       await import('./parts.ts')
     const transport = createHttp2Transport({
       upstream,
@@ -105,7 +105,7 @@ export default definePlugin({
     health(() => {
       if (catalogue.current === undefined) throw new Error('the descriptors could not be read yet')
     })
-    const gateway = createGateway({
+    const gateway = new Gateway({
       catalogue,
       transport,
       upstream,
@@ -121,7 +121,10 @@ export default definePlugin({
       deadlineMs: env.GATEWAY_DEADLINE_MS,
       holdsCredential,
     })
-    return { serve: gateway.serve, queries: createQueries(catalogue, gateway.query) }
+    return {
+      serve: gateway.serve,
+      queries: createQueries(catalogue, (...asked) => gateway.query(...asked)),
+    }
   },
 
   prompt: ({ self }) => self.queries.prompt(),

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { fromBinary, toBinary, toJson } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
-import { parse } from './bind.ts'
-import { readDescriptorSet, registryOf } from './descriptors.ts'
-import { parseJson } from './exact-json.ts'
-import { createJsonWriter, type Dialect } from './json-writer.ts'
-import { pruneUnknown } from './prune.ts'
+import { parse } from './operations/bind.ts'
+import { readDescriptorSet, registryOf } from './descriptors/descriptors.ts'
+import { parseJson } from './json/exact.ts'
+import { createJsonWriter, type Dialect } from './json/writer.ts'
+import { pruneUnknown } from './json/prune.ts'
 
 const file = new URL('fixtures/mapping.binpb', import.meta.url)
 const registry = registryOf(readDescriptorSet(readFileSync(file)))

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { fromBinary, fromJson, toBinary, type JsonValue } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
-import { compileBinding } from './bind.ts'
-import { readDescriptorSet, registryOf } from './descriptors.ts'
-import { readRules } from './http-rule.ts'
-import { createJsonWriter, type Dialect } from './json-writer.ts'
-import { decimalText, shortestFloat } from './scalar-json.ts'
+import { compileBinding } from './operations/bind.ts'
+import { readDescriptorSet, registryOf } from './descriptors/descriptors.ts'
+import { readRules } from './operations/http-rule.ts'
+import { createJsonWriter, type Dialect } from './json/writer.ts'
+import { decimalText, shortestFloat } from './json/scalars.ts'
 
 const file = new URL('fixtures/mapping.binpb', import.meta.url)
 const registry = registryOf(readDescriptorSet(readFileSync(file)))

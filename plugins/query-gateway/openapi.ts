@@ -1,7 +1,7 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage } from '@bufbuild/protobuf'
-import type { Dialect } from './json-writer.ts'
-import type { Operation, Operations } from './operations.ts'
-import type { Template } from './template.ts'
+import type { Dialect } from './json/writer.ts'
+import type { Operation, Operations } from './operations/operations.ts'
+import type { Template } from './operations/template.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,7 +1,7 @@
 import { ScalarType, type DescField, type JsonValue } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
-import type { Catalogue } from './catalogue.ts'
-import type { Operation } from './operations.ts'
+import type { Catalogue } from './operations/catalogue.ts'
+import type { Operation } from './operations/operations.ts'
 import { CallError } from './statuses.ts'
 
 /** A method as an agent reads about it. */

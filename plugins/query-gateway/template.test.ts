@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createRouteTable } from './route-table.ts'
-import { parseTemplate } from './template.ts'
+import { createRouteTable } from './operations/route-table.ts'
+import { parseTemplate } from './operations/template.ts'
 
 /** The value of the first variable, or why there is none. */
 function match(template: string, path: string): Record<string, string> | undefined {

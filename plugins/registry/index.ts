@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { created, definePlugin } from '#core'
-import type { Calling } from './actor.ts'
+import type { Calling } from './rights/actor.ts'
 import {
   claimSchema,
   claimsQuery,
@@ -11,7 +11,7 @@ import {
   revocationSchema,
 } from './claims/request.ts'
 import { edgePath, entityPath } from './did.ts'
-import { tombstoneOf } from './entity.ts'
+import { tombstoneOf } from './entities/entity.ts'
 import { demandedTag, etagOf } from './etag.ts'
 import {
   feedSchema,
@@ -21,7 +21,7 @@ import {
   pageSchema,
   walkOf,
   walkSchema,
-} from './query.ts'
+} from './reading/query.ts'
 import { invalid } from './refusal.ts'
 import type { Registry } from './registry.ts'
 import { entitySchema, protocolSchema, relationshipSchema } from './request.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { classes, groupType } from './kinds.ts'
+import { classes, groupType } from './entities/kinds.ts'
 import { did, entityId, name, record, wants } from './wants.ts'
 
 const aType = 'the name of an entity type, such as "CookstoveEntity"'

@@ -1,5 +1,5 @@
 import { prepared } from '#core'
-import type { Actor } from './actor.ts'
+import type { Actor } from './rights/actor.ts'
 import { bulkInsert } from './bulk.ts'
 import type { ChangeRow, RegistryDatabase } from './tables.ts'
 

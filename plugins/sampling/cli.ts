@@ -1,9 +1,9 @@
 import { createReadStream, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
-import { Frame, RepeatedId } from './frame.ts'
-import type { Selection } from './record.ts'
-import { sampler, seedOf } from './sampler.ts'
+import { Frame, RepeatedId } from './selection/frame.ts'
+import type { Selection } from './design/record.ts'
+import { sampler, seedOf } from './selection/sampler.ts'
 
 /**
  * Draws a selection again, from the ids and the value of the beacon alone, and says where it differs. Of the

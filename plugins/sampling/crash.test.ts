@@ -9,7 +9,7 @@ import { startServer } from '../../test/support/process.ts'
 import { storeOf } from '../../test/support/store-of.ts'
 import { audit } from './cli.ts'
 import sampling from './index.ts'
-import { selections } from './selections.ts'
+import { Selections } from './selection/selections.ts'
 import { withSamplingTables } from './tables.ts'
 
 const env = { API_KEY: 'a-key-for-this-test' }
@@ -90,8 +90,8 @@ await onEachDatabase('a server that dies while it writes a frame', ({ databaseUr
           .execute()
       ).length + (await tables.selectFrom('sampling_uploads').selectAll().execute()).length
     expect(await left()).toBeGreaterThan(0)
-    expect(await selections(tables).sweep()).toBe(0)
-    expect(await selections(tables, () => Date.now() + 3_600_000).sweep()).toBe(1)
+    expect(await new Selections(tables).sweep()).toBe(0)
+    expect(await new Selections(tables, () => Date.now() + 3_600_000).sweep()).toBe(1)
     expect(await left()).toBe(0)
     await close()
 

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { created, definePlugin } from '#core'
 import { whoAsks, whoCalls } from './access.ts'
-import * as arithmetic from './arithmetic.ts'
-import { curves, curveSchema, curvesSchema } from './curve.ts'
-import { designs } from './designs.ts'
-import { explain, summarize } from './explain.ts'
-import { Frame } from './frame.ts'
-import { frameBytes, readFrame } from './frame-lines.ts'
-import type { SampleDesign } from './record.ts'
+import * as arithmetic from './arithmetic/arithmetic.ts'
+import { curves, curveSchema, curvesSchema } from './arithmetic/curve.ts'
+import { Designs } from './design/designs.ts'
+import { explain, summarize } from './design/explain.ts'
+import { Frame } from './selection/frame.ts'
+import { frameBytes, readFrame } from './selection/frame-lines.ts'
+import type { SampleDesign } from './design/record.ts'
 import { invalid } from './refusal.ts'
 import {
   beaconSchema,
@@ -23,10 +23,10 @@ import {
   revisionSchema,
   verificationSchema,
 } from './request.ts'
-import { selections } from './selections.ts'
+import { Selections } from './selection/selections.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 
-export * from './arithmetic.ts'
+export * from './arithmetic/arithmetic.ts'
 
 const designId = designIdSchema
 const named = z.object({ designId })
@@ -34,7 +34,9 @@ const named = z.object({ designId })
 const told = (design: SampleDesign) => ({ summary: summarize(design), ...design })
 const revision = revisionInQuery.optional()
 
-/** What a tool keeps stands in the operator's register, as what the routes keep does. */
+const sweepEveryMs = 600_000
+
+/** The right that a user needs for a tool that writes: its records stand in the operator's register, as those of the routes do. */
 const write = 'sampling/write'
 
 export default definePlugin({
@@ -62,18 +64,18 @@ export default definePlugin({
 
   setup({ db, log, oracle, onClose }) {
     const tables = withSamplingTables(db)
-    const drawing = selections(tables)
+    const selections = new Selections(tables)
     const sweep = () =>
-      drawing
+      selections
         .sweep()
         .catch((error: unknown) => log.warn({ err: error }, 'could not sweep unfinished frames'))
-    const sweeping = setInterval(sweep, 600_000).unref()
+    const sweeping = setInterval(sweep, sweepEveryMs).unref()
     onClose(() => clearInterval(sweeping))
     void sweep()
     return {
       ...arithmetic,
-      designs: designs(tables, drawing.extend),
-      selections: drawing,
+      designs: new Designs(tables, (of, sizes) => selections.extend(of, sizes)),
+      selections,
       oracleDid: oracle.did,
     }
   },

@@ -3,7 +3,7 @@ import { testApp, type TestApp, type TestResponse } from '#core/testing'
 import { freshDatabase } from '../../test/support/database.ts'
 import { describeWith } from '../../test/support/services.ts'
 import sampling from './index.ts'
-import { ticketOf } from './sampler.ts'
+import { ticketOf } from './selection/sampler.ts'
 
 const env = { API_KEY: 'maker:a-key-for-this-test,verifier:another-key-for-this-test' }
 const key = { authorization: 'Bearer a-key-for-this-test' }

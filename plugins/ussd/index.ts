@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { definePlugin, RuntimeError, text } from '#core'
 import { foreignEntries, gatewayList, isEmptyList } from './gateways.ts'
 import { setUp } from './gateway.ts'
-import { isGuestSession, isPhoneSession } from './oracle.ts'
-import { readKey } from './pins.ts'
+import { isGuestSession, isPhoneSession } from './oracle/oracle.ts'
+import { readKey } from './accounts/pins.ts'
 import { invalidInput, requestSchema, unavailable, type UssdRequest } from './request.ts'
-import { screenName } from './engine.ts'
+import { screenName } from './session/engine.ts'
 import { migrations } from './tables.ts'
 
-export { defineMenu, end, type Menu, Refusal, type ScreenContext } from './menu.ts'
-export type { Catalogue, Catalogues, Language, Values } from './catalogue.ts'
+export { defineMenu, end, type Menu, Refusal, type ScreenContext } from './screens/menu.ts'
+export type { Catalogue, Catalogues, Language, Values } from './screens/catalogue.ts'
 
 const seconds = (most: number) => z.coerce.number().int().min(0).max(most)
 const key = () => z.string().min(32).meta({ secret: true })

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import type { Count } from './lock-rule.ts'
+import type { Count } from './accounts/lock-rule.ts'
 
 /** A session as it is kept. No typed text is in it: `mark` tells texts apart without telling them. */
 export type SessionRow = {

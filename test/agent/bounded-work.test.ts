@@ -7,12 +7,12 @@ import { parseJson } from '../../core/runtime/base/safe-json.ts'
 import { contentOf } from '../../core/runtime/agent/tools/tool-content.ts'
 import { leastPause, WatchedServer } from '../support/watched.ts'
 import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
-import { conformTo } from '../../plugins/registry/conform.ts'
-import { readDefinition } from '../../plugins/registry/definition.ts'
+import { conformTo } from '../../plugins/registry/protocols/conform.ts'
+import { readDefinition } from '../../plugins/registry/protocols/definition.ts'
 import { shown } from '../../plugins/registry/wants.ts'
 import { shown as shownBySampling } from '../../plugins/sampling/request.ts'
 import { withProof } from '../../plugins/registry/credentials/data-integrity.ts'
-import { plain } from '../../plugins/ussd/plain.ts'
+import { plain } from '../../plugins/ussd/oracle/plain.ts'
 
 /** The least processor time that some work takes, in milliseconds: what others do on the machine is not counted. */
 async function cost(work: () => unknown): Promise<number> {

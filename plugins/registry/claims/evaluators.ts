@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { RuntimeError } from '#core'
-import { mustControl, type Actor } from '../actor.ts'
+import { mustControl, type Actor } from '../rights/actor.ts'
 import { unresolved } from '../refusal.ts'
 import type { RegistryDatabase } from '../tables.ts'
 import type { ClaimRow } from './tables.ts'

@@ -1,5 +1,5 @@
 import type { SelectQueryBuilder } from 'kysely'
-import { writeCursor, type Page } from '../page.ts'
+import { writeCursor, type Page } from '../reading/page.ts'
 
 /** A page of rows, newest first. Rows that come meanwhile stand before the first page. */
 export async function pageOf<Row extends { ordinal: number }, Item>(

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { pageSchema } from '../query.ts'
+import { pageSchema } from '../reading/query.ts'
 import { did, entityId, name, record, wants } from '../wants.ts'
 
 const aType = 'the type of the claim, such as "CookingSession"'

@@ -1,5 +1,5 @@
 import { RuntimeError, type Oracle } from '#core'
-import type { Actor } from '../actor.ts'
+import type { Actor } from '../rights/actor.ts'
 import { pageOf } from '../claims/pages.ts'
 import type { CredentialsQuery } from '../claims/request.ts'
 import { withClaimTables, type ClaimsDatabase, type CredentialRow } from '../claims/tables.ts'

@@ -1,5 +1,5 @@
 import { base58btc } from 'multiformats/bases/base58'
-import type { Service } from '../entity.ts'
+import type { Service } from '../entities/entity.ts'
 
 /** A W3C DID document, as far as twins and keys have one. */
 export interface DidDocument {

@@ -1,5 +1,5 @@
 import { RuntimeError, text, type Oracle, type RouteContext } from '#core'
-import { stateOf } from '../entity.ts'
+import { stateOf } from '../entities/entity.ts'
 import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import { endpointOf, readDidUrl, type DidParameters, type DidUrl } from './did-url.ts'
 import { entityDocument, keyDocument, type DidDocument } from './document.ts'

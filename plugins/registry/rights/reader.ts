@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely'
 import { RuntimeError } from '#core'
-import type { Calling } from '../actor.ts'
+import type { Calling } from './actor.ts'
 import type { RegistryDatabase } from '../tables.ts'
 
 /** Whose eyes read: those of a DID, which see what is its own and what names it; without one everything. */

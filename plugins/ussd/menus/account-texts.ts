@@ -1,4 +1,4 @@
-import type { Catalogues } from '../catalogue.ts'
+import type { Catalogues } from '../screens/catalogue.ts'
 
 /** What the account menu says. Letters outside the GSM alphabet would halve the room on a screen. */
 export const accountTexts: Catalogues = {

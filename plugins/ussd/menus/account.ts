@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { type Accounts, newCustomerId } from '../accounts.ts'
-import { isLanguage, languages } from '../catalogue.ts'
-import { defineMenu, type Menu, Refusal } from '../menu.ts'
-import { type Pins, weakness } from '../pins.ts'
+import { type Accounts, newCustomerId } from '../accounts/accounts.ts'
+import { isLanguage, languages } from '../screens/catalogue.ts'
+import { defineMenu, type Menu, Refusal } from '../screens/menu.ts'
+import { type Pins, weakness } from '../accounts/pins.ts'
 import { accountTexts } from './account-texts.ts'
 
 const pin = z.string().regex(/^[0-9]{5}$/, 'pinDigits')

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Accounts } from '../accounts.ts'
-import type { Catalogues } from '../catalogue.ts'
-import { defineMenu, type Menu, type ScreenContext } from '../menu.ts'
-import type { Answer, Oracle, Owner } from '../oracle.ts'
+import type { Accounts } from '../accounts/accounts.ts'
+import type { Catalogues } from '../screens/catalogue.ts'
+import { defineMenu, type Menu, type ScreenContext } from '../screens/menu.ts'
+import type { Answer, Oracle, Owner } from '../oracle/oracle.ts'
 
 const screenOf: Record<Answer['status'], string> = {
   none: 'question',

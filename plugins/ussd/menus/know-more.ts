@@ -1,4 +1,4 @@
-import { defineMenu } from '../menu.ts'
+import { defineMenu } from '../screens/menu.ts'
 
 /** What the service is and how it is used. */
 export const knowMore = defineMenu({

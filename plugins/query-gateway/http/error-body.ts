@@ -1,0 +1,67 @@
+import { fromBinary, type Registry } from '@bufbuild/protobuf'
+import { RuntimeError } from '#core'
+import { bundledRegistry } from '../descriptors/descriptors.ts'
+import { createJsonWriter, type Dialect } from '../json/writer.ts'
+import { CallError, grpc } from '../statuses.ts'
+
+export interface ErrorAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+const statusDesc = bundledRegistry.getMessage('google.rpc.Status')!
+
+/** Renders failures as `{ code, message, details }`, with nothing in it that tells where the upstream is. */
+export function createErrorBody(upstream: string) {
+  const host = upstream.replace(/:\d+$/, '')
+  // A host that is one plain word may stand in any sentence; with its port it is an address.
+  const named = /^[a-z]+$/i.test(host) && host !== 'localhost' ? '' : `|\\b${escape(host)}\\b`
+  const addresses = new RegExp(
+    `${escape(upstream)}${named}|\\b\\d{1,3}(\\.\\d{1,3}){3}\\b(:\\d+)?|\\[[0-9a-f]{0,4}:[0-9a-f:.]{0,40}:[0-9a-f:.]{0,40}(%[\\w.-]{1,40})?\\](:\\d+)?`,
+    'gi',
+  )
+  const hide = (text: string) => text.replace(addresses, 'upstream')
+
+  return (thrown: unknown, registry: Registry, dialect: Dialect): ErrorAnswer | undefined => {
+    const error = asCallError(thrown)
+    if (error === undefined) return undefined
+    const { code, status, headers, statusDetails } = error
+    return {
+      status,
+      headers,
+      body: JSON.stringify({
+        code,
+        message: hide(error.message),
+        details: statusDetails ? detailsOf(statusDetails, registry, dialect) : [],
+      }),
+    }
+  }
+
+  function detailsOf(bytes: Uint8Array, registry: Registry, dialect: Dialect): unknown {
+    try {
+      const { writerOf } = createJsonWriter({ dialect, registry, decimals: false })
+      const text = writerOf(statusDesc)(fromBinary(statusDesc, bytes))
+      const hidden = JSON.parse(text, (_, value: unknown) =>
+        typeof value === 'string' ? hide(value) : value,
+      ) as { details?: unknown }
+      return hidden.details ?? []
+    } catch {
+      // Details that are no google.rpc.Status say nothing that could be shown.
+      return []
+    }
+  }
+}
+
+const escape = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+/** What our own parts throw about a request is the caller's to mend; anything else is not for the caller. */
+function asCallError(thrown: unknown): CallError | undefined {
+  if (thrown instanceof CallError) return thrown
+  if (!(thrown instanceof RuntimeError) || thrown.status >= 500) return undefined
+  return new CallError(
+    thrown.status === 413 ? grpc.resourceExhausted : grpc.invalidArgument,
+    thrown.message,
+    { status: thrown.status },
+  )
+}

@@ -1,0 +1,71 @@
+import type { Context } from 'koa'
+import type { Log } from '#core'
+import { bundledRegistry } from '../descriptors/descriptors.ts'
+import type { Dialect } from '../json/writer.ts'
+import type { Operations } from '../operations/operations.ts'
+import { grpc } from '../statuses.ts'
+import { answer } from './answer.ts'
+import { createErrorBody, type ErrorAnswer } from './error-body.ts'
+
+/** An upstream that is away fails every query: the log has one line of it within this time. */
+const complaintMs = 1000
+
+/** What the failures of an upstream are told with. */
+export interface FailuresOptions {
+  readonly upstream: string
+  readonly dialect: Dialect
+  readonly log: Log
+}
+
+/** Tells clients of failures, and the log of those that are the upstream's or our own. */
+export class Failures {
+  readonly #errorBody: ReturnType<typeof createErrorBody>
+  readonly #dialect: Dialect
+  readonly #log: Log
+  /** By status: how many failed since the log had its line. */
+  readonly #silent = new Map<number, number>()
+
+  constructor({ upstream, dialect, log }: FailuresOptions) {
+    this.#errorBody = createErrorBody(upstream)
+    this.#dialect = dialect
+    this.#log = log
+  }
+
+  /** Answers a request with a failure, or ends a connection whose answer has begun. */
+  answer(koa: Context, thrown: unknown, operations?: Operations): void {
+    if (koa.res.headersSent) {
+      koa.res.destroy()
+      return
+    }
+    const { status, headers, body } = this.explain(thrown, operations)
+    answer(koa, status, { 'Cache-Control': 'no-store', ...headers }, body)
+  }
+
+  /** The answer to a failure; whoever asks for it tells a client, so the log hears of it here. */
+  explain(thrown: unknown, operations?: Operations): ErrorAnswer {
+    const known = this.#errorBody(thrown, operations?.registry ?? bundledRegistry, this.#dialect)
+    if (known) {
+      if (known.status >= 500 && known.status !== 501) this.#complain(known.status, thrown)
+      return known
+    }
+    this.#log.error({ err: thrown }, 'a query failed on our side')
+    return {
+      status: 500,
+      headers: {},
+      body: JSON.stringify({ code: grpc.internal, message: 'A fault on our side.', details: [] }),
+    }
+  }
+
+  /** Writes one line a second and says how many failures the next one stands for. */
+  #complain(status: number, thrown: unknown): void {
+    const more = this.#silent.get(status)
+    if (more !== undefined) return void this.#silent.set(status, more + 1)
+    this.#silent.set(status, 0)
+    this.#log.warn({ err: thrown }, `a query failed with ${status}`)
+    setTimeout(() => {
+      const unsaid = this.#silent.get(status) ?? 0
+      this.#silent.delete(status)
+      if (unsaid > 0) this.#log.warn(`${unsaid} more failed with ${status} within a second`)
+    }, complaintMs).unref()
+  }
+}

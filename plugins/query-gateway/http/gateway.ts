@@ -1,0 +1,293 @@
+import type { Context } from 'koa'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Log, WebModule } from '#core'
+import type { Dialect } from '../json/writer.ts'
+import { describeGateway } from '../openapi.ts'
+import type { Catalogue } from '../operations/catalogue.ts'
+import type { Operation, Operations } from '../operations/operations.ts'
+import { CallError, grpc } from '../statuses.ts'
+import type { Transport } from '../upstream/transport.ts'
+import { answer } from './answer.ts'
+import { createBrowserRule } from './browsers.ts'
+import { Calls, type Answered, type CallParts } from './calls.ts'
+import { Failures } from './failures.ts'
+import type { Gate } from './gate.ts'
+import { deadlineOf, headersFrom, metadataFrom, pinnedHeight, withoutTrace } from './metadata.ts'
+import { isKnown, pinOf } from './pin.ts'
+import { createPrefixes } from './prefixes.ts'
+import { readJson } from './request-body.ts'
+import { SharedCalls } from './shared-calls.ts'
+import { formFor, ndjsonType, sendStream } from './streams.ts'
+
+/** What the gateway is put together from. */
+export interface GatewayOptions {
+  readonly catalogue: Catalogue
+  readonly transport: Transport
+  readonly upstream: string
+  readonly dialect: Dialect
+  readonly gate: Gate
+  readonly corsOrigins: readonly string[]
+  /** Undefined: what the annotations share. */
+  readonly prefix: string | undefined
+  readonly legacyPrefixes: readonly string[]
+  readonly deadlineMs: number
+  /** Whether a text holds what authenticates at this server. */
+  readonly holdsCredential: (text: string) => boolean
+  readonly log: Log
+}
+
+/** A request that an operation answers. */
+interface Asked {
+  readonly operations: Operations
+  readonly operation: Operation
+  readonly path: readonly string[]
+  readonly url: string
+  readonly query: string
+}
+
+/** What a call carries beside its operation and its message. */
+interface Carried extends Omit<CallParts, 'message'> {
+  readonly metadata: Record<string, string>
+}
+
+/** The web module at '/': a request for which the runtime has no route is looked up among the annotations. */
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #calls: Calls
+  readonly #failures: Failures
+  readonly #shared = new SharedCalls<Answered>()
+  readonly #browsers: ReturnType<typeof createBrowserRule>
+  readonly #prefixesOf: (operations: Operations) => ReturnType<typeof createPrefixes>
+  readonly #documents = perOperations(() => ({ text: '', unimplemented: -1 }))
+  /** The module that Koa calls. */
+  readonly serve: WebModule
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#calls = new Calls(options.transport)
+    this.#failures = new Failures(options)
+    this.#browsers = createBrowserRule(options.corsOrigins)
+    this.#prefixesOf = perOperations((operations) =>
+      createPrefixes(options.prefix ?? operations.commonPrefix, options.legacyPrefixes),
+    )
+    const serve: WebModule = (koa, next) => this.#serve(koa, next)
+    this.serve = Object.assign(serve, { answersPreflights: true })
+  }
+
+  /** The call of one method by its name, outside of HTTP. */
+  async query(operation: Operation, message: Uint8Array, signal: AbortSignal): Promise<string> {
+    const { deadlineMs } = this.#options
+    const { json } = await this.#calls.unary(operation, {
+      message,
+      metadata: {},
+      deadlineMs,
+      signal,
+    })
+    return json
+  }
+
+  async #serve(koa: Context, next: () => Promise<unknown>): Promise<unknown> {
+    const operations = this.#options.catalogue.current
+    const { req, res } = koa
+    const [raw = '', query = ''] = splitOnce(req.url ?? '', '?')
+    if (operations === undefined) return this.#notYet(koa, next, raw)
+    const prefixes = this.#prefixesOf(operations)
+    const { path, legacy } = prefixes.place(raw)
+    const isHead = koa.method === 'HEAD'
+    let found: ReturnType<Operations['table']['find']>
+    try {
+      found = operations.table.find(koa.method, path)
+      if (found === undefined && isHead) found = operations.table.find('GET', path)
+    } catch (thrown) {
+      if (!prefixes.isOurs(path)) return next()
+      this.#browsers.mark(req.headers, res)
+      return this.#failures.answer(koa, thrown)
+    }
+    const isDocument =
+      (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
+    if (found === undefined && !isDocument) return this.#unknown(koa, next, operations, path)
+
+    this.#browsers.mark(req.headers, res)
+    if (legacy !== undefined) deprecate(res, path)
+    try {
+      this.#options.gate.admit(req.headers)
+      // A literal comes before a variable, and so does the document.
+      if (found === undefined || isDocument) answer(koa, 200, {}, this.#documentOf(operations))
+      else {
+        const { value: operation, values } = found
+        await this.#call(koa, { operations, operation, path: values, url: path, query })
+      }
+    } catch (thrown) {
+      this.#failures.answer(koa, thrown, operations)
+    }
+  }
+
+  /** Before the descriptors are read nobody knows what is served: what lies under the prefix may be. */
+  async #notYet(koa: Context, next: () => Promise<unknown>, raw: string): Promise<unknown> {
+    const { prefix, legacyPrefixes } = this.#options
+    const likely = createPrefixes(prefix ?? '', legacyPrefixes)
+    if (!likely.isOurs(likely.place(raw).path) && prefix !== undefined) return next()
+    this.#browsers.mark(koa.req.headers, koa.res)
+    return this.#failures.answer(
+      koa,
+      new CallError(grpc.unavailable, 'The gateway does not know its upstream yet.', {
+        headers: { 'Retry-After': '2' },
+      }),
+    )
+  }
+
+  /** The OpenAPI text; it is long and anybody may ask for it, so it is written anew only when it changed. */
+  #documentOf(operations: Operations): string {
+    const { unimplemented } = this.#calls
+    const document = this.#documents(operations)
+    if (document.unimplemented !== unimplemented.size) {
+      document.unimplemented = unimplemented.size
+      const { dialect } = this.#options
+      document.text = JSON.stringify(describeGateway(operations, { dialect, unimplemented }))
+    }
+    return document.text
+  }
+
+  async #call(koa: Context, asked: Asked): Promise<void> {
+    const { operation } = asked
+    if (operation.off)
+      throw new CallError(grpc.unimplemented, 'This method is switched off in this deployment.')
+    if (operation.kind === 'unsupported')
+      throw new CallError(grpc.unimplemented, 'This method takes a stream, which HTTP cannot send.')
+    const { gate, holdsCredential, deadlineMs } = this.#options
+    const { headers } = koa.req
+    const metadata = metadataFrom(
+      headers,
+      (name, value) => gate.isOwn(name, value) || holdsCredential(value),
+    )
+    const signal = leaving(koa.res)
+    if (operation.kind === 'stream') {
+      if (koa.method === 'HEAD') return answer(koa, 200, { 'Content-Type': ndjsonType }, '')
+      const message = await messageOf(koa.req, asked)
+      const endsAfterMs = deadlineOf(headers['grpc-timeout'], undefined)
+      return this.#stream(koa, asked, { message, metadata, deadlineMs: endsAfterMs, signal })
+    }
+    const endsAfterMs = deadlineOf(headers['grpc-timeout'], deadlineMs)
+    const carried = { metadata, deadlineMs: endsAfterMs, signal }
+    if (operation.rule.verb === 'GET') return this.#get(koa, asked, carried)
+    const message = await messageOf(koa.req, asked)
+    const reply = await this.#calls.unary(operation, { message, ...carried })
+    answer(koa, 200, headersFrom(reply.metadata), reply.json)
+  }
+
+  /** What is asked for with GET by several clients at once is asked of the upstream once. */
+  async #get(
+    koa: Context,
+    { operations, operation, path, url, query }: Asked,
+    { metadata, deadlineMs, signal }: Carried,
+  ): Promise<void> {
+    const { headers } = koa.req
+    const identity = `${url}?${query}\n${JSON.stringify(withoutTrace(metadata))}`
+    const height = pinnedHeight(metadata)
+    const { gated } = this.#options.gate
+    const pinned = height === undefined ? undefined : pinOf(operations, identity, headers, gated)
+    if (pinned && isKnown(headers['if-none-match'], pinned.ETag))
+      return answer(koa, 304, { ...pinned }, '')
+    const reply = await this.#shared.join(
+      `${operations.fingerprint} ${headers['grpc-timeout'] ?? ''} ${identity}`,
+      async (signal) => {
+        const message = operation.bind({ path, query })
+        return this.#calls.unary(operation, { message, metadata, deadlineMs, signal })
+      },
+      signal,
+    )
+    const out = headersFrom(reply.metadata)
+    // An upstream that answers for another height than was asked for gives nothing to keep.
+    const told = out['x-cosmos-block-height']
+    const keeps = pinned !== undefined && (told === undefined || told === height)
+    answer(koa, 200, keeps ? { ...out, ...pinned } : out, reply.json)
+  }
+
+  async #stream(koa: Context, { operations, operation }: Asked, parts: CallParts): Promise<void> {
+    const { res } = koa
+    const form = formFor(koa.headers.accept)
+    await sendStream(this.#calls.stream(operation, parts), {
+      res,
+      form,
+      write: operation.write,
+      begin() {
+        koa.respond = false
+        res.writeHead(200, {
+          'Content-Type': form.type,
+          'Cache-Control': 'no-cache, no-transform',
+          'X-Accel-Buffering': 'no',
+        })
+      },
+      explain: (thrown) => this.#failures.explain(thrown, operations).body,
+    })
+  }
+
+  /** No binding has this path and method: the gateway says so under its own prefix, the runtime elsewhere. */
+  async #unknown(
+    koa: Context,
+    next: () => Promise<unknown>,
+    operations: Operations,
+    path: string,
+  ): Promise<void> {
+    const { req, res } = koa
+    const prefixes = this.#prefixesOf(operations)
+    const methods = operations.table.methods(path)
+    if (methods.length > 0) {
+      this.#browsers.mark(req.headers, res)
+      if (koa.method === 'OPTIONS') return this.#browsers.preflight(koa, methods)
+      return this.#failures.answer(koa, wrongMethod(koa.method, methods))
+    }
+    const served = prefixes.current
+    const message = prefixes.isOurs(path)
+      ? `Nothing is served at ${path}.`
+      : served !== '' && prefixes.knowsTail(path, operations.table)
+        ? `This deployment serves its queries under ${served}.`
+        : undefined
+    if (message === undefined) return void (await next())
+    this.#browsers.mark(req.headers, res)
+    this.#failures.answer(koa, new CallError(grpc.notFound, message))
+  }
+}
+
+/** The request of an operation, with its body. */
+async function messageOf(req: IncomingMessage, { operation, path, query }: Asked) {
+  const body = await readJson(req)
+  return operation.bind({ path, query, ...(body === undefined ? {} : { body }) })
+}
+
+/** Says that a path came by an old prefix, and where it is served now. */
+function deprecate(res: ServerResponse, path: string): void {
+  res.setHeader('Deprecation', 'true')
+  res.setHeader('Link', `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`)
+}
+
+function wrongMethod(method: string, served: readonly string[]): CallError {
+  const Allow = [...served, ...(served.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  const message = `${method} is not served here, only ${served.join(', ')}.`
+  return new CallError(grpc.unimplemented, message, { status: 405, headers: { Allow } })
+}
+
+/** Fires when the client is gone before its answer. */
+function leaving(res: ServerResponse): AbortSignal {
+  const controller = new AbortController()
+  res.once('close', () => {
+    if (!res.writableFinished)
+      controller.abort(new CallError(grpc.cancelled, 'The client left before the answer.'))
+  })
+  return controller.signal
+}
+
+function splitOnce(text: string, by: string): [string, string] {
+  const at = text.indexOf(by)
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** Computes something once for each set of operations. */
+function perOperations<T>(make: (operations: Operations) => T): (operations: Operations) => T {
+  const made = new WeakMap<Operations, T>()
+  return (operations) => {
+    let value = made.get(operations)
+    if (value === undefined) made.set(operations, (value = make(operations)))
+    return value
+  }
+}

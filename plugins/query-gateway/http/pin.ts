@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Operations } from '../operations/operations.ts'
+import { metadataPrefix } from './metadata.ts'
+
+const yearSeconds = 31_536_000
+
+/** The headers of an answer that can never change: the state of one block. */
+export interface Pin {
+  readonly ETag: string
+  readonly 'Cache-Control': string
+  readonly Vary: string
+}
+
+/** The headers for what `identity` asks for; `gated` says that the gate asks clients for something. */
+export function pinOf(
+  { fingerprint }: Operations,
+  identity: string,
+  headers: IncomingHttpHeaders,
+  gated: boolean,
+): Pin {
+  const hash = createHash('sha256').update(`${fingerprint}\n${identity}`).digest('base64url')
+  const own = Object.keys(headers).filter((name) => name.startsWith(metadataPrefix))
+  // A shared cache would hand the answer to those whom the gate or the upstream refuses.
+  const scope =
+    gated || headers.authorization !== undefined || own.length > 0 ? 'private' : 'public'
+  return {
+    ETag: `"${hash.slice(0, 22)}"`,
+    'Cache-Control': `${scope}, max-age=${yearSeconds}, immutable`,
+    Vary: ['x-cosmos-block-height', 'Authorization', 'Origin', ...own].join(', '),
+  }
+}
+
+/** Whether a client has the answer already, by its If-None-Match. */
+export const isKnown = (given: string | undefined, etag: string): boolean =>
+  given !== undefined && given.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)

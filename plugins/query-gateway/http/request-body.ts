@@ -1,0 +1,82 @@
+import type { JsonValue } from '@bufbuild/protobuf'
+import type { IncomingMessage } from 'node:http'
+import { RuntimeError } from '#core'
+import { parseJson } from '../json/exact.ts'
+
+const maxBytes = 1024 * 1024
+/** JSON.parse itself recurses; no honest request is half as deep. */
+const deepest = 64
+
+/** The JSON body of a request; undefined where it has none. */
+export async function readJson(req: IncomingMessage): Promise<JsonValue | undefined> {
+  const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
+  if ((length === undefined || length === '0') && encoding === undefined) return undefined
+  if (Number(length ?? 0) > maxBytes) throw tooLarge()
+  const text = await readText(req)
+  if (text === '') return undefined
+  let json: JsonValue
+  try {
+    json = parseJson(text)
+  } catch (cause) {
+    throw new RuntimeError('INVALID_JSON', 'The body is not JSON.', { cause })
+  }
+  if (nests(text))
+    throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
+  if (text.includes('\\u0000') && holdsNul(json)) throw nul()
+  return json
+}
+
+/** Whether text that is JSON nests too deep. */
+function nests(text: string): boolean {
+  let depth = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === quote) {
+      while (text.charCodeAt(++at) !== quote) if (text.charCodeAt(at) === backslash) at++
+    } else if (code === brace || code === bracket) {
+      if (++depth > deepest) return true
+    } else if (code === brace + 2 || code === bracket + 2) depth--
+  }
+  return false
+}
+const [quote, backslash, brace, bracket] = [0x22, 0x5c, 0x7b, 0x5b]
+
+/** The escape stands in the text; whether it is one depends on the backslashes before it. */
+function holdsNul(json: JsonValue): boolean {
+  if (typeof json === 'string') return json.includes('\0')
+  if (typeof json !== 'object' || json === null) return false
+  return Object.entries(json).some(([key, item]) => key.includes('\0') || holdsNul(item))
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** By events: an iterator that stops early destroys the request, and the answer with it. */
+function readText(req: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    req.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size > maxBytes) reject(tooLarge())
+      else chunks.push(chunk)
+    })
+    req.once('end', () => {
+      try {
+        resolve(utf8.decode(Buffer.concat(chunks)))
+      } catch (cause) {
+        reject(new RuntimeError('INVALID_JSON', 'The body is not UTF-8.', { cause }))
+      }
+    })
+    const gone = () => {
+      // Each request closes; an error with its stack is made for those that close too early.
+      if (!req.complete)
+        reject(new RuntimeError('BAD_REQUEST', 'The client left in the middle of its body.'))
+    }
+    req.once('error', gone)
+    req.once('close', gone)
+  })
+}
+
+const nul = () => new RuntimeError('BAD_REQUEST', 'A value holds the character U+0000.')
+const tooLarge = () =>
+  new RuntimeError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`)

@@ -1,0 +1,122 @@
+import { isGroupEdge, removeEdge } from '../graph/edges.ts'
+import type { Entities } from './entities.ts'
+import { relationshipOf } from './entity.ts'
+import { contains, groupType, readGroupId } from './kinds.ts'
+import { conflicting } from '../refusal.ts'
+import type { EntityRow, RegistryDatabase } from '../tables.ts'
+import type { Versions } from './versions.ts'
+import type { Writing } from '../writing.ts'
+
+/** What depends on an entity, and how. */
+interface Dependent {
+  readonly did: string
+  readonly type: string
+  /** The role of its edge, or `controller`. */
+  readonly role: string
+}
+
+/** How many dependents an answer lists. */
+const listed = 100
+
+/** Ends entities on which nothing depends. */
+export function deactivation({ findRow, activeRow, edgesOf }: Entities, { keep }: Versions) {
+  /** What would be left hanging without these entities. */
+  async function dependentsOf(
+    removed: readonly EntityRow[],
+    on: RegistryDatabase,
+  ): Promise<Dependent[]> {
+    const dids = removed.map(({ did }) => did)
+    const found: Dependent[] = []
+    for (const { did, type } of removed) {
+      const organisation = type === groupType ? readGroupId(did)?.organisation : undefined
+      const sources = await on
+        .selectFrom('registry_edges as edge')
+        .innerJoin('registry_entities as entity', 'entity.did', 'edge.source')
+        .select(['entity.did', 'entity.type', 'edge.role'])
+        .where('edge.target', '=', did)
+        .where('edge.source', 'not in', dids)
+        .where((where) =>
+          where.not(
+            where.and([
+              where('edge.source', '=', organisation ?? ''),
+              where('edge.role', '=', contains),
+            ]),
+          ),
+        )
+        .limit(listed + 1)
+        .execute()
+      const controlled = await on
+        .selectFrom('registry_entities')
+        .select(['did', 'type'])
+        .where('controller', '=', did)
+        .where('status', '=', 'active')
+        .where('did', 'not in', dids)
+        .limit(listed + 1)
+        .execute()
+      found.push(...sources, ...controlled.map((one) => ({ ...one, role: 'controller' })))
+    }
+    return found
+  }
+
+  /** Takes a group out of its organisation, unless it is the last one. */
+  async function leaveOrganisation(writing: Writing, group: EntityRow) {
+    const { db: trx } = writing
+    const { organisation: did = '' } = readGroupId(group.did) ?? {}
+    const organisation = await findRow(did, trx)
+    if (organisation?.status !== 'active') return undefined
+    const groups = (await edgesOf(organisation, trx)).filter(isGroupEdge)
+    if (groups.length === 1 && groups[0]?.target === group.did)
+      throw conflicting(
+        `${group.did} is the last membership group of ${did}, which cannot be without one.`,
+        'Add another group first, or DELETE the organisation with ?cascade=groups.',
+        { dependents: [{ did, type: organisation.type, role: contains }] },
+      )
+    await removeEdge(trx, did, contains, group.did)
+    const relationship = { role: contains, target: group.did }
+    return keep(writing, organisation, 'unrelated', {}, { relationship })
+  }
+
+  /** Ends an entity, where nothing depends on it. Its own edges go; what it was stays in the history. */
+  return async function deactivate(
+    writing: Writing,
+    row: EntityRow,
+    withGroups: boolean,
+  ): Promise<{ row: EntityRow; organisation?: EntityRow }> {
+    const { db: trx } = writing
+    const edges = await edgesOf(row, trx)
+    const groups: EntityRow[] = []
+    for (const { target } of edges.filter(isGroupEdge)) groups.push(await activeRow(target, trx))
+    const removed = withGroups ? [row, ...groups] : [row]
+    const dependents = await dependentsOf(removed, trx)
+    if (!withGroups)
+      dependents.unshift(...groups.map(({ did, type }) => ({ did, type, role: contains })))
+    if (dependents.length > 0)
+      throw conflicting(
+        `${row.did} cannot be deactivated while ${dependents.length > listed ? `more than ${listed}` : dependents.length} depend on it: ${dependents
+          .slice(0, 3)
+          .map(({ did }) => did)
+          .join(', ')}${dependents.length > 3 ? ', …' : ''}.`,
+        groups.length > 0 && !withGroups
+          ? 'DELETE with ?cascade=groups removes its membership groups along.'
+          : 'Change or remove those first.',
+        { dependents: dependents.slice(0, listed) },
+      )
+    const organisation = row.type === groupType ? await leaveOrganisation(writing, row) : undefined
+    let last = row
+    for (const one of removed.toReversed()) {
+      const own = one === row ? edges : await edgesOf(one, trx)
+      if (own.length > 0)
+        await trx.deleteFrom('registry_edges').where('source', '=', one.did).execute()
+      const about = own.length === 0 ? null : { relationships: own.map(relationshipOf) }
+      last = await keep(
+        writing,
+        one,
+        'deactivated',
+        { status: 'deactivated', edges_made: 0 },
+        about,
+      )
+    }
+    return { row: last, ...(organisation && { organisation }) }
+  }
+}
+export type Deactivate = ReturnType<typeof deactivation>

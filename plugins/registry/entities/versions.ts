@@ -1,0 +1,68 @@
+import { prepared } from '#core'
+import { mustControl, type Actor } from '../rights/actor.ts'
+import type { Entities } from './entities.ts'
+import { mustMatch } from '../etag.ts'
+import type { ChangeAction, EntityRow, RegistryDatabase } from '../tables.ts'
+import type { Writing } from '../writing.ts'
+
+/** Versions of entities: who may make the next one, and how it is kept. */
+export function versions(db: RegistryDatabase, { activeRow }: Entities) {
+  const update = prepared(db, (p: Omit<EntityRow, 'ordinal' | 'type' | 'class' | 'created_at'>) =>
+    db
+      .updateTable('registry_entities')
+      .set({
+        controller: p.controller,
+        protocol: p.protocol,
+        protocol_version: p.protocol_version,
+        status: p.status,
+        version: p.version,
+        updated_at: p.updated_at,
+        properties: p.properties,
+        details: p.details,
+        search: p.search,
+        edges_made: p.edges_made,
+      })
+      .where('did', '=', p.did),
+  )
+  /** Keeps a new version of a row, with the change that made it. */
+  async function keep(
+    writing: Writing,
+    row: EntityRow,
+    action: ChangeAction,
+    parts: Partial<EntityRow>,
+    about: object | null,
+  ): Promise<EntityRow> {
+    const next = { ...row, ...parts, version: row.version + 1, updated_at: writing.at }
+    await update(next, writing.db)
+    const { did, type, version, controller, protocol, protocol_version, properties, details } = next
+    // An edge leaves the rest as it is, so its version need not repeat it.
+    const state =
+      action === 'updated' ? { controller, protocol, protocol_version, properties, details } : {}
+    writing.change({
+      kind: 'entity',
+      did,
+      type,
+      version,
+      action,
+      about: about && JSON.stringify(about),
+      ...state,
+    })
+    return next
+  }
+
+  /** The row that a caller may change, in the version that the caller has seen. */
+  async function changeable(
+    actor: Actor,
+    did: string,
+    ifMatch: string | undefined,
+    on: RegistryDatabase,
+  ): Promise<EntityRow> {
+    const row = await activeRow(did, on)
+    mustControl(actor, row)
+    mustMatch(ifMatch, row)
+    return row
+  }
+
+  return { keep, changeable }
+}
+export type Versions = ReturnType<typeof versions>

@@ -1,0 +1,134 @@
+import { overList } from '../bulk.ts'
+import type { Entities } from '../entities/entities.ts'
+import type { Reader } from '../rights/reader.ts'
+import { seenAmong } from '../rights/seen-among.ts'
+import type { RegistryDatabase } from '../tables.ts'
+
+export interface Walk {
+  readonly depth: number
+  readonly directions: ReadonlySet<'out' | 'in'>
+  /** Only edges of these roles are walked; all when absent. */
+  readonly roles?: ReadonlySet<string>
+  /** Only nodes of these types are returned; all when absent. */
+  readonly kinds?: ReadonlySet<string>
+}
+
+export interface GraphNode {
+  readonly did: string
+  readonly type: string
+  readonly depth: number
+}
+
+export interface GraphEdge {
+  readonly from: string
+  readonly role: string
+  readonly to: string
+}
+
+export interface Graph {
+  readonly nodes: readonly GraphNode[]
+  readonly edges: readonly GraphEdge[]
+  /** There is more than the bounds let through. */
+  readonly truncated: boolean
+}
+
+export const deepest = 10
+export const mostNodes = 10_000
+export const mostEdges = 100_000
+
+interface Step extends GraphEdge {
+  /** The node that the step leads to, and its type. */
+  readonly next: string
+  readonly type: string
+}
+
+/** Walks the graph breadth first, one level at a time. Only edges are read, and the types of what they lead to. */
+export function traversal(db: RegistryDatabase, entities: Entities) {
+  const walked = (end: 'source' | 'target', other: 'source' | 'target') =>
+    overList<Step>(db, (dids) =>
+      db
+        .selectFrom('registry_edges as edge')
+        .innerJoin('registry_entities as entity', 'entity.did', `edge.${other}`)
+        .select([
+          'edge.source as from',
+          'edge.role as role',
+          'edge.target as to',
+          `edge.${other} as next`,
+          'entity.type as type',
+        ])
+        .where(`edge.${end}`, 'in', dids)
+        // A hub may have millions; one more than the most that is shown tells that there are more.
+        .limit(mostEdges + 1),
+    )
+  const outward = walked('source', 'target')
+  const inward = walked('target', 'source')
+
+  return async function walk(
+    start: string,
+    asked: Walk,
+    reader: Reader,
+    signal?: AbortSignal,
+  ): Promise<Graph> {
+    await entities.mustSee(start, reader)
+    const { type } = await entities.activeRow(start)
+    const { directions, roles, kinds } = asked
+    const depth = Math.min(asked.depth, deepest)
+    const nodes: GraphNode[] = [{ did: start, type, depth: 0 }]
+    const types = new Map([[start, type]])
+    const edges = new Map<string, GraphEdge>()
+    let truncated = false
+
+    async function stepsFrom(level: readonly string[]): Promise<Step[]> {
+      const steps: Step[] = []
+      if (directions.has('out')) for (const step of await outward(level)) steps.push(step)
+      if (directions.has('in')) for (const step of await inward(level)) steps.push(step)
+      const walked = roles ? steps.filter(({ role }) => roles.has(role)) : steps
+      if (reader.did === undefined) return walked
+      // What the reader does not see is not there: neither a node, nor a way, nor a reason to say that more follows.
+      const unknown = walked.flatMap(({ next }) => (types.has(next) ? [] : next))
+      const seen = await seenAmong(db, 'entity', unknown, reader)
+      return walked.filter(({ next }) => types.has(next) || seen.has(next))
+    }
+
+    let level = [start]
+    for (let at = 1; at <= depth && level.length > 0; at++) {
+      signal?.throwIfAborted()
+      const steps = await stepsFrom(level)
+      const reached = new Map<string, string>()
+      for (const { next, type } of steps) if (!types.has(next)) reached.set(next, type)
+      level = [...reached.keys()].sort()
+      if (types.size + level.length > mostNodes) {
+        truncated = true
+        level = level.slice(0, mostNodes - types.size)
+      }
+      for (const did of level) {
+        const type = reached.get(did)!
+        types.set(did, type)
+        nodes.push({ did, type, depth: at })
+      }
+      for (const { from, role, to } of steps.sort(inOrder)) {
+        // An edge to what was left out would lead nowhere.
+        if (!types.has(from) || !types.has(to)) continue
+        if (edges.size >= mostEdges) truncated = true
+        else edges.set(`${from} ${to} ${role}`, { from, role, to })
+      }
+    }
+    if (asked.depth > depth && level.length > 0)
+      truncated ||= (await stepsFrom(level)).some(({ next }) => !types.has(next))
+
+    const shown = kinds ? nodes.filter(({ type }) => kinds.has(type)) : nodes
+    const isShown = (did: string) => !kinds || kinds.has(types.get(did)!)
+    return {
+      nodes: shown,
+      edges: [...edges.values()].filter(({ from, to }) => isShown(from) && isShown(to)),
+      truncated,
+    }
+  }
+}
+/** An order that no database decides. */
+function inOrder(a: GraphEdge, b: GraphEdge): number {
+  if (a.from !== b.from) return a.from < b.from ? -1 : 1
+  if (a.role !== b.role) return a.role < b.role ? -1 : 1
+  return a.to < b.to ? -1 : a.to > b.to ? 1 : 0
+}
+export type Traverse = ReturnType<typeof traversal>

@@ -1,0 +1,230 @@
+import { randomBytes } from 'node:crypto'
+import { mustControl, mustOwnId, mustSpeakFor, type Actor } from '../rights/actor.ts'
+import { effectiveOf, readDefinition, type Effective } from './definition.ts'
+import { mustMatch } from '../etag.ts'
+import { wire, type Protocol, type Protocols } from './protocols.ts'
+import { Allowance, type Quotas } from '../rights/allowance.ts'
+import { conflicting, invalid, unresolved } from '../refusal.ts'
+import type { ProtocolDefinition, ProtocolRequest } from '../request.ts'
+import type { ProtocolRow, ProtocolVersionRow, RegistryDatabase } from '../tables.ts'
+import type { Write, Writing } from '../writing.ts'
+
+/** Changes of protocols: each makes a new version, and the old ones stay as they are. */
+export function protocolChanges(
+  write: Write,
+  { newest, active, versionOf }: Protocols,
+  oracleDid: string,
+  quotas: Quotas,
+) {
+  async function create(writing: Writing, request: ProtocolRequest): Promise<Protocol> {
+    const { actor, at, db: trx } = writing
+    const definition = readDefinition(request)
+    mustOwnId(actor, request.did)
+    if (request.controller !== undefined) mustSpeakFor(actor, request.controller)
+    const did = request.did ?? `did:ixo:protocol:${randomBytes(16).toString('hex')}`
+    const taken = await trx
+      .selectFrom('registry_protocols')
+      .select('did')
+      .where('did', '=', did)
+      .unionAll(trx.selectFrom('registry_entities').select('did').where('did', '=', did))
+      .execute()
+    if (taken.length > 0)
+      throw conflicting(`${did} is in use already.`, 'Leave out the did, and one is minted.', {
+        did,
+      })
+    const effective = effectiveOf(definition, await parentOf(definition, trx))
+    const allowance = await Allowance.open(writing, quotas)
+    allowance.take({ protocols: 1 })
+    await allowance.keep()
+    const seq = writing.change({
+      kind: 'protocol',
+      did,
+      version: 1,
+      type: definition.type,
+      action: 'created',
+    })
+    const row: ProtocolRow = {
+      did,
+      ordinal: seq,
+      version: 1,
+      controller: request.controller ?? actor.did ?? oracleDid,
+      status: 'active',
+      created_at: at,
+      updated_at: at,
+    }
+    await trx.insertInto('registry_protocols').values(row).execute()
+    if (definition.extends !== undefined)
+      await trx
+        .insertInto('registry_extensions')
+        .values({ did, extends: definition.extends })
+        .execute()
+    return wire(row, await keepVersion(writing, did, 1, definition, effective))
+  }
+
+  async function keepVersion(
+    { db: trx, at }: Writing,
+    did: string,
+    version: number,
+    definition: ProtocolDefinition,
+    effective: Effective,
+  ): Promise<ProtocolVersionRow> {
+    const row = {
+      did,
+      version,
+      definition: JSON.stringify(definition),
+      effective: JSON.stringify(effective),
+      created_at: at,
+    }
+    await trx.insertInto('registry_protocol_versions').values(row).execute()
+    return row
+  }
+
+  async function parentOf(
+    { extends: parent }: ProtocolDefinition,
+    on: RegistryDatabase,
+  ): Promise<Effective | undefined> {
+    if (parent === undefined) return undefined
+    const found = await newest(parent, on)
+    if (found) return found
+    throw unresolved('extends', `there is no protocol ${parent}`, 'Create it first.')
+  }
+
+  /** A new version of a protocol, and of those that extend it: what they inherit has changed. */
+  async function advance(
+    writing: Writing,
+    row: ProtocolRow,
+    definition: ProtocolDefinition,
+    parent: Effective | undefined,
+  ): Promise<{ row: ProtocolRow; kept: ProtocolVersionRow; touched: string[] }> {
+    const { db: trx, at } = writing
+    const { did } = row
+    const version = row.version + 1
+    const effective = effectiveOf(definition, parent)
+    await trx
+      .updateTable('registry_protocols')
+      .set({ version, updated_at: at })
+      .where('did', '=', did)
+      .execute()
+    const kept = await keepVersion(writing, did, version, definition, effective)
+    writing.change({ kind: 'protocol', did, version, type: definition.type, action: 'updated' })
+    const touched = [did]
+    for (const child of await childrenOf(did, trx)) {
+      const before = await versionOf(child.did, child.version, trx)
+      const own: ProtocolDefinition = JSON.parse(before!.definition)
+      touched.push(...(await advance(writing, child, own, effective)).touched)
+    }
+    return { row: { ...row, version, updated_at: at }, kept, touched }
+  }
+
+  const childrenOf = (did: string, on: RegistryDatabase): Promise<ProtocolRow[]> =>
+    on
+      .selectFrom('registry_protocols')
+      .innerJoin('registry_extensions as extension', 'extension.did', 'registry_protocols.did')
+      .selectAll('registry_protocols')
+      .where('extension.extends', '=', did)
+      .where('registry_protocols.status', '=', 'active')
+      .orderBy('registry_protocols.ordinal')
+      .execute()
+
+  /** Refuses a protocol that would inherit from itself. */
+  async function mustNotLoop(
+    did: string,
+    { extends: first }: ProtocolDefinition,
+    on: RegistryDatabase,
+  ) {
+    const path = [did]
+    for (let parent = first; parent !== undefined;) {
+      path.push(parent)
+      if (parent === did)
+        throw invalid('extends', `the protocols would extend each other: ${path.join(' -> ')}`)
+      const row = await on
+        .selectFrom('registry_extensions')
+        .select('extends')
+        .where('did', '=', parent)
+        .executeTakeFirst()
+      parent = row?.extends
+    }
+  }
+
+  async function replace(
+    writing: Writing,
+    did: string,
+    request: ProtocolRequest,
+    ifMatch: string | undefined,
+  ) {
+    const { db: trx, actor } = writing
+    const row = await active(did, trx)
+    mustControl(actor, row)
+    mustMatch(ifMatch, row)
+    if (request.controller !== undefined && request.controller !== row.controller)
+      mustSpeakFor(actor, request.controller)
+    const definition = readDefinition(request)
+    await mustNotLoop(did, definition, trx)
+    const parent = await parentOf(definition, trx)
+    await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
+    if (definition.extends !== undefined)
+      await trx
+        .insertInto('registry_extensions')
+        .values({ did, extends: definition.extends })
+        .execute()
+    const controller = request.controller ?? row.controller
+    if (controller !== row.controller)
+      await trx
+        .updateTable('registry_protocols')
+        .set({ controller })
+        .where('did', '=', did)
+        .execute()
+    const { row: next, kept, touched } = await advance(writing, row, definition, parent)
+    return { protocol: wire({ ...next, controller }, kept), touched }
+  }
+
+  async function remove(writing: Writing, did: string, ifMatch: string | undefined) {
+    const { db: trx, actor, at } = writing
+    const row = await active(did, trx)
+    mustControl(actor, row)
+    mustMatch(ifMatch, row)
+    const users = await trx
+      .selectFrom('registry_entities')
+      .select(['did', 'type'])
+      .where('protocol', '=', did)
+      .where('status', '=', 'active')
+      .orderBy('ordinal')
+      .limit(100)
+      .execute()
+    const children = await childrenOf(did, trx)
+    const dependents = [
+      ...users.map((user) => ({ ...user, role: 'protocol' })),
+      ...children.map((child) => ({ did: child.did, type: 'Protocol', role: 'extends' })),
+    ]
+    if (dependents.length > 0)
+      throw conflicting(
+        `${did} cannot be removed while it is in use: ${dependents
+          .slice(0, 3)
+          .map((dependent) => dependent.did)
+          .join(', ')}${dependents.length > 3 ? ', …' : ''}.`,
+        'Give those another protocol first.',
+        { dependents },
+      )
+    await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
+    await trx
+      .updateTable('registry_protocols')
+      .set({ status: 'deactivated', version: row.version + 1, updated_at: at })
+      .where('did', '=', did)
+      .execute()
+    const version = row.version + 1
+    writing.change({ kind: 'protocol', did, version, type: 'Protocol', action: 'deactivated' })
+    return { did, type: 'Protocol', status: 'deactivated', version, deactivatedAt: at }
+  }
+
+  return {
+    create: (actor: Actor, request: ProtocolRequest) =>
+      write(actor, (writing) => create(writing, request)),
+
+    /** The next version of a protocol; `touched` are the protocols whose entities are to be checked again. */
+    replace: (actor: Actor, did: string, request: ProtocolRequest, ifMatch: string | undefined) =>
+      write(actor, (writing) => replace(writing, did, request, ifMatch)),
+
+    remove: (actor: Actor, did: string, ifMatch: string | undefined) =>
+      write(actor, (writing) => remove(writing, did, ifMatch)),
+  }
+}

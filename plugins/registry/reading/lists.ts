@@ -1,0 +1,191 @@
+import { PostgresAdapter, sql } from 'kysely'
+import { prepared } from '#core'
+import { overList } from '../bulk.ts'
+import { entityOf, stateOf, type Entity, type Relationship } from '../entities/entity.ts'
+import type { Entities } from '../entities/entities.ts'
+import { writeCursor, type Page } from './page.ts'
+import { notFound } from '../refusal.ts'
+import { entitiesOf, type Reader } from '../rights/reader.ts'
+import type { ChangeRow, EdgeRow, EntityRow, RegistryDatabase, StateColumns } from '../tables.ts'
+
+/** What a list is narrowed to; every part is optional. */
+export interface Filter {
+  readonly type?: string
+  readonly protocol?: string
+  readonly controller?: string
+  readonly class?: string
+  /** Part of the id, the type or a text among the properties. */
+  readonly q?: string
+  readonly status?: 'active' | 'deactivated' | 'all'
+  /** Top-level properties by name, each as text: `12.5`, `true`, `ethanol`. */
+  readonly properties?: ReadonlyMap<string, string>
+}
+
+/** A version of an entity, and the change that made it. */
+export interface Version extends Omit<Entity, 'relationships' | 'createdAt' | 'class'> {
+  readonly change: {
+    readonly action: string
+    readonly by: string
+    readonly at: string
+    /** The edge that came or went. */
+    readonly relationship?: Relationship
+    /** All edges, where a change set or ended them together. */
+    readonly relationships?: readonly Relationship[]
+  }
+}
+
+const columns = ['type', 'protocol', 'controller', 'class'] as const
+const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/** Lists in the order of creation: who comes later stands behind, so a cursor never skips or repeats. */
+export function lists(db: RegistryDatabase, entities: Entities) {
+  const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
+  const edgesFrom = overList<EdgeRow>(db, (dids) =>
+    db.selectFrom('registry_edges').selectAll().where('source', 'in', dids).orderBy('position'),
+  )
+  /** One compiled query for each combination of filters that was asked for. */
+  const queries = new Map<string, ReturnType<typeof compile>>()
+
+  type Parameters = { after: number; limit: number; status: string } & Record<string, unknown>
+
+  function compile(filter: Filter, byNumber: readonly boolean[], seesAll: boolean) {
+    return prepared(db, (p: Parameters) => {
+      let query = db
+        .selectFrom('registry_entities')
+        .selectAll()
+        .where('ordinal', '>', p.after)
+        .orderBy('ordinal')
+        .limit(p.limit)
+      if (filter.status !== 'all') query = query.where('status', '=', p.status as 'active')
+      for (const column of columns)
+        if (filter[column] !== undefined) query = query.where(column, '=', p[column] as string)
+      if (!seesAll) query = query.where(entitiesOf({ did: p.reader }))
+      if (filter.q !== undefined) query = query.where(sql<boolean>`search like ${p.q} escape '\\'`)
+      for (const [at, isNumber] of byNumber.entries())
+        query = query.where(hasProperty(p[`name${at}`], p[`value${at}`], isNumber))
+      return query
+    })
+  }
+
+  function hasProperty(name: unknown, value: unknown, isNumber: boolean) {
+    if (isPostgres)
+      return sql<boolean>`exists (
+        select 1 from jsonb_each(properties::jsonb) as part (name, value)
+        where part.name = ${name} and case jsonb_typeof(part.value)
+          when 'string' then part.value #>> '{}' = ${value}
+          when 'boolean' then part.value::text = ${value}
+          ${isNumber ? sql`when 'number' then (part.value #>> '{}')::numeric = ${value}::text::numeric` : sql``}
+          else false end)`
+    return sql<boolean>`exists (
+      select 1 from json_each(registry_entities.properties) as part
+      where part.key = ${name} and case part.type
+        when 'text' then part.value = ${value}
+        when 'true' then 'true' = ${value}
+        when 'false' then 'false' = ${value}
+        ${isNumber ? sql`when 'integer' then part.value = cast(${value} as real) when 'real' then part.value = cast(${value} as real)` : sql``}
+        else 0 end)`
+  }
+
+  async function rows(
+    filter: Filter,
+    after: number,
+    limit: number,
+    reader: Reader,
+  ): Promise<EntityRow[]> {
+    const seesAll = reader.did === undefined
+    const properties = [...(filter.properties ?? [])]
+    const byNumber = properties.map(([, value]) => jsonNumber.test(value))
+    const status = filter.status ?? 'active'
+    const shape = [
+      status === 'all',
+      seesAll,
+      ...[...columns, 'q' as const].map((name) => filter[name] !== undefined),
+      ...byNumber,
+    ].join()
+    let query = queries.get(shape)
+    if (!query) {
+      query = compile(filter, byNumber, seesAll)
+      if (queries.size < 200) queries.set(shape, query)
+    }
+    const values: Record<string, unknown> = { reader: reader.did }
+    for (const [at, [name, value]] of properties.entries())
+      Object.assign(values, { [`name${at}`]: name, [`value${at}`]: value })
+    for (const column of columns) values[column] = filter[column]
+    if (filter.q !== undefined)
+      values.q = `%${filter.q.toLowerCase().replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`
+    return (await query({ after, limit, status, ...values })).rows
+  }
+
+  /** Rows with their edges, which are read together. */
+  async function withEdges(found: readonly EntityRow[]): Promise<Entity[]> {
+    const sources = found.flatMap(({ did, edges_made }) => (edges_made > 0 ? [did] : []))
+    const bySource = Map.groupBy(await edgesFrom(sources), ({ source }) => source)
+    return found.map((row) => entityOf(row, bySource.get(row.did) ?? []))
+  }
+
+  return {
+    async list(filter: Filter, reader: Reader, limit: number, after = 0): Promise<Page<Entity>> {
+      const found = await rows(filter, after, limit + 1, reader)
+      const last = found.length > limit ? found[limit - 1] : undefined
+      const items = await withEdges(last ? found.slice(0, limit) : found)
+      return { items, ...(last && { nextCursor: writeCursor(last.ordinal) }) }
+    },
+
+    /** The versions of an entity, oldest first; of a deactivated one too. */
+    async history(did: string, reader: Reader, limit: number, after = 0): Promise<Page<Version>> {
+      await entities.mustSee(did, reader)
+      const row = await entities.findRow(did)
+      if (!row) throw notFound('entity', did)
+      const found = await db
+        .selectFrom('registry_changes')
+        .selectAll()
+        .where('did', '=', did)
+        .where('kind', '=', 'entity')
+        .where('version', '>', after)
+        .orderBy('version')
+        .limit(limit + 1)
+        .execute()
+      const page = found.slice(0, limit)
+      const before =
+        page[0]?.properties === null ? await stateBefore(did, page[0].version) : undefined
+      let state = before
+      const items = page.map((change) => {
+        if (hasState(change)) state = change
+        return versionOf(change, state!)
+      })
+      const last = found.length > limit ? page.at(-1) : undefined
+      return { items, ...(last && { nextCursor: writeCursor(last.version) }) }
+    },
+  }
+
+  async function stateBefore(did: string, version: number) {
+    return (await db
+      .selectFrom('registry_changes')
+      .selectAll()
+      .where('did', '=', did)
+      .where('kind', '=', 'entity')
+      .where('version', '<', version)
+      .where('properties', 'is not', null)
+      .orderBy('version', 'desc')
+      .limit(1)
+      .executeTakeFirst()) as (ChangeRow & StateColumns) | undefined // its properties are there
+  }
+}
+export type Lists = ReturnType<typeof lists>
+
+const hasState = (change: ChangeRow): change is ChangeRow & StateColumns =>
+  change.properties !== null
+
+function versionOf(change: ChangeRow, state: StateColumns): Version {
+  const { did, type, version, action, actor, at } = change
+  const about = change.about === null ? {} : JSON.parse(change.about)
+  return {
+    did,
+    type,
+    version,
+    status: action === 'deactivated' ? 'deactivated' : 'active',
+    ...stateOf(state),
+    updatedAt: at,
+    change: { action, by: actor, at, ...about },
+  }
+}

@@ -1,0 +1,139 @@
+import { z } from 'zod'
+import { readCursor } from './page.ts'
+import { entityId, name, wants } from '../wants.ts'
+
+const aLimit = (most: number) => `a whole number of 1 to ${most}`
+const limit = (most: number, usual: number) =>
+  z.coerce
+    .number(wants(aLimit(most)))
+    .int(wants(aLimit(most)))
+    .min(1, wants(aLimit(most)))
+    .max(most, wants(aLimit(most)))
+    .default(usual)
+
+const aCursor = 'the nextCursor of a list'
+const cursor = z
+  .string(wants(aCursor))
+  .transform((text, ctx) => {
+    const number = readCursor(text)
+    if (number !== undefined) return number
+    ctx.addIssue({ code: 'custom', message: `give ${aCursor}` })
+    return z.NEVER
+  })
+  .optional()
+
+/** What every list takes. */
+export const pageSchema = z.object({ limit: limit(1000, 50), cursor })
+
+const text = (what: string) => name(1024, what).optional()
+const filters = {
+  type: text('the name of an entity type'),
+  protocol: text('the DID of a protocol'),
+  controller: text('the DID of a controller'),
+  class: text('the class of a twin'),
+  q: z
+    .string(wants('what to look for'))
+    .max(200, wants('at most 200 characters'))
+    .optional()
+    .describe('Part of the id, the type or a text among the properties'),
+  status: z
+    .enum(['active', 'deactivated', 'all'], wants('"active", "deactivated" or "all"'))
+    .optional(),
+}
+
+const prefix = 'property.'
+
+/** `?type=&q=&property.fuel=ethanol&limit=&cursor=`; an empty filter is none. */
+export const listSchema = pageSchema
+  .extend(filters)
+  .loose()
+  .transform(({ limit, cursor, ...rest }, ctx) => {
+    const properties = new Map<string, string>()
+    for (const [key, value] of Object.entries(rest)) {
+      if (!key.startsWith(prefix)) continue
+      if (typeof value === 'string') properties.set(key.slice(prefix.length), value)
+      else ctx.addIssue({ code: 'custom', path: [key], message: 'give one value' })
+    }
+    if (properties.size > 10)
+      ctx.addIssue({ code: 'custom', message: 'ask for 10 properties at most' })
+    const { type, protocol, controller, class: twin, q, status } = rest
+    const given = Object.entries({ type, protocol, controller, class: twin, q }).filter(
+      ([, value]) => value !== undefined && value !== '',
+    )
+    return { limit, after: cursor, filter: { ...Object.fromEntries(given), status, properties } }
+  })
+
+/** What the agent narrows a list by. */
+export const findSchema = z.object({
+  ...filters,
+  properties: z
+    .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+    .optional()
+    .describe('Exact values of top-level properties'),
+  limit: z.number().int().min(1).max(100).default(20),
+  cursor: cursor.describe('nextCursor of the page before'),
+})
+
+const words = z
+  .string()
+  .transform((list) => new Set(list.split(',').flatMap((item) => item.trim() || [])))
+  .transform((set) => (set.size > 0 ? set : undefined))
+  .optional()
+
+const directions = 'a list of out, in and both'
+const aDepth = 'a whole number of at least 0'
+const depth = z.coerce
+  .number(wants(aDepth))
+  .int(wants(aDepth))
+  .min(0, wants(aDepth))
+  .max(1000, wants('at most 1000'))
+  .default(1)
+
+/** `?depth=&direction=out,in,both&role=&kind=` */
+export const walkSchema = z.object({
+  did: entityId('the DID of an entity'),
+  depth: depth.describe('How many edges away; default 1, at most 10 are walked'),
+  direction: z
+    .string(wants(directions))
+    .default('out')
+    .transform((list, ctx) => {
+      const set = new Set<'out' | 'in'>()
+      for (const item of list.split(','))
+        if (item === 'out' || item === 'in') set.add(item)
+        else if (item === 'both') set.add('out').add('in')
+        else ctx.addIssue({ code: 'custom', message: `give ${directions}, not "${item}"` })
+      return set
+    })
+    .describe('out, in or both'),
+  role: words.describe('Walk only edges of these roles, comma separated'),
+  kind: words.describe('Return only nodes of these types, comma separated'),
+})
+
+/** What the walker takes, of what a query names. */
+export const walkOf = ({
+  depth,
+  direction,
+  role,
+  kind,
+}: Omit<z.output<typeof walkSchema>, 'did'>) => ({
+  depth,
+  directions: direction,
+  roles: role,
+  kinds: kind,
+})
+
+const anEventId = 'the id of an event: a whole number'
+const eventId = z
+  .string(wants(anEventId))
+  .regex(/^\d{1,15}$/, wants(anEventId))
+  .transform(Number)
+
+export const feedSchema = z.object({
+  after: eventId.optional().describe('Like the header Last-Event-ID, which goes first'),
+  did: text('the id that events are about'),
+  type: text('the type that events are about'),
+  kind: text('entity, protocol, claim or credential'),
+})
+
+/** The id in a `Last-Event-ID` header; undefined when there is none. */
+export const lastEventId = eventId

@@ -1,0 +1,13 @@
+import { invalid } from '../refusal.ts'
+import type { RevisionRow } from '../tables.ts'
+
+/** Where the next page of a list goes on: after this design. */
+export const writeCursor = ({ created_at, design_id }: RevisionRow): string =>
+  Buffer.from(`${created_at} ${design_id}`).toString('base64url')
+
+/** The design after which a page goes on. */
+export function readCursor(cursor: string): { createdAt: string; designId: string } {
+  const [createdAt = '', designId] = Buffer.from(cursor, 'base64url').toString().split(' ')
+  if (designId === undefined) throw invalid('cursor', 'give the nextCursor of a list')
+  return { createdAt, designId }
+}

@@ -1,0 +1,254 @@
+import type { Log, Schema } from '#core'
+import { fill, type Language } from '../screens/catalogue.ts'
+import { pagesOf } from '../screens/draw.ts'
+import { fits } from '../screens/gsm7.ts'
+import { End, type Next, Refusal, type Screen, type ScreenContext } from '../screens/menu.ts'
+import type { Menus, Place } from '../screens/entries.ts'
+
+/** Where a session stands. Plain data: it is stored as it is. */
+export interface State {
+  /** From the first screen of an entry to the one that is shown; empty on the welcome screen. */
+  readonly stack: readonly Place[]
+  readonly page: number
+  readonly language: Language
+  readonly account?: { readonly customerId: string; readonly did: string }
+  readonly memory: Readonly<Record<string, string>>
+  /** What an earlier session left, while the user is asked whether to go on there. */
+  readonly left?: { readonly stack: readonly Place[]; readonly memory: Record<string, string> }
+}
+
+/** What a step came to. */
+export interface Outcome {
+  readonly state: State
+  readonly body: string
+  readonly ended: boolean
+}
+
+/** Who is at the phone. */
+export interface Caller {
+  readonly phoneNumber: string
+  readonly sessionId: string
+  /** What an earlier session of this phone left unfinished in this menu. */
+  leftover(menu: string): Promise<State['left']>
+  /** Hears what a screen that writes came to, by ids alone. */
+  wrote?(what: Written): void
+}
+
+/** What a screen that writes came to. */
+export interface Written {
+  readonly screen: string
+  /** The customer number, once there is one. */
+  readonly account: string | undefined
+  /** Why it was refused, by the name of the words that say so. */
+  readonly refused?: string
+}
+
+const back = '0'
+const more = '98'
+
+/** The name of the screen that is shown, as operators see it. */
+export function screenName({ stack, left }: State): string {
+  if (left) return 'resume'
+  const top = stack.at(-1)
+  return top === undefined ? 'preMenu' : `${top.menu}.${top.screen}`
+}
+
+/** Moves sessions from screen to screen. Knows nothing of requests, rows or time. */
+export class Engine {
+  readonly #menus: Menus
+  readonly #log: Log
+
+  constructor(menus: Menus, log: Log) {
+    this.#menus = menus
+    this.#log = log
+  }
+
+  /** Whether what runs for this input may run only once. */
+  isWrite({ stack, left }: State, input: string): boolean {
+    const top = stack.at(-1)
+    const screen = top === undefined || left ? undefined : this.#menus.screen(top)
+    return Boolean(screen?.next) && screen?.effect !== 'read' && input !== back && input !== more
+  }
+
+  /** The welcome screen. */
+  begin(language: Language): Outcome {
+    return this.#welcome({ stack: [], page: 0, language, memory: {} })
+  }
+
+  /** Takes the numbers of a dialled short cut as far as they are plain choices: nothing is done twice by it. */
+  async walk(start: Outcome, inputs: readonly string[], caller: Caller): Promise<Outcome> {
+    let at = start
+    for (const input of inputs) {
+      const top = at.state.stack.at(-1)
+      if (at.ended || (top && this.#menus.screen(top)?.next)) break
+      at = await this.step(at.state, input, caller)
+    }
+    return at
+  }
+
+  /** One input on the screen where the state stands. The state itself is never changed. */
+  async step(state: State, input: string, caller: Caller): Promise<Outcome> {
+    if (state.left) return this.#stepResume(state, state.left, input, caller)
+    const top = state.stack.at(-1)
+    if (top === undefined) return this.#stepWelcome(state, input, caller)
+    const screen = this.#menus.screen(top)
+    // A server that no longer has this screen starts over.
+    if (screen === undefined) return this.#welcome({ ...state, stack: [], page: 0 })
+    if (input === back)
+      return this.#show({ ...state, stack: state.stack.slice(0, -1), page: 0 }, caller)
+    if (input === more && screen.long) return this.#show({ ...state, page: state.page + 1 }, caller)
+    const target = screen.options?.[input]
+    if (target !== undefined && Object.hasOwn(screen.options!, input))
+      return this.#go(state, { menu: top.menu, screen: target }, caller)
+    if (screen.next && screen.input)
+      return this.#answer(state, top, screen, screen.input, input, caller)
+    return this.#show(state, caller, this.#menus.say(top.menu, state.language, 'wrongOption'))
+  }
+
+  async #stepWelcome(state: State, input: string, caller: Caller): Promise<Outcome> {
+    if (input === '*')
+      return { state, body: this.#menus.say(undefined, state.language, 'goodbye'), ended: true }
+    const menu = /^[1-9][0-9]?$/.test(input) ? this.#menus.entries[Number(input) - 1] : undefined
+    if (menu === undefined) {
+      const notice = this.#menus.say(undefined, state.language, 'wrongOption')
+      return this.#welcome(state, notice)
+    }
+    const left = await caller.leftover(menu.name)
+    if (left)
+      return this.#show({ ...state, left, stack: [{ menu: menu.name, screen: '' }] }, caller)
+    return this.#enter(state, menu.name, caller)
+  }
+
+  async #enter(state: State, name: string, caller: Caller): Promise<Outcome> {
+    const { start } = this.#menus.get(name)!
+    const draft = this.#context(state, name, caller)
+    const screen = typeof start === 'string' ? start : await start(draft.ctx)
+    return this.#show({ ...draft.state(), stack: [{ menu: name, screen }], page: 0 }, caller)
+  }
+
+  async #stepResume(
+    state: State,
+    left: NonNullable<State['left']>,
+    input: string,
+    caller: Caller,
+  ): Promise<Outcome> {
+    const { left: _, ...rest } = state
+    const clean: State = { ...rest, stack: [], page: 0 }
+    if (input === '1')
+      return this.#show({ ...clean, stack: left.stack, memory: left.memory }, caller)
+    if (input === '2') return this.#enter(clean, state.stack[0]!.menu, caller)
+    if (input === back) return this.#welcome(clean)
+    return this.#show(state, caller, this.#menus.say(undefined, state.language, 'wrongOption'))
+  }
+
+  #go(state: State, to: Place, caller: Caller): Promise<Outcome> {
+    // Coming to a screen that one has passed is going back to it, so that the stack stays short.
+    const passed = state.stack.findIndex(
+      ({ menu, screen }) => menu === to.menu && screen === to.screen,
+    )
+    const before = passed < 0 ? state.stack : state.stack.slice(0, passed)
+    return this.#show({ ...state, stack: [...before, to], page: 0 }, caller)
+  }
+
+  async #answer(
+    state: State,
+    top: Place,
+    screen: Screen,
+    schema: Schema,
+    input: string,
+    caller: Caller,
+  ): Promise<Outcome> {
+    const parsed = await schema['~standard'].validate(input)
+    if (parsed.issues) {
+      const key = parsed.issues[0]?.message ?? ''
+      const known = this.#menus.hasWords(top.menu, state.language, key)
+      const notice = this.#menus.say(top.menu, state.language, known ? key : 'wrongInput')
+      return this.#show(state, caller, notice)
+    }
+    const { ctx, state: changed } = this.#context(state, top.menu, caller)
+    let next: Next
+    try {
+      next = await screen.next!(parsed.value, ctx)
+    } catch (thrown) {
+      if (thrown instanceof Refusal) this.#tell(screen, state, changed(), caller, thrown.key)
+      if (thrown instanceof Refusal)
+        return this.#show(changed(), caller, ctx.t(thrown.key, thrown.values))
+      if (!screen.secret) throw thrown
+      // What a handler of a secret throws may quote it.
+      this.#log.error({ screen: screenName(state) }, 'the handler of a secret screen failed')
+      throw new Error('The handler of a secret screen failed.')
+    }
+    this.#tell(screen, state, changed(), caller)
+    if (next instanceof End)
+      return {
+        state: { ...changed(), stack: [], page: 0 },
+        body: ctx.t(next.key, next.values),
+        ended: true,
+      }
+    const to = { menu: top.menu, screen: next }
+    // What was done is not undone by going back to its question.
+    if (screen.effect !== 'read') return this.#show({ ...changed(), stack: [to], page: 0 }, caller)
+    return this.#go(changed(), to, caller)
+  }
+
+  #tell(screen: Screen, before: State, after: State, caller: Caller, refused?: string): void {
+    if (screen.effect === 'read') return
+    const account = after.account?.customerId
+    caller.wrote?.({ screen: screenName(before), account, ...(refused && { refused }) })
+  }
+
+  /** What a handler sees, and the state with what it changed. */
+  #context(before: State, menu: string, caller: Caller) {
+    const ctx: ScreenContext = {
+      phoneNumber: caller.phoneNumber,
+      sessionId: caller.sessionId,
+      log: this.#log,
+      language: before.language,
+      account: before.account,
+      memory: { ...before.memory },
+      t: (key, values) => this.#menus.say(menu, ctx.language, key, values),
+    }
+    const state = (): State => {
+      const { account: _, ...rest } = before
+      const { language, memory, account } = ctx
+      return { ...rest, language, memory, ...(account && { account }) }
+    }
+    return { ctx, state }
+  }
+
+  #welcome(state: State, notice?: string): Outcome {
+    return { state, body: withNotice(this.#menus.welcome(state.language), notice), ended: false }
+  }
+
+  /** Draws the screen where a state stands. */
+  async #show(state: State, caller: Caller, notice?: string): Promise<Outcome> {
+    const { language } = state
+    if (state.left) {
+      const say = (key: string) => this.#menus.say(undefined, language, key)
+      const lines = [`1. ${say('continue')}`, `2. ${say('startAgain')}`, `0. ${say('back')}`]
+      const body = [say('resume'), ...lines].join('\n')
+      return { state, body: withNotice(body, notice), ended: false }
+    }
+    const top = state.stack.at(-1)
+    if (top === undefined) return this.#welcome(state, notice)
+    const screen = this.#menus.screen(top)
+    if (screen === undefined) throw new Error(`The menu ${top.menu} has no screen ${top.screen}.`)
+    const { ctx } = this.#context(state, top.menu, caller)
+    const values = await screen.values?.(ctx)
+    const words = this.#menus.say(top.menu, language, screen.text ?? screen.ask ?? '')
+    const pages = pagesOf(this.#menus.drawing(top, language, fill(words, values)))
+    const page = Math.min(state.page, pages.length - 1)
+    return { state: { ...state, page }, body: withNotice(pages[page] ?? '', notice), ended: false }
+  }
+
+  /** The screen once more, with a sentence above it. */
+  again(state: State, caller: Caller, key: string): Promise<Outcome> {
+    return this.#show(state, caller, this.#menus.say(undefined, state.language, key))
+  }
+}
+
+/** Puts a sentence above a screen, where there is room for it. */
+function withNotice(body: string, notice: string | undefined): string {
+  const noticed = notice === undefined ? body : `${notice}\n${body}`
+  return fits(noticed) ? noticed : body
+}

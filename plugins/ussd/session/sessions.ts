@@ -1,0 +1,429 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Log, type RouteContext, RuntimeError } from '#core'
+import { isLanguage, type Language, languages } from '../screens/catalogue.ts'
+import { type Caller, type Engine, type Outcome, screenName, type State } from './engine.ts'
+import type { Menus } from '../screens/entries.ts'
+import type { Metrics } from './metrics.ts'
+import type { Pins } from '../accounts/pins.ts'
+import { invalidInput, type UssdRequest } from '../request.ts'
+import type { SessionRows } from './rows.ts'
+import { answerOf, fromRow, sanitised, type Session, toRow } from './session.ts'
+
+/** Adds ids to the audit line of a request. */
+export type Audit = RouteContext['audit']
+
+export interface SessionsOptions {
+  readonly engine: Engine
+  readonly menus: Menus
+  readonly rows: SessionRows
+  readonly pins: Pins
+  readonly metrics: Metrics
+  readonly log: Log
+  readonly ttlMs: number
+  readonly resumeMs: number
+  readonly replyBudgetMs: number
+}
+
+/** How many sessions are held in memory at most; the others are read when they go on. */
+const mostHeld = 100_000
+/** After this long nobody is at work any more: the server that was has gone. */
+const abandonedMs = 65_000
+const handlerMs = 60_000
+const forgetEveryMs = 30_000
+/** Rows stay so much longer than their sessions, for whoever still has to count them. */
+const countedWithinMs = 2000
+const pollMs = 100
+const sliceSize = 200
+/** What is added to two reply budgets, the wait for a copy and one's own, before giving up. */
+const graceMs = 2000
+/** How long a closing server waits for handlers; what takes longer is told to be interrupted. */
+const closeMs = 2000
+
+/**
+ * Answers inputs. One session's inputs are taken one after the other; what was answered once is
+ * answered the same again; and what another replica did meanwhile is found before anything is done,
+ * because every step is kept only if it follows the one that is there.
+ */
+export class Sessions {
+  readonly #options: SessionsOptions
+  readonly #held = new Map<string, Session>()
+  readonly #queues = new Map<string, Promise<unknown>>()
+  /** Handlers that are slower than the reply, by session. */
+  readonly #working = new Map<string, Promise<void>>()
+  readonly #timer: NodeJS.Timeout
+  readonly #fresh = new Map<Language, Outcome>()
+  #forgottenAt = Date.now()
+  #sweeping: Promise<void> = Promise.resolve()
+
+  constructor(options: SessionsOptions) {
+    this.#options = options
+    this.#timer = setInterval(() => this.#sweep(), Math.min(options.ttlMs, 1000)).unref()
+  }
+
+  /** What the gateway is told for one input. */
+  async answer(request: UssdRequest, audit?: Audit): Promise<string> {
+    const started = performance.now()
+    try {
+      const answer = this.#inTurn(request.sessionId, () => this.#answer(request, audit))
+      // A network cut without a word would keep the phone waiting until the driver gives up.
+      const inTime = await withinOrUndefined(2 * this.#options.replyBudgetMs + graceMs, answer)
+      if (inTime !== undefined) return inTime
+      answer.catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'an answer came to nothing, too late to be told'),
+      )
+      throw new RuntimeError('UNAVAILABLE', 'The session has no answer in time.')
+    } finally {
+      this.#options.metrics.replied(performance.now() - started)
+    }
+  }
+
+  /** A session as operators see it, from the database: another replica may have taken it on. */
+  async find(id: string): Promise<Session | undefined> {
+    const row = await this.#options.rows.load(id)
+    return row && row.expires_at > Date.now() ? fromRow(row) : undefined
+  }
+
+  active(): Promise<string[]> {
+    return this.#options.rows.active(Date.now())
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    const rest = Promise.allSettled([
+      ...this.#queues.values(),
+      ...this.#working.values(),
+      this.#sweeping,
+    ])
+    await withinOrUndefined(closeMs, rest)
+    this.#held.clear()
+  }
+
+  async #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#queues.get(id)
+    const mine = before === undefined ? work() : before.then(work, work)
+    this.#queues.set(id, mine)
+    try {
+      return await mine
+    } finally {
+      if (this.#queues.get(id) === mine) this.#queues.delete(id)
+    }
+  }
+
+  async #answer(request: UssdRequest, audit: Audit | undefined): Promise<string> {
+    const { sessionId: id, phoneNumber, text } = request
+    let session = this.#hot(id) ?? (text === '' ? undefined : await this.#cold(id))
+    // Each round that is lost to another replica is won by it, so that few are enough.
+    for (let round = 0; round < 20; round++) {
+      if (session === undefined) {
+        const opened = await this.#open(request, audit)
+        if (opened) return opened
+        session = await this.#cold(id)
+        continue
+      }
+      if (session.phone !== phoneNumber) return invalidInput
+      const known = this.#isText(session, text)
+      if (session.workingSince > 0) {
+        if (known && this.#working.has(id)) return this.#stillWorking(session)
+        session = await this.#awaitWork(session)
+        if (session === undefined) continue
+        if (session.workingSince > 0) return this.#stillWorking(session)
+      }
+      if (known) return session.undelivered ? this.#stillWorking(session) : answerOf(session)
+      if (session.ended || !this.#follows(session, text)) return this.#unchanged(session)
+      const answer = await this.#advance(session, text, audit)
+      if (answer !== undefined) return answer
+      this.#held.delete(id)
+      session = await this.#cold(id)
+    }
+    throw new Error('A session changed faster than it could be read.')
+  }
+
+  /** Begins a session. Undefined: another replica has begun it. */
+  async #open(
+    { sessionId, phoneNumber, text }: UssdRequest,
+    audit: Audit | undefined,
+  ): Promise<string | undefined> {
+    const { rows, engine, metrics } = this.#options
+    const from = { id: sessionId, phone: phoneNumber, version: 0 }
+    const inputs = text === '' ? [] : text.split('*').map(sanitised)
+    const opening = (language: Language) =>
+      engine.walk(this.#begin(language), inputs, this.#caller(sessionId, phoneNumber, audit))
+    let session = this.#after(from, text, await opening(languages[0]))
+    const kept = await rows.save(toRow(session))
+    if (kept === undefined) return undefined
+    const chosen = kept.language ?? languages[0]
+    if (chosen !== languages[0] && isLanguage(chosen)) {
+      session = this.#after(session, text, await opening(chosen))
+      if (!(await rows.save(toRow(session)))) return undefined
+    }
+    this.#hold(session)
+    metrics.started()
+    if (session.ended) metrics.finished()
+    return answerOf(session)
+  }
+
+  #begin(language: Language): Outcome {
+    const known = this.#fresh.get(language)
+    // A plugin that was late may have added its menu meanwhile.
+    if (known?.body === this.#options.menus.welcome(language)) return known
+    const fresh = this.#options.engine.begin(language)
+    this.#fresh.set(language, fresh)
+    return fresh
+  }
+
+  /** Takes a session one input further. Undefined: another replica was first. */
+  async #advance(
+    session: Session,
+    text: string,
+    audit: Audit | undefined,
+  ): Promise<string | undefined> {
+    const { engine, rows, replyBudgetMs } = this.#options
+    if (session.undelivered) {
+      const delivered = this.#after(session, text, session)
+      return (await this.#keep(session, delivered)) ? answerOf(delivered) : undefined
+    }
+    const input = sanitised(text.slice(session.length === 0 ? 0 : session.length + 1))
+    const caller = this.#caller(session.id, session.phone, audit)
+    const claim = (): Session => ({
+      ...this.#after(session, text, { ...session, body: this.#workingBody(session) }),
+      workingSince: Date.now(),
+    })
+    let claimed: Session | undefined
+    if (engine.isWrite(session.state, input)) {
+      claimed = claim()
+      if (!(await rows.save(toRow(claimed)))) return undefined
+    }
+    const work = engine.step(session.state, input, caller)
+    let outcome: Outcome | undefined
+    try {
+      outcome = await withinOrUndefined(replyBudgetMs, work)
+    } catch (error) {
+      await this.#release(session, claimed)
+      throw error
+    }
+    if (outcome) {
+      const next = this.#after(claimed ?? session, text, outcome)
+      return (await this.#keep(session, next)) ? answerOf(next) : undefined
+    }
+    if (claimed === undefined) {
+      claimed = claim()
+      if (!(await rows.save(toRow(claimed)))) {
+        work.catch(() => undefined) // read only, and another replica has gone on: nobody waits for it
+        return undefined
+      }
+    }
+    this.#hold(claimed)
+    this.#goOnBehind(session, claimed, text, work, caller)
+    return this.#stillWorking(session)
+  }
+
+  /** Lets a handler finish whose reply did not wait for it, and keeps what it came to. */
+  #goOnBehind(
+    before: Session,
+    claimed: Session,
+    text: string,
+    work: Promise<Outcome>,
+    caller: Caller,
+  ) {
+    const { engine, log } = this.#options
+    const finish = async () => {
+      const outcome = await withinOrUndefined(handlerMs, work).catch((error: unknown) => {
+        log.error(
+          { err: error, screen: screenName(before.state) },
+          'a screen failed behind its reply',
+        )
+        return undefined
+      })
+      const result = outcome ?? (await engine.again(before.state, caller, 'interrupted'))
+      const done = { ...this.#after(claimed, text, result), undelivered: true }
+      try {
+        await this.#keep(before, done)
+      } catch (error) {
+        log.warn({ err: error }, 'a late result is kept in memory alone')
+        this.#hold({ ...done, version: claimed.version })
+      }
+    }
+    const finished = finish()
+      .catch((error: unknown) => log.error({ err: error }, 'a late result is lost'))
+      .finally(() => this.#working.delete(claimed.id))
+    this.#working.set(claimed.id, finished)
+  }
+
+  /** A handler failed: the input may be given again, here at once and elsewhere when the row says so. */
+  async #release(before: Session, claimed: Session | undefined): Promise<void> {
+    if (claimed === undefined) return
+    const released = { ...before, version: claimed.version + 1 }
+    try {
+      if (await this.#options.rows.save(toRow(released))) return this.#hold(released)
+    } catch {
+      // The database is away, which is most likely why the handler failed: its own error is thrown.
+    }
+    this.#hold({ ...before, version: claimed.version })
+  }
+
+  /** Waits for a handler, here or on another replica, as long as a reply may take. */
+  async #awaitWork(session: Session): Promise<Session | undefined> {
+    const { replyBudgetMs, engine } = this.#options
+    const here = this.#working.get(session.id)
+    if (here) {
+      await withinOrUndefined(
+        replyBudgetMs,
+        here.then(() => true),
+      )
+      return this.#hot(session.id)
+    }
+    for (const until = performance.now() + replyBudgetMs; ;) {
+      const fresh = await this.#cold(session.id)
+      if (fresh === undefined || fresh.workingSince === 0) return fresh
+      if (Date.now() - fresh.workingSince > abandonedMs) {
+        const caller = this.#caller(session.id, session.phone)
+        const again = await engine.again(fresh.state, caller, 'interrupted')
+        return { ...fresh, body: again.body, workingSince: 0, undelivered: true }
+      }
+      if (performance.now() + pollMs > until) return fresh
+      await sleep(pollMs)
+    }
+  }
+
+  async #keep(before: Session, next: Session): Promise<boolean> {
+    const { rows, metrics } = this.#options
+    const { language } = next.state
+    if (language !== before.state.language) await rows.rememberLanguage(next.phone, language)
+    if (!(await rows.save(toRow(next)))) return false
+    this.#hold(next)
+    if (next.ended) metrics.finished()
+    return true
+  }
+
+  /** The session after an outcome, one version on. */
+  #after(
+    before: Pick<Session, 'id' | 'phone' | 'version'>,
+    text: string,
+    { state, body, ended }: Outcome,
+  ): Session {
+    const touchedAt = Date.now()
+    return {
+      id: before.id,
+      phone: before.phone,
+      version: before.version + 1,
+      length: text.length,
+      mark: this.#options.pins.mark(before.id, text),
+      body,
+      ended,
+      state,
+      workingSince: 0,
+      undelivered: false,
+      touchedAt,
+      expiresAt: touchedAt + this.#options.ttlMs,
+    }
+  }
+
+  #caller(sessionId: string, phoneNumber: string, audit?: Audit): Caller {
+    return {
+      // The last digits tell an operator which phone, and a reader of the log nobody's number.
+      wrote: (what) =>
+        audit?.({ who: `phone:…${phoneNumber.slice(-3)}`, session: sessionId, ...what }),
+      sessionId,
+      phoneNumber,
+      leftover: (menu) => this.#leftover(menu, phoneNumber, sessionId),
+    }
+  }
+
+  async #leftover(menu: string, phone: string, id: string): Promise<State['left']> {
+    const { resumeMs, rows } = this.#options
+    if (resumeMs === 0) return undefined
+    for (const { state: text } of await rows.left(phone, Date.now() - resumeMs, id)) {
+      const { stack, memory, account } = JSON.parse(text) as State // written by toRow alone
+      // Who was logged in logs in again: a phone may have changed hands.
+      if (stack.length > 1 && stack[0]?.menu === menu && !account)
+        return { stack, memory: { ...memory } }
+    }
+    return undefined
+  }
+
+  #isText(session: Session, text: string): boolean {
+    const { id, length, mark } = session
+    return length === text.length && this.#options.pins.isMarkOf(mark, id, text)
+  }
+
+  /** Whether a text is the session's text and one more input. */
+  #follows({ id, length, mark }: Session, text: string): boolean {
+    if (text.length <= length) return false
+    if (length === 0) return true
+    return text[length] === '*' && this.#options.pins.isMarkOf(mark, id, text.slice(0, length))
+  }
+
+  /** What a late or confused copy is told: where the session stands. */
+  #unchanged(session: Session): string {
+    return session.undelivered ? this.#stillWorking(session) : answerOf(session)
+  }
+
+  #workingBody({ state }: Session): string {
+    const say = (key: string) => this.#options.menus.say(undefined, state.language, key)
+    return `${say('working')}\n1. ${say('continue')}`
+  }
+
+  #stillWorking(session: Session): string {
+    return answerOf({ ended: false, body: this.#workingBody(session) })
+  }
+
+  #hot(id: string): Session | undefined {
+    const session = this.#held.get(id)
+    return session && session.expiresAt > Date.now() ? session : undefined
+  }
+
+  async #cold(id: string): Promise<Session | undefined> {
+    return this.find(id)
+  }
+
+  /** The one that was touched last stands last, so that the first is the first to expire. */
+  #hold(session: Session): void {
+    this.#held.delete(session.id)
+    this.#held.set(session.id, session)
+    if (this.#held.size <= mostHeld) return
+    const oldest = this.#held.keys().next()
+    if (!oldest.done) this.#held.delete(oldest.value)
+  }
+
+  #sweep(): void {
+    const { rows, resumeMs } = this.#options
+    const now = Date.now()
+    const expired: Session[] = []
+    for (const [id, session] of this.#held) {
+      if (session.expiresAt > now) break
+      this.#held.delete(id)
+      if (!session.ended) expired.push(session)
+    }
+    const isDue = now - this.#forgottenAt >= Math.min(forgetEveryMs, this.#options.ttlMs)
+    if (isDue) this.#forgottenAt = now
+    if (expired.length === 0 && !isDue) return
+    this.#sweeping = this.#sweeping
+      .then(() => this.#countDropped(expired))
+      .then(() => (isDue ? rows.forget(now - resumeMs - countedWithinMs) : undefined))
+      .catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'expired sessions stay for now'),
+      )
+  }
+
+  /** A session that went on at another replica was dropped by nobody here. */
+  async #countDropped(expired: readonly Session[]): Promise<void> {
+    const { rows, metrics } = this.#options
+    for (let at = 0; at < expired.length; at += sliceSize) {
+      const slice = expired.slice(at, at + sliceSize)
+      const versions = await rows.versions(slice.map(({ id }) => id))
+      for (const { id, version, state } of slice)
+        if (versions.get(id) === version) metrics.dropped(screenName(state))
+    }
+  }
+}
+
+/** What a promise comes to, or undefined when it takes longer. */
+async function withinOrUndefined<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => (timer = setTimeout(resolve, ms, undefined)))
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
