@@ -479,7 +479,7 @@ describe('Stop', () => {
 })
 
 it('a restart of the server in mid-run is a pause, and the text is told once', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'oracle-client-'))
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-runtime-client-'))
   const env = { DATA_DIR: folder, RUN_LEASE_MS: '500', ORACLE_MNEMONIC: 'one two three', PORT: '0' }
   const slow = { text: ['One ', 'two ', 'three.'], paceMs: 400 }
   let oracle: TestOracle | undefined

@@ -184,7 +184,7 @@ export function publishedClient(version: 18 | 19): void {
       await until(() => hooked.now.messages.length === 4)
     })
 
-    it('and oracle-client, in two tabs of a session, show the same', async () => {
+    it('and oracle-runtime-client, in two tabs of a session, show the same', async () => {
       const it = await start(['Said to the one.', 'Said to the other.'])
       const theirs = chat(it, it.sessionId)
       await connected(theirs)
