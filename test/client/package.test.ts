@@ -66,7 +66,9 @@ describe('the package of the client', () => {
       ]),
     )
     expect(
-      files.filter((path) => !/^(dist\/[\w-]+\.(js|d\.ts)|README\.md|package\.json)$/.test(path)),
+      files.filter(
+        (path) => !/^(dist\/([\w-]+\/)*[\w-]+\.(js|d\.ts)|README\.md|package\.json)$/.test(path),
+      ),
     ).toEqual([])
   })
 

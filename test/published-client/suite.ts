@@ -9,7 +9,7 @@ import {
   type TestApp,
   type TestUser,
 } from '#core/testing'
-import { createOracleClient } from '../../client/client.ts'
+import { createOracleClient } from '../../client/core/client.ts'
 import { openPage, until, type Page } from './page.ts'
 import { unquote } from '../../core/runtime/base/quote.ts'
 
