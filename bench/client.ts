@@ -7,7 +7,7 @@ console.table(Object.fromEntries(sizes.map(({ entry, ...size }) => [entry, size]
 console.log(`the core may have ${coreBudget} bytes of gzip; "later" is fetched when it is needed\n`)
 
 const { library, baseline, timeRatio } = await streamBench()
-console.table({ 'oracle-client': library, 'plain 50 ms flush': baseline })
+console.table({ 'oracle-runtime-client': library, 'plain 50 ms flush': baseline })
 console.log(
   `main-thread time ${timeRatio.toFixed(2)} (at most ${streamBudget.timeRatio}), commits at most ${streamBudget.commits}`,
 )

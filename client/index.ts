@@ -1,14 +1,22 @@
 'use client'
-export type { AgAction, AgActionRender, AgActionRenderProps } from './actions.ts'
-export { useContractOracle, useMemoryEngine } from './awaited-plugins.ts'
-export type { ContractOracle, MemoryEngine } from './awaited-plugins.ts'
-export type { Chat, ChatSnapshot } from './chat.ts'
-export { createOracleClient } from './client.ts'
-export type { ChatAddress, Models, OracleClient, OracleClientOptions } from './client.ts'
-export { renderMessageContent } from './content.ts'
-export type { UIComponentProps, UIComponents } from './content.ts'
-export { OracleError } from './error.ts'
-export type { ErrorBody, OracleErrorCode } from './error.ts'
+export type {
+  AgAction,
+  AgActionRender,
+  AgActionRenderProps,
+  IBrowserToolParams,
+  IBrowserTools,
+  UIComponents,
+} from './core/page.ts'
+export { useContractOracle, useMemoryEngine } from './react/awaited-plugins.ts'
+export type { ContractOracle, MemoryEngine } from './react/awaited-plugins.ts'
+export type { Chat } from './core/chat/chat.ts'
+export type { ChatSnapshot } from './core/chat/view.ts'
+export { createOracleClient } from './core/client.ts'
+export type { ChatAddress, Models, OracleClient, OracleClientOptions } from './core/client.ts'
+export { renderMessageContent } from './react/content.ts'
+export type { UIComponentProps } from './react/content.ts'
+export { OracleError } from './core/error.ts'
+export type { ErrorBody, OracleErrorCode } from './core/error.ts'
 export type {
   ActionCallEvent,
   AnyEvent,
@@ -19,12 +27,11 @@ export type {
   RenderComponentEvent,
   RunEnding,
   ToolCallEvent,
-} from './events.ts'
-export { getOpenIdToken, useGetOpenIdToken } from './openid-token.ts'
-export type { GetOpenIdTokenParams, IOpenIDToken, OpenIdTokenResult } from './openid-token.ts'
-export type { IBrowserToolParams, IBrowserTools } from './page-tools.ts'
-export { OracleClientProvider, OraclesProvider, useOraclesContext } from './provider.ts'
-export type { IOraclesContextProps, IOraclesProviderProps } from './provider.ts'
+} from './core/events.ts'
+export { getOpenIdToken } from './core/openid-token.ts'
+export type { GetOpenIdTokenParams, IOpenIDToken } from './core/openid-token.ts'
+export { OracleClientProvider, OraclesProvider, useOraclesContext } from './react/provider.ts'
+export type { IOraclesContextProps, IOraclesProviderProps } from './react/provider.ts'
 export type {
   AnyTools,
   Attachment,
@@ -47,18 +54,24 @@ export type {
   ToolCall,
   ToolCallOf,
   TransactionFn,
-} from './records.ts'
-export type { JsonSchema, StandardSchema, ToolSchema } from './schema.ts'
-export type { Timing } from './timing.ts'
-export { useAgAction } from './use-ag-action.ts'
-export type { AgActionConfig } from './use-ag-action.ts'
-export { useChat } from './use-chat.ts'
-export type { ChatResult, IChatOptions } from './use-chat.ts'
-export { useChatAnnouncer } from './use-chat-announcer.ts'
-export type { Announcer, AnnouncerWords } from './use-chat-announcer.ts'
-export { useCapabilities, useModels, useOraclesConfig } from './use-oracle.ts'
-export type { CapabilitiesResult, OraclesConfigResult, UseModelsResult } from './use-oracle.ts'
-export { useOracleSessions } from './use-oracle-sessions.ts'
-export type { OracleSessions, UseOracleSessionsOptions } from './use-oracle-sessions.ts'
-export { useApproval, useChatEvents, useRun } from './use-run.ts'
-export type { Approval } from './use-run.ts'
+} from './core/records.ts'
+export type { JsonSchema, StandardSchema, ToolSchema } from './core/tool-schema.ts'
+export type { Timing } from './core/timing.ts'
+export { useAgAction } from './react/use-ag-action.ts'
+export type { AgActionConfig } from './react/use-ag-action.ts'
+export { useChat } from './react/use-chat.ts'
+export type { ChatResult, IChatOptions } from './react/use-chat.ts'
+export { useChatAnnouncer } from './react/use-chat-announcer.ts'
+export type { Announcer, AnnouncerWords } from './react/use-chat-announcer.ts'
+export { useCapabilities, useModels, useOraclesConfig } from './react/use-oracle.ts'
+export type {
+  CapabilitiesResult,
+  OraclesConfigResult,
+  UseModelsResult,
+} from './react/use-oracle.ts'
+export { useOracleSessions } from './react/use-oracle-sessions.ts'
+export type { OracleSessions, UseOracleSessionsOptions } from './react/use-oracle-sessions.ts'
+export { useApproval, useChatEvents, useRun } from './react/use-run.ts'
+export type { Approval } from './react/use-run.ts'
+export { useGetOpenIdToken } from './react/use-openid-token.ts'
+export type { OpenIdTokenResult } from './react/use-openid-token.ts'

@@ -1,61 +1,6 @@
-import { OracleError } from './error.ts'
-import type { IWalletProps, MintFn, TransactionFn } from './records.ts'
-import { fromBase64, type Grant, keyOf, mint, toBase64 } from './ucan.ts'
-
-export type { Grant } from './ucan.ts'
-
-export interface DevelopmentWalletOptions {
-  /** Where the key is kept, so that the user is the same at the next visit. Any script of the page can read it there. */
-  readonly storage?: Pick<Storage, 'getItem' | 'setItem'>
-  /** The user's 32 secret bytes; with them, nothing is stored. */
-  readonly seed?: Uint8Array
-  /** What the oracle may do for the user; everything that is the user's own where nothing is said. */
-  readonly grants?: readonly Grant[]
-}
-
-/** What `OraclesProvider` takes: `<OraclesProvider {...wallet}>`. */
-export interface DevelopmentWallet {
-  readonly initialWallet: IWalletProps
-  readonly transactSignX: TransactionFn
-  readonly createDelegation: MintFn
-  readonly createInvocation: MintFn
-}
-
-const invocationSeconds = 5 * 60
-const delegationSeconds = 7 * 24 * 60 * 60
-const storageKey = 'oracle-development-wallet'
-
-/** A user with an Ed25519 key, for development: it signs whatever it is asked to, and asks nobody. */
-export async function createDevelopmentWallet({
-  storage,
-  seed,
-  grants,
-}: DevelopmentWalletOptions = {}): Promise<DevelopmentWallet> {
-  const key = await keyOf(seed ?? seedIn(storage ?? localStorage))
-  const { did } = key
-
-  const minting =
-    (seconds: number, att: readonly Grant[]): MintFn =>
-    async (oracleDid) => {
-      const exp = Math.floor(Date.now() / 1000) + seconds
-      return { serialized: await mint(key, oracleDid, att, exp), expiresAt: exp * 1000 }
-    }
-  const identity: Grant = { can: '*', with: 'ixo:oracle' }
-  return {
-    initialWallet: { address: did, did, matrix: { accessToken: '', homeServer: '' } },
-    transactSignX: () =>
-      Promise.reject(
-        new OracleError('invalid_request', 'The development wallet has no chain to sign for.'),
-      ),
-    createInvocation: minting(invocationSeconds, [identity]),
-    createDelegation: minting(delegationSeconds, grants ?? [identity, { can: '*', with: did }]),
-  }
-}
-
-function seedIn(storage: Pick<Storage, 'getItem' | 'setItem'>): Uint8Array {
-  const kept = storage.getItem(storageKey)
-  if (kept !== null) return fromBase64(kept)
-  const seed = crypto.getRandomValues(new Uint8Array(32))
-  storage.setItem(storageKey, toBase64(seed))
-  return seed
-}
+export { createDevelopmentWallet } from './wallet/development-wallet.ts'
+export type {
+  DevelopmentWallet,
+  DevelopmentWalletOptions,
+  Grant,
+} from './wallet/development-wallet.ts'

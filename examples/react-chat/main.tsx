@@ -6,8 +6,8 @@ import {
   useAgAction,
   useChat,
   useOracleSessions,
-} from 'oracle-client'
-import { createDevelopmentWallet } from 'oracle-client/wallet'
+} from 'oracle-runtime-client'
+import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 import { z } from 'zod'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'

@@ -13,7 +13,7 @@ describe('the page about events', () => {
   it('has a client of thirty lines that hears, answers and connects again', async () => {
     const [, client = ''] = /```js\n(.*?)```/s.exec(page) ?? []
     expect(client.split('\n').filter((line) => line.trim()).length).toBeLessThanOrEqual(30)
-    const folder = mkdtempSync(join(tmpdir(), 'oracle-client-'))
+    const folder = mkdtempSync(join(tmpdir(), 'oracle-runtime-client-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'client.mjs')
     writeFileSync(file, client)

@@ -5,10 +5,10 @@ import {
   createOracleClient,
   type OracleClient,
   type OracleClientOptions,
-} from '../../client/client.ts'
-import { OracleClientProvider, OraclesProvider } from '../../client/provider.ts'
-import type { MintFn } from '../../client/records.ts'
-import type { TabStorage } from '../../client/remembered.ts'
+} from '../../client/core/client.ts'
+import { OracleClientProvider, OraclesProvider } from '../../client/react/provider.ts'
+import type { MintFn } from '../../client/core/records.ts'
+import type { TabStorage } from '../../client/core/chat/tab-memory.ts'
 import { type Proxy, proxyTo } from './proxy.ts'
 
 export type { Proxy } from './proxy.ts'

@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
 
-const app = `import { OraclesProvider, useChat, type IMessage, type IChatOptions } from 'oracle-client'
-import { useLiveAgent } from 'oracle-client/live-agent'
-import { createDevelopmentWallet, type DevelopmentWallet } from 'oracle-client/wallet'
+const app = `import { OraclesProvider, useChat, type IMessage, type IChatOptions } from 'oracle-runtime-client'
+import { useLiveAgent } from 'oracle-runtime-client/live-agent'
+import { createDevelopmentWallet, type DevelopmentWallet } from 'oracle-runtime-client/wallet'
 
 export function Page({ wallet, options }: { wallet: DevelopmentWallet; options: IChatOptions }) {
   return <OraclesProvider {...wallet}><Chat {...options} /></OraclesProvider>
@@ -24,8 +24,8 @@ export const wallet = createDevelopmentWallet()
 `
 
 describe('the package of the client', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'oracle-client-package-'))
-  const installed = join(folder, 'node_modules/oracle-client')
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-runtime-client-package-'))
+  const installed = join(folder, 'node_modules/oracle-runtime-client')
   let files: string[] = []
   const run = (command: string, args: string[], cwd: string) =>
     execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
@@ -66,7 +66,9 @@ describe('the package of the client', () => {
       ]),
     )
     expect(
-      files.filter((path) => !/^(dist\/[\w-]+\.(js|d\.ts)|README\.md|package\.json)$/.test(path)),
+      files.filter(
+        (path) => !/^(dist\/([\w-]+\/)*[\w-]+\.(js|d\.ts)|README\.md|package\.json)$/.test(path),
+      ),
     ).toEqual([])
   })
 
@@ -119,7 +121,7 @@ describe('the package of the client', () => {
   }, 60_000)
 
   it('can be imported on a server', () => {
-    const script = `import('oracle-client').then((m) => console.log(typeof m.useChat, typeof m.createOracleClient))`
+    const script = `import('oracle-runtime-client').then((m) => console.log(typeof m.useChat, typeof m.createOracleClient))`
     expect(run(process.execPath, ['-e', script], folder)).toBe('function function\n')
   })
 })

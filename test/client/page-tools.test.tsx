@@ -9,7 +9,7 @@ import {
   useChat,
   type IBrowserTools,
 } from '../../client/index.ts'
-import { toJsonSchema } from '../../client/schema.ts'
+import { toJsonSchema } from '../../client/later/schema.ts'
 import { tabStorage, testOracle } from './oracle.ts'
 import { hook, mount, until } from './page.ts'
 import { unquote } from '../../core/runtime/base/quote.ts'

@@ -5,8 +5,8 @@ import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
-import type { Chat } from '../../client/chat.ts'
-import type { AnyEvent } from '../../client/events.ts'
+import type { Chat } from '../../client/core/chat/chat.ts'
+import type { AnyEvent } from '../../client/core/events.ts'
 import { shortTiming, tabStorage, testOracle, type TestOracle } from './oracle.ts'
 import { goOnline, setVisibility, until } from './page.ts'
 
@@ -479,7 +479,7 @@ describe('Stop', () => {
 })
 
 it('a restart of the server in mid-run is a pause, and the text is told once', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'oracle-client-'))
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-runtime-client-'))
   const env = { DATA_DIR: folder, RUN_LEASE_MS: '500', ORACLE_MNEMONIC: 'one two three', PORT: '0' }
   const slow = { text: ['One ', 'two ', 'three.'], paceMs: 400 }
   let oracle: TestOracle | undefined

@@ -3,7 +3,7 @@ import { delegate, Delegation } from '@ucanto/core'
 import type { Capabilities } from '@ucanto/interface'
 import { ed25519 } from '@ucanto/principal'
 import { testApp } from '#core/testing'
-import { type Grant, keyOf, mint } from '../../client/ucan.ts'
+import { type Grant, keyOf, mint } from '../../client/wallet/ucan.ts'
 import { createDevelopmentWallet } from '../../client/wallet.ts'
 import { tabStorage } from './oracle.ts'
 

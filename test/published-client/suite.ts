@@ -9,7 +9,7 @@ import {
   type TestApp,
   type TestUser,
 } from '#core/testing'
-import { createOracleClient } from '../../client/client.ts'
+import { createOracleClient } from '../../client/core/client.ts'
 import { openPage, until, type Page } from './page.ts'
 import { unquote } from '../../core/runtime/base/quote.ts'
 
@@ -184,7 +184,7 @@ export function publishedClient(version: 18 | 19): void {
       await until(() => hooked.now.messages.length === 4)
     })
 
-    it('and oracle-client, in two tabs of a session, show the same', async () => {
+    it('and oracle-runtime-client, in two tabs of a session, show the same', async () => {
       const it = await start(['Said to the one.', 'Said to the other.'])
       const theirs = chat(it, it.sessionId)
       await connected(theirs)

@@ -1,8 +1,8 @@
 import { createParser } from 'eventsource-parser'
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { createRoot } from 'react-dom/client'
-import { OraclesProvider, renderMessageContent, useChat } from 'oracle-client'
-import { createDevelopmentWallet } from 'oracle-client/wallet'
+import { OraclesProvider, renderMessageContent, useChat } from 'oracle-runtime-client'
+import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 
 // Both pages show the same text of the same server, one by the library and one as one would write it by hand.
 const query = new URLSearchParams(location.search)

@@ -1,6 +1,6 @@
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { OracleClientProvider } from 'oracle-client'
+import { OracleClientProvider } from 'oracle-runtime-client'
 import { meetOracle } from './oracle.ts'
 import { Fault } from './parts/fault.tsx'
 import { Playground } from './playground.tsx'

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from 'react'
-import { createOracleClient, OracleError, type OracleClient } from 'oracle-client'
-import { createDevelopmentWallet } from 'oracle-client/wallet'
+import { createOracleClient, OracleError, type OracleClient } from 'oracle-runtime-client'
+import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 
 /** Who the page talks to, and as whom: a key of its own, made on the first visit and kept in this browser. */
 export interface Oracle {

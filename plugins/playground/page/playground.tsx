@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState, type ReactNode } from 'react'
-import type { AnyEvent } from 'oracle-client'
+import type { AnyEvent } from 'oracle-runtime-client'
 import type { Oracle } from './oracle.ts'
 import { Boundary } from './parts/boundary.tsx'
 import { to, useRoute } from './route.ts'

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
-import type { Approval as Ask, ForeignSource } from 'oracle-client'
+import type { Approval as Ask, ForeignSource } from 'oracle-runtime-client'
 import { Fault } from '../parts/fault.tsx'
 import { Lines } from '../parts/inputs.tsx'
 

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { useCapabilities, type Capability } from 'oracle-client'
+import { useCapabilities, type Capability } from 'oracle-runtime-client'
 import type { Oracle } from '../oracle.ts'
 import { Copy } from '../parts/copy.tsx'
 import { Fault } from '../parts/fault.tsx'

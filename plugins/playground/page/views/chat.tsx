@@ -11,7 +11,7 @@ import {
   type AnyEvent,
   type IChatSession,
   type IMessage,
-} from 'oracle-client'
+} from 'oracle-runtime-client'
 import type { Oracle } from '../oracle.ts'
 import { Fault } from '../parts/fault.tsx'
 import { go, to } from '../route.ts'

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { useCapabilities } from 'oracle-client'
+import { useCapabilities } from 'oracle-runtime-client'
 import type { Document } from '../openapi.ts'
 import { useAnswer, type Oracle } from '../oracle.ts'
 import { Fault } from '../parts/fault.tsx'

@@ -1,5 +1,5 @@
 import { createContext, useContext } from 'react'
-import type { UIComponentProps, UIComponents } from 'oracle-client'
+import type { UIComponentProps, UIComponents } from 'oracle-runtime-client'
 import { Json } from '../parts/json.tsx'
 
 const TimesContext = createContext<ReadonlyMap<string, number>>(new Map())

@@ -1,0 +1,215 @@
+import type { EventSocket } from '../../later/socket.ts'
+import { OracleError, toOracleError } from '../error.ts'
+import type { AnyEvent } from '../events.ts'
+import type { ChatUse } from '../page.ts'
+import type { IMessage, OracleConfig } from '../records.ts'
+import { onReturn, pause } from '../timing.ts'
+import { ChatTurns } from './turns.ts'
+
+/** How long Stop waits for the server to say how the run ended before the chat leaves the stream. */
+const goodbyeMs = 2_000
+/** After so long a page that comes back reads the history again. */
+const awayMs = 10_000
+
+/** One session as one user sees it in one tab. React reads it; it knows nothing of React. */
+export class Chat extends ChatTurns {
+  /** A component shows what waits for the user. One that did once does so again when somebody looks at the chat. */
+  declare approvals?: boolean
+  #loading: Promise<void> | undefined
+  #socket: EventSocket | undefined
+  #stopReturning: (() => void) | undefined
+  #loadedAt = 0
+  #isUnloaded = true
+  #loadError: OracleError | undefined
+
+  /** The session whose messages these are. */
+  get sessionId(): string {
+    return this.parts.sessionId
+  }
+
+  protected mount(): void {
+    if (!this.sessionId) return
+    void this.load()
+    this.#stopReturning = onReturn(() => {
+      if (!this.turn && Date.now() - this.#loadedAt > awayMs) void this.load()
+    })
+  }
+
+  /** Lets go of the connections. The run goes on; the next component that looks at the chat finds it. */
+  protected override unmount(): void {
+    this.#stopReturning?.()
+    this.#socket?.close()
+    this.#socket = undefined
+    this.turn?.leave(true)
+    this.turn = undefined
+    this.#isUnloaded = true
+    super.unmount()
+  }
+
+  /** Reads the history again. */
+  refetchMessages = (): Promise<void> => this.load()
+
+  /** Says something. Resolves when the turn is over; what goes wrong is in the snapshot. */
+  async sendMessage(text: string, use?: ChatUse): Promise<void> {
+    const { sessionId, model } = this.parts
+    const requestId = uuid()
+    const user: IMessage = { id: requestId, type: 'human', content: text, isComplete: true }
+    this.history.dropUnsent(text)
+    this.leave()
+    const turn = this.begin({ requestId, user, isOurs: true, use })
+    this.show({ status: 'submitted', sendMessageError: null, error: null, approval: null })
+    try {
+      if (!sessionId) throw new OracleError('invalid_request', 'There is no session.')
+      const body = {
+        message: text,
+        requestId,
+        model: model(),
+        approvals: this.approvals,
+        timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+        ...(await this.#announced()),
+      }
+      await this.follow(turn, (signal) => this.ask(`/messages/${sessionId}`, { body, signal }))
+    } catch (thrown) {
+      this.fail(turn, toOracleError(thrown))
+    }
+  }
+
+  /** What the oracle reads of the page's tools and actions. */
+  async #announced() {
+    const hasTools = Object.keys(this.lent('browserTools')).length + this.parts.actions.size > 0
+    return hasTools ? (await this.pageTools).announced() : {}
+  }
+
+  /** Stops what runs, whoever began it. Does nothing when nothing does. */
+  async abortStream(): Promise<void> {
+    const { sessionId, turn } = this
+    if (!sessionId || (!turn && !this.getSnapshot().isLoading)) return
+    if (turn) turn.isStopped = true
+    try {
+      const requestId = turn?.isOurs ? turn.requestId : undefined
+      await this.json('/messages/abort', { body: { sessionId, requestId } })
+    } catch (error) {
+      this.set({ error: toOracleError(error) })
+    }
+    if (!turn || this.turn !== turn) return
+    // The server says how the run ended. When the server does not, the run has ended for this page all the same.
+    await pause(goodbyeMs, turn.signal)
+    this.end(turn, 'aborted')
+  }
+
+  /** Answers the tool that waits for a person. */
+  async answer(decision: 'approve' | 'reject' | 'edit', args?: unknown): Promise<void> {
+    const { approval } = this.getSnapshot()
+    if (!approval) return
+    const turn = this.begin({ requestId: uuid(), isOurs: true, continues: true })
+    this.show({ status: 'submitted', error: null, approval: null })
+    try {
+      await this.follow(turn, (signal) =>
+        this.ask(`/runs/${approval.runId}/resume`, { body: { decision, args }, signal }),
+      )
+    } catch (thrown) {
+      this.fail(turn, toOracleError(thrown))
+      this.set({ approval })
+    }
+  }
+
+  // The history, and the run that may be under way.
+
+  protected load(): Promise<void> {
+    return (this.#loading ??= this.#loadNow().finally(() => (this.#loading = undefined)))
+  }
+
+  async #loadNow(): Promise<void> {
+    const { sessionId, config } = this.parts
+    if (!sessionId) return
+    try {
+      void this.#openChannel(await config())
+      void import('../../later/reading.ts') // Here before it is needed, and not in the way of the history.
+      const isFirst = this.#isUnloaded
+      const { messages } = await this.json<{ messages: IMessage[] }>(`/messages/${sessionId}`)
+      if (!this.isMounted) return
+      this.#isUnloaded = false
+      this.#loadedAt = Date.now()
+      if (!this.turn && !isSettled(messages)) {
+        const runId = (isFirst && this.memory.read()?.runId) || (await this.#openRun())
+        if (!this.isMounted) return
+        if (runId && !this.turn) this.#join(runId)
+      }
+      const { approval, error } = this.getSnapshot()
+      this.history.take(messages, this.turn, approval?.toolCallId)
+      this.changed()
+      this.show({ isLoading: false, error: error === this.#loadError ? null : error })
+    } catch (thrown) {
+      this.#loadError = toOracleError(thrown)
+      this.show({ isLoading: false, error: this.#loadError })
+    }
+  }
+
+  async #openRun(): Promise<string | undefined> {
+    type Run = { runId: string } | null
+    const { run, waiting } = await this.json<{ run: Run; waiting?: Run }>(
+      `/sessions/${this.sessionId}/run`,
+    )
+    return (run ?? waiting)?.runId
+  }
+
+  #join(runId: string): void {
+    const known = this.memory.read()
+    const ours = known?.runId === runId ? known : undefined
+    const { requestId = runId, begun, open = [] } = ours ?? {}
+    const turn = this.begin({ requestId, runId, isOurs: !!ours, begun })
+    this.show({ status: 'streaming' })
+    // Nobody knows any more what a page did before it was reloaded, so the page does not do it twice.
+    for (const callId of open)
+      void this.pageTools.then((tools) => tools.handInUnknown(turn, callId))
+    this.follow(turn).catch((thrown) => {
+      const error = toOracleError(thrown)
+      if (error.code !== 'not_found') return this.fail(turn, error)
+      // The server purged the run, or it is another user's: the history has what is left of it.
+      this.end(turn, null)
+      void this.load()
+    })
+  }
+
+  // The event channel.
+
+  async #openChannel({ wsUrl }: OracleConfig): Promise<void> {
+    if (!this.getSnapshot().isConfigReady) this.set({ isConfigReady: true })
+    const { EventSocket } = await import('../../later/socket.ts')
+    if (!this.isMounted || this.#socket) return
+    const socket = new EventSocket({
+      ...this.parts,
+      wsUrl,
+      onConnection: (isRealTimeConnected) => {
+        if (this.#socket === socket) this.set({ isRealTimeConnected })
+      },
+      onEvent: (event) => this.#pushed(event),
+    })
+    this.#socket = socket
+  }
+
+  protected send(frame: unknown): void {
+    this.#socket?.send(frame)
+  }
+
+  /** An event of the channel. The run that the chat reads tells its own. */
+  async #pushed(event: AnyEvent): Promise<void> {
+    const { turn } = this
+    if (event.eventName === 'message_cache_invalidation') return void this.load()
+    const { requestId } = event.payload as { requestId?: string }
+    if (event.eventName === 'browser_tool_call' && turn && requestId === turn.requestId)
+      return this.runPageTool(turn, event.payload)
+    // Another tab or device says something, and this tab follows. A history that is being read may lack the end.
+    if (event.eventName === 'done') await this.#loading
+    if (!this.turn && requestId && requestId !== this.getSnapshot().run.requestId) void this.load()
+  }
+}
+
+/** Whether nothing can be under way: nobody has spoken, or the oracle spoke last and called nothing. */
+function isSettled(messages: readonly IMessage[]): boolean {
+  const last = messages.at(-1)
+  return !last || (last.type === 'ai' && !last.toolCalls?.length)
+}
+
+/** A page that came by plain HTTP has no `randomUUID`, but its objects have such names. */
+const uuid = (): string => crypto.randomUUID?.() ?? URL.createObjectURL(new Blob()).slice(-36)

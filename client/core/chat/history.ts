@@ -1,0 +1,84 @@
+import type { IMessage } from '../records.ts'
+import { stopped, withResult } from './tool-call.ts'
+import type { Turn } from './turn.ts'
+
+/** The messages of a chat that stand before its turn under way. */
+export class History {
+  #messages: readonly IMessage[] = []
+  #unsent: IMessage | undefined
+
+  /** The messages as the chat shows them. */
+  get messages(): readonly IMessage[] {
+    return this.#messages
+  }
+
+  /** Takes the history as the server has it, without what the turn tells itself. */
+  take(fresh: readonly IMessage[], turn: Turn | undefined, waitingCallId?: string): void {
+    const start = turn ? turn.startIn(fresh) : fresh.length
+    if (turn) turn.user ??= fresh[start]
+    const isOpen = (callId: string) => !!turn || callId === waitingCallId
+    const messages = reconciled(this.#messages, shown(fresh.slice(0, start), isOpen))
+    const unsent = this.#unsent
+    const isKept =
+      !unsent ||
+      messages.some(({ type, content }) => type === 'human' && content === unsent.content)
+    this.#messages = isKept ? messages : [...messages, unsent]
+  }
+
+  /** Other messages take the place of those that stood here. */
+  replace(messages: readonly IMessage[]): void {
+    this.#messages = messages
+  }
+
+  /** Leaves out what a turn tells itself. The history may have come before the chat knew the turn's message. */
+  cut(turn: Turn): void {
+    const start = turn.startIn(this.#messages)
+    turn.user ??= this.#messages[start]
+    this.#messages = this.#messages.slice(0, start)
+  }
+
+  /** What a turn said becomes part of the history. */
+  append(turn: Turn): void {
+    this.#messages = [...this.#messages, ...turn.messages]
+  }
+
+  /** Keeps a message that the server did not take, so that no reading of the history drops it. */
+  keepUnsent(message: IMessage | undefined): void {
+    this.#unsent = message
+  }
+
+  /** The same text, sent again after a payment for example, takes the place of the message that was not taken. */
+  dropUnsent(text: string): void {
+    const unsent = this.#unsent
+    if (unsent?.content === text)
+      this.#messages = this.#messages.filter((message) => message !== unsent)
+    this.#unsent = undefined
+  }
+}
+
+/** The history as the chat shows it: a call that nobody carries out any more does not run on. */
+const shown = (history: readonly IMessage[], isOpen: (callId: string) => boolean): IMessage[] =>
+  history.map((message) => {
+    const { toolCalls } = message
+    if (!toolCalls) return message
+    return {
+      ...message,
+      toolCalls: toolCalls.map((call) => (isOpen(call.id) ? call : stopped(withResult(call)))),
+    }
+  })
+
+/** The fresh list, in which a message that says the same as before is the same object. */
+const reconciled = (old: readonly IMessage[], fresh: readonly IMessage[]): readonly IMessage[] =>
+  fresh.map((message, i) => {
+    const before = old[i]
+    return before && sayingOf(before) === sayingOf(message) ? before : message
+  })
+
+const sayingOf = ({ type, content, toolCalls, reasoning = '', isComplete }: IMessage): string =>
+  JSON.stringify([
+    type,
+    content,
+    toolCalls?.map(({ id, status, output }) => [id, status, output]),
+    reasoning,
+    isComplete,
+  ])

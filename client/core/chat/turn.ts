@@ -1,0 +1,94 @@
+import type { LiveReply } from '../../later/reply.ts'
+import type { ChatUse } from '../page.ts'
+import type { IMessage } from '../records.ts'
+import type { RememberedRun } from './tab-memory.ts'
+
+/** What is known of a turn when the chat begins to read it. */
+export interface TurnStart {
+  readonly requestId: string
+  readonly runId?: string
+  /** The user's message that began the turn, while the history does not have it. */
+  readonly user?: IMessage
+  /** This tab began the turn: the tools of this page are the turn's tools. */
+  readonly isOurs: boolean
+  /** What the component that sent the message lends this turn. */
+  readonly use?: ChatUse
+  /** The turn is the rest of an earlier run whose call a person answered. */
+  readonly continues?: boolean
+  /** Calls that this page began before it was reloaded. */
+  readonly begun?: readonly string[]
+}
+
+/** One run that a chat reads, from the request that begins it to its end. */
+export class Turn {
+  declare readonly isOurs: boolean
+  declare readonly use?: ChatUse
+  declare requestId: string
+  declare runId?: string
+  declare user?: IMessage
+  declare continues?: boolean
+  /** The id of `user` in the history, where the server says it. */
+  declare userMessageId?: string
+  /** What the run says, once the code that reads it is there. */
+  declare reply?: LiveReply
+  /** The user asked to stop the run. */
+  declare isStopped?: boolean
+  readonly #leaving = new AbortController()
+  readonly #begun: Set<string>
+  readonly #open = new Set<string>()
+
+  constructor({ begun, ...start }: TurnStart) {
+    Object.assign(this, start)
+    this.#begun = new Set(begun)
+  }
+
+  /** Fires when the chat lets go of the turn. */
+  get signal(): AbortSignal {
+    return this.#leaving.signal
+  }
+
+  /** What stands behind the history: the user's message, and the reply as far as it goes. */
+  get messages(): readonly IMessage[] {
+    const { user, reply } = this
+    return [...(user ? [user] : []), ...(reply?.messages ?? [])]
+  }
+
+  /** How many messages of a history stand before the user's message that began this turn. */
+  startIn(history: readonly IMessage[]): number {
+    // A server that does not say `userMessageId` yet names the user's message after the run.
+    const own = this.userMessageId ?? `user-${this.runId}`
+    const at = history.findIndex(({ id }) => id === own)
+    return at < 0 ? history.length : at
+  }
+
+  /** Notes that the page begins a call. False when the page must not: it has begun, or another tab's page does it. */
+  begin(callId: string): boolean {
+    if (!this.isOurs || this.#begun.has(callId)) return false
+    this.#begun.add(callId)
+    this.#open.add(callId)
+    return true
+  }
+
+  /** Whether this page began the call. */
+  hasBegun(callId: string | undefined): boolean {
+    return this.#begun.has(callId ?? '')
+  }
+
+  /** Notes that the server has the result of a call. */
+  close(callId: string): void {
+    this.#open.delete(callId)
+  }
+
+  /** What the tab keeps of this turn over a reload; undefined while there is nothing to go on with. */
+  get remembered(): RememberedRun | undefined {
+    const { runId, requestId, isOurs } = this
+    if (!isOurs || !runId) return undefined
+    return { runId, requestId, begun: [...this.#begun], open: [...this.#open] }
+  }
+
+  /** Lets go of the stream. A reply that has not come to its end by itself is cut short. */
+  leave(isWhole = false): void {
+    this.#leaving.abort()
+    if (!isWhole) this.reply?.cutShort()
+  }
+}

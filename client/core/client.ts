@@ -1,0 +1,174 @@
+import type { RegisteredAction } from './page.ts'
+import { Chat } from './chat/chat.ts'
+import { OracleError } from './error.ts'
+import type {
+  Capability,
+  IWalletProps,
+  MintFn,
+  ModelInfo,
+  OracleConfig,
+  Overrides,
+  TransactionFn,
+} from './records.ts'
+import type { TabStorage } from './chat/tab-memory.ts'
+import { ask, askAs, type Call, readJson, trimmed } from './request.ts'
+import { Resource } from './resource.ts'
+import { Sessions } from './sessions.ts'
+import { type Timing, usualTiming } from './timing.ts'
+import { Tokens } from './tokens.ts'
+
+/** Who calls, and how the wallet is asked. */
+export interface OracleClientOptions {
+  readonly wallet: IWalletProps
+  readonly createDelegation: MintFn
+  readonly createInvocation?: MintFn
+  readonly transactSignX?: TransactionFn
+  /** A DID resolver (the W3C HTTP binding), to find oracles by their DID. */
+  readonly resolverUrl?: string
+  /** Where a tab remembers its runs over a reload; `sessionStorage` where nothing is said. */
+  readonly storage?: TabStorage
+  readonly timing?: Partial<Timing>
+}
+
+/** Which chat. */
+export interface ChatAddress {
+  readonly oracleDid: string
+  readonly sessionId: string
+  readonly overrides?: Overrides
+}
+
+export interface Models {
+  readonly models: readonly ModelInfo[]
+  readonly default: string
+}
+
+/** The library without React: stores to read and follow, for one user. */
+export class OracleClient {
+  readonly wallet: IWalletProps
+  readonly tokens: Tokens
+  readonly actions = new Map<string, RegisteredAction>()
+  readonly transactSignX: TransactionFn
+  readonly #options: OracleClientOptions
+  readonly #timing: Timing
+  readonly #things = new Map<string, unknown>()
+  readonly #models = new Map<string, string | undefined>()
+
+  constructor(options: OracleClientOptions) {
+    this.#options = options
+    this.wallet = options.wallet
+    this.#timing = { ...usualTiming, ...options.timing }
+    this.tokens = new Tokens((kind) =>
+      kind === 'delegation' ? this.#options.createDelegation : this.#options.createInvocation,
+    )
+    this.transactSignX =
+      options.transactSignX ??
+      (() =>
+        Promise.reject(new OracleError('invalid_request', 'This client signs no transactions.')))
+  }
+
+  /** Where an oracle answers, from its DID. */
+  config(oracleDid: string, overrides: Overrides = {}): Resource<OracleConfig> {
+    const { baseUrl, wsUrl } = overrides
+    const apiUrl = baseUrl && trimmed(baseUrl)
+    return this.#once('config', oracleDid, overrides, () => {
+      return new Resource(async () => {
+        if (apiUrl) return { apiUrl, wsUrl: wsUrl ?? apiUrl }
+        const { resolveOracle } = await import('../later/resolve.ts')
+        const config = await resolveOracle(oracleDid, this.#options.resolverUrl)
+        return wsUrl ? { ...config, wsUrl } : config
+      })
+    })
+  }
+
+  /** One session with an oracle; the same store for all who ask. */
+  chat({ oracleDid, sessionId, overrides = {} }: ChatAddress): Chat {
+    return this.#once(`chat ${sessionId}`, oracleDid, overrides, () => {
+      const { tokens, actions } = this
+      const { storage } = this.#options
+      return new Chat({
+        oracleDid,
+        sessionId,
+        userDid: this.wallet.did,
+        tokens,
+        actions,
+        timing: this.#timing,
+        storage: () => storage ?? sessionStorage,
+        config: () => this.config(oracleDid, overrides).read(),
+        model: () => this.#models.get(oracleDid),
+      })
+    })
+  }
+
+  /** The components of whoever shows a session. */
+  components(sessionId: string): Chat['components'] {
+    const shown = [...this.#things.values()].filter(
+      (one) => one instanceof Chat && one.sessionId === sessionId,
+    )
+    return Object.assign({}, ...(shown as Chat[]).map(({ components }) => components))
+  }
+
+  sessions(oracleDid: string, overrides: Overrides = {}, limit = 20): Sessions {
+    return this.#once(
+      `sessions ${limit}`,
+      oracleDid,
+      overrides,
+      () => new Sessions((path, call) => this.request(oracleDid, path, call, overrides), limit),
+    )
+  }
+
+  models(oracleDid: string, overrides: Overrides = {}): Resource<Models> {
+    const load = async () => {
+      const { apiUrl } = await this.config(oracleDid, overrides).read()
+      return readJson<Models>({}, (call) => ask(`${apiUrl}/models`, call))
+    }
+    return this.#once('models', oracleDid, overrides, () => new Resource(load))
+  }
+
+  /** Chooses the model of the turns to come; without a name, the oracle's own choice. */
+  useModel(oracleDid: string, model: string | undefined): void {
+    this.#models.set(oracleDid, model)
+  }
+
+  chosenModel(oracleDid: string): string | undefined {
+    return this.#models.get(oracleDid)
+  }
+
+  capabilities({
+    oracleDid,
+    sessionId,
+    overrides = {},
+  }: ChatAddress): Resource<readonly Capability[]> {
+    const path = `/capabilities${sessionId && `?sessionId=${encodeURIComponent(sessionId)}`}`
+    const load = async () =>
+      (await this.request<{ plugins: Capability[] }>(oracleDid, path, {}, overrides)).plugins
+    return this.#once(`capabilities ${sessionId}`, oracleDid, overrides, () => new Resource(load))
+  }
+
+  /** Any request to an oracle, as its user: a path of its API, or a whole address. */
+  async request<T>(
+    oracleDid: string,
+    path: string,
+    call: Call = {},
+    overrides?: Overrides,
+  ): Promise<T> {
+    const url = /^https?:/.test(path)
+      ? path
+      : (await this.config(oracleDid, overrides).read()).apiUrl + path
+    return readJson<T>(call, (bounded) => askAs(this.tokens, oracleDid, url, bounded))
+  }
+
+  /** Anything that is made once and shared by all who ask for it. */
+  once<T>(key: string, make: () => T): T {
+    if (!this.#things.has(key)) this.#things.set(key, make())
+    return this.#things.get(key) as T
+  }
+
+  #once<T>(kind: string, oracleDid: string, { baseUrl, wsUrl }: Overrides, make: () => T): T {
+    return this.once(JSON.stringify([kind, oracleDid, baseUrl, wsUrl]), make)
+  }
+}
+
+/** Makes a client for one user; React apps have one in their `OraclesProvider`. */
+export function createOracleClient(options: OracleClientOptions): OracleClient {
+  return new OracleClient(options)
+}

@@ -1,0 +1,246 @@
+import { claimIdsOf, OracleError } from '../core/error.ts'
+import type { AnyEvent, EventPayloads } from '../core/events.ts'
+import { stopped, withResult } from '../core/chat/tool-call.ts'
+import type { IMessage, ToolCall } from '../core/records.ts'
+
+/** A piece of a reply as the history will have it: some text, and the calls that followed it. */
+interface Segment {
+  readonly id: string
+  text: string
+  reasoning: string
+  isReasoning: boolean
+  calls: ToolCall[]
+  isComplete: boolean
+  /** As it was last shown; undefined when it has changed since. */
+  view: IMessage | undefined
+}
+
+/** The reply of one run, put together from its events. */
+export class LiveReply {
+  readonly #requestId: string
+  readonly #segments: Segment[] = []
+  #views: readonly IMessage[] = []
+  #count = 0
+  #fault: EventPayloads['error'] | undefined
+  #dirty = false
+
+  constructor(requestId: string) {
+    this.#requestId = requestId
+  }
+
+  /** The messages; those that did not change are the same objects as before. */
+  get messages(): readonly IMessage[] {
+    if (!this.#dirty) return this.#views
+    this.#dirty = false
+    return (this.#views = this.#segments.map((segment) => (segment.view ??= toMessage(segment))))
+  }
+
+  /** The error of a run that failed, from what its stream said. */
+  get failure(): OracleError {
+    const {
+      error = 'The oracle could not answer.',
+      code,
+      statusCode,
+      claims,
+    }: Partial<EventPayloads['error']> = this.#fault ?? {}
+    return new OracleError(code === 'PAYMENT_REQUIRED' ? 'payment_required' : 'run_failed', error, {
+      status: statusCode,
+      serverCode: code,
+      details: this.#fault,
+      claimIds: claimIdsOf(claims),
+    })
+  }
+
+  /**
+   * A run that goes on after an approval ends a call that stands in the history: the messages with that call ended,
+   * and without what stands behind it, which the run says again. Undefined when the event does no such thing.
+   */
+  withEarlierCallEnded(
+    history: readonly IMessage[],
+    { eventName, payload }: AnyEvent,
+  ): readonly IMessage[] | undefined {
+    if (eventName !== 'tool_call' || this.#segments.length > 0) return undefined
+    const { toolCallId: id = payload.eventId, status, output, error } = payload
+    const at = history.findLastIndex(({ toolCalls }) => toolCalls?.some((call) => call.id === id))
+    const message = history[at]
+    if (!message?.toolCalls) return undefined
+    const toolCalls = message.toolCalls.map((call) =>
+      call.id === id ? { ...call, status, output, error: error as string | undefined } : call,
+    )
+    return [...history.slice(0, at), { ...message, toolCalls }]
+  }
+
+  /** Takes an event; true when the event changes what the chat shows. */
+  apply(event: AnyEvent): boolean {
+    const { eventName, payload } = event
+    switch (eventName) {
+      case 'run':
+        if (!payload.resumed) return false
+        this.#cutText(payload.partialLength ?? 0)
+        return true
+      case 'message':
+        this.#open((segment) => {
+          segment.text += payload.content
+          segment.isReasoning = false
+        })
+        return true
+      case 'reasoning':
+        if (payload.isComplete && payload.reasoning === '') {
+          const last = this.#segments.at(-1)
+          if (!last?.isReasoning) return false
+          this.#change(last, (segment) => (segment.isReasoning = false))
+        } else
+          this.#open((segment) => {
+            segment.reasoning += payload.reasoning
+            segment.isReasoning = !payload.isComplete
+          })
+        return true
+      case 'tool_call': {
+        const { toolCallId = payload.eventId, eventId } = payload
+        // A call that a sub-agent makes is part of the call that started it.
+        if (toolCallId !== eventId) return false
+        this.#call(callOf(toolCallId, payload))
+        return true
+      }
+      case 'action_call':
+        this.#call(callOf(payload.toolCallId, payload))
+        return true
+      case 'render_component': {
+        const { eventId: id, componentName: name, args, status = 'done' } = payload
+        this.#call({ id, name, args, status }, true)
+        return true
+      }
+      case 'done':
+        for (const segment of this.#segments)
+          this.#change(segment, (one) => {
+            one.isReasoning = false
+            one.isComplete = true
+          })
+        if (payload.status !== 'finished' && payload.status !== 'waiting') this.cutShort()
+        return true
+      case 'error':
+        this.#fault = payload
+        return false
+      default:
+        return false
+    }
+  }
+
+  /** The reply ended before its end. */
+  cutShort(): void {
+    for (const segment of this.#segments)
+      this.#change(segment, (one) => {
+        one.isReasoning = false
+        one.isComplete = one !== this.#segments.at(-1)
+        one.calls = one.calls.map(stopped)
+      })
+  }
+
+  /** Replaces a call wherever it stands; false when it is not here. */
+  update(call: ToolCall): boolean {
+    const segment = this.#segments.find(({ calls }) => calls.some(({ id }) => id === call.id))
+    if (!segment) return false
+    this.#change(segment, (one) => (one.calls = withCall(one.calls, call)))
+    return true
+  }
+
+  #call(call: ToolCall, isBeside = false): void {
+    if (this.update(call)) return
+    const last = this.#segments.at(-1)
+    // A new round of calls begins a message of its own, as in the history; calls made at once share one.
+    const isNewRound =
+      !isBeside &&
+      !!last &&
+      last.calls.length > 0 &&
+      last.calls.every(({ status }) => status !== 'isRunning')
+    const segment = !last || isNewRound ? this.#add() : last
+    this.#change(segment, (one) => {
+      one.isReasoning = false
+      one.calls = [...one.calls, call]
+    })
+  }
+
+  /** The segment that text goes to: what is said after calls stands behind them. */
+  #open(change: (segment: Segment) => void): void {
+    const last = this.#segments.at(-1)
+    this.#change(!last || last.calls.length > 0 ? this.#add() : last, change)
+  }
+
+  #add(): Segment {
+    const before = this.#segments.at(-1)
+    if (before) this.#change(before, (one) => (one.isComplete = true))
+    const segment: Segment = {
+      id: `${this.#requestId}-${this.#count++}`,
+      text: '',
+      reasoning: '',
+      isReasoning: false,
+      calls: [],
+      isComplete: false,
+      view: undefined,
+    }
+    this.#segments.push(segment)
+    return segment
+  }
+
+  #change(segment: Segment, change: (segment: Segment) => void): void {
+    change(segment)
+    segment.view = undefined
+    this.#dirty = true
+  }
+
+  /** Another process goes on from what was kept: what was said beyond that is said again. */
+  #cutText(length: number): void {
+    let left = length
+    for (const segment of [...this.#segments]) {
+      const text = segment.text.slice(0, left)
+      left -= text.length
+      const isLost = text === '' && segment.calls.length === 0
+      if (isLost) this.#segments.splice(this.#segments.indexOf(segment), 1)
+      else if (text !== segment.text)
+        this.#change(segment, (one) => {
+          one.text = text
+          one.isComplete = false
+        })
+    }
+    this.#dirty = true
+  }
+}
+
+function toMessage({ id, text, reasoning, isReasoning, calls, isComplete }: Segment): IMessage {
+  return {
+    id,
+    type: 'ai',
+    content: text,
+    ...(calls.length > 0 && { toolCalls: calls }),
+    ...(reasoning && { reasoning, isReasoning }),
+    isComplete,
+  }
+}
+
+interface CallPayload {
+  readonly toolName: string
+  readonly args: unknown
+  readonly status: 'isRunning' | 'done' | 'error'
+  readonly output?: string
+  readonly error?: unknown
+}
+
+function callOf(
+  id: string,
+  { toolName: name, args, status, output, error }: CallPayload,
+): ToolCall {
+  return withResult({
+    id,
+    name,
+    args,
+    status,
+    output,
+    ...(error !== undefined && { error: textOf(error) }),
+  })
+}
+
+const textOf = (error: unknown): string =>
+  typeof error === 'string' ? error : String(Object(error).message ?? JSON.stringify(error))
+
+const withCall = (calls: readonly ToolCall[], call: ToolCall): ToolCall[] =>
+  calls.map((one) => (one.id === call.id ? { ...one, ...call } : one))

@@ -1,0 +1,116 @@
+import { createContext, createElement, type ReactNode, useContext, useMemo } from 'react'
+import type { AgAction, AgActionRender } from '../core/page.ts'
+import { createOracleClient, type OracleClient } from '../core/client.ts'
+import type { IWalletProps, MintFn, TransactionFn } from '../core/records.ts'
+import { useLatest } from './use-latest.ts'
+
+export interface IOraclesProviderProps {
+  /** Who the user is. Another `did` is another user: everything begins anew. */
+  readonly initialWallet: IWalletProps
+  /** Signs and broadcasts chain transactions. */
+  readonly transactSignX: TransactionFn
+  readonly createDelegation: MintFn
+  /** Without it, the delegation alone says who calls. */
+  readonly createInvocation?: MintFn
+  readonly children?: ReactNode
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
+
+export interface IOraclesContextProps {
+  readonly wallet: IWalletProps
+  readonly transactSignX: TransactionFn
+  /** A request with the user's tokens. `url` is whole, or a path of the oracle's API. */
+  readonly authedRequest: <T>(
+    url: string,
+    method: Method,
+    options?: RequestInit,
+    oracleDid?: string,
+  ) => Promise<T>
+  readonly getDelegation: (oracleDid: string) => Promise<string | null>
+  readonly getInvocation: (oracleDid: string) => Promise<string | null>
+  readonly agActions: readonly AgAction[]
+  readonly registerAgAction: (
+    action: AgAction,
+    handler: (args: any) => unknown, // any: what the action's `parameters` say
+    render?: AgActionRender,
+  ) => void
+  readonly unregisterAgAction: (name: string) => void
+  readonly executeAgAction: (name: string, args: unknown) => Promise<unknown>
+  readonly getAgActionRender: (name: string) => AgActionRender | undefined
+}
+
+const ClientContext = createContext<OracleClient | null>(null)
+
+/** Gives every hook below it the user's wallet. */
+export function OraclesProvider({ children, ...props }: IOraclesProviderProps): ReactNode {
+  const latest = useLatest(props)
+  const { did } = props.initialWallet
+  const hasInvocations = props.createInvocation !== undefined
+  const client = useMemo(
+    () =>
+      createOracleClient({
+        wallet: latest.current.initialWallet,
+        transactSignX: (messages, memo) => latest.current.transactSignX(messages, memo),
+        createDelegation: (oracleDid) => latest.current.createDelegation(oracleDid),
+        ...(hasInvocations && {
+          createInvocation: (oracleDid) => latest.current.createInvocation!(oracleDid),
+        }),
+      }),
+    [did, hasInvocations],
+  )
+  return createElement(ClientContext.Provider, { value: client }, children)
+}
+
+/** The same for an app that made its client itself. */
+export function OracleClientProvider(props: {
+  client: OracleClient
+  children?: ReactNode
+}): ReactNode {
+  return createElement(ClientContext.Provider, { value: props.client }, props.children)
+}
+
+export function useClient(): OracleClient {
+  const client = useContext(ClientContext)
+  if (!client) throw new Error('useOraclesContext must be used within a OraclesProvider')
+  return client
+}
+
+/** The client above, if there is one. */
+export const useClientIfAny = (): OracleClient | null => useContext(ClientContext)
+
+/** The wallet, the tokens and the actions of the provider above. */
+export function useOraclesContext(): IOraclesContextProps {
+  const client = useClient()
+  return useMemo(() => contextOf(client), [client])
+}
+
+function contextOf(client: OracleClient): IOraclesContextProps {
+  const { actions, tokens, wallet, transactSignX } = client
+  return {
+    wallet,
+    transactSignX,
+    authedRequest: (url, method, { body, headers, signal } = {}, oracleDid = '') =>
+      client.request(oracleDid, url, {
+        method,
+        body: typeof body === 'string' ? JSON.parse(body) : (body ?? undefined),
+        headers: Object.fromEntries(new Headers(headers)),
+        signal: signal ?? undefined,
+      }),
+    getDelegation: async (oracleDid) => (await tokens.get('delegation', oracleDid)) ?? null,
+    getInvocation: async (oracleDid) => (await tokens.get('invocation', oracleDid)) ?? null,
+    get agActions() {
+      return [...actions.values()].map(({ handler: _, render: __, ...action }) => action)
+    },
+    registerAgAction: (action, handler, render) =>
+      void actions.set(action.name, { ...action, handler, render }),
+    unregisterAgAction: (name) => void actions.delete(name),
+    async executeAgAction(name, args) {
+      const action = actions.get(name)
+      if (!action) throw new Error(`There is no action "${name}".`)
+      const { validated } = await import('../later/schema.ts')
+      return action.handler(await validated(action.parameters, args))
+    },
+    getAgActionRender: (name) => actions.get(name)?.render,
+  }
+}

@@ -1,0 +1,59 @@
+import { useEffect, useState } from 'react'
+import type { ChatSnapshot } from '../core/chat/view.ts'
+import type { ChatAddress } from '../core/client.ts'
+import { useChatSnapshot } from './use-chat.ts'
+
+/** What the announcements say. */
+export interface AnnouncerWords {
+  readonly answering: string
+  readonly using: (tool: string) => string
+  readonly asking: (tool: string) => string
+  readonly stopped: string
+  readonly failed: string
+}
+
+const english: AnnouncerWords = {
+  answering: 'Answering.',
+  using: (tool) => `Using ${tool}.`,
+  asking: (tool) => `${tool} needs your approval.`,
+  stopped: 'Stopped.',
+  failed: 'The answer failed.',
+}
+
+/** Props of an element that screen readers speak politely. */
+export interface Announcer {
+  readonly role: 'status'
+  readonly 'aria-live': 'polite'
+  readonly 'aria-atomic': true
+  readonly children: string
+}
+
+/**
+ * What a screen reader is to say about a chat: that it answers, which tool it uses, and then the answer as a whole.
+ * A reader that hears every token hears nothing.
+ */
+export function useChatAnnouncer(address: ChatAddress, words: AnnouncerWords = english): Announcer {
+  const snapshot = useChatSnapshot(address)
+  const [hasSpoken, setHasSpoken] = useState(false)
+  const isBusy = snapshot.status === 'submitted' || snapshot.status === 'streaming'
+  // What was there before is not read out when the page opens.
+  useEffect(() => {
+    if (isBusy) setHasSpoken(true)
+  }, [isBusy])
+  const children = hasSpoken || isBusy ? sayingOf(snapshot, isBusy, words) : ''
+  return { role: 'status', 'aria-live': 'polite', 'aria-atomic': true, children }
+}
+
+function sayingOf(
+  { messages, status, approval, run }: ChatSnapshot,
+  isBusy: boolean,
+  words: AnnouncerWords,
+): string {
+  const { toolCalls, content, type } = messages.at(-1) ?? {}
+  const call = toolCalls?.findLast((one) => one.status === 'isRunning')
+  if (isBusy) return call ? words.using(call.name) : words.answering
+  if (approval) return words.asking(approval.toolName)
+  if (run.ended === 'aborted') return words.stopped
+  if (status === 'error') return words.failed
+  return type === 'ai' ? String(content) : ''
+}

@@ -1,0 +1,97 @@
+import { useState } from 'react'
+import type { OracleError } from '../core/error.ts'
+import { useClient } from './provider.ts'
+import type { Capability, ModelInfo, Overrides } from '../core/records.ts'
+import type { ChatAddress } from '../core/client.ts'
+import { useStore } from './use-store.ts'
+
+export interface OraclesConfigResult {
+  readonly config: {
+    readonly apiUrl: string | null
+    readonly socketUrl: string | null
+    readonly model: string | null
+    readonly price: string | null
+  }
+  readonly isLoading: boolean
+  readonly isReady: boolean
+  readonly error: OracleError | null
+}
+
+/** Where an oracle answers, its model and its price, as its DID resolves. */
+export function useOraclesConfig(oracleDid: string, overrides?: Overrides): OraclesConfigResult {
+  const { data, isLoading, error } = useStore(useClient().config(oracleDid, overrides))
+  const { apiUrl = null, wsUrl: socketUrl = null, model = null, price = null } = data ?? {}
+  return {
+    config: { apiUrl, socketUrl, model, price },
+    isLoading,
+    isReady: data !== undefined,
+    error,
+  }
+}
+
+export interface UseModelsResult {
+  readonly models: readonly ModelInfo[]
+  readonly defaultModelId: string | undefined
+  readonly defaultModel: ModelInfo | undefined
+  /** The model of the turns to come. */
+  readonly model: string | undefined
+  /** Chooses it; without a name, the oracle's own choice. */
+  readonly setModel: (id: string | undefined) => void
+  readonly isLoading: boolean
+  readonly error: OracleError | null
+  readonly refetch: () => void
+}
+
+/** The models that an oracle offers, and which one is to answer. */
+export function useModels(oracleDid: string, overrides?: Overrides): UseModelsResult {
+  const client = useClient()
+  const resource = client.models(oracleDid, overrides)
+  const { data, isLoading, error } = useStore(resource)
+  const [, render] = useState(0)
+  const { models = [], default: defaultModelId } = data ?? {}
+  return {
+    models,
+    defaultModelId,
+    defaultModel: models.find(({ id }) => id === defaultModelId),
+    model: client.chosenModel(oracleDid) ?? defaultModelId,
+    setModel: (id) => (client.useModel(oracleDid, id), render((count) => count + 1)),
+    isLoading,
+    error,
+    refetch: () => void resource.refetch().catch(() => {}),
+  }
+}
+
+export interface CapabilitiesResult {
+  readonly plugins: readonly Capability[]
+  readonly isLoading: boolean
+  readonly error: OracleError | null
+  /** Loads plugins into the session by hand. */
+  readonly load: (...names: string[]) => Promise<void>
+  readonly refetch: () => Promise<void>
+}
+
+/** What an oracle can do, and in a session, what of it is loaded. */
+export function useCapabilities(
+  oracleDid: string,
+  { sessionId = '', overrides }: Partial<Pick<ChatAddress, 'sessionId' | 'overrides'>> = {},
+): CapabilitiesResult {
+  const client = useClient()
+  const resource = client.capabilities({ oracleDid, sessionId, overrides })
+  const { data = [], isLoading, error } = useStore(resource)
+  const refetch = async () => void (await resource.refetch())
+  return {
+    plugins: data,
+    isLoading,
+    error,
+    refetch,
+    async load(...names) {
+      await client.request(
+        oracleDid,
+        `/sessions/${sessionId}/capabilities`,
+        { body: { names } },
+        overrides,
+      )
+      await refetch()
+    },
+  }
+}
