@@ -29,7 +29,7 @@ describe('a turn', () => {
       ' to',
       ' you.',
     ])
-    expect(engine.runs.transcript()).toMatchObject([
+    expect(await engine.transcript()).toMatchObject([
       { role: 'user', content: 'Hello' },
       { role: 'assistant', content: 'Good day to you.' },
     ])
@@ -65,7 +65,7 @@ describe('a turn', () => {
     await using engine = await testEngine({ model })
     await engine.turn('one')
     const second = await engine.turn('two')
-    await using other = await testEngine({ model, store: engine.store, runs: engine.runs })
+    await using other = await testEngine({ model, store: engine.store })
     const third = await other.turn('three')
     const said = model.requests.map(({ messages }) =>
       messages.slice(1).map(({ content }) => content),
@@ -126,7 +126,7 @@ describe('a turn', () => {
       false,
       true,
     ])
-    expect(engine.runs.transcript().at(-1)).toMatchObject({ reasoning: 'Hm, let me' })
+    expect((await engine.transcript()).at(-1)).toMatchObject({ reasoning: 'Hm, let me' })
   })
 
   it('tells everything in the words of the wire', async () => {
@@ -152,7 +152,7 @@ describe('a turn', () => {
     const model = modelScript([{ calls: [{ name: 'show', args: { what: 'ace' } }] }, 'There.'])
     await using engine = await testEngine({ plugins: [showy], model })
     const run = await engine.turn('Show')
-    const at = { sessionId: 'session-1', requestId: run.requestId }
+    const at = { sessionId: run.sessionId, requestId: run.requestId }
     const [{ toolCallId }] = run.of('tool_call')
     const call = { ...at, eventId: toolCallId, toolCallId, toolName: 'show', args: { what: 'ace' } }
     expect(run.heard).toEqual([
@@ -173,10 +173,10 @@ describe('a turn', () => {
       { event: 'tool_call', data: { ...call, status: 'done', output: 'shown' } },
       {
         event: 'message',
-        data: { content: 'There.' },
+        data: { content: 'There.', timestamp: expect.any(String) },
       },
     ])
-    expect(engine.runs.entries()[0]!.components).toEqual([
+    expect((await engine.entries())[0]!.components).toEqual([
       { eventId: `${toolCallId}-1`, toolCallId, name: 'Card', args: { what: 'ace' } },
     ])
   })
@@ -190,7 +190,7 @@ describe('a turn', () => {
     ])
     await using engine = await testEngine({ model })
     await engine.turn('What can you do?')
-    const entries = engine.runs.entries()
+    const entries = await engine.entries()
     expect(entries.map(({ messages }) => messages.map(({ role }) => role))).toEqual([
       ['assistant', 'tool', 'tool'],
       ['assistant'],
@@ -208,7 +208,7 @@ describe('a turn', () => {
           effect: 'read',
           input: z.object({}),
           async run() {
-            while (engine.runs.entries().length === 0)
+            while ((await engine.entries()).length === 0)
               await new Promise((resolve) => setTimeout(resolve, 5))
             return 'pondered'
           },
@@ -219,7 +219,7 @@ describe('a turn', () => {
     await using engine = await testEngine({ plugins: [slow], model })
     const run = await engine.turn('Ponder')
     expect(run.end.status).toBe('finished')
-    expect(engine.runs.entries().map(({ messages }) => messages[0]!.role)).toEqual([
+    expect((await engine.entries()).map(({ messages }) => messages[0]!.role)).toEqual([
       'assistant',
       'tool',
       'assistant',
