@@ -55,7 +55,7 @@ describe('a tool of the browser', () => {
       { name: 'click', args: { css: '#b' } },
     ]
     const model = modelScript([{ calls }, 'Well.'])
-    await using engine = await testEngine({ model, clientToolTimeoutMs: 30 })
+    await using engine = await testEngine({ model, clientToolTimeoutMs: 1500 })
     const run = await engine.begin(request({ tools: [click] }))
     const carried = run.ended
     const [first] = await run.hears('browser_tool_call', 2)

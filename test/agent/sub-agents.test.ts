@@ -176,7 +176,7 @@ describe('a sub-agent', () => {
     await using engine = await testEngine({ plugins: [plugin], model })
     const run = await engine.begin('Where is Dune?')
     const carried = run.ended
-    while (small.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    await expect.poll(() => small.requests).toHaveLength(1)
     expect(small.requests[0]!.signal).toBe(run.handle.signal)
     await run.stop()
     expect((await carried).status).toBe('aborted')

@@ -80,6 +80,9 @@ describe('a turn', () => {
 
   it('runs the calls of one step at once and joins their results in the order of the calls', async () => {
     const order: string[] = []
+    // Each ends after the next one has: the last one begins with it.
+    const turns = [0, 1, 2].map(() => Promise.withResolvers<void>())
+    turns[2]!.resolve()
     const slow = definePlugin({
       name: 'slow',
       summary: 's',
@@ -88,25 +91,26 @@ describe('a turn', () => {
         wait: {
           description: 'Waits.',
           effect: 'read',
-          input: z.object({ ms: z.number() }),
-          async run({ ms }) {
-            order.push(`begins ${ms}`)
-            await new Promise((resolve) => setTimeout(resolve, ms))
-            order.push(`ends ${ms}`)
-            return ms
+          input: z.object({ nth: z.number() }),
+          async run({ nth }) {
+            order.push(`begins ${nth}`)
+            await turns[nth]!.promise
+            order.push(`ends ${nth}`)
+            turns[nth - 1]?.resolve()
+            return nth
           },
         },
       },
     })
-    const calls = [60, 1, 30].map((ms) => ({ name: 'wait', args: { ms } }))
+    const calls = [0, 1, 2].map((nth) => ({ name: 'wait', args: { nth } }))
     const model = modelScript([{ calls }, 'Done.'])
     await using engine = await testEngine({ plugins: [slow], model })
     const run = await engine.turn('Wait')
-    expect(order).toEqual(['begins 60', 'begins 1', 'begins 30', 'ends 1', 'ends 30', 'ends 60'])
+    expect(order).toEqual(['begins 0', 'begins 1', 'begins 2', 'ends 2', 'ends 1', 'ends 0'])
     const results = model.requests[1]!.messages.filter(({ role }) => role === 'tool')
-    expect(results.map(({ content }) => unquote(content))).toEqual(['60', '1', '30'])
+    expect(results.map(({ content }) => unquote(content))).toEqual(['0', '1', '2'])
     const ended = run.of('tool_call').filter(({ status }) => status === 'done')
-    expect(ended.map(({ output }) => output)).toEqual(['1', '30', '60'])
+    expect(ended.map(({ output }) => output)).toEqual(['2', '1', '0'])
   })
 
   it('shows what the model thinks, and says when the thinking is over', async () => {
