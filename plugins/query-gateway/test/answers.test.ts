@@ -1,8 +1,13 @@
 import * as grpc from '@grpc/grpc-js'
 import { afterEach, describe, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger, type LedgerCall, type LedgerOptions } from './ledger.ts'
+import gateway from '../index.ts'
+import {
+  descriptorFile,
+  startLedger,
+  type LedgerCall,
+  type LedgerOptions,
+} from '../fixtures/ledger.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

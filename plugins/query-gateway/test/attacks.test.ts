@@ -2,14 +2,16 @@ import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
+import { startRawUpstream, type RawStream } from '../fixtures/raw-upstream.ts'
+import { frame } from '../frames.ts'
+import { frameType, numberFrame } from '../http2/frames.ts'
+import gateway from '../index.ts'
 import {
-  startRawUpstream,
-  type RawStream,
-} from '../../plugins/query-gateway/fixtures/raw-upstream.ts'
-import { frame } from '../../plugins/query-gateway/frames.ts'
-import { frameType, numberFrame } from '../../plugins/query-gateway/http2/frames.ts'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger, type LedgerCall, type LedgerOptions } from './ledger.ts'
+  descriptorFile,
+  startLedger,
+  type LedgerCall,
+  type LedgerOptions,
+} from '../fixtures/ledger.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
