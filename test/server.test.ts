@@ -1,7 +1,6 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startServer, type ServerProcess } from './support/process.ts'
 
@@ -136,7 +135,7 @@ describe('npm start', () => {
     const streams = await Promise.all(Array.from({ length: 5 }, () => fetch(`${url}/ticks`)))
     const texts = streams.map((stream) => stream.text())
     const slow = fetch(`${url}/slow`).then((response) => response.json())
-    await sleep(300)
+    await expect.poll(() => server.output()).toContain('slow has begun')
     const from = Date.now()
     const exit = server.end()
     expect(await slow).toEqual({ finished: true })

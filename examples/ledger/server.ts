@@ -1,4 +1,4 @@
-import { descriptorFile, startLedger } from './ledger.ts'
+import { descriptorFile, startLedger } from '../../plugins/query-gateway/fixtures/ledger.ts'
 
 // npm run example:ledger: a ledger to query, and what to set to query it.
 const ledger = await startLedger({ port: Number(process.env.LEDGER_PORT ?? 50_051) })

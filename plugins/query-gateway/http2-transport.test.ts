@@ -441,7 +441,7 @@ describe('with an upstream that is no good', () => {
   })
 
   it('cuts a stream that overruns its window', async () => {
-    const { transport } = await against((stream) => {
+    const { transport, upstream } = await against((stream) => {
       stream.head()
       for (let sent = 0; sent < 80; sent++) stream.data(frame(Buffer.alloc(16_000)))
     })
@@ -449,8 +449,10 @@ describe('with an upstream that is no good', () => {
     const reader = messages[Symbol.asyncIterator]()
     await reader.next()
     const rest = async () => {
-      // Slowly enough that the window is not opened again.
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      // Nothing is read, so that the window is not opened again.
+      await expect
+        .poll(() => upstream.seen.some(({ type }) => type === frameType.resetStream))
+        .toBe(true)
       for (;;) if ((await reader.next()).done) return
     }
     await expect(rest()).rejects.toEqual(refusal(503))

@@ -206,10 +206,10 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     await phone.type('2')
     expect((await app.get('/api/ussd/debug/short')).body.debugInfo.state).toBe('account.menu')
     await expect
-      .poll(async () => (await app.get('/api/ussd/debug/short')).status, { timeout: 5000 })
+      .poll(async () => (await app.get('/api/ussd/debug/short')).status, { timeout: 15_000 })
       .toBe(404)
     await expect
-      .poll(async () => (await app.get('/api/ussd/metrics')).body.droppedAt, { timeout: 5000 })
+      .poll(async () => (await app.get('/api/ussd/metrics')).body.droppedAt, { timeout: 15_000 })
       .toEqual({ 'account.menu': 1 })
     expect(await phone.dial('short')).toMatch(/^CON Welcome/)
   })

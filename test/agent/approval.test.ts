@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { fileStore, testEngine } from '../support/engine.ts'
-import { anybody, FakeRuns } from '../support/fake-run.ts'
+import { testEngine } from '../support/engine.ts'
+import { anybody } from '../support/anybody.ts'
 import { modelScript, type Answer } from '../support/model-script.ts'
 
 function bank() {
@@ -79,7 +79,7 @@ describe('a call that needs consent', () => {
       },
     ])
     expect(paid).toEqual([{ to: 'Amina', amount: 5 }])
-    expect(engine.runs.entries().at(-1)).toMatchObject({
+    expect((await engine.entries()).at(-1)).toMatchObject({
       messages: [{ name: 'balance' }, { content: 'paid 5 to Amina' }],
       waits: { toolName: 'pay', toolCallId: calls[0].toolCallId },
     })
@@ -90,14 +90,14 @@ describe('a call that needs consent', () => {
     const model = script(pay(50))
     await using engine = await testEngine({ plugins: [plugin], model })
     const asked = await engine.turn('Pay')
-    const resumed = engine.runs.resume(asked, { decision: 'approve' })
-    expect(await engine.carryOut(resumed)).toEqual({
+    const resumed = await engine.resume(asked, { decision: 'approve' })
+    expect(await resumed.ended).toEqual({
       status: 'finished',
       checkpoint: expect.any(String),
     })
     expect(paid).toEqual([{ to: 'Amina', amount: 50 }])
     expect(resumed.text).toBe('That is that.')
-    expect(engine.runs.transcript().map(({ role }) => role)).toEqual([
+    expect((await engine.transcript()).map(({ role }) => role)).toEqual([
       'user',
       'assistant',
       'tool',
@@ -115,8 +115,8 @@ describe('a call that needs consent', () => {
     const model = script(pay(50))
     await using engine = await testEngine({ plugins: [plugin], model })
     const asked = await engine.turn('Pay')
-    const resumed = engine.runs.resume(asked, { decision: 'reject' })
-    expect((await engine.carryOut(resumed)).status).toBe('finished')
+    const resumed = await engine.resume(asked, { decision: 'reject' })
+    expect((await resumed.ended).status).toBe('finished')
     expect(paid).toEqual([])
     expect(JSON.parse(model.requests.at(-1)!.messages.at(-1)!.content)).toMatchObject({
       code: 'REJECTED',
@@ -130,14 +130,14 @@ describe('a call that needs consent', () => {
     await using engine = await testEngine({ plugins: [plugin], model })
     const asked = await engine.turn('Pay')
     const args = { to: 'Brian', amount: 20 }
-    await engine.carryOut(engine.runs.resume(asked, { decision: 'edit', args }))
+    await engine.decide(asked, { decision: 'edit', args })
     expect(paid).toEqual([args])
     expect(model.requests.at(-1)!.messages.at(-1)!.content).toMatch(
       /changed the arguments to \{"to":"Brian","amount":20\}.*\npaid 20 to Brian/,
     )
     const again = await engine.turn('Again')
     const wrong = { decision: 'edit', args: { to: 'Brian', amount: 2000 } } as const
-    await engine.carryOut(engine.runs.resume(again, wrong))
+    await engine.decide(again, wrong)
     expect(paid).toHaveLength(1)
     expect(JSON.parse(model.requests.at(-1)!.messages.at(-1)!.content).code).toBe('INVALID_INPUT')
   })
@@ -148,10 +148,10 @@ describe('a call that needs consent', () => {
     await using engine = await testEngine({ plugins: [plugin], model })
     const own = anybody('did:key:z6MkAmina')
     const user = { ...own, can: (_: string, on?: string) => on === 'account:Amina' }
-    const asked = engine.runs.begin('Pay', { user })
-    expect((await engine.carryOut(asked)).status).toBe('waiting')
+    const asked = await engine.begin('Pay', { user })
+    expect((await asked.ended).status).toBe('waiting')
     const decision = { decision: 'edit', args: { to: 'Brian', amount: 20 } } as const
-    await engine.carryOut(engine.runs.resume(asked, decision, { user }))
+    await engine.decide(asked, decision, { user })
     expect(paid).toEqual([])
     expect(JSON.parse(model.requests.at(-1)!.messages.at(-1)!.content).code).toBe('FORBIDDEN')
   })
@@ -160,15 +160,15 @@ describe('a call that needs consent', () => {
     const { plugin, paid } = bank()
     const model = script(pay(20, 'Amina'), pay(30, 'Brian'), pay(40, 'Chanda'))
     await using engine = await testEngine({ plugins: [plugin], model })
-    let run = engine.runs.begin('Pay them')
+    let run = await engine.begin('Pay them')
     const asked: unknown[] = []
     const decisions = ['approve', 'reject', 'approve'] as const
     for (const decision of decisions) {
-      expect((await engine.carryOut(run)).status).toBe('waiting')
+      expect((await run.ended).status).toBe('waiting')
       asked.push(run.of('interrupt')[0].args.to)
-      run = engine.runs.resume(run, { decision })
+      run = await engine.resume(run, { decision })
     }
-    expect((await engine.carryOut(run)).status).toBe('finished')
+    expect((await run.ended).status).toBe('finished')
     expect(asked).toEqual(['Amina', 'Brian', 'Chanda'])
     expect(paid).toEqual([
       { to: 'Amina', amount: 20 },
@@ -184,30 +184,18 @@ describe('a call that needs consent', () => {
   it('can be decided an hour later, by a server that has just started', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'approval-'))
     try {
-      const runs = new FakeRuns()
       const { plugin, paid } = bank()
-      const first = await fileStore(folder)
       let asked
       {
-        await using engine = await testEngine({
-          plugins: [plugin],
-          model: script(pay(50)),
-          runs,
-          store: first,
-        })
+        await using engine = await testEngine({ plugins: [plugin], model: script(pay(50)), folder })
         asked = await engine.turn('Pay')
-        await first.close()
       }
-      const second = await fileStore(folder)
       const model = script(pay(50))
-      await using engine = await testEngine({ plugins: [plugin], model, runs, store: second })
-      expect((await engine.carryOut(runs.resume(asked, { decision: 'approve' }))).status).toBe(
-        'finished',
-      )
+      await using engine = await testEngine({ plugins: [plugin], model, folder })
+      expect((await engine.decide(asked, { decision: 'approve' })).end.status).toBe('finished')
       expect(paid).toHaveLength(1)
       expect(model.requests[0]!.tools.map(({ name }) => name)).toContain('pay')
       await engine.turn('And?')
-      await second.close()
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
@@ -217,20 +205,24 @@ describe('a call that needs consent', () => {
     const { plugin, paid } = bank()
     const model = script(pay(50))
     await using engine = await testEngine({ plugins: [plugin], model })
-    const asked = engine.runs.begin('Pay')
-    asked.beforeAppend = ({ waits }) => void (waits && setImmediate(() => asked.lose()))
-    await engine.carryOut(asked).catch(() => undefined)
-    const askedAgain = engine.runs.takeOver(asked)
-    expect((await engine.carryOut(askedAgain)).status).toBe('waiting')
+    const asked = await engine.turn('Pay', { afterStep: ({ die }, { waits }) => waits && die() })
+    expect(asked.end.status).toBe('lost')
+    const askedAgain = await engine.takeOver(asked)
+    expect((await askedAgain.ended).status).toBe('waiting')
     expect(askedAgain.of('interrupt')).toEqual([])
 
-    const resumed = engine.runs.resume(askedAgain, { decision: 'approve' })
-    resumed.beforeAppend = ({ messages }) => {
-      if (messages.some(({ content }) => content.startsWith('paid'))) resumed.lose()
-    }
-    await engine.carryOut(resumed).catch(() => undefined)
+    const resumed = await engine.decide(
+      askedAgain,
+      { decision: 'approve' },
+      {
+        beforeStep({ die }, { messages }) {
+          if (messages.some(({ content }) => content.startsWith('paid'))) die()
+        },
+      },
+    )
+    expect(resumed.end.status).toBe('lost')
     expect(paid).toHaveLength(1)
-    expect((await engine.carryOut(engine.runs.takeOver(resumed))).status).toBe('finished')
+    expect((await engine.carryOn(resumed)).end.status).toBe('finished')
     expect(paid).toHaveLength(1)
     expect(model.requests.at(-1)!.messages.at(-1)!.content).toBe('paid 50 to Amina')
   })
@@ -257,8 +249,12 @@ describe('a call that needs consent', () => {
 it('a decision where nothing waits is a fault that is told', async () => {
   await using engine = await testEngine({ model: modelScript(['Hello.']) })
   const run = await engine.turn('Hi')
-  const resumed = engine.runs.resume(run, { decision: 'approve' })
-  expect(await engine.carryOut(resumed)).toMatchObject({
+  await expect(engine.resume(run, { decision: 'approve' })).rejects.toMatchObject({
+    code: 'CONFLICT',
+  })
+  await engine.markWaiting(run)
+  const resumed = await engine.decide(run, { decision: 'approve' })
+  expect(resumed.end).toMatchObject({
     status: 'failed',
     error: { code: 'CONFLICT' },
   })
@@ -270,8 +266,8 @@ it('a refusal for want of a delegation asks the client for one, once a turn', as
   const model = script(pay(5), pay(6))
   await using engine = await testEngine({ plugins: [plugin], model })
   const user = { ...anybody('did:key:z6MkAmina', []), delegationState: 'expired' }
-  const run = engine.runs.begin('Pay', { user })
-  await engine.carryOut(run)
+  const run = await engine.begin('Pay', { user })
+  await run.ended
   expect(run.of('delegation_required')).toEqual([
     { oracleDid: 'did:key:oracle', reason: 'expired' },
   ])
@@ -310,26 +306,36 @@ describe('after words of others, in an engine that dies', () => {
     for (const approvals of [false, true]) {
       const written: string[] = []
       await using engine = await testEngine({ plugins: [board(written)], model: gullible() })
-      const run = engine.runs.begin({ message: 'Look', approvals })
-      // It dies when the model has asked for the write, and before anything came of that.
-      run.beforeAppend = ({ messages }) => {
-        const isWrite = messages.some(
-          (one) => one.role === 'assistant' && one.toolCalls?.[0]?.name === 'write_note',
-        )
-        if (isWrite) run.lose()
-      }
-      await engine.carryOut(run).catch(() => undefined)
-      const again = engine.runs.takeOver(run)
-      const { status } = await engine.carryOut(again)
+      const run = await engine.turn(
+        { message: 'Look', approvals },
+        {
+          // It dies when the model has asked for the write, and before anything came of that.
+          beforeStep({ die }, { messages }) {
+            const isWrite = messages.some(
+              (one) => one.role === 'assistant' && one.toolCalls?.[0]?.name === 'write_note',
+            )
+            if (isWrite) die()
+          },
+        },
+      )
+      expect(run.end.status).toBe('lost')
+      const again = await engine.takeOver(run)
+      const { status } = await again.ended
       expect(status).toBe(approvals ? 'waiting' : 'finished')
       if (approvals) expect(again.of('interrupt')).toMatchObject([{ foreign }])
       expect(written).toEqual([])
       if (!approvals) continue
-      const resumed = engine.runs.resume(again, { decision: 'approve' })
-      resumed.beforeAppend = ({ messages }) =>
-        void (messages.some(({ role }) => role === 'tool') && resumed.lose())
-      await engine.carryOut(resumed).catch(() => undefined)
-      expect((await engine.carryOut(engine.runs.takeOver(resumed))).status).toBe('finished')
+      const resumed = await engine.decide(
+        again,
+        { decision: 'approve' },
+        {
+          beforeStep({ die }, { messages }) {
+            if (messages.some(({ role }) => role === 'tool')) die()
+          },
+        },
+      )
+      expect(resumed.end.status).toBe('lost')
+      expect((await engine.carryOn(resumed)).end.status).toBe('finished')
       expect(written).toEqual(['planted'])
     }
   })

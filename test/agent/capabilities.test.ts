@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { fileStore, testEngine } from '../support/engine.ts'
-import { anybody, FakeRuns } from '../support/fake-run.ts'
+import { testEngine } from '../support/engine.ts'
+import { anybody } from '../support/anybody.ts'
 import { modelScript, type Answer } from '../support/model-script.ts'
 
 const plugin = (name: string, more: object = {}) =>
@@ -60,20 +60,15 @@ describe('what a thread has loaded', () => {
   it('survives a restart', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'loaded-'))
     try {
-      const runs = new FakeRuns()
       const plugins = [plugin('maps')]
-      const first = await fileStore(folder)
       {
-        await using engine = await testEngine({ plugins, model: loader(), runs, store: first })
+        await using engine = await testEngine({ plugins, model: loader(), folder })
         await engine.turn('load maps')
-        await first.close()
       }
-      const second = await fileStore(folder)
       const model = loader()
-      await using engine = await testEngine({ plugins, model, runs, store: second })
+      await using engine = await testEngine({ plugins, model, folder })
       await engine.turn('Hello')
       expect(offered(model)).toEqual(['use_maps'])
-      await second.close()
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
@@ -88,18 +83,16 @@ describe('what a thread has loaded', () => {
   })
 
   it('follows the head of its session, whatever the clocks of the servers say', async () => {
-    const runs = new FakeRuns()
     const model = loader()
     await using engine = await testEngine({
       plugins: [plugin('maps'), plugin('mail')],
       model,
-      runs,
     })
     await engine.turn('load maps')
-    const head = runs.head()
+    const head = await engine.head()
     // A later checkpoint of a process that had lost the run: its id is the greater one.
     await engine.turn('load mail')
-    runs.setHead('session-1', head)
+    await engine.runs.moveHead('session-1', head!)
     await engine.turn('Hello')
     expect(offered(model)).toEqual(['use_maps'])
   })
@@ -135,13 +128,11 @@ describe('capabilities loaded by hand', () => {
     const model = loader()
     await using engine = await testEngine({ plugins: [plugin('maps'), plugin('mail')], model })
     await engine.turn('load mail')
-    const session = { id: 'session-1', checkpoint: engine.runs.head() }
-    const { result, checkpoint } = await engine.agent.load(session, ['maps', 'map'])
+    const { result } = await engine.load(['maps', 'map'])
     expect(result).toMatchObject({
       loaded: [{ name: 'maps' }],
       unknown: [{ name: 'map', didYouMean: 'maps' }],
     })
-    engine.runs.setHead('session-1', checkpoint)
     await engine.turn('Hello')
     expect(offered(model)).toEqual(['use_maps', 'use_mail'])
   })
@@ -149,8 +140,8 @@ describe('capabilities loaded by hand', () => {
   it('before the first turn are there in it', async () => {
     const model = loader()
     await using engine = await testEngine({ plugins: [plugin('maps')], model })
-    const { checkpoint } = await engine.agent.load({ id: 'session-1' }, ['maps'])
-    engine.runs.setHead('session-1', checkpoint)
+    await engine.runs.sessions.ensure('did:key:z6MkAmina', 'session-1')
+    await engine.load(['maps'])
     await engine.turn('Hello')
     expect(offered(model)).toEqual(['use_maps'])
   })
@@ -170,10 +161,10 @@ describe('capabilities loaded by hand', () => {
     })
     const model = modelScript([{ calls: [{ name: 'wait' }] }, 'Well.', 'Yes.'])
     await using engine = await testEngine({ plugins: [waiter, plugin('maps')], model })
-    const run = engine.runs.begin('Go')
-    const carried = engine.carryOut(run)
-    while (!run.of('tool_call').length) await new Promise((resolve) => setTimeout(resolve, 1))
-    const { checkpoint } = await engine.agent.load({ id: 'session-1' }, ['maps'])
+    const run = await engine.begin('Go')
+    const carried = run.ended
+    await run.hears('tool_call')
+    const { checkpoint } = await engine.load(['maps'])
     expect(checkpoint).toBeUndefined()
     go()
     await carried
@@ -195,7 +186,7 @@ describe('the list of capabilities', () => {
     const plugins = [maps, travel, needy, plugin('quiet', { visibility: 'silent' })]
     await using engine = await testEngine({ plugins, model: loader() })
     await engine.turn('load maps')
-    const session = { id: 'session-1', checkpoint: engine.runs.head() }
+    const session = { id: 'session-1', checkpoint: await engine.head() }
     const { plugins: listed } = await engine.agent.capabilities(caller, session)
     const line = (name: string) => Buffer.byteLength(`- ${name}: All about ${name}.`)
     expect(listed.find(({ name }) => name === 'maps')).toMatchObject({
@@ -237,7 +228,7 @@ describe('the system prompt', () => {
     const model = modelScript(() => 'Well.')
     await using engine = await testEngine({ model })
     for (const timezone of ['Africa/Lusaka', 'Nowhere/Land', undefined])
-      await engine.carryOut(engine.runs.begin({ message: 'Hi', timezone }))
+      await engine.turn({ message: 'Hi', timezone })
     const days = model.requests.map(({ messages }) => messages[0]!.content.split('\n').at(-1))
     expect(days[0]).toMatch(/^Today is \w+,? \d+ \w+ \d{4} \(Africa\/Lusaka\)\.$/)
     expect(days.slice(1).every((day) => day!.endsWith('(UTC).'))).toBe(true)
@@ -260,7 +251,7 @@ describe('the system prompt', () => {
 it('a session that is deleted leaves no checkpoint', async () => {
   await using engine = await testEngine({ plugins: [plugin('maps')], model: loader() })
   await engine.turn('load maps')
-  await engine.agent.forget('session-1')
+  await engine.runs.deleteSession('did:key:z6MkAmina', 'session-1')
   const rows = await engine.store.db
     .withTables<{ checkpoints: {} }>()
     .selectFrom('checkpoints')

@@ -172,10 +172,11 @@ describe('a message', () => {
 
   it('of ten megabytes of references is refused before it is read', async () => {
     const refs = Array.from({ length: 300_000 }, () => ({ $ref: '#/$defs/a0' }))
+    const beside = await leastPause(server, 3, () => send({}))
     const pause = await leastPause(server, 3, async () => {
       expect((await send({ tools: [tool({ allOf: refs })] })).status).toBe(413)
     })
-    expect(pause).toBeLessThan(20)
+    expect(pause).toBeLessThan(beside + 20)
   })
 
   it('of nearly a megabyte of references costs no more than to read its JSON', async () => {

@@ -3,33 +3,28 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import type { TurnRequest } from '../../core/runtime/turns/run.ts'
 import { testEngine } from '../support/engine.ts'
-import type { FakeRun } from '../support/fake-run.ts'
 import { modelScript } from '../support/model-script.ts'
 import { unquote } from '../../core/runtime/base/quote.ts'
 
 const schema = { type: 'object', properties: { css: { type: 'string' } }, required: ['css'] }
 const click = { name: 'click', description: 'Clicks.', schema }
 const request = (more: Partial<TurnRequest>): TurnRequest => ({ message: 'Go', ...more })
-const asked = async (run: FakeRun, event: string, count = 1) => {
-  while (run.of(event).length < count) await new Promise((resolve) => setTimeout(resolve, 1))
-  return run.of(event)
-}
 
 describe('a tool of the browser', () => {
   it('is offered beside the plugins’ tools, called over there, and its result comes back', async () => {
     const model = modelScript([{ calls: [{ name: 'click', args: { css: '#go' } }] }, 'Clicked.'])
     await using engine = await testEngine({ model })
-    const run = engine.runs.begin(request({ tools: [click] }))
-    const carried = engine.carryOut(run)
-    const [event] = await asked(run, 'browser_tool_call')
+    const run = await engine.begin(request({ tools: [click] }))
+    const carried = run.ended
+    const [event] = await run.hears('browser_tool_call')
     expect(event).toEqual({
-      sessionId: 'session-1',
+      sessionId: run.sessionId,
       requestId: run.requestId,
       toolCallId: expect.any(String),
       toolName: 'click',
       args: { css: '#go' },
     })
-    run.answer(event.toolCallId, { result: { clicked: true } })
+    await run.answer(event.toolCallId, { result: { clicked: true } })
     expect((await carried).status).toBe('finished')
     expect(model.requests[0]!.tools.at(-1)).toEqual({
       name: 'click',
@@ -44,11 +39,11 @@ describe('a tool of the browser', () => {
     const calls = ['#a', '#b'].map((css) => ({ name: 'click', args: { css } }))
     const model = modelScript([{ calls }, 'Clicked.'])
     await using engine = await testEngine({ model })
-    const run = engine.runs.begin(request({ tools: [click] }))
-    const carried = engine.carryOut(run)
-    const events = await asked(run, 'browser_tool_call', 2)
+    const run = await engine.begin(request({ tools: [click] }))
+    const carried = run.ended
+    const events = await run.hears('browser_tool_call', 2)
     for (const { toolCallId, args } of events.toReversed())
-      run.answer(toolCallId, { result: `done ${args.css}` })
+      await run.answer(toolCallId, { result: `done ${args.css}` })
     await carried
     const results = model.requests[1]!.messages.slice(-2).map(({ content }) => unquote(content))
     expect(results).toEqual(['done #a', 'done #b'])
@@ -60,11 +55,11 @@ describe('a tool of the browser', () => {
       { name: 'click', args: { css: '#b' } },
     ]
     const model = modelScript([{ calls }, 'Well.'])
-    await using engine = await testEngine({ model, clientToolTimeoutMs: 30 })
-    const run = engine.runs.begin(request({ tools: [click] }))
-    const carried = engine.carryOut(run)
-    const [first] = await asked(run, 'browser_tool_call', 2)
-    run.answer(first.toolCallId, { error: 'no such element' })
+    await using engine = await testEngine({ model, clientToolTimeoutMs: 1500 })
+    const run = await engine.begin(request({ tools: [click] }))
+    const carried = run.ended
+    const [first] = await run.hears('browser_tool_call', 2)
+    await run.answer(first.toolCallId, { error: 'no such element' })
     expect((await carried).status).toBe('finished')
     const [failed, silent] = model.requests[1]!.messages.slice(-2)
     expect(JSON.parse(unquote(failed!.content))).toMatchObject({
@@ -77,11 +72,11 @@ describe('a tool of the browser', () => {
   it('is called with whatever object the model sends: the client that declared it checks', async () => {
     const model = modelScript([{ calls: [{ name: 'click', args: { css: 7 } }] }, 'Well.'])
     await using engine = await testEngine({ model })
-    const run = engine.runs.begin(request({ tools: [click] }))
-    const carried = engine.carryOut(run)
-    const [{ toolCallId, args }] = await asked(run, 'browser_tool_call')
+    const run = await engine.begin(request({ tools: [click] }))
+    const carried = run.ended
+    const [{ toolCallId, args }] = await run.hears('browser_tool_call')
     expect(args).toEqual({ css: 7 })
-    run.answer(toolCallId, { error: 'The arguments do not fit: css: expected string' })
+    await run.answer(toolCallId, { error: 'The arguments do not fit: css: expected string' })
     await carried
     expect(JSON.parse(unquote(model.requests[1]!.messages.at(-1)!.content)).error).toContain(
       'css: expected',
@@ -95,8 +90,8 @@ describe('a tool of the browser', () => {
   ])('is not called with arguments that are %s', async (_, args) => {
     const model = modelScript([{ calls: [{ name: 'click', args }] }, 'Well.'])
     await using engine = await testEngine({ model })
-    const run = engine.runs.begin(request({ tools: [click] }))
-    expect((await engine.carryOut(run)).status).toBe('finished')
+    const run = await engine.begin(request({ tools: [click] }))
+    expect((await run.ended).status).toBe('finished')
     expect(run.of('browser_tool_call')).toEqual([])
     expect(JSON.parse(model.requests[1]!.messages.at(-1)!.content).code).toBe('INVALID_INPUT')
   })
@@ -105,11 +100,11 @@ describe('a tool of the browser', () => {
     const model = modelScript([{ calls: [{ name: 'any', args: { x: [1] } }] }, 'Well.'])
     await using engine = await testEngine({ model })
     const tool = { name: 'any', description: 'Any.', schema: {} }
-    const run = engine.runs.begin(request({ tools: [tool] }))
-    const carried = engine.carryOut(run)
-    const [{ toolCallId, args }] = await asked(run, 'browser_tool_call')
+    const run = await engine.begin(request({ tools: [tool] }))
+    const carried = run.ended
+    const [{ toolCallId, args }] = await run.hears('browser_tool_call')
     expect(args).toEqual({ x: [1] })
-    run.answer(toolCallId, { result: 1 })
+    await run.answer(toolCallId, { result: 1 })
     await carried
     expect(model.requests[0]!.tools.at(-1)!.parameters).toEqual({ type: 'object', properties: {} })
   })
@@ -117,16 +112,14 @@ describe('a tool of the browser', () => {
   it('is not asked twice when the process dies while it waits', async () => {
     const model = modelScript([{ calls: [{ name: 'click', args: { css: '#go' } }] }, 'Clicked.'])
     await using engine = await testEngine({ model })
-    const run = engine.runs.begin(request({ tools: [click] }))
-    const carried = engine.carryOut(run).catch(() => undefined)
-    const [{ toolCallId }] = await asked(run, 'browser_tool_call')
-    run.lose()
-    await carried
-    const again = engine.runs.takeOver(run)
-    const carriedAgain = engine.carryOut(again)
-    await asked(again, 'tool_call')
-    await new Promise((resolve) => setTimeout(resolve, 10))
-    again.answer(toolCallId, { result: 'clicked' })
+    const run = await engine.begin(request({ tools: [click] }))
+    const [{ toolCallId }] = await run.hears('browser_tool_call')
+    run.die()
+    expect((await run.ended).status).toBe('lost')
+    const again = await engine.takeOver(run)
+    const carriedAgain = again.ended
+    await again.hears('tool_call')
+    await again.answer(toolCallId, { result: 'clicked' })
     expect((await carriedAgain).status).toBe('finished')
     expect(again.of('browser_tool_call')).toEqual([])
     expect(unquote(model.requests[1]!.messages.at(-1)!.content)).toBe('clicked')
@@ -137,13 +130,13 @@ it('an action of the client is heard as an action, from its start to its end', a
   const action = { name: 'show_chart', description: 'Shows.', schema: {}, hasRender: true }
   const model = modelScript([{ calls: [{ name: 'show_chart', args: { n: 1 } }] }, 'There.'])
   await using engine = await testEngine({ model })
-  const run = engine.runs.begin(request({ agActions: [action] }))
-  const carried = engine.carryOut(run)
-  const [{ toolCallId }] = await asked(run, 'action_call')
-  run.answer(toolCallId, { result: 'shown' })
+  const run = await engine.begin(request({ agActions: [action] }))
+  const carried = run.ended
+  const [{ toolCallId }] = await run.hears('action_call')
+  await run.answer(toolCallId, { result: 'shown' })
   await carried
   const at = {
-    sessionId: 'session-1',
+    sessionId: run.sessionId,
     requestId: run.requestId,
     toolCallId,
     toolName: 'show_chart',
@@ -165,13 +158,13 @@ it('names that collide with ours or with each other are named, before anything r
   const model = modelScript([])
   await using engine = await testEngine({ plugins: [plugin], model })
   const named = (name: string) => ({ name, description: 'd', schema: {} })
-  const run = engine.runs.begin(
+  const run = await engine.begin(
     request({
       tools: [named('add_note'), named('load_capability'), named('mine')],
       agActions: [named('mine')],
     }),
   )
-  const end = await engine.carryOut(run)
+  const end = await run.ended
   expect(end).toMatchObject({ status: 'failed', error: { code: 'INVALID_INPUT', status: 400 } })
   const [{ error }] = run.of('error')
   expect(error).toContain('"add_note" is the name of a tool of notes')

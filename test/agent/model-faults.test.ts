@@ -36,7 +36,7 @@ describe('a model that fails', () => {
     await using engine = await testEngine({ model })
     const run = await engine.turn('Tell')
     expect(run.heard.map(({ event }) => event)).toEqual(['message', 'message', 'message', 'error'])
-    expect(engine.runs.entries()).toMatchObject([
+    expect(await engine.entries()).toMatchObject([
       { messages: [{ content: 'It was a' }], partial: true },
     ])
     expect((await engine.turn('Go on')).end.status).toBe('finished')
@@ -52,7 +52,7 @@ describe('a model that fails', () => {
     const run = await engine.turn('Tell')
     expect(run.end).toMatchObject({ status: 'failed', error: { code: 'INTERNAL' } })
     expect(run.of('tool_call')).toEqual([])
-    expect(engine.runs.transcript().at(-1)).not.toHaveProperty('toolCalls')
+    expect((await engine.transcript()).at(-1)).not.toHaveProperty('toolCalls')
     expect(engine.log.join('')).toContain('no')
   })
 
@@ -77,8 +77,8 @@ describe('a model that fails', () => {
       },
     })
     await engine.turn('One')
-    const run = engine.runs.begin({ message: 'Hi', model: 'gpt-9' })
-    expect(await engine.carryOut(run)).toMatchObject({ error: { code: 'MODEL_UNKNOWN' } })
+    const run = await engine.begin({ message: 'Hi', model: 'gpt-9' })
+    expect(await run.ended).toMatchObject({ error: { code: 'MODEL_UNKNOWN' } })
     expect(run.of('error')).toMatchObject([{ code: 'MODEL_UNKNOWN', statusCode: 400 }])
     await engine.turn('Three')
     expect(model.requests[1]!.messages.map(({ content }) => content).slice(1)).toEqual([
@@ -96,8 +96,7 @@ describe('a provider on a real wire', () => {
     const model = openAiModel({ name: 'm', baseUrl: provider.url, attempts: 1 })
     const engine = await testEngine({ model })
     return {
-      ...engine,
-      provider,
+      engine,
       async [Symbol.asyncDispose]() {
         await engine[Symbol.asyncDispose]()
         await provider.close()
@@ -107,16 +106,17 @@ describe('a provider on a real wire', () => {
 
   it('that repeats completion and call ids loses and overwrites nothing', async () => {
     const calls = { toolCalls: [{ name: 'list_capabilities', id: 'call_1' }], id: 'same' }
-    await using engine = await turnWith([
+    await using provided = await turnWith([
       calls,
       calls,
       { text: 'First.', id: 'same' },
       calls,
       { text: 'Second.', id: 'same' },
     ])
+    const { engine } = provided
     await engine.turn('One')
     await engine.turn('Two')
-    const transcript = engine.runs.transcript()
+    const transcript = await engine.transcript()
     expect(transcript.map(({ role }) => role).join(' ')).toBe(
       'user assistant tool assistant tool assistant user assistant tool assistant',
     )
@@ -129,18 +129,19 @@ describe('a provider on a real wire', () => {
   })
 
   it('that sends empty deltas and asks for an invented tool comes to a clear end', async () => {
-    await using engine = await turnWith([
+    await using provided = await turnWith([
       { text: ['', '', 'Hm', ''], toolCalls: [{ name: 'teleport', args: '{"to": ' }] },
       { text: ['', 'I cannot.', ''] },
     ])
-    const run = await engine.turn('Beam me up')
+    const run = await provided.engine.turn('Beam me up')
     expect(run.end.status).toBe('finished')
     expect(run.of('message').map(({ content }) => content)).toEqual(['Hm', 'I cannot.'])
     expect(run.of('tool_call').at(-1)).toMatchObject({ toolName: 'teleport', status: 'error' })
   })
 
   it('that refuses, or breaks off, ends the run with its code', async () => {
-    await using engine = await turnWith([{ status: 401 }, { text: 'It was', then: 'cut' }])
+    await using provided = await turnWith([{ status: 401 }, { text: 'It was', then: 'cut' }])
+    const { engine } = provided
     expect((await engine.turn('One')).of('error')).toMatchObject([
       { code: 'MODEL_UNAUTHORIZED', retryable: false },
     ])

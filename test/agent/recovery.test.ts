@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
-import { RunLost } from '../../core/runtime/turns/run.ts'
+import { definePlugin, RuntimeError, type Message } from '#core'
 import { testEngine } from '../support/engine.ts'
-import { FakeRuns, type FakeRun } from '../support/fake-run.ts'
+import type { Carried } from '../support/test-run.ts'
 import { modelScript, type Answer } from '../support/model-script.ts'
-
-const until = async (check: () => boolean) => {
-  while (!check()) await new Promise((resolve) => setTimeout(resolve, 1))
-}
 
 /** Reads, writes, loads: the steps of a turn that touches everything a journal has to hold. */
 function ledger() {
@@ -53,11 +48,6 @@ const model = () =>
     ({ messages }) => answers[messages.filter(({ role }) => role === 'assistant').length] ?? 'Yes.',
   )
 
-/** Runs until the process dies at a point that `arm` chooses; what the dead process does later counts for nothing. */
-async function dieIn(run: FakeRun, carryOut: (run: FakeRun) => Promise<unknown>) {
-  await expect(carryOut(run)).rejects.toBeInstanceOf(RunLost)
-}
-
 describe('a run whose process dies is taken over and goes on exactly where it was', () => {
   const uninterrupted = [
     'user',
@@ -76,35 +66,29 @@ describe('a run whose process dies is taken over and goes on exactly where it wa
     for (const when of ['before', 'after'] as const)
       for (let point = 0; ; point++) {
         const { plugin, done } = ledger()
-        const runs = new FakeRuns()
-        await using engine = await testEngine({ plugins: [plugin], model: model(), runs })
-        const run = runs.begin('Book it')
+        await using engine = await testEngine({ plugins: [plugin], model: model() })
         let died = false
-        run.beforeAppend = (_, count) => {
-          if (count !== point) return
+        const dieHere = ({ die }: Carried, _: unknown, nth: number) => {
+          if (nth !== point) return
           died = true
-          if (when === 'before') run.lose()
-          else setImmediate(() => run.lose())
+          die()
         }
-        const outcome = await engine.carryOut(run).then(
-          (end) => end.status,
-          (error: unknown) => error,
-        )
+        const step = when === 'before' ? { beforeStep: dieHere } : { afterStep: dieHere }
+        const run = await engine.turn('Book it', step)
         if (!died) {
-          expect(outcome).toBe('finished')
+          expect(run.end.status).toBe('finished')
           break
         }
+        expect(run.end.status).toBe('lost')
         points++
         const script = model()
         await using other = await testEngine({
           plugins: [plugin],
           model: script,
-          runs,
           store: engine.store,
         })
-        const again = runs.takeOver(run)
-        expect((await other.carryOut(again)).status).toBe('finished')
-        const transcript = runs.transcript()
+        expect((await other.carryOn(run)).end.status).toBe('finished')
+        const transcript = await engine.transcript()
         expect(transcript.map(({ role }) => role)).toEqual(uninterrupted)
         expect(transcript.at(-1)!.content).toBe('All booked.')
         expect(done.writes).toEqual(['rent', 'food'])
@@ -135,23 +119,20 @@ describe('a run whose process dies is taken over and goes on exactly where it wa
         },
       },
     })
-    const runs = new FakeRuns()
     const script = modelScript(({ messages }) =>
       messages.some(({ role }) => role === 'tool')
         ? 'Hm.'
         : { calls: [{ name: 'look' }, { name: 'book' }] },
     )
-    await using engine = await testEngine({ plugins: [plugin], model: script, runs })
-    const run = runs.begin('Book it')
-    const carried = engine.carryOut(run)
-    await until(() => started.includes('book'))
-    run.lose()
-    await expect(carried).rejects.toBeInstanceOf(RunLost)
+    await using engine = await testEngine({ plugins: [plugin], model: script })
+    const run = await engine.begin('Book it')
+    await expect.poll(() => started).toContain('book')
+    run.die()
+    expect((await run.ended).status).toBe('lost')
 
-    const again = runs.takeOver(run)
-    expect((await engine.carryOut(again)).status).toBe('finished')
+    expect((await engine.carryOn(run)).end.status).toBe('finished')
     expect(started.toSorted()).toEqual(['book', 'look', 'look'])
-    const results = runs.transcript().filter(({ role }) => role === 'tool')
+    const results = (await engine.transcript()).filter(({ role }) => role === 'tool')
     expect(results).toMatchObject([
       { name: 'look', content: 'seen' },
       {
@@ -165,92 +146,88 @@ describe('a run whose process dies is taken over and goes on exactly where it wa
 
   it('between a write and its result in the journal: the model reads the recorded result', async () => {
     const { plugin, done } = ledger()
-    const runs = new FakeRuns()
-    await using engine = await testEngine({ plugins: [plugin], model: model(), runs })
-    const run = runs.begin('Book it')
-    run.beforeAppend = ({ messages }) => {
-      if (messages.some(({ role, content }) => role === 'tool' && content.includes('booked rent')))
-        run.lose()
-    }
-    await dieIn(run, engine.carryOut)
-    const again = runs.takeOver(run)
-    expect((await engine.carryOut(again)).status).toBe('finished')
+    await using engine = await testEngine({ plugins: [plugin], model: model() })
+    const run = await engine.turn('Book it', {
+      beforeStep({ die }, { messages }) {
+        const isRent = ({ role, content }: Message) =>
+          role === 'tool' && content.includes('booked rent')
+        if (messages.some(isRent)) die()
+      },
+    })
+    expect(run.end.status).toBe('lost')
+    expect((await engine.carryOn(run)).end.status).toBe('finished')
     expect(done.writes).toEqual(['rent', 'food'])
-    expect(runs.transcript()[5]!.content).toBe('booked rent, 1 in all')
+    expect((await engine.transcript())[5]!.content).toBe('booked rent, 1 in all')
   })
 
   it('in the answer: the words are said anew, and once in the transcript', async () => {
-    const runs = new FakeRuns()
     const dying = modelScript([{ text: 'It is half', then: 'hangs' }])
-    await using engine = await testEngine({ model: dying, runs })
-    const run = runs.begin('Well?')
-    const carried = engine.carryOut(run)
-    await until(() => run.of('message').length === 3)
-    run.lose()
-    await expect(carried).rejects.toBeInstanceOf(RunLost)
-    expect(runs.entries()).toEqual([])
+    await using engine = await testEngine({ model: dying })
+    const run = await engine.begin('Well?')
+    await run.hears('message', 3)
+    run.die()
+    expect((await run.ended).status).toBe('lost')
+    expect(await engine.entries()).toEqual([])
 
     await using other = await testEngine({
       model: modelScript(['It is half past ten.']),
-      runs,
       store: engine.store,
     })
-    const again = runs.takeOver(run)
-    expect((await other.carryOut(again)).status).toBe('finished')
-    expect(runs.transcript().map(({ content }) => content)).toEqual([
+    expect((await other.carryOn(run)).end.status).toBe('finished')
+    expect((await engine.transcript()).map(({ content }) => content)).toEqual([
       'Well?',
       'It is half past ten.',
     ])
   })
 
   it('after its last words: it ends without another model call', async () => {
-    const runs = new FakeRuns()
     const script = modelScript(['Done.'])
-    await using engine = await testEngine({ model: script, runs })
-    const run = runs.begin('Well?')
-    await engine.carryOut(run)
-    expect((await engine.carryOut(runs.takeOver(run))).status).toBe('finished')
+    await using engine = await testEngine({ model: script })
+    const run = await engine.turn('Well?', { afterStep: ({ die }) => die() })
+    expect(run.end.status).toBe('lost')
+    expect((await engine.carryOn(run)).end.status).toBe('finished')
     expect(script.requests).toHaveLength(1)
   })
 
   it('after a fault or a stop was written down: it closes as interrupted', async () => {
-    const runs = new FakeRuns()
-    await using engine = await testEngine({ model: modelScript([{ then: new Error('no') }]), runs })
-    const run = runs.begin('Well?')
-    expect((await engine.carryOut(run)).status).toBe('failed')
-    expect(await engine.carryOut(runs.takeOver(run))).toEqual({ status: 'interrupted' })
+    await using engine = await testEngine({ model: modelScript([{ then: new Error('no') }]) })
+    const run = await engine.turn('Well?', { afterStep: ({ die }) => die() })
+    expect(run.end.status).toBe('lost')
+    expect((await engine.carryOn(run)).end).toEqual({ status: 'interrupted' })
   })
 })
 
 describe('a run that is another process’s now', () => {
   it('leaves no checkpoint behind, and is not remembered', async () => {
     const { plugin } = ledger()
-    const runs = new FakeRuns()
     const script = model()
-    await using engine = await testEngine({ plugins: [plugin], model: script, runs })
-    const run = runs.begin('Book it')
-    run.beforeAppend = ({ messages }) => {
-      if (messages.at(-1)?.content === 'All booked.') run.lose()
-    }
-    await dieIn(run, engine.carryOut)
+    await using engine = await testEngine({ plugins: [plugin], model: script })
+    const run = await engine.turn('Book it', {
+      beforeStep({ die }, { messages }) {
+        if (messages.at(-1)?.content === 'All booked.') die()
+      },
+    })
+    expect(run.end.status).toBe('lost')
     const rows = await engine.store.db
       .withTables<{ checkpoints: {} }>()
       .selectFrom('checkpoints')
       .selectAll()
       .execute()
     expect(rows).toEqual([])
-    await engine.carryOut(runs.takeOver(run))
+    await engine.carryOn(run)
     expect(script.requests).toHaveLength(5)
   })
 
   it('is dropped when the database fails under it', async () => {
-    const runs = new FakeRuns()
-    await using engine = await testEngine({ model: modelScript(['Hello.']), runs })
-    const run = runs.begin('Hi')
-    run.beforeAppend = () => {
-      throw new Error('the database is gone')
-    }
-    await expect(engine.carryOut(run)).rejects.toThrow('the database is gone')
+    await using engine = await testEngine({ model: modelScript(['Hello.']) })
+    const gone = new RuntimeError('DATABASE_UNREACHABLE', 'The database is gone.')
+    const run = await engine.turn('Hi', {
+      beforeStep() {
+        throw gone
+      },
+    })
+    expect(run.end.status).toBe('lost')
+    expect(engine.log.join('')).toContain('A run was dropped')
     expect(run.of('error')).toEqual([])
   })
 })
@@ -262,12 +239,12 @@ describe('Stop', () => {
       'Yes?',
     ])
     await using engine = await testEngine({ model: script })
-    const run = engine.runs.begin('A story')
-    const carried = engine.carryOut(run)
-    await until(() => run.of('message').length === 4)
-    run.stop()
+    const run = await engine.begin('A story')
+    const carried = run.ended
+    await run.hears('message', 4)
+    await run.stop()
     expect((await carried).status).toBe('aborted')
-    expect(engine.runs.entries()).toMatchObject([
+    expect(await engine.entries()).toMatchObject([
       { messages: [{ role: 'assistant', content: 'Once upon a time' }], partial: true },
     ])
     expect(run.of('error')).toEqual([])
@@ -309,13 +286,13 @@ describe('Stop', () => {
     const calls = [{ name: 'quick' }, { name: 'polite' }, { name: 'deaf' }]
     const script = modelScript([{ text: 'Trying. ', calls }, 'Yes?'])
     await using engine = await testEngine({ plugins: [plugin], model: script })
-    const run = engine.runs.begin('Go')
-    const carried = engine.carryOut(run)
-    await until(() => run.of('tool_call').some(({ status }) => status === 'done'))
-    run.stop()
+    const run = await engine.begin('Go')
+    const carried = run.ended
+    await expect.poll(() => run.of('tool_call').some(({ status }) => status === 'done')).toBe(true)
+    await run.stop()
     expect((await carried).status).toBe('aborted')
-    expect(heard).toBe(run.signal.reason)
-    expect(engine.runs.transcript().slice(1)).toMatchObject([
+    expect(heard).toBe(run.handle.signal.reason)
+    expect((await engine.transcript()).slice(1)).toMatchObject([
       { role: 'assistant', content: 'Trying. ' },
       { role: 'tool', name: 'quick', content: 'quickly' },
       { role: 'tool', name: 'polite', failed: true, content: expect.stringContaining('stopped') },
@@ -326,32 +303,32 @@ describe('Stop', () => {
         content: expect.stringContaining('outcome is unknown'),
       },
     ])
-    expect(engine.runs.entries().at(-1)!.partial).toBe(true)
+    expect((await engine.entries()).at(-1)!.partial).toBe(true)
     expect((await engine.turn('Hello?')).end.status).toBe('finished')
   })
 
   it('in the first moment: nothing was said, nothing runs, and the session goes on', async () => {
     const script = modelScript(['Yes?'])
     await using engine = await testEngine({ model: script })
-    const run = engine.runs.begin('Go')
-    run.stop()
-    expect((await engine.carryOut(run)).status).toBe('aborted')
+    const run = await engine.turn('Go', { onStart: ({ stop }) => stop() })
+    expect(run.end.status).toBe('aborted')
     expect(script.requests).toHaveLength(0)
     expect((await engine.turn('Hello?')).end.status).toBe('finished')
   })
 
   it('while a layer around the turn does not come to an end', async () => {
+    const entered = Promise.withResolvers<void>()
     const layer = definePlugin({
       name: 'layer',
       summary: 'l',
       visibility: 'silent',
-      middleware: { turn: () => new Promise(() => undefined) },
+      middleware: { turn: () => (entered.resolve(), new Promise(() => undefined)) },
     })
     await using engine = await testEngine({ plugins: [layer], model: modelScript([]) })
-    const run = engine.runs.begin('Go')
-    const carried = engine.carryOut(run)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    run.stop()
+    const run = await engine.begin('Go')
+    const carried = run.ended
+    await entered.promise
+    await run.stop()
     expect((await carried).status).toBe('aborted')
   })
 
@@ -372,11 +349,11 @@ describe('Stop', () => {
       plugins: [plugin],
       model: modelScript([{ calls: [{ name: 'post' }] }]),
     })
-    const run = engine.runs.begin('Go')
-    const carried = engine.carryOut(run)
-    await until(() => engine.runs.effects.size === 1)
-    run.stop()
+    const run = await engine.begin('Go')
+    const carried = run.ended
+    await expect.poll(() => engine.effects()).toHaveLength(1)
+    await run.stop()
     await carried
-    expect([...engine.runs.effects.values()]).toEqual([{ state: 'unknown' }])
+    expect(await engine.effects()).toMatchObject([{ state: 'started' }])
   })
 })

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { fileStore, testEngine } from '../support/engine.ts'
-import { FakeRuns } from '../support/fake-run.ts'
+import { testEngine } from '../support/engine.ts'
 import { modelScript, type Answer } from '../support/model-script.ts'
 
 /** A plugin that sets what it is told to, and shows the model what it holds. */
@@ -60,32 +59,22 @@ describe('a plugin’s state', () => {
   it('lasts for the session, in this process and in the next, and leaks into no other', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'state-'))
     try {
-      const runs = new FakeRuns()
-      const first = await fileStore(folder)
       {
-        await using engine = await testEngine({
-          plugins: [keeper],
-          model: setter(),
-          runs,
-          store: first,
-        })
+        await using engine = await testEngine({ plugins: [keeper], model: setter(), folder })
         await Promise.all([
           engine.turn('{"count":3,"note":"x"}', 'a'),
           engine.turn('{"count":5}', 'b'),
         ])
         await engine.turn('{"note":null}', 'a')
-        await first.close()
       }
-      const second = await fileStore(folder)
       const model = setter()
-      await using engine = await testEngine({ plugins: [keeper], model, runs, store: second })
+      await using engine = await testEngine({ plugins: [keeper], model, folder })
       await engine.turn('Hello', 'a')
       expect(held(model)).toEqual({ count: 3, note: null, habits: {} })
       await engine.turn('Hello', 'b')
       expect(held(model)).toEqual({ count: 5, habits: {} })
       await engine.turn('Hello', 'c')
       expect(held(model)).toEqual({ count: 0, habits: {} })
-      await second.close()
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
@@ -95,7 +84,7 @@ describe('a plugin’s state', () => {
     const model = setter()
     await using engine = await testEngine({ plugins: [keeper], model })
     const turn = (message: string, session: string, room: string) =>
-      engine.carryOut(engine.runs.begin(message, { session, room }))
+      engine.turn(message, { session, room })
     await turn('{"habits":{"tone":"dry"}}', 'a', 'kitchen')
     await turn('Hello', 'b', 'kitchen')
     expect(held(model).habits).toEqual({ tone: 'dry' })
@@ -107,7 +96,7 @@ describe('a plugin’s state', () => {
     const model = setter()
     await using engine = await testEngine({ plugins: [keeper], model })
     const turn = (message: string, session: string) =>
-      engine.carryOut(engine.runs.begin(message, { session, room: 'kitchen' }))
+      engine.turn(message, { session, room: 'kitchen' })
     await Promise.all([
       turn('{"habits":{"tone":"dry"}}', 'a'),
       turn('{"habits":{"language":"sw"}}', 'b'),
@@ -152,9 +141,8 @@ describe('a plugin’s state', () => {
   })
 
   it('that fits no more after the plugin changed gives way to the default', async () => {
-    const runs = new FakeRuns()
     const before = setter()
-    await using engine = await testEngine({ plugins: [keeper], model: before, runs })
+    await using engine = await testEngine({ plugins: [keeper], model: before })
     await engine.turn('{"count":7}')
     const changed = definePlugin({
       ...(keeper.definition as object),
@@ -164,7 +152,7 @@ describe('a plugin’s state', () => {
       prompt: ({ state }) => `It holds ${JSON.stringify(state)}.`,
     })
     const model = setter()
-    await using other = await testEngine({ plugins: [changed], model, runs, store: engine.store })
+    await using other = await testEngine({ plugins: [changed], model, store: engine.store })
     await other.turn('Hello')
     expect(held(model)).toEqual({ count: 'none' })
     expect(other.log.join('')).toMatch(/"keeper.count" no longer fits/)
@@ -196,10 +184,8 @@ describe('a plugin’s state', () => {
     const up = { calls: [{ name: 'up' }] }
     const model = modelScript([up, up, up, 'Well.'])
     await using engine = await testEngine({ plugins: [counter], model })
-    const run = engine.runs.begin('Go')
-    run.beforeAppend = () => new Promise((resolve) => setTimeout(resolve, 10))
-    await engine.carryOut(run)
-    const counts = engine.runs.entries().map(({ states }) => states?.counter?.count)
+    await engine.turn('Go', { afterStep: () => new Promise((resolve) => setTimeout(resolve, 10)) })
+    const counts = (await engine.entries()).map(({ states }) => states?.counter?.count)
     expect(counts).toEqual([1, 2, 3, undefined])
   })
 })

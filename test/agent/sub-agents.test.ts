@@ -82,8 +82,8 @@ describe('a sub-agent', () => {
     ])
     expect(first.tools.map(({ name }) => name)).toEqual(['find_book', 'reserve'])
     expect(unquote(large.requests.at(-1)!.messages.at(-1)!.content)).toBe('Shelf 4.')
-    expect(seen).toEqual([{ did: run.user.did, session: 'session-1', signal: run.signal }])
-    expect(engine.runs.transcript().map(({ role }) => role)).toEqual([
+    expect(seen).toEqual([{ did: run.user.did, session: 'session-1', signal: run.handle.signal }])
+    expect((await engine.transcript()).map(({ role }) => role)).toEqual([
       'user',
       'assistant',
       'tool',
@@ -110,7 +110,7 @@ describe('a sub-agent', () => {
     expect(run.of('progress')).toMatchObject([{ toolCallId: parent }])
     const [component] = run.of('render_component')
     expect(component).toMatchObject({ parentEventId: parent, componentName: 'Book' })
-    const [stored] = engine.runs.entries().flatMap(({ components }) => components ?? [])
+    const [stored] = (await engine.entries()).flatMap(({ components }) => components ?? [])
     expect(stored).toMatchObject({ eventId: component.eventId, toolCallId: parent })
   })
 
@@ -149,8 +149,8 @@ describe('a sub-agent', () => {
     const asked = await engine.turn('Reserve Dune')
     expect(asked.end.status).toBe('waiting')
     expect(asked.of('interrupt')).toMatchObject([{ toolName: 'reserve', args: { title: 'Dune' } }])
-    const resumed = engine.runs.resume(asked, { decision: 'approve' })
-    expect((await engine.carryOut(resumed)).status).toBe('finished')
+    const resumed = await engine.resume(asked, { decision: 'approve' })
+    expect((await resumed.ended).status).toBe('finished')
     expect(written).toEqual(['Dune'])
     expect(small.requests).toHaveLength(3)
   })
@@ -159,12 +159,13 @@ describe('a sub-agent', () => {
     const { plugin, seen } = library()
     const { small, model } = models([find, 'Shelf 4.'])
     await using engine = await testEngine({ plugins: [plugin], model })
-    const run = engine.runs.begin('Where is Dune?')
-    run.beforeAppend = ({ messages }) => {
-      if (messages.at(-1)?.content === 'Shelf 4.') run.lose()
-    }
-    await engine.carryOut(run).catch(() => undefined)
-    expect((await engine.carryOut(engine.runs.takeOver(run))).status).toBe('finished')
+    const run = await engine.turn('Where is Dune?', {
+      beforeStep({ die }, { messages }) {
+        if (messages.at(-1)?.content === 'Shelf 4.') die()
+      },
+    })
+    expect(run.end.status).toBe('lost')
+    expect((await engine.carryOn(run)).end.status).toBe('finished')
     expect(seen).toHaveLength(1)
     expect(small.requests).toHaveLength(3)
   })
@@ -173,11 +174,11 @@ describe('a sub-agent', () => {
     const { plugin } = library()
     const { small, model } = models([{ text: 'Hm', then: 'hangs' }])
     await using engine = await testEngine({ plugins: [plugin], model })
-    const run = engine.runs.begin('Where is Dune?')
-    const carried = engine.carryOut(run)
-    while (small.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
-    expect(small.requests[0]!.signal).toBe(run.signal)
-    run.stop()
+    const run = await engine.begin('Where is Dune?')
+    const carried = run.ended
+    await expect.poll(() => small.requests).toHaveLength(1)
+    expect(small.requests[0]!.signal).toBe(run.handle.signal)
+    await run.stop()
     expect((await carried).status).toBe('aborted')
   })
 
@@ -196,7 +197,7 @@ describe('a sub-agent', () => {
     const { model } = models([find, 'Shelf 4.'])
     await using engine = await testEngine({ plugins: [plugin], model })
     await engine.turn('Where is Dune?')
-    const states = engine.runs.entries().flatMap(({ states }) => states ?? [])
+    const states = (await engine.entries()).flatMap(({ states }) => states ?? [])
     expect(states).toEqual([{ library: { found: 1 } }])
   })
 

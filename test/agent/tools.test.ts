@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, RuntimeError, type AnyPlugin } from '#core'
 import { testEngine } from '../support/engine.ts'
-import { anybody, FakeRuns } from '../support/fake-run.ts'
+import { anybody } from '../support/anybody.ts'
 import { modelScript, type Answer } from '../support/model-script.ts'
 import { unquote } from '../../core/runtime/base/quote.ts'
 
@@ -82,8 +82,8 @@ describe('a call that cannot be carried out tells the model why and what to do',
     } as ToolOf)
     const model = modelScript([{ calls: [{ name: 'erase', args: { id: '7' } }] }, 'Well.'])
     await using engine = await testEngine({ plugins: [plugin], model })
-    const run = engine.runs.begin('Go', { user: anybody('did:key:z6MkAmina', ['things/read']) })
-    await engine.carryOut(run)
+    const run = await engine.begin('Go', { user: anybody('did:key:z6MkAmina', ['things/read']) })
+    await run.ended
     expect(JSON.parse(model.requests[1]!.messages.at(-1)!.content)).toMatchObject({
       code: 'FORBIDDEN',
       error: `The user's delegation does not grant "things/erase" on thing:7.`,
@@ -227,7 +227,7 @@ describe('the order of things around a call', () => {
     const user = anybody('did:key:z6MkAmina')
     const can: typeof user.can = (ability) => (seen.push(`can ${ability}`), true)
     await using engine = await testEngine({ plugins: [layer('outer'), layer('inner'), kit], model })
-    await engine.carryOut(engine.runs.begin('Go', { user: { ...user, can } }))
+    await engine.turn('Go', { user: { ...user, can } })
     expect(seen).toEqual([
       'outer kit read {"n":1} did:key:z6MkAmina',
       'inner kit read {"n":1} did:key:z6MkAmina',
@@ -354,7 +354,7 @@ describe('the guards', () => {
     expect(run.end.status).toBe('finished')
     expect(model.requests).toHaveLength(25)
     expect(run.text).toMatch(/more than 25 steps/)
-    expect(engine.runs.transcript().at(-1)).toMatchObject({
+    expect((await engine.transcript()).at(-1)).toMatchObject({
       role: 'assistant',
       content: expect.stringMatching(/more than 25 steps/),
     })
@@ -386,12 +386,18 @@ describe('what reaches a tool', () => {
           : 'Done.',
     )
     await using engine = await testEngine({ plugins: [plugin], model })
-    const runs = ['a', 'b', 'c'].map((session) =>
-      engine.runs.begin('Go', { session, did: `did:key:${session}`, room: `room ${session}` }),
+    const begun = ['a', 'b', 'c'].map((session) =>
+      engine.begin('Go', {
+        session,
+        user: anybody(`did:key:${session}`),
+        room: `room ${session}`,
+      }),
     )
-    await Promise.all(runs.map((run) => engine.carryOut(run)))
+    const runs = await Promise.all(begun)
+    await Promise.all(runs.map((run) => run.ended))
     expect(seen).toHaveLength(9)
-    for (const { sessionId, requestId, signal } of runs) {
+    for (const { sessionId, requestId, handle } of runs) {
+      const { signal } = handle
       const own = seen.filter(({ session }) => session === sessionId)
       expect(own.map(({ n }) => n).toSorted()).toEqual([1, 2, 3])
       for (const each of own)
@@ -433,19 +439,21 @@ describe('a write', () => {
     })
     const model = modelScript([{ calls: [{ name: 'post' }] }, 'Well.'])
     await using engine = await testEngine({ plugins: [plugin], model })
-    const run = engine.runs.begin('Go')
-    const { begin, finish } = run.effects
-    Object.assign(run.effects, {
-      begin: async (...args: Parameters<typeof begin>) => {
-        order.push(`begins, ${engine.runs.entries().length} entries`)
-        return await begin(...args)
-      },
-      finish: async (...args: Parameters<typeof finish>) => {
-        order.push(`ends with ${args[1]}`)
-        await finish(...args)
+    await engine.turn('Go', {
+      onStart({ handle: { effects } }) {
+        const { begin, finish } = effects
+        Object.assign(effects, {
+          begin: async (...args: Parameters<typeof begin>) => {
+            order.push(`begins, ${(await engine.entries()).length} entries`)
+            return await begin(...args)
+          },
+          finish: async (...args: Parameters<typeof finish>) => {
+            order.push(`ends with ${args[1]}`)
+            await finish(...args)
+          },
+        })
       },
     })
-    await engine.carryOut(run)
     expect(order).toEqual(['begins, 1 entries', 'runs', 'ends with posted'])
   })
 
@@ -457,11 +465,10 @@ describe('a write', () => {
         run: () => Promise.reject(new RuntimeError('CONFLICT', 'Taken.')),
       },
     })
-    const runs = new FakeRuns()
     const model = modelScript([{ calls: [{ name: 'post' }] }, 'Well.'])
-    await using engine = await testEngine({ plugins: [plugin], model, runs })
+    await using engine = await testEngine({ plugins: [plugin], model })
     await engine.turn('Go')
-    expect([...runs.effects.values()]).toEqual([
+    expect(await engine.effects()).toEqual([
       { state: 'done', failed: true, content: '{"error":"Taken.","code":"CONFLICT"}' },
     ])
   })

@@ -29,7 +29,7 @@ describe('a turn', () => {
       ' to',
       ' you.',
     ])
-    expect(engine.runs.transcript()).toMatchObject([
+    expect(await engine.transcript()).toMatchObject([
       { role: 'user', content: 'Hello' },
       { role: 'assistant', content: 'Good day to you.' },
     ])
@@ -65,7 +65,7 @@ describe('a turn', () => {
     await using engine = await testEngine({ model })
     await engine.turn('one')
     const second = await engine.turn('two')
-    await using other = await testEngine({ model, store: engine.store, runs: engine.runs })
+    await using other = await testEngine({ model, store: engine.store })
     const third = await other.turn('three')
     const said = model.requests.map(({ messages }) =>
       messages.slice(1).map(({ content }) => content),
@@ -80,6 +80,9 @@ describe('a turn', () => {
 
   it('runs the calls of one step at once and joins their results in the order of the calls', async () => {
     const order: string[] = []
+    // Each ends after the next one has: the last one begins with it.
+    const turns = [0, 1, 2].map(() => Promise.withResolvers<void>())
+    turns[2]!.resolve()
     const slow = definePlugin({
       name: 'slow',
       summary: 's',
@@ -88,25 +91,26 @@ describe('a turn', () => {
         wait: {
           description: 'Waits.',
           effect: 'read',
-          input: z.object({ ms: z.number() }),
-          async run({ ms }) {
-            order.push(`begins ${ms}`)
-            await new Promise((resolve) => setTimeout(resolve, ms))
-            order.push(`ends ${ms}`)
-            return ms
+          input: z.object({ nth: z.number() }),
+          async run({ nth }) {
+            order.push(`begins ${nth}`)
+            await turns[nth]!.promise
+            order.push(`ends ${nth}`)
+            turns[nth - 1]?.resolve()
+            return nth
           },
         },
       },
     })
-    const calls = [60, 1, 30].map((ms) => ({ name: 'wait', args: { ms } }))
+    const calls = [0, 1, 2].map((nth) => ({ name: 'wait', args: { nth } }))
     const model = modelScript([{ calls }, 'Done.'])
     await using engine = await testEngine({ plugins: [slow], model })
     const run = await engine.turn('Wait')
-    expect(order).toEqual(['begins 60', 'begins 1', 'begins 30', 'ends 1', 'ends 30', 'ends 60'])
+    expect(order).toEqual(['begins 0', 'begins 1', 'begins 2', 'ends 2', 'ends 1', 'ends 0'])
     const results = model.requests[1]!.messages.filter(({ role }) => role === 'tool')
-    expect(results.map(({ content }) => unquote(content))).toEqual(['60', '1', '30'])
+    expect(results.map(({ content }) => unquote(content))).toEqual(['0', '1', '2'])
     const ended = run.of('tool_call').filter(({ status }) => status === 'done')
-    expect(ended.map(({ output }) => output)).toEqual(['1', '30', '60'])
+    expect(ended.map(({ output }) => output)).toEqual(['2', '1', '0'])
   })
 
   it('shows what the model thinks, and says when the thinking is over', async () => {
@@ -126,7 +130,7 @@ describe('a turn', () => {
       false,
       true,
     ])
-    expect(engine.runs.transcript().at(-1)).toMatchObject({ reasoning: 'Hm, let me' })
+    expect((await engine.transcript()).at(-1)).toMatchObject({ reasoning: 'Hm, let me' })
   })
 
   it('tells everything in the words of the wire', async () => {
@@ -152,7 +156,7 @@ describe('a turn', () => {
     const model = modelScript([{ calls: [{ name: 'show', args: { what: 'ace' } }] }, 'There.'])
     await using engine = await testEngine({ plugins: [showy], model })
     const run = await engine.turn('Show')
-    const at = { sessionId: 'session-1', requestId: run.requestId }
+    const at = { sessionId: run.sessionId, requestId: run.requestId }
     const [{ toolCallId }] = run.of('tool_call')
     const call = { ...at, eventId: toolCallId, toolCallId, toolName: 'show', args: { what: 'ace' } }
     expect(run.heard).toEqual([
@@ -173,10 +177,10 @@ describe('a turn', () => {
       { event: 'tool_call', data: { ...call, status: 'done', output: 'shown' } },
       {
         event: 'message',
-        data: { content: 'There.' },
+        data: { content: 'There.', timestamp: expect.any(String) },
       },
     ])
-    expect(engine.runs.entries()[0]!.components).toEqual([
+    expect((await engine.entries())[0]!.components).toEqual([
       { eventId: `${toolCallId}-1`, toolCallId, name: 'Card', args: { what: 'ace' } },
     ])
   })
@@ -190,7 +194,7 @@ describe('a turn', () => {
     ])
     await using engine = await testEngine({ model })
     await engine.turn('What can you do?')
-    const entries = engine.runs.entries()
+    const entries = await engine.entries()
     expect(entries.map(({ messages }) => messages.map(({ role }) => role))).toEqual([
       ['assistant', 'tool', 'tool'],
       ['assistant'],
@@ -208,7 +212,7 @@ describe('a turn', () => {
           effect: 'read',
           input: z.object({}),
           async run() {
-            while (engine.runs.entries().length === 0)
+            while ((await engine.entries()).length === 0)
               await new Promise((resolve) => setTimeout(resolve, 5))
             return 'pondered'
           },
@@ -219,7 +223,7 @@ describe('a turn', () => {
     await using engine = await testEngine({ plugins: [slow], model })
     const run = await engine.turn('Ponder')
     expect(run.end.status).toBe('finished')
-    expect(engine.runs.entries().map(({ messages }) => messages[0]!.role)).toEqual([
+    expect((await engine.entries()).map(({ messages }) => messages[0]!.role)).toEqual([
       'assistant',
       'tool',
       'assistant',

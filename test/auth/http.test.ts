@@ -457,7 +457,7 @@ describe('the registered address', () => {
         [`http://resolver.example/1.0/identifiers/${did}`]: { didDocument: document },
       }),
     })
-    await sleep(100)
+    await expect.poll(() => app.log.join('')).toContain('registers')
     await app.close()
     return app.log.join('')
   }

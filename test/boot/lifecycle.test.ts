@@ -4,7 +4,7 @@ import { testApp } from '#core/testing'
 import { z } from 'zod'
 
 const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-async function until(check: () => unknown, ms = 5000) {
+async function until(check: () => unknown, ms = 10_000) {
   const end = Date.now() + ms
   while (!(await check())) {
     if (Date.now() > end) throw new Error('it never came true')

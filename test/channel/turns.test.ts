@@ -264,7 +264,7 @@ await onEachDatabase('a turn, over sockets', (where) => {
 
   it('counts the first result only, and none after the time is over', async () => {
     const model = scriptedModel([clicks('#a'), clicks('#b'), 'Well.'])
-    await using it = await scene(model, where, { BROWSER_TOOL_TIMEOUT_MS: '400' })
+    await using it = await scene(model, where, { BROWSER_TOOL_TIMEOUT_MS: '1500' })
     const socket = await plainSocket(it.app.url, it.sessionId, it.tokens)
     const said = it.user.say('Click', { sessionId: it.sessionId, body: { tools: [click] } })
     const first = await socket.event('browser_tool_call')

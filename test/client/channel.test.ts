@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { scriptedModel } from '#core/testing'
 import type { Chat } from '../../client/core/chat/chat.ts'
+import { heldModel } from '../support/held-model.ts'
 import { tabStorage, testOracle, type TestOracle } from './oracle.ts'
 import { until } from './page.ts'
 import { unquote } from '../../core/runtime/base/quote.ts'
@@ -27,7 +28,7 @@ it('the channel connects with the session, says so, and comes back after it was 
 })
 
 it('what one tab says, the other shows while it streams', async () => {
-  const model = scriptedModel([{ text: ['One ', 'two ', 'three.'], paceMs: 60 }])
+  const model = heldModel(['One '], ['two ', 'three.'])
   await using oracle = await testOracle({ plugins: [], model })
   const sessionId = await oracle.session()
   const here = await opened(oracle, sessionId)
@@ -35,6 +36,7 @@ it('what one tab says, the other shows while it streams', async () => {
   await until(() => there.getSnapshot().isRealTimeConnected)
   const sending = here.sendMessage('Count')
   await until(() => there.getSnapshot().status === 'streaming')
+  model.goOn()
   await sending
   await until(() => there.getSnapshot().status === 'ready' && texts(there).length === 2)
   expect(texts(there)).toEqual(['Count', 'One two three.'])

@@ -16,6 +16,7 @@ import {
   type AnyEvent,
   type IMessage,
 } from '../../client/index.ts'
+import { heldModel } from '../support/held-model.ts'
 import { tabStorage, testOracle } from './oracle.ts'
 import { hook, mount, until } from './page.ts'
 
@@ -147,10 +148,7 @@ it('a write after words of others is asked about, with whose words they were', a
 })
 
 it('a run that goes on after an approval can be reloaded, and shows nothing twice', async () => {
-  const model = scriptedModel([
-    call('pay', { amount: 5 }),
-    { text: ['It ', 'is ', 'paid.'], paceMs: 80 },
-  ])
+  const model = heldModel(['It '], ['is ', 'paid.'], [call('pay', { amount: 5 })])
   await using oracle = await testOracle({ plugins: [bank([])], model })
   const { oracleDid, overrides } = oracle
   const address = { oracleDid, overrides, sessionId: await oracle.session() }
@@ -166,6 +164,8 @@ it('a run that goes on after an approval can be reloaded, and shows nothing twic
   void before.answer('approve')
   await until(() => String(before.getSnapshot().messages.at(-1)?.content).startsWith('It'))
   const after = await open()
+  await until(() => after.getSnapshot().status === 'streaming')
+  model.goOn()
   await until(() => after.getSnapshot().run.ended === 'finished')
   const shown = after
     .getSnapshot()
@@ -296,7 +296,7 @@ it('events are heard as they stream, and a failing turn says what failed', async
 })
 
 it('an announcer speaks when something is to be said, and says nothing of what was there before', async () => {
-  const model = scriptedModel(['Earlier.', { text: ['The ', 'answer.'], paceMs: 60 }])
+  const model = heldModel(['The '], ['answer.'], ['Earlier.'])
   await using oracle = await testOracle({ plugins: [], model })
   const { oracleDid, overrides } = oracle
   const address = { oracleDid, overrides, sessionId: await oracle.session() }
@@ -315,7 +315,10 @@ it('an announcer speaks when something is to be said, and says nothing of what w
   const { container } = mount(oracle.provided(<Page />))
   await until(() => chat.messages.length === 2)
   expect(said).toEqual([''])
-  await chat.sendMessage('And now?')
+  const sending = chat.sendMessage('And now?')
+  await until(() => said.length === 2)
+  model.goOn()
+  await sending
   await until(() => said.length === 3)
   expect(said).toEqual(['', 'Answering.', 'The answer.'])
   expect(container.querySelector('[role=status][aria-live=polite]')?.textContent).toBe(

@@ -13,6 +13,7 @@ import {
   useOracleSessions,
   useRun,
 } from '../../client/index.ts'
+import { heldModel } from '../support/held-model.ts'
 import { testOracle } from './oracle.ts'
 import { hook, mount, until } from './page.ts'
 
@@ -47,7 +48,7 @@ it('under StrictMode twenty consumers cost one history request and one stream', 
 })
 
 it('only the message that changed has a new identity', async () => {
-  const model = scriptedModel(['One.', { text: ['a', 'b', 'c', 'd'], paceMs: 40 }])
+  const model = heldModel(['a'], ['b', 'c', 'd'], ['One.'])
   await using oracle = await testOracle({ plugins: [], model })
   const { oracleDid, overrides } = oracle
   const sessionId = await oracle.session()
@@ -64,6 +65,7 @@ it('only the message that changed has a new identity', async () => {
   await until(() => {
     const last = seen.now.messages[3]
     if (last && during.at(-1) !== last) during.push(last)
+    if (during.length > 0) model.goOn()
     return seen.now.status === 'ready' && during.length > 1
   })
   await sending
@@ -143,7 +145,7 @@ it('renders on a server, without a request', async () => {
 })
 
 it('a component that leaves lets go of the stream and stops nothing', async () => {
-  const model = scriptedModel([{ text: ['One ', 'two ', 'three.'], paceMs: 150 }])
+  const model = heldModel(['One '], ['two ', 'three.'])
   await using oracle = await testOracle({ plugins: [], model })
   const { oracleDid, overrides, proxy } = oracle
   const sessionId = await oracle.session()
@@ -156,6 +158,7 @@ it('a component that leaves lets go of the stream and stops nothing', async () =
   await sending
   expect(proxy.to(/abort/)).toEqual([])
   const again = hook(use, oracle.provided)
+  model.goOn()
   await until(
     () => again.now.messages[1]?.content === 'One two three.' && again.now.status === 'ready',
   )

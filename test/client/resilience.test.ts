@@ -7,6 +7,7 @@ import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import type { Chat } from '../../client/core/chat/chat.ts'
 import type { AnyEvent } from '../../client/core/events.ts'
+import { heldModel } from '../support/held-model.ts'
 import { shortTiming, tabStorage, testOracle, type TestOracle } from './oracle.ts'
 import { goOnline, setVisibility, until } from './page.ts'
 
@@ -117,7 +118,7 @@ describe('a chat whose connection is bad', () => {
   )
 
   it('comes through ten seconds offline, in the scale of its waits', async () => {
-    const model = scriptedModel([{ text: ['One ', 'two ', 'three.'], paceMs: 30 }])
+    const model = heldModel(['One '], ['two ', 'three.'])
     await using oracle = await testOracle({ plugins: [], model })
     const chat = await chatOf(oracle)
     const sending = chat.sendMessage('Count')
@@ -129,13 +130,14 @@ describe('a chat whose connection is bad', () => {
     // The usual waits sum up to 70 s at most and 35 s at least; these are 40 times shorter.
     await new Promise((resolve) => setTimeout(resolve, 10_000 / 40))
     oracle.proxy.isOffline = false
+    model.goOn()
     await sending
     expect(plain(chat)[1]!.content).toBe('One two three.')
     expect(chat.getSnapshot().run).toMatchObject({ reconnecting: false, ended: 'finished' })
   })
 
   it('goes on at once when the page is back online, whatever it was waiting for', async () => {
-    const model = scriptedModel([{ text: ['One ', 'two.'], paceMs: 50 }])
+    const model = heldModel(['One '], ['two.'])
     await using oracle = await testOracle({ plugins: [], model })
     const client = oracle.tab({ timing: { ...shortTiming, retryMs: 60_000, maxRetryMs: 60_000 } })
     const chat = await chatOf(oracle, undefined, client)
@@ -146,12 +148,13 @@ describe('a chat whose connection is bad', () => {
     await until(() => chat.getSnapshot().run.reconnecting)
     oracle.proxy.isOffline = false
     goOnline()
+    model.goOn()
     await sending
     expect(plain(chat)[1]!.content).toBe('One two.')
   })
 
   it('goes on when a hidden tab is looked at again', async () => {
-    const model = scriptedModel([{ text: ['One ', 'two.'], paceMs: 50 }])
+    const model = heldModel(['One '], ['two.'])
     await using oracle = await testOracle({ plugins: [], model })
     const client = oracle.tab({ timing: { ...shortTiming, retryMs: 60_000, maxRetryMs: 60_000 } })
     const chat = await chatOf(oracle, undefined, client)
@@ -161,6 +164,7 @@ describe('a chat whose connection is bad', () => {
     oracle.proxy.cutAll()
     await until(() => chat.getSnapshot().run.reconnecting)
     setVisibility('visible')
+    model.goOn()
     await sending
     expect(plain(chat)[1]!.content).toBe('One two.')
   })
@@ -248,13 +252,15 @@ describe('a reload', () => {
   })
 
   it('in another browser finds the run by its session', async () => {
-    const model = scriptedModel([{ text: ['One ', 'two ', 'three.'], paceMs: 80 }])
+    const model = heldModel(['One '], ['two ', 'three.'])
     await using oracle = await testOracle({ plugins: [], model })
     const sessionId = await oracle.session()
     const here = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
     const sending = here.sendMessage('Count')
     await until(() => plain(here).length === 2)
     const there = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    await until(() => there.getSnapshot().status === 'streaming')
+    model.goOn()
     await sending
     await until(() => ended(there))
     expect(plain(there)).toEqual(plain(here))
@@ -324,7 +330,7 @@ describe('a refused token', () => {
   })
 
   it('is replaced when a stream is joined again, too', async () => {
-    const model = scriptedModel([{ text: ['One ', 'two.'], paceMs: 40 }])
+    const model = heldModel(['One '], ['two.'])
     await using oracle = await testOracle({ plugins: [], model })
     const chat = await chatOf(oracle)
     let refusals = 0
@@ -333,6 +339,8 @@ describe('a refused token', () => {
     const sending = chat.sendMessage('Count')
     await until(() => plain(chat).length === 2)
     oracle.proxy.cutAll()
+    await until(() => refusals > 1)
+    model.goOn()
     await sending
     expect(refusals).toBeGreaterThan(1)
     expect(plain(chat)[1]!.content).toBe('One two.')
@@ -451,7 +459,7 @@ describe('Stop', () => {
 
   it('works when the network is gone: the page stops, and says that the server was not told', async () => {
     const model = scriptedModel([
-      { text: Array.from({ length: 50 }, (_, i) => `${i} `), paceMs: 10 },
+      { text: Array.from({ length: 400 }, (_, i) => `${i} `), paceMs: 10 },
     ])
     await using oracle = await testOracle({ plugins: [], model })
     const chat = await chatOf(oracle)
@@ -481,15 +489,18 @@ describe('Stop', () => {
 it('a restart of the server in mid-run is a pause, and the text is told once', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'oracle-runtime-client-'))
   const env = { DATA_DIR: folder, RUN_LEASE_MS: '500', ORACLE_MNEMONIC: 'one two three', PORT: '0' }
-  const slow = { text: ['One ', 'two ', 'three.'], paceMs: 400 }
   let oracle: TestOracle | undefined
   try {
-    oracle = await testOracle({ plugins: [library], model: scriptedModel([slow]), env })
+    oracle = await testOracle({
+      plugins: [library],
+      model: heldModel(['One '], ['never said']),
+      env,
+    })
     const chat = await chatOf(oracle)
     const sending = chat.sendMessage('Count')
     await until(() => plain(chat)[1]?.content === 'One ')
     await oracle.app.close()
-    const model = scriptedModel([{ ...slow, paceMs: 5 }])
+    const model = scriptedModel([{ text: ['One ', 'two ', 'three.'], paceMs: 5 }])
     await using again = await testApp({ plugins: [library], model, env })
     oracle.proxy.target = again.url
     await sending

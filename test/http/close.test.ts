@@ -60,17 +60,19 @@ test('a request under way is finished, and its connection with it', async () => 
 })
 
 test('a request that does not end in time is cut off, and its handler told', async () => {
+  let begun = false
   let aborted = false
   const server = await edge({
     'GET /stuck': {
       auth: 'public',
-      run: (_, { signal }) =>
-        new Promise(() => signal.addEventListener('abort', () => (aborted = true))),
+      run(_, { signal }) {
+        begun = true
+        return new Promise(() => signal.addEventListener('abort', () => (aborted = true)))
+      },
     },
   })
   const stuck = dial(server, get('/stuck'))
-  await until(() => server.http.server.listening)
-  await sleep(30)
+  await until(() => begun)
   await server.http.close(100)
   await until(() => stuck.closed)
   expect(aborted).toBe(true)
@@ -132,14 +134,16 @@ test('streams that know no goodbye are ended all the same, and cleaned up once',
 })
 
 test('a reader who stalls does not hold the close up', async () => {
+  let said = 0
   const server = await edge({
     'GET /s': streaming(async function* () {
-      for (;;) yield 'x'.repeat(10_000)
+      for (; ; said++) yield 'x'.repeat(10_000)
     }),
   })
   const socket = connect(server.port, '127.0.0.1', () => socket.write(get('/s')))
   socket.pause().on('error', () => undefined)
   onTestFinished(() => void socket.destroy())
+  await until(() => said > 0)
   await sleep(100)
   await server.http.close(500)
 })

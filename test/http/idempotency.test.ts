@@ -325,9 +325,9 @@ function suite(makeDatabase: () => TestDatabase | Promise<TestDatabase>) {
 
     test('whose run lives is not, however long it takes', async () => {
       const at = name()
-      const keeper = await begin({ leaseMs: 150 })
+      const keeper = await begin({ leaseMs: 500 })
       const claim = await keeper.begin(at, 'f')
-      await sleep(600)
+      await sleep(1500)
       await expect(keeper.begin(at, 'f')).rejects.toMatchObject({ code: 'IDEMPOTENCY_IN_PROGRESS' })
       if (!('keep' in claim)) throw new Error('the first one has no claim')
       await claim.keep(answer)

@@ -185,7 +185,7 @@ test('a slow handler slows the sender down', async () => {
   }
   more()
   let before = -1
-  while (before !== sent) {
+  while (before !== sent || read === 0) {
     before = sent
     await sleep(50)
   }

@@ -83,11 +83,11 @@ describe('a limit', () => {
   })
 
   test('opens again when its time is over', async () => {
-    const server = await edge({ 'GET /a': strict(1, 200) })
+    const server = await edge({ 'GET /a': strict(1, 1500) })
     expect((await server.call('GET', '/a')).status).toBe(200)
     const refused = await server.call('GET', '/a')
-    expect(refused.headers.get('retry-after')).toBe('1')
-    await sleep(1000)
+    expect(refused.headers.get('retry-after')).toMatch(/^[12]$/)
+    await sleep(Number(refused.headers.get('retry-after')) * 1000)
     expect((await server.call('GET', '/a')).status).toBe(200)
   })
 
@@ -187,7 +187,7 @@ await describeWith('redis', 'limits in Redis', (url) => {
 
   test('open again after what Retry-After said', async () => {
     const at = path()
-    const server = await edge({ [`GET ${at}`]: strict(1, 500) }, { redis: await client() })
+    const server = await edge({ [`GET ${at}`]: strict(1, 1500) }, { redis: await client() })
     expect((await server.call('GET', at)).status).toBe(200)
     const refused = await server.call('GET', at)
     expect(refused.status).toBe(429)

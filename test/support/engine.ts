@@ -1,88 +1,380 @@
-import type { AnyPlugin } from '#core'
-import type { Model } from '../../core/plugin.ts'
+import { randomUUID } from 'node:crypto'
+import type { AnyPlugin, User } from '#core'
+import type { Message, Model } from '../../core/plugin.ts'
 import { Agent } from '../../core/runtime/agent/agent.ts'
-import { boot } from '../../core/runtime/app.ts'
-import { checkpointMigrations } from '../../core/runtime/agent/state/checkpoint-tables.ts'
+import { kernelMigrations, boot } from '../../core/runtime/app.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
-import { createRoomState, roomStateMigration } from '../../core/runtime/store/room-state.ts'
-import type { RunEnd } from '../../core/runtime/turns/run.ts'
+import { createRoomState } from '../../core/runtime/store/room-state.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
-import { FakeRuns, type FakeRun } from './fake-run.ts'
+import { Runs } from '../../core/runtime/turns/carry/runs.ts'
+import { toEntries } from '../../core/runtime/turns/journal/steps.ts'
+import { withRunTables } from '../../core/runtime/turns/journal/tables.ts'
+import {
+  type Decision,
+  type JournalEntry,
+  type RunEnd,
+  type RunHandle,
+  RunLost,
+  type TurnRequest,
+} from '../../core/runtime/turns/run.ts'
+import { anybody } from './anybody.ts'
+import { silent } from './silent-log.ts'
+import { TestRun, type Carried, type Ended, type Outcome } from './test-run.ts'
 
 export interface EngineOptions {
   readonly plugins?: readonly AnyPlugin[]
   readonly model: Model | ((name?: string) => Model)
+  /** A store that outlives the engine; without one, the engine has its own, in memory or in a folder. */
   readonly store?: Store
-  readonly runs?: FakeRuns
+  readonly folder?: string
   readonly clientToolTimeoutMs?: number
 }
 
-/** The engine with everything real around it but the run store, which is a fake in memory. */
-export interface TestEngine extends AsyncDisposable {
-  readonly agent: Agent
-  readonly runs: FakeRuns
+/** Whose run it is, and what a test wants to do on its way. */
+export interface BeginOptions {
+  readonly session?: string
+  readonly user?: User
+  readonly room?: string
+  /** Called when the engine is handed the run. */
+  onStart?(carried: Carried): void
+  /** Called before a step is written, with how many were written before. What it throws, the write throws. */
+  beforeStep?(carried: Carried, entry: JournalEntry, nth: number): void
+  /** Called when a step is written, and before the engine knows it. */
+  afterStep?(carried: Carried, entry: JournalEntry, nth: number): unknown
+}
+
+/** A run under way: how a test reaches it from within, and how it came out of the engine. */
+interface Watched {
+  readonly options: BeginOptions
+  readonly outcome: PromiseWithResolvers<Outcome>
+  carried: Carried | undefined
+  historyReads: number
+}
+
+type Words = string | TurnRequest
+const usual = 'did:key:z6MkAmina'
+
+/**
+ * The engine on the run store that servers have, in memory, and without HTTP around them. A run may lose its process
+ * at any step; another process, which knows only what stands in the store, then carries it on.
+ */
+export class TestEngine implements AsyncDisposable {
   readonly store: Store
   readonly log: readonly string[]
-  /** Carries out a run and settles it, as the run store does. */
-  carryOut(run: FakeRun): Promise<RunEnd>
-  /** One whole turn of a session. */
-  turn(message: string, session?: string): Promise<FakeRun & { readonly end: RunEnd }>
-}
+  readonly #start: (engine: TestEngine) => { readonly agent: Agent; readonly runs: Runs }
+  readonly #close: () => Promise<void>
+  /** Every process that there was; the last one carries what begins now. */
+  readonly #processes: { readonly agent: Agent; readonly runs: Runs }[] = []
+  readonly #watched = new Map<string, Watched>()
+  readonly #users = new Map<string, User>()
+  readonly #rooms = new Map<string, string>()
 
-export async function testEngine(options: EngineOptions): Promise<TestEngine> {
-  const { plugins = [], model, runs = new FakeRuns(), clientToolTimeoutMs } = options
-  const log: string[] = []
-  const app = await boot({
-    plugins,
-    env: { DATA_DIR: ':memory:', LOG_LEVEL: 'debug' },
-    fetch: () => Promise.reject(new TypeError('no network in tests')),
-    log: (line) => void log.push(line),
-  })
-  const store = options.store ?? (await memoryStore())
-  const agent = new Agent({
-    records: app.records,
-    tools: app.tools,
-    db: store.db,
-    rooms: createRoomState({ db: store.db, log: app.log }),
-    log: app.log,
-    name: 'Oracle',
-    oracleDid: 'did:key:oracle',
-    model: typeof model === 'function' ? model : () => model,
-    clientToolTimeoutMs,
-  })
-  const carryOut = async (run: FakeRun) => {
-    const { save, ...end } = await agent.run(run)
-    return await run.settle(end, () => save && store.db.transaction().execute(save))
+  private constructor(
+    store: Store,
+    log: readonly string[],
+    start: (engine: TestEngine) => { readonly agent: Agent; readonly runs: Runs },
+    close: () => Promise<void>,
+  ) {
+    this.store = store
+    this.log = log
+    this.#start = start
+    this.#close = close
+    this.#processes.push(start(this))
   }
-  return {
-    agent,
-    runs,
-    store,
-    log,
-    carryOut,
-    async turn(message, session) {
-      const run = runs.begin(message, { session })
-      return Object.assign(run, { end: await carryOut(run) })
-    },
-    async [Symbol.asyncDispose]() {
+
+  static async open(options: EngineOptions): Promise<TestEngine> {
+    const { plugins = [], model, clientToolTimeoutMs } = options
+    const log: string[] = []
+    const app = await boot({
+      plugins,
+      env: { DATA_DIR: ':memory:', LOG_LEVEL: 'debug', EVENT_LOOP_LIMIT_MS: '0' },
+      fetch: () => Promise.reject(new TypeError('no network in tests')),
+      log: (line) => void log.push(line),
+    })
+    const store = options.store ?? (await ownStore(options.folder))
+    const start = (engine: TestEngine) => {
+      const agent = new Agent({
+        records: app.records,
+        tools: app.tools,
+        db: store.db,
+        rooms: createRoomState({ db: store.db, log: app.log }),
+        log: app.log,
+        name: 'Oracle',
+        oracleDid: 'did:key:oracle',
+        model: typeof model === 'function' ? model : () => model,
+        clientToolTimeoutMs,
+      })
+      const runs = new Runs({
+        store,
+        log: app.log,
+        engine: (handle) => engine.#carry(agent, handle),
+        oracle: { name: 'Oracle', did: 'did:key:oracle' },
+        leaseMs: 60_000,
+        retentionHours: 72,
+        roomOf: (_, session) => engine.#rooms.get(session) ?? `room of ${session}`,
+        restoreUser: (did) => engine.#users.get(did) ?? anybody(did),
+        onSessionDeleted: (session) => agent.forget(session),
+      })
+      return { agent, runs }
+    }
+    return new TestEngine(store, log, start, async () => {
       await app.close()
       if (!options.store) await store.close()
-    },
+    })
+  }
+
+  get agent(): Agent {
+    return this.#now.agent
+  }
+
+  get runs(): Runs {
+    return this.#now.runs
+  }
+
+  get #now() {
+    const now = this.#processes.at(-1)
+    if (!now) throw new Error('An engine has at least one process.')
+    return now
+  }
+
+  /** Begins a run of a session; the user's words may stand alone. */
+  async begin(words: Words, options: BeginOptions = {}): Promise<TestRun> {
+    const { session = 'session-1', user = anybody(usual), room } = options
+    this.#users.set(user.did, user)
+    if (room !== undefined) this.#rooms.set(session, room)
+    await this.runs.sessions.ensure(user.did, session)
+    const requestId = randomUUID()
+    const watched = this.#watch(requestId, options)
+    const request = typeof words === 'string' ? { message: words } : words
+    const { runId } = await this.runs.send({ user, sessionId: session, requestId, request })
+    return this.#follow({ runId, requestId, sessionId: session, user }, watched)
+  }
+
+  /** One whole turn. */
+  async turn(words: Words, options: BeginOptions | string = {}): Promise<Ended> {
+    return ended(
+      await this.begin(words, typeof options === 'string' ? { session: options } : options),
+    )
+  }
+
+  /** Goes on with a run that waits for a person. */
+  async resume(run: TestRun, decision: Decision, options: BeginOptions = {}): Promise<TestRun> {
+    const watched = this.#watch(`resume ${run.runId}`, options)
+    const { sessionId } = run
+    const user = options.user ?? run.user
+    const { runId, requestId } = await this.runs.resume(user, run.runId, decision)
+    return this.#follow({ runId, requestId, sessionId, user }, watched)
+  }
+
+  /** What `resume` begins, to its end. */
+  async decide(run: TestRun, decision: Decision, options: BeginOptions = {}): Promise<Ended> {
+    return ended(await this.resume(run, decision, options))
+  }
+
+  /** A run that its process has lost, carried on by a process that knows nothing of it. */
+  async takeOver(run: TestRun, options: BeginOptions = {}): Promise<TestRun> {
+    this.#users.set(run.user.did, run.user)
+    const watched = this.#watch(`take over ${run.runId}`, options)
+    // As when the lease of a dead process has run out.
+    const { last_seq: after } = await withRunTables(this.store.db)
+      .updateTable('kernel_runs')
+      .set({ owner: null, lease_until: 0 })
+      .where('id', '=', run.runId)
+      .returning('last_seq')
+      .executeTakeFirstOrThrow()
+    this.#processes.push(this.#start(this))
+    await this.runs.open()
+    const { runId, requestId, sessionId, user } = run
+    return this.#follow({ runId, requestId, sessionId, user }, watched, after)
+  }
+
+  /** What `takeOver` carries on, to its end. */
+  async carryOn(run: TestRun, options: BeginOptions = {}): Promise<Ended> {
+    return ended(await this.takeOver(run, options))
+  }
+
+  /** Every message of a session. */
+  async transcript(session = 'session-1'): Promise<Message[]> {
+    const rows = await this.#steps(session)
+    return rows.filter(({ kind }) => isSaid(kind)).map(({ body }) => JSON.parse(body))
+  }
+
+  /** The steps of a session's runs, as a process reads them that takes a run over. */
+  async entries(session = 'session-1'): Promise<JournalEntry[]> {
+    return toEntries(await this.#steps(session))
+  }
+
+  /** What is known of every write that began. */
+  async effects() {
+    const rows = await withRunTables(this.store.db)
+      .selectFrom('kernel_effects')
+      .selectAll()
+      .execute()
+    return rows.map(({ state, content, failed }) => ({
+      state,
+      content: content === null ? null : JSON.parse(content),
+      failed: failed === 1,
+    }))
+  }
+
+  /** A store that says of a run that it waits for a person, which it does not. */
+  async markWaiting(run: TestRun): Promise<void> {
+    await withRunTables(this.store.db)
+      .updateTable('kernel_runs')
+      .set({ status: 'waiting' })
+      .where('id', '=', run.runId)
+      .execute()
+  }
+
+  /** Where a session goes on. */
+  head(session = 'session-1'): Promise<string | undefined> {
+    return this.runs.headOf(session)
+  }
+
+  /** Loads capabilities by hand, as the route for that does. */
+  async load(names: readonly string[], session = 'session-1') {
+    const { result, checkpoint } = await this.agent.load(
+      { id: session, checkpoint: await this.head(session) },
+      names,
+    )
+    if (checkpoint) await this.runs.moveHead(session, checkpoint)
+    return { result, checkpoint }
+  }
+
+  async close(): Promise<void> {
+    for (const { runs } of this.#processes) await runs.close(0)
+    await this.#close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** The engine of a process: the agent, with the test looking over its shoulder. */
+  async #carry(agent: Agent, handle: RunHandle): Promise<RunEnd> {
+    const key = handle.takenOver
+      ? `take over ${handle.runId}`
+      : handle.continues
+        ? `resume ${handle.continues.runId}`
+        : handle.requestId
+    const watched = this.#watched.get(key)
+    if (!watched) throw new Error(`No test began "${key}".`)
+    const { options, outcome } = watched
+    const carried = (watched.carried = carriedOf(handle))
+    const { history } = handle.journal
+    Object.assign(handle.journal, {
+      history: (characters: number) => {
+        watched.historyReads++
+        return history(characters)
+      },
+    })
+    const steps = stepByStep(carried, options)
+    try {
+      options.onStart?.(carried)
+      const end = await agent.run(handle)
+      await steps()
+      if (handle.signal.reason instanceof RunLost) throw handle.signal.reason
+      const { save: _, ...rest } = end
+      outcome.resolve(rest)
+      return end
+    } catch (error) {
+      outcome.resolve({ status: 'lost' })
+      throw error
+    }
+  }
+
+  #watch(key: string, options: BeginOptions): Watched {
+    const watched: Watched = {
+      options,
+      outcome: Promise.withResolvers(),
+      carried: undefined,
+      historyReads: 0,
+    }
+    this.#watched.set(key, watched)
+    return watched
+  }
+
+  async #follow(
+    facts: Pick<TestRun, 'runId' | 'requestId' | 'sessionId' | 'user'>,
+    watched: Watched,
+    after = 0,
+  ): Promise<TestRun> {
+    const { runs } = this
+    return new TestRun(facts, {
+      events: await runs.subscribe(facts.runId, after, true),
+      outcome: watched.outcome.promise,
+      historyReads: () => watched.historyReads,
+      carried: () => watched.carried,
+      stop: () => runs.abort(facts.user.did, facts.sessionId, facts.requestId),
+      answer: (toolCallId, answer) =>
+        runs.clientResult({ did: facts.user.did, runId: facts.runId, toolCallId, ...answer }),
+    })
+  }
+
+  #steps(session: string) {
+    return withRunTables(this.store.db)
+      .selectFrom('kernel_steps')
+      .selectAll()
+      .where('session_id', '=', session)
+      .orderBy('position')
+      .execute()
   }
 }
 
-const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+const isSaid = (kind: string) => kind === 'user' || kind === 'assistant' || kind === 'tool'
 
-export async function memoryStore(): Promise<Store> {
-  return await withTables(await openStore({ log: quiet }))
+const ended = async (run: TestRun): Promise<Ended> => Object.assign(run, { end: await run.ended })
+
+/** What a test may do to a run in the process that carries it. A handle is the live run itself. */
+function carriedOf(handle: RunHandle): Carried {
+  const live = handle as RunHandle & {
+    readonly feed: { lose(why: string): void }
+    stop(why: 'aborted'): void
+  }
+  return {
+    handle,
+    die: () => live.feed.lose('its process died'),
+    stop: () => live.stop('aborted'),
+  }
 }
 
-/** A store in a folder, which a second process can open after the first. */
-export async function fileStore(folder: string): Promise<Store> {
-  return await withTables(await openStore({ dataDir: await openDataDir(folder), log: quiet }))
+/**
+ * Lets a test look at every step: each is written at once, and alone, where a server writes some together. Resolves
+ * when the last one is written.
+ */
+function stepByStep(carried: Carried, { beforeStep, afterStep }: BeginOptions) {
+  let written: Promise<void> = Promise.resolve()
+  if (!beforeStep && !afterStep) return () => written
+  const { journal } = carried.handle
+  const { append } = journal
+  let steps = 0
+  const write = async (entry: JournalEntry) => {
+    const nth = steps++
+    beforeStep?.(carried, entry, nth)
+    await append(entry, 'now')
+    await afterStep?.(carried, entry, nth)
+  }
+  Object.assign(journal, {
+    append: (entry: JournalEntry) => (written = written.then(() => write(entry))),
+    flush: () => written,
+  })
+  return () => written
 }
 
+/** An engine on the real run store. */
+export const testEngine = (options: EngineOptions): Promise<TestEngine> => TestEngine.open(options)
+
+export const memoryStore = (): Promise<Store> => ownStore()
+
+/** A store in memory, or in a folder, which a second process can open after the first. */
+async function ownStore(folder?: string): Promise<Store> {
+  const dataDir = folder === undefined ? undefined : await openDataDir(folder)
+  return await withTables(await openStore({ dataDir, log: silent }))
+}
+
+/** The kernel's tables, where there is no app that makes them. */
 export async function withTables(store: Store): Promise<Store> {
-  await store.migrate('kernel', { ...checkpointMigrations, '002-room-state': roomStateMigration })
+  for (const [owner, migrations] of Object.entries(kernelMigrations))
+    await store.migrate(owner, migrations)
   return store
 }

@@ -45,6 +45,8 @@ const model: Model = {
   },
 }
 
+// The only thread that this process starts is the one that watches it.
+process.on('worker', (thread) => thread.once('online', () => console.log('watched')))
 const app = createApp({ plugins: [freezer], model })
 await app.listen()
 process.once('SIGTERM', () => void app.close().then(() => process.exit(0)))

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Delta, Model, ModelRequest } from '../../core/plugin.ts'
 
 /** One answer of the scripted model. A string is short for `{ text }`. */
@@ -41,8 +42,15 @@ export function modelScript(
       const answer = answerTo(request)
       const { text, reasoning, calls, then } =
         typeof answer === 'string' ? ({ text: answer } as Exclude<Answer, string>) : answer
-      for (const word of words(reasoning)) yield { type: 'reasoning', text: word }
-      for (const word of words(text)) yield { type: 'text', text: word }
+      // Word by word, as a network brings them: what comes in one tick is one event.
+      for (const word of words(reasoning)) {
+        yield { type: 'reasoning', text: word }
+        await setImmediate()
+      }
+      for (const word of words(text)) {
+        yield { type: 'text', text: word }
+        await setImmediate()
+      }
       for (const [index, { name, args = {}, id }] of (calls ?? []).entries())
         yield* pieces(index, name, typeof args === 'string' ? args : JSON.stringify(args), id)
       if (then instanceof Error) throw then

@@ -16,7 +16,13 @@ const ticks = definePlugin({
         yield { event: 'goodbye', data: {} }
       },
     },
-    'GET /slow': { auth: 'public', run: () => sleep(1000, { finished: true }) },
+    'GET /slow': {
+      auth: 'public',
+      run() {
+        console.log('slow has begun')
+        return sleep(1000, { finished: true })
+      },
+    },
   },
 })
 const app = await createApp({ plugins: [ticks] })

@@ -30,10 +30,10 @@ function start(env: Record<string, string> = {}): ServerProcess {
   open.push(() => (server.child.exitCode === null ? server.end('SIGKILL') : undefined))
   return server
 }
-/** Long enough for the watchdog to be there. */
+/** The address of a server that is watched. */
 const up = async (server: ServerProcess) => {
   const url = await server.url
-  await sleep(700)
+  await expect.poll(() => server.output()).toContain('watched')
   return url
 }
 const ask = (url: string) => fetch(url).catch(() => undefined)
@@ -92,7 +92,9 @@ describe('an event loop that does not turn', () => {
     ]
     await Promise.all(
       servers.map(async (server) => {
-        void ask(`${await up(server)}/spin`)
+        const url = await server.url
+        await sleep(700) // when a watchdog would be there
+        void ask(`${url}/spin`)
         await sleep(3_500)
         expect(server.child.exitCode).toBeNull()
         expect(await server.end('SIGKILL')).toBe('SIGKILL')

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger } from './ledger.ts'
+import gateway from '../index.ts'
+import { descriptorFile, startLedger } from '../fixtures/ledger.ts'
 
 const run = promisify(execFile)
-const page = readFileSync(new URL('../../docs/query-gateway.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../../docs/query-gateway.md', import.meta.url), 'utf8')
 const lines = page.split('\n').filter((line) => line.startsWith('curl '))
 
 it('answers every curl line of the page as it stands there', async () => {
@@ -31,10 +31,7 @@ it('answers every curl line of the page as it stands there', async () => {
 })
 
 it('has every variable of the plugin in the table of its README, and no other', () => {
-  const readme = readFileSync(
-    new URL('../../plugins/query-gateway/README.md', import.meta.url),
-    'utf8',
-  )
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
   const variables = Object.keys(gateway.definition.env ?? {})
   expect(variables.length).toBeGreaterThan(10)
   for (const name of variables) expect(readme).toContain(`| \`${name}\``)

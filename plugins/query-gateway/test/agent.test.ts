@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger, type Ledger } from './ledger.ts'
+import gateway from '../index.ts'
+import { descriptorFile, startLedger, type Ledger } from '../fixtures/ledger.ts'
 
 let ledger: Ledger
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { scriptedModel, testApp, type TestApp } from '#core/testing'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger, type LedgerCall } from './ledger.ts'
+import gateway from '../index.ts'
+import { descriptorFile, startLedger, type LedgerCall } from '../fixtures/ledger.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

@@ -9,9 +9,9 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
 import { expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger } from './ledger.ts'
-import { startProcess } from './start-process.ts'
+import gateway from '../index.ts'
+import { descriptorFile, startLedger } from '../fixtures/ledger.ts'
+import { startProcess } from '../../../test/support/start-process.ts'
 
 /** The ledger's descriptors before it had tokens. */
 function older() {

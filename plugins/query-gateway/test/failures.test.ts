@@ -5,8 +5,8 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import * as grpc from '@grpc/grpc-js'
 import { afterEach, describe, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger, type Ledger, type LedgerOptions } from './ledger.ts'
+import gateway from '../index.ts'
+import { descriptorFile, startLedger, type Ledger, type LedgerOptions } from '../fixtures/ledger.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -44,7 +44,8 @@ async function listening(server: Server): Promise<string> {
 }
 
 /** Made for these tests: a key that guards nothing. */
-const pem = (what: 'key' | 'certificate') => new URL(`test-${what}.pem`, import.meta.url).pathname
+const pem = (what: 'key' | 'certificate') =>
+  new URL(`../../../test/support/tls-${what}.pem`, import.meta.url).pathname
 
 const path = '/ledger/token/params'
 

@@ -2,14 +2,16 @@ import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
+import { startRawUpstream, type RawStream } from '../fixtures/raw-upstream.ts'
+import { frame } from '../upstream/frames.ts'
+import { frameType, numberFrame } from '../http2/frames.ts'
+import gateway from '../index.ts'
 import {
-  startRawUpstream,
-  type RawStream,
-} from '../../plugins/query-gateway/fixtures/raw-upstream.ts'
-import { frame } from '../../plugins/query-gateway/upstream/frames.ts'
-import { frameType, numberFrame } from '../../plugins/query-gateway/http2/frames.ts'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger, type LedgerCall, type LedgerOptions } from './ledger.ts'
+  descriptorFile,
+  startLedger,
+  type LedgerCall,
+  type LedgerOptions,
+} from '../fixtures/ledger.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -130,12 +132,18 @@ describe('an upstream', () => {
 
   it('that goes away in the middle of a stream ends it with an error line', async () => {
     const claim = Buffer.from([0x0a, 1, 0x78])
+    const held: RawStream[] = []
     const { app } = await raw((stream) => {
+      held.push(stream)
       stream.head()
       stream.data(frame(claim))
-      setTimeout(() => stream.socket.resetAndDestroy(), 20)
     })
-    const text = await (await fetch(`${app.url}/ledger/claims/watch`)).text()
+    const { body } = await fetch(`${app.url}/ledger/claims/watch`)
+    let text = ''
+    for await (const piece of body!.pipeThrough(new TextDecoderStream())) {
+      text += piece
+      held.shift()?.socket.resetAndDestroy()
+    }
     const lines = text
       .trim()
       .split('\n')

@@ -1,8 +1,13 @@
 import * as grpc from '@grpc/grpc-js'
 import { afterEach, describe, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { descriptorFile, startLedger, type LedgerCall, type LedgerOptions } from './ledger.ts'
+import gateway from '../index.ts'
+import {
+  descriptorFile,
+  startLedger,
+  type LedgerCall,
+  type LedgerOptions,
+} from '../fixtures/ledger.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -125,13 +130,19 @@ describe('equal questions at the same time', () => {
 
   it('share a failure too, and nothing of it is left for those who ask later', async () => {
     let fails = true
+    const gate = Promise.withResolvers<void>()
     const answer = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 30))
+      await gate.promise
       if (fails) throw Object.assign(new Error('x'), { code: 14, details: 'syncing' })
       return {}
     }
-    const { ledger, get } = await start({ handlers: { 'TokenQuery.Params': answer } })
-    const failed = await Promise.all([1, 2, 3].map(() => get(path)))
+    const { app, ledger, get } = await start({ handlers: { 'TokenQuery.Params': answer } })
+    const asked = [1, 2, 3].map(() => get(path))
+    await expect.poll(() => ledger.calls['TokenQuery.Params']).toBe(1)
+    // The others came with the first one: they are there when later questions were answered.
+    for (let n = 0; n < 10; n++) await app.get('/health')
+    gate.resolve()
+    const failed = await Promise.all(asked)
     expect(failed.map(({ status }) => status)).toEqual([503, 503, 503])
     expect(ledger.calls['TokenQuery.Params']).toBe(1)
     fails = false

@@ -4,15 +4,12 @@ import { toJson, type JsonObject, type Message } from '@bufbuild/protobuf'
 import * as grpc from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testApp, type TestApp } from '#core/testing'
-import {
-  readDescriptorSet,
-  registryOf,
-} from '../../plugins/query-gateway/descriptors/descriptors.ts'
-import gateway from '../../plugins/query-gateway/index.ts'
-import { serveFiles, type Handler } from './ledger.ts'
+import { readDescriptorSet, registryOf } from '../descriptors/descriptors.ts'
+import gateway from '../index.ts'
+import { serveFiles, type Handler } from '../fixtures/ledger.ts'
 
 // Every rule of google/api/http.proto, over HTTP to a real gRPC server that tells what it was asked.
-const file = new URL('../../plugins/query-gateway/fixtures/rules.binpb', import.meta.url).pathname
+const file = new URL('../fixtures/rules.binpb', import.meta.url).pathname
 const files = readDescriptorSet(readFileSync(file))
 const registry = registryOf(files)
 const ask = registry.getMessage('rules.Ask')!
