@@ -12,7 +12,8 @@ import { readArchive } from '../core/runtime/auth/token/archive.ts'
 import { createWallet } from '../core/testing/wallet.ts'
 
 const path = 'docs/decisions/insides.md'
-const page = readFileSync(path, 'utf8')
+/** The page with every point on one line. */
+const page = readFileSync(path, 'utf8').replace(/\n {2,}/g, ' ')
 /** Sections of a package, `## name version`, with the debts of each, `### what is used`. */
 const packages = [...page.matchAll(/^## (\S+) (\d\S*)\n(.*?)(?=^## |(?![^]))/gms)].map(
   ([, name = '', version = '', text = '']) => ({ name, version, text }),
@@ -118,12 +119,11 @@ describe('of Node', () => {
     })
     const raw = await new Promise<string>((resolve) => {
       let received = ''
-      connect(port, '127.0.0.1', function () {
-        this.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
-      })
-        .setEncoding('utf8')
-        .on('data', (text) => (received += text))
-        .on('end', () => resolve(received))
+      const socket = connect(port, '127.0.0.1')
+      socket.setEncoding('utf8')
+      socket.on('data', (text) => (received += text))
+      socket.on('end', () => resolve(received))
+      socket.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     })
     const [, body] = /\r\n\r\n(.*)$/s.exec(raw) ?? []
     const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
