@@ -27,11 +27,9 @@ export const generated: Record<string, Record<string, () => string>> = {
             owner,
             value !== undefined
               ? `\`${value}\``
-              : required
-                ? 'required'
-                : generated
-                  ? 'generated in development'
-                  : '-',
+              : [required && 'required', generated && 'generated in development']
+                  .filter(Boolean)
+                  .join('; ') || '-',
             `${description}${secret ? ' *(secret: never logged)*' : ''}`,
           ],
         ),
