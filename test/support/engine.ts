@@ -51,7 +51,7 @@ export async function testEngine(options: EngineOptions): Promise<TestEngine> {
     clientToolTimeoutMs,
   })
   const carryOut = async (run: FakeRun) => {
-    const { save, ...end } = await agent.run(run)
+    const { save, ...end } = await agent.engine(run)
     return await run.settle(end, () => save && store.db.transaction().execute(save))
   }
   return {

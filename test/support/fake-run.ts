@@ -5,7 +5,7 @@ import {
   type EffectState,
   type JournalEntry,
   type RunEnd,
-  type RunHandle,
+  type Run,
   type TurnRequest,
 } from '../../core/runtime/turns/run.ts'
 import type { Message } from '../../core/plugin.ts'
@@ -158,7 +158,7 @@ const messagesOf = ({ runId, request, entries, continues }: StoredRun): Message[
 ]
 
 /** One run as the engine is handed it, and what a test may do to it. */
-export class FakeRun implements RunHandle {
+export class FakeRun implements Run {
   readonly runId: string
   readonly requestId: string
   readonly sessionId: string
@@ -168,10 +168,10 @@ export class FakeRun implements RunHandle {
   readonly previous: string | undefined
   readonly checkpoint: string | undefined
   readonly takenOver: boolean
-  readonly continues: RunHandle['continues']
+  readonly continues: Run['continues']
   readonly signal: AbortSignal
-  readonly journal: RunHandle['journal']
-  readonly effects: RunHandle['effects']
+  readonly journal: Run['journal']
+  readonly effects: Run['effects']
   /** What listeners heard, in order. */
   readonly heard: Heard[] = []
   /** How often the earlier messages were read from the journal. */
@@ -185,7 +185,7 @@ export class FakeRun implements RunHandle {
   #count = 0
 
   constructor(
-    given: Omit<RunHandle, 'signal' | 'journal' | 'emit' | 'clientResult'>,
+    given: Omit<Run, 'signal' | 'journal' | 'emit' | 'clientResult'>,
     own: JournalEntry[],
     past: () => JournalEntry[],
     history: () => Message[],

@@ -233,7 +233,7 @@ export async function validate(call: ToolCall | PendingCall, schema: Schema): Pr
     )
   const parsed = await z.safeParseAsync(schema, call.args ?? {})
   if (parsed.success) return parsed.data
-  const faults = faultsOf(parsed.error)
+  const faults = argumentFaults(parsed.error)
   throw new RuntimeError(
     'INVALID_INPUT',
     `The arguments of "${call.name}" do not fit: ${faultText(faults)}`,
@@ -253,12 +253,12 @@ function jsonFault(text: string): string {
 }
 
 /** Zod's issues as the faults that callers and models read. */
-export function faultsOf(error: z.core.$ZodError): Fault[] {
+function argumentFaults(error: z.core.$ZodError): Fault[] {
   return error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
 }
 
 /** The faults as one sentence. */
-export const faultText = (faults: readonly Fault[]): string =>
+const faultText = (faults: readonly Fault[]): string =>
   faults.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join('; ')
 
 /** What a tool threw as an error of ours. A broken program is told to the log, not to the model. */

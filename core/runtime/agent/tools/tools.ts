@@ -16,8 +16,6 @@ import { contentOf, explained } from './tool-content.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../turn/until-aborted.ts'
 
-export { faultsOf, faultText } from './tool-call.ts'
-
 /** How a call ended, as the model and the listeners get it. */
 export interface ToolOutcome {
   /** What the tool message says: text as it is, everything else as JSON. */

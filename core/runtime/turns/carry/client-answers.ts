@@ -1,6 +1,6 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Audience } from './audience.ts'
-import type { RunStore } from '../journal/run-store.ts'
+import type { RunStore } from '../journal/store.ts'
 
 /** What a client made of a call of one of its own tools. */
 export interface ClientAnswer {

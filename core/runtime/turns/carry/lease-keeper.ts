@@ -1,5 +1,5 @@
 import type { Log } from '../../../plugin.ts'
-import type { LiveRun } from './live-run.ts'
+import type { CarriedRun } from './carried-run.ts'
 import {
   beat,
   countDeaths,
@@ -11,7 +11,7 @@ import {
 } from '../journal/deaths.ts'
 import { takeoverSkip } from '../events/feed.ts'
 import { purgeRuns } from '../journal/retention.ts'
-import type { RunRow, RunStore } from '../journal/run-store.ts'
+import type { RunRow, RunStore } from '../journal/store.ts'
 
 const runsPerClaim = 50
 const purgeMs = 10 * 60_000
@@ -27,9 +27,9 @@ export interface LeaseKeeperOptions {
   readonly leaseMs: number
   readonly retentionHours: number
   /** The runs of this process. */
-  readonly live: ReadonlyMap<string, LiveRun>
+  readonly live: ReadonlyMap<string, CarriedRun>
   /** Carries on a run that was claimed; undefined when nothing is left of it to carry. */
-  takeOver(row: RunRow): Promise<LiveRun | undefined>
+  takeOver(row: RunRow): Promise<CarriedRun | undefined>
   /** What else may have been missed is looked at with every heartbeat. */
   onBeat(): Promise<void>
 }
@@ -98,7 +98,7 @@ export class LeaseKeeper {
   }
 
   /** One that cannot be carried keeps none of the others waiting; its lease runs out, and it is tried again. */
-  async #carryOn(row: RunRow): Promise<LiveRun | undefined> {
+  async #carryOn(row: RunRow): Promise<CarriedRun | undefined> {
     const { log, takeOver } = this.#options
     const { id: runId, attempts, deaths } = row
     try {

@@ -10,21 +10,21 @@ import { EventReader, type SentEvent } from '../events/reader.ts'
 import { EventWindow } from '../events/window.ts'
 import { Followers } from '../events/followers.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import type { LiveRun, RunMoment } from './live-run.ts'
+import type { CarriedRun, RunMoment } from './carried-run.ts'
 import { type Beginning, beginRun } from '../journal/begin.ts'
 import { type OpenRun, openRuns } from '../events/open-calls.ts'
 import { moveHead } from '../journal/head.ts'
 import { Carrier } from './carrier.ts'
-import { RunSink } from '../events/sink.ts'
+import { Batcher } from '../events/batcher.ts'
 import { alreadyRetried, listQuarantined, noteRetry, quarantinedMessage } from './quarantine.ts'
 import { stopRuns } from './stop.ts'
-import { type RunRow, RunStore } from '../journal/run-store.ts'
+import { type RunRow, RunStore } from '../journal/store.ts'
 import { withRunTables } from '../journal/tables.ts'
 import { runChannel } from '../journal/write.ts'
 import type { Decision, Engine, TurnRequest } from '../run.ts'
 import { type OracleFacts, Sessions } from '../journal/sessions.ts'
 import type { Store } from '../../store/store.ts'
-import { Seats, type TurnLimits } from '../turn-limits.ts'
+import { Seats, type TurnLimits } from '../limits.ts'
 
 export interface RunsOptions {
   readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'listen' | 'notify'>
@@ -71,7 +71,7 @@ export interface NewMessage {
 export interface Started {
   readonly runId: string
   readonly requestId: string
-  readonly live?: LiveRun
+  readonly live?: CarriedRun
 }
 
 /** What goes on in a session: the run under way, or the one that waits for a person's decision. */
@@ -122,7 +122,7 @@ export class Runs implements Turns {
     this.#answers = new ClientAnswers(this.#store, (payload) => this.#tell(payload), this.#audience)
     this.#carrier = new Carrier({
       store: this.#store,
-      sink: new RunSink(this.#store, log),
+      batcher: new Batcher(this.#store, log),
       answers: this.#answers,
       approvers: this.#approvers,
       engine,
@@ -293,7 +293,7 @@ export class Runs implements Turns {
 
   /** Ends the session's open runs, or the one of this request even before it arrives. */
   async abort(did: string, sessionId: string, requestId?: string): Promise<boolean> {
-    const isMeant = (run: LiveRun) =>
+    const isMeant = (run: CarriedRun) =>
       run.user.did === did && (requestId === undefined || run.requestId === requestId)
     // The model and the tools hear of it before the database does.
     for (const run of this.#carrier.ofSession(sessionId)) if (isMeant(run)) run.stop('aborted')
@@ -378,7 +378,7 @@ export class Runs implements Turns {
     return { runId: run.id, requestId: run.request_id, live }
   }
 
-  async #takeOver(row: RunRow): Promise<LiveRun | undefined> {
+  async #takeOver(row: RunRow): Promise<CarriedRun | undefined> {
     const request = await this.#store.requestOf(row.id)
     if (request === undefined) return undefined
     const user = await this.#restoreUser(row.did)

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { stopOpenRuns } from '../journal/begin.ts'
-import type { RunStore } from '../journal/run-store.ts'
+import type { RunStore } from '../journal/store.ts'
 
 /** A run that is stopped before it arrives must arrive within this time. */
 const earlyStopMs = 60_000

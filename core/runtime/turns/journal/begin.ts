@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Decision, TurnRequest } from '../run.ts'
-import { type Before, type RunRow, type RunStore, toBefore } from './run-store.ts'
+import { type Before, type RunRow, type RunStore, toBefore } from './store.ts'
 import type { RunDatabase, Stop } from './tables.ts'
 import { positionOf, unanswered } from './steps.ts'
 import { titleOf } from './sessions.ts'
-import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../turn-limits.ts'
+import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../limits.ts'
 
 /** What begins: a message, or a person's answer to the run that waits for it. */
 export interface Beginning {

@@ -1,7 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { AnyRoute, Database, Log, RouteContext, Schema, User } from '../../../plugin.ts'
 import type { EventReader } from '../events/reader.ts'
-import type { LiveRun } from '../carry/live-run.ts'
+import type { CarriedRun } from '../carry/carried-run.ts'
 import { clientNetwork } from '../../http/limits/client-address.ts'
 import { created } from '../../http/answer/reply.ts'
 import type { Places } from '../../http/limits/places.ts'
@@ -265,7 +265,7 @@ function setIds(
 }
 
 /** Throws what a run failed with, when it failed at once and had nothing to say. */
-async function failEarly(live: LiveRun | undefined): Promise<void> {
+async function failEarly(live: CarriedRun | undefined): Promise<void> {
   if (!live) return
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, earlyMs)

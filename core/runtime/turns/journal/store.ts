@@ -28,7 +28,7 @@ export interface Held {
   readonly epoch: number
 }
 
-export interface Claim {
+export interface RunsToClaim {
   readonly limit: number
   /** Runs that this process carries, whatever the database says. */
   readonly except: readonly string[]
@@ -190,7 +190,7 @@ export class RunStore {
    * events that the last owner may have shown and not written are skipped, so that no client takes a new event for
    * one it has.
    */
-  claim({ limit, except, skip, suspects = false }: Claim): Promise<RunRow[]> {
+  claim({ limit, except, skip, suspects = false }: RunsToClaim): Promise<RunRow[]> {
     const lapsed =
       this.dialect === 'postgres'
         ? sql<boolean>`(lease_until < ${this.#now} and (owner = ${this.owner} or ${isAlive(this)}))`
