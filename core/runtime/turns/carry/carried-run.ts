@@ -14,6 +14,7 @@ import {
 } from '../run.ts'
 import { Feed } from '../events/feed.ts'
 import type { Batcher } from '../events/batcher.ts'
+import { beginEffect, finishEffect } from '../journal/effects.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { Stop } from '../journal/tables.ts'
 import type { Seat } from '../limits.ts'
@@ -189,7 +190,7 @@ export class CarriedRun implements Run {
     const { store, at } = this.#parts
     at('before an effect is marked', this.runId)
     if (this.isCutOff || this.feed.isOver) throw this.#cutOff()
-    const state = await this.#orLost(() => store.beginEffect(this.row, toolCallId, tool))
+    const state = await this.#orLost(() => beginEffect(store, this.row, toolCallId, tool))
     if (!state) {
       this.feed.lose('another process carries it')
       throw this.#cutOff()
@@ -202,7 +203,7 @@ export class CarriedRun implements Run {
     const { store, at } = this.#parts
     at('before the result of an effect is kept', this.runId)
     await this.#orLost(() =>
-      patiently(() => store.finishEffect(this.row, toolCallId, content, failed)),
+      patiently(() => finishEffect(store, this.row, toolCallId, content, failed)),
     )
     at('after the result of an effect is kept', this.runId)
   }

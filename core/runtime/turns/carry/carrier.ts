@@ -6,7 +6,8 @@ import { CarriedRun, type CarriedRunOptions, type CarriedRunParts } from './carr
 import { closeJournal, givenUpNotice } from './close.ts'
 import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from './quarantine.ts'
 import { underWay } from '../../watchdog/under-way.ts'
-import type { RunStatus } from '../journal/tables.ts'
+import { promoteRun } from '../journal/leases.ts'
+import type { RunStatus, Stop } from '../journal/tables.ts'
 import { type Engine, type RunEnd, RunLost } from '../run.ts'
 
 /** How long an engine that was told to stop may go on before the run ends without it. */
@@ -48,6 +49,15 @@ export class Carrier {
   /** The runs of a session that are carried here. */
   ofSession(sessionId: string): CarriedRun[] {
     return [...(this.#bySession.get(sessionId) ?? [])]
+  }
+
+  /** Stops those of the runs that are carried here; returns the others, which other processes carry. */
+  stop(runIds: readonly string[], why: Stop): string[] {
+    return runIds.filter((runId) => {
+      const run = this.#live.get(runId)
+      run?.stop(why)
+      return run === undefined
+    })
   }
 
   /** Resolves when every run is at its end, or as far as it comes here. */
@@ -152,7 +162,7 @@ export class Carrier {
     while (!run.stopped) {
       run.signal.throwIfAborted()
       nudged = Promise.withResolvers()
-      if (await this.#parts.store.promote(run.row)) break
+      if (await promoteRun(this.#parts.store, run.row)) break
       await Promise.race([nudged.promise, sleep(queueMs, undefined, { ref: false })])
     }
     run.signal.removeEventListener('abort', nudge)

@@ -10,6 +10,7 @@ import {
   takeBackDeaths,
 } from '../journal/deaths.ts'
 import { takeoverSkip } from '../events/feed.ts'
+import { claimRuns, extendLeases } from '../journal/leases.ts'
 import { purgeRuns } from '../journal/retention.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 
@@ -87,7 +88,7 @@ export class LeaseKeeper {
         this.#again = false
         await countDeaths(store)
         const what = { limit: runsPerClaim, except: [...live.keys()], skip: takeoverSkip }
-        const rows = await store.claim(what)
+        const rows = await claimRuns(store, what)
         for (const row of rows) await this.#carryOn(row)
         if (rows.length === runsPerClaim) this.#again = true
         if (!this.#trying && !this.#closed) await this.#try()
@@ -113,7 +114,7 @@ export class LeaseKeeper {
   /** Carries one run with which a process died before, and the next one when that has got on, or has lived long enough. */
   async #try(): Promise<void> {
     const { store, live, log } = this.#options
-    const [row] = await store.claim({
+    const [row] = await claimRuns(store, {
       limit: 1,
       except: [...live.keys()],
       skip: takeoverSkip,
@@ -150,7 +151,10 @@ export class LeaseKeeper {
       // First, so that it never outlives the leases of the runs: those tell a process that died from a run that was dropped.
       await beat(store)
       if (started - this.#lastBeat > leaseMs) await takeBackDeaths(store)
-      const held = await store.extendLeases(mine.map(({ runId }) => runId))
+      const held = await extendLeases(
+        store,
+        mine.map(({ runId }) => runId),
+      )
       this.#lastBeat = started
       const rows = new Map(held.map((row) => [row.id, row]))
       for (const run of mine) {

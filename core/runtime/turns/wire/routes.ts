@@ -7,7 +7,8 @@ import { created } from '../../http/answer/reply.ts'
 import type { Places } from '../../http/limits/places.ts'
 import { withRunTables } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
-import type { Runs, Started } from '../carry/runs.ts'
+import type { Started } from '../carry/intake.ts'
+import type { Runs } from '../carry/runs.ts'
 import { Transcripts } from './transcript.ts'
 import {
   abortInput,
@@ -148,7 +149,7 @@ export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute>
       idInput,
       async ({ id }, { user }) => {
         await sessions.demand(user.did, id)
-        return runs.openRun(id)
+        return runs.underway(id)
       },
     ),
 
