@@ -1,4 +1,4 @@
-import type { RunMoment } from '../runtime/turns/carry/live-run.ts'
+import type { RunMoment } from '../runtime/turns/carry/carried-run.ts'
 
 /**
  * Ends this process with SIGKILL when a run comes to a moment for the `nth` time: nothing is flushed and

@@ -23,13 +23,13 @@ const suite = (open: () => Promise<Store>) => () => {
     const graph = createGraph(store.db, [key('count'), key('note')])
     const given: unknown[] = []
     const pass = async (
-      result: Awaited<ReturnType<Passage['body']>>,
+      result: Awaited<ReturnType<Passage['work']>>,
       more: Partial<Passage> = {},
     ) => {
       const { checkpoint, save } = await graph.pass({
         thread: 't',
         ...more,
-        async body(kept, decided) {
+        async work(kept, decided) {
           given.push({ ...kept, decided })
           return result
         },
@@ -93,7 +93,7 @@ const suite = (open: () => Promise<Store>) => () => {
       thread: 't',
       checkpoint: head,
       resume: { decision: 'edit', args: { amount: 1 } },
-      async body(_, by) {
+      async work(_, by) {
         decided = by
         return { states: {} }
       },

@@ -54,7 +54,7 @@ describe('the page about events', () => {
 
   it('names every event that the kernel sends', () => {
     const source = readFileSync(
-      join(import.meta.dirname, '../../core/runtime/agent/tools/run-events.ts'),
+      join(import.meta.dirname, '../../core/runtime/agent/tools/narrator.ts'),
       'utf8',
     )
     const sent = [...source.matchAll(/#tell\('(\w+)'/g)].map(([, name]) => name)

@@ -13,7 +13,7 @@ import {
   type Decision,
   type JournalEntry,
   type RunEnd,
-  type RunHandle,
+  type Run,
   RunLost,
   type TurnRequest,
 } from '../../core/runtime/turns/run.ts'
@@ -251,7 +251,7 @@ export class TestEngine implements AsyncDisposable {
   }
 
   /** The engine of a process: the agent, with the test looking over its shoulder. */
-  async #carry(agent: Agent, handle: RunHandle): Promise<RunEnd> {
+  async #carry(agent: Agent, handle: Run): Promise<RunEnd> {
     const key = handle.takenOver
       ? `take over ${handle.runId}`
       : handle.continues
@@ -271,7 +271,7 @@ export class TestEngine implements AsyncDisposable {
     const steps = stepByStep(carried, options)
     try {
       options.onStart?.(carried)
-      const end = await agent.run(handle)
+      const end = await agent.engine(handle)
       await steps()
       if (handle.signal.reason instanceof RunLost) throw handle.signal.reason
       const { save: _, ...rest } = end
@@ -326,8 +326,8 @@ const isSaid = (kind: string) => kind === 'user' || kind === 'assistant' || kind
 const ended = async (run: TestRun): Promise<Ended> => Object.assign(run, { end: await run.ended })
 
 /** What a test may do to a run in the process that carries it. A handle is the live run itself. */
-function carriedOf(handle: RunHandle): Carried {
-  const live = handle as RunHandle & {
+function carriedOf(handle: Run): Carried {
+  const live = handle as Run & {
     readonly feed: { lose(why: string): void }
     stop(why: 'aborted'): void
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Engine, RunHandle } from '../../core/runtime/turns/run.ts'
+import type { Engine, Run } from '../../core/runtime/turns/run.ts'
 
 /** Says words with a pause between them, writes down what it said, and is done. A fake of the engine. */
 export function sayingEngine(words: readonly string[], pauseMs = 0): Engine {
@@ -18,7 +18,7 @@ export function sayingEngine(words: readonly string[], pauseMs = 0): Engine {
 }
 
 /** What the real engine does when it is told to stop: keep what was said, or let go at once. */
-export async function stopped(run: RunHandle, said: string) {
+export async function stopped(run: Run, said: string) {
   const { reason } = run.signal
   if (reason?.name === 'RunLost') throw reason
   if (said !== '')
@@ -29,7 +29,7 @@ export async function stopped(run: RunHandle, said: string) {
   return { status: 'aborted' as const }
 }
 
-export function say(run: RunHandle, content: string): Promise<void> {
+export function say(run: Run, content: string): Promise<void> {
   return run.journal.append({ messages: [{ role: 'assistant', id: randomUUID(), content }] })
 }
 

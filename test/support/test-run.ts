@@ -1,5 +1,5 @@
 import type { RuntimeError, User } from '#core'
-import type { RunEnd, RunHandle } from '../../core/runtime/turns/run.ts'
+import type { RunEnd, Run } from '../../core/runtime/turns/run.ts'
 import type { EventReader } from '../../core/runtime/turns/events/reader.ts'
 
 /** An event of a run as its listeners got it. */
@@ -19,7 +19,7 @@ export type Ended = TestRun & { readonly end: any } // any: a test asserts on it
 
 /** A run in the hands of the process that carries it. */
 export interface Carried {
-  readonly handle: RunHandle
+  readonly handle: Run
   /** The process is gone: nothing that it does from now on reaches anybody. */
   die(): void
   /** A person presses Stop; the run hears it at once. */
@@ -64,7 +64,7 @@ export class TestRun {
   }
 
   /** What its engine was handed. */
-  get handle(): RunHandle {
+  get handle(): Run {
     return this.#carried.handle
   }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { purgeRuns } from '../../core/runtime/turns/journal/retention.ts'
-import { RunStore } from '../../core/runtime/turns/journal/run-store.ts'
+import { RunStore } from '../../core/runtime/turns/journal/store.ts'
 import { withRunTables } from '../../core/runtime/turns/journal/tables.ts'
 import { flakyWire, freshDatabase } from '../support/database.ts'
 import { onEachDatabase } from '../support/each-database.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { RunHandle } from '../../core/runtime/turns/run.ts'
+import type { Run } from '../../core/runtime/turns/run.ts'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 import type { Seen } from '../support/event-stream.ts'
 import { say, sayingEngine, toolEngine } from '../support/fake-engines.ts'
@@ -197,7 +197,7 @@ await onEachDatabase('a run with a fake engine', (where) => {
   test('tells what it is doing while it runs, and nothing when it is over', async () => {
     const go = Promise.withResolvers<void>()
     const here = await replica({
-      engine: async (run: RunHandle) => {
+      engine: async (run: Run) => {
         await go.promise
         await say(run, 'Done.')
         return { status: 'finished' }

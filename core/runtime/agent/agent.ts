@@ -10,11 +10,11 @@ import type { Rights } from '../auth/grants/rights.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { promptBytes } from './ask/prompt.ts'
 import type { RoomState } from '../store/room-state.ts'
-import type { Engine, RunHandle } from '../turns/run.ts'
+import type { Engine, Run } from '../turns/run.ts'
 import { SessionMemory } from './session-memory.ts'
 import { loadRoom, stateKeys, TurnState, type StateKey } from './state/state.ts'
 import type { Tools } from './tools/tools.ts'
-import { composeTurn, TurnRun, type TurnOnion } from './turn-run.ts'
+import { composeTurn, AgentTurn, type TurnOnion } from './agent-turn.ts'
 import type { Turn } from './turn/turn.ts'
 
 export interface AgentOptions {
@@ -83,45 +83,43 @@ export class Agent {
   }
 
   /** Carries out one run. */
-  readonly run: Engine = async (handle) => {
+  readonly engine: Engine = async (run) => {
     const { log, clientToolTimeoutMs = 60_000 } = this.#options
-    const anew = !handle.takenOver && !handle.continues
-    const past = anew ? [] : await handle.journal.read()
+    const anew = !run.takenOver && !run.continues
+    const past = anew ? [] : await run.journal.read()
     if (past.at(-1)?.partial) return { status: 'interrupted' }
 
     const graph = await this.#loadGraph()
-    const turnRun = new TurnRun(handle, past, {
+    const agentTurn = new AgentTurn(run, past, {
       ...this.#options,
       clientToolTimeoutMs,
       keys: this.#keys,
       turnOnion: this.#turnOnion,
       callModel: this.#callModel,
-      history: (model) => this.#history(handle, model),
+      history: (model) => this.#history(run, model),
       live: this.#live,
     })
     const left = await graph.pass({
-      thread: handle.sessionId,
-      checkpoint: handle.checkpoint,
-      begins: anew && handle.previous === undefined && handle.checkpoint === undefined,
-      resume: handle.continues?.decision,
-      body: (kept, decided) => turnRun.carryOut(kept, decided),
+      thread: run.sessionId,
+      checkpoint: run.checkpoint,
+      begins: anew && run.previous === undefined && run.checkpoint === undefined,
+      resume: run.continues?.decision,
+      work: (kept, decided) => agentTurn.take(kept, decided),
     })
-    const end = turnRun.end()
-    const { conversation } = turnRun
-    if (conversation) this.#memory.keep(handle.sessionId, handle.runId, conversation)
-    else this.#memory.forget(handle.sessionId)
+    const end = agentTurn.end()
+    const { conversation } = agentTurn
+    if (conversation) this.#memory.keep(run.sessionId, run.runId, conversation)
+    else this.#memory.forget(run.sessionId)
     if (end.status !== 'failed') return { status: end.status, ...left }
     const { error } = end
-    if (error.cause) log.error({ err: error.cause, requestId: handle.requestId }, error.message)
+    if (error.cause) log.error({ err: error.cause, requestId: run.requestId }, error.message)
     return { status: 'failed', error, ...left }
   }
 
-  async #history(handle: RunHandle, model: Model): Promise<readonly Message[]> {
-    const known = handle.continues
-      ? undefined
-      : this.#memory.recall(handle.sessionId, handle.previous)
+  async #history(run: Run, model: Model): Promise<readonly Message[]> {
+    const known = run.continues ? undefined : this.#memory.recall(run.sessionId, run.previous)
     if (known) return known
-    return mended(await handle.journal.history(bytesThatFit(model.contextWindow))).map(asSent)
+    return mended(await run.journal.history(bytesThatFit(model.contextWindow))).map(asSent)
   }
 
   /**
@@ -140,7 +138,7 @@ export class Agent {
     const { checkpoint, save } = await graph.pass({
       thread: session.id,
       checkpoint: session.checkpoint,
-      async body({ loadedPlugins }) {
+      async work({ loadedPlugins }) {
         const loaded = new Set(loadedPlugins)
         result = loadCapabilities(records, names, loaded)
         const grown = loaded.size > (loadedPlugins?.length ?? 0)
@@ -148,7 +146,7 @@ export class Agent {
       },
     })
     if (save) await this.#options.db.transaction().execute(save)
-    return { result: result!, checkpoint } // the body has run, or `pass` has thrown
+    return { result: result!, checkpoint } // the work was done, or `pass` has thrown
   }
 
   /** What `GET /capabilities` answers: for a session of the caller where one is named. */

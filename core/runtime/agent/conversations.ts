@@ -64,7 +64,7 @@ export function createConversations(options: ConversationOptions): Conversations
   const runs = new Runs({
     store,
     log,
-    engine: agent.run,
+    engine: agent.engine,
     oracle: { name: config.ORACLE_NAME, did: oracleDid, entityDid: config.ORACLE_ENTITY_DID },
     leaseMs: config.RUN_LEASE_MS,
     retentionHours: config.RUN_RETENTION_HOURS,

@@ -3,8 +3,8 @@ import { RuntimeError } from '../../errors.ts'
 import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
 import { asSent, foreignSourceOf } from './turn/consent.ts'
 import { fitted } from './ask/history.ts'
-import { asTurnError, say, type CallModel, type Hear } from './ask/model-call.ts'
-import type { RunEvents } from './tools/run-events.ts'
+import { asTurnError, hearAnswer, type CallModel, type Hear } from './ask/model-call.ts'
+import type { Narrator } from './tools/narrator.ts'
 import { RunLost, type WaitingCall } from '../turns/run.ts'
 import type { StepLog } from './step-log.ts'
 import type { CallSite } from './tools/tool-call.ts'
@@ -20,7 +20,7 @@ const mostCallsAtOnce = 64
 const writeLaterMs = 50
 
 /** What one loop carries out: a turn, or a sub-agent's task. */
-export interface Course {
+export interface Loop {
   readonly turn: Turn
   readonly model: Model
   /** The system prompt as it is now: a plugin that was loaded adds its lines. */
@@ -33,7 +33,7 @@ export interface Course {
   readonly tools: Tools
   readonly callModel: CallModel
   readonly site: CallSite
-  readonly events: RunEvents
+  readonly narrator: Narrator
   /** Hears the model's words. Nobody does where a sub-agent works. */
   readonly hear: Hear
   /** The call that started a sub-agent; its events carry it. */
@@ -50,48 +50,48 @@ export type LoopEnd =
  * Model, tools, model again, until the model asks for no more tools. Every step depends on the log alone,
  * so a loop that begins with the log of another goes on exactly where that one was.
  */
-export async function carryOut(course: Course): Promise<LoopEnd> {
-  const { log, turn } = course
+export async function goRound(loop: Loop): Promise<LoopEnd> {
+  const { log, turn } = loop
   for (;;) {
     const newest = log.messages.at(-1)
     if (newest?.role === 'assistant' && !newest.toolCalls)
       return { status: 'finished', content: newest.content }
-    if (turn.signal.aborted) return cutShort(course)
+    if (turn.signal.aborted) return cutShort(loop)
     if (log.openCalls.length > 0) {
-      const waits = await answerCalls(course)
+      const waits = await answerCalls(loop)
       if (waits) return { status: 'waiting', waits }
       continue
     }
-    if (log.modelCalls >= mostModelCalls) return stopHere(course)
-    const failure = await askModel(course)
+    if (log.modelCalls >= mostModelCalls) return stopHere(loop)
+    const failure = await askModel(loop)
     if (failure) return failure
   }
 }
 
-async function askModel(course: Course): Promise<LoopEnd | undefined> {
-  const { turn, model, log, hear } = course
-  const system = course.system()
-  const tools = course.specs()
+async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
+  const { turn, model, log, hear } = loop
+  const system = loop.system()
+  const tools = loop.specs()
   const { contextWindow } = model
   const since = log.messages.map(asSent)
-  const conversation = fitted(course.before, since, { contextWindow, system, tools })
+  const conversation = fitted(loop.before, since, { contextWindow, system, tools })
   const request = {
     messages: [systemMessage(system), ...conversation],
     tools,
     signal: turn.signal,
   }
-  turn.consent.asks(course.parentEventId)
-  const { message, fault } = await say(course.callModel, { turn, model, request, hear })
+  turn.consent.asks(loop.parentEventId)
+  const { message, fault } = await hearAnswer(loop.callModel, { turn, model, request, hear })
   if (fault) {
     if (message.content !== '') log.add(message)
-    if (turn.signal.aborted) return cutShort(course)
+    if (turn.signal.aborted) return cutShort(loop)
     log.writeSoon({ partial: true })
     return { status: 'failed', error: asTurnError(fault.error) }
   }
   log.add(message)
   if (message.toolCalls) return undefined
   log.writeSoon() // it is written with the end of the run
-  if (course.parentEventId || course.events.spoke || log.spoke) return undefined
+  if (loop.parentEventId || loop.narrator.spoke || log.spoke) return undefined
   return {
     status: 'failed',
     error: new RuntimeError('MODEL_ANSWER_INVALID', 'The model ended its answer without a word.'),
@@ -111,13 +111,13 @@ function systemMessage(content: string): Message {
 }
 
 /** Carries out what the newest answer asks for, all at once. The results stand in the order of the calls. */
-async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
-  const { log, turn, events, parentEventId } = course
+async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
+  const { log, turn, narrator, parentEventId } = loop
   const calls = log.openCalls
   const later = setTimeout(() => log.recorded().catch(() => undefined), writeLaterMs)
   let outcomes: ToolOutcome[]
   try {
-    outcomes = await Promise.all(calls.map((call, nth) => answer(course, call, nth)))
+    outcomes = await Promise.all(calls.map((call, nth) => answer(loop, call, nth)))
   } finally {
     clearTimeout(later)
   }
@@ -126,31 +126,31 @@ async function answerCalls(course: Course): Promise<WaitingCall | undefined> {
   for (const [i, call] of calls.entries())
     if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
   if (turn.signal.aborted) return undefined
-  if (waiting && !parentEventId) events.interrupt(waiting)
+  if (waiting && !parentEventId) narrator.interrupt(waiting)
   // The model need not wait for the disk: what must not happen unrecorded asks the log before it begins.
   if (waiting) await log.write(parentEventId ? {} : { waits: waiting })
   else log.writeSoon()
   return waiting
 }
 
-async function answer(course: Course, call: ToolCall, nth: number): Promise<ToolOutcome> {
-  const { tools, turn, site, log } = course
+async function answer(loop: Loop, call: ToolCall, nth: number): Promise<ToolOutcome> {
+  const { tools, turn, site, log } = loop
   const isAction = site.clientTools?.get(call.name)?.client?.kind === 'action'
   const tell = isAction ? actionCall : toolCall
   // A client carries an action out as soon as it hears of it, so that waits until its arguments are checked.
-  if (!isAction) tell(course, call)
+  if (!isAction) tell(loop, call)
   if (nth >= mostCallsAtOnce) {
     const error = new RuntimeError(
       'TOO_MANY_CALLS',
       `These are more than ${mostCallsAtOnce} calls at once.`,
       { hint: 'Make this call again in your next step.' },
     )
-    tell(course, call, { content: explained(error), error })
+    tell(loop, call, { content: explained(error), error })
     return { content: explained(error), error }
   }
   const outcome = await tools.call(call, turn, { ...site, recorded: () => log.recorded() })
   if (!outcome.waits) {
-    tell(course, call, outcome)
+    tell(loop, call, outcome)
     if (outcome.foreign) turn.consent.read(foreignSourceOf({ name: call.name, ...outcome }))
     site.guard?.note(call.name, call.args, outcome.error !== undefined)
   }
@@ -158,16 +158,16 @@ async function answer(course: Course, call: ToolCall, nth: number): Promise<Tool
 }
 
 function toolCall(
-  { events, parentEventId, tools, turn }: Course,
+  { narrator, parentEventId, tools, turn }: Loop,
   call: ToolCall,
   outcome?: ToolOutcome,
 ): void {
   const behind = tools.entry(call.name)?.saysWhy ? turn.consent.behind(parentEventId) : []
-  events.toolCall(call, outcome && endingOf(outcome), parentEventId, behind)
+  narrator.toolCall(call, outcome && endingOf(outcome), parentEventId, behind)
 }
 
-function actionCall({ events }: Course, call: ToolCall, outcome?: ToolOutcome): void {
-  events.actionCall(call, outcome && endingOf(outcome))
+function actionCall({ narrator }: Loop, call: ToolCall, outcome?: ToolOutcome): void {
+  narrator.actionCall(call, outcome && endingOf(outcome))
 }
 
 const endingOf = ({ content, error }: ToolOutcome) =>
@@ -184,7 +184,7 @@ const asMessage = (call: ToolCall, { content, error, foreign }: ToolOutcome): Me
 })
 
 /** Stopped: what was said stays, and every call gets the result it has. */
-function cutShort({ turn, log, parentEventId }: Course): LoopEnd {
+function cutShort({ turn, log, parentEventId }: Loop): LoopEnd {
   const { reason } = turn.signal
   if (reason instanceof RunLost) throw reason
   for (const call of log.openCalls)
@@ -199,7 +199,7 @@ function cutShort({ turn, log, parentEventId }: Course): LoopEnd {
 }
 
 /** The end of a model that goes in circles: a plain message, so that the user knows where it stands. */
-function stopHere({ log, hear }: Course): LoopEnd {
+function stopHere({ log, hear }: Loop): LoopEnd {
   const content = `I stopped here: this took more than ${mostModelCalls} steps. Tell me if I should go on, or ask for a part of it.`
   hear.text(content)
   log.add({ role: 'assistant', id: randomUUID(), content })

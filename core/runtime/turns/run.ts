@@ -130,7 +130,7 @@ export class RunLost extends Error {
 }
 
 /** Everything the engine needs to carry out one run. The run store makes it, the engine uses it. */
-export interface RunHandle {
+export interface Run {
   readonly runId: string
   readonly requestId: string
   readonly sessionId: string
@@ -170,4 +170,4 @@ export interface RunHandle {
  * The engine: carries a run from its first step, or from where its journal ends, to an end. It rejects
  * with `RunLost`, or when the database fails it: then the run is dropped, and its lease runs out.
  */
-export type Engine = (run: RunHandle) => Promise<RunEnd>
+export type Engine = (run: Run) => Promise<RunEnd>

@@ -36,7 +36,7 @@ export interface Hear {
 export type CallModel = (calling: ModelCalling) => Promise<ModelReply>
 
 /** What a model call came to. Words that were said before a fault or a stop are kept. */
-export interface Said {
+export interface HeardAnswer {
   readonly message: Extract<Message, { role: 'assistant' }>
   readonly fault?: { readonly error: unknown }
 }
@@ -83,10 +83,10 @@ async function stream({ turn, model, request, hear, gathered }: ModelCalling): P
 }
 
 /** Calls the model and listens, until it has answered, failed, or was told to stop. */
-export async function say(
+export async function hearAnswer(
   callModel: CallModel,
   asked: Omit<ModelCalling, 'gathered'>,
-): Promise<Said> {
+): Promise<HeardAnswer> {
   const gathered = new Assembly()
   try {
     const reply = await untilAborted(asked.turn.signal, callModel({ ...asked, gathered }))
@@ -99,7 +99,7 @@ export async function say(
   }
 }
 
-function asMessage({ content, reasoning, toolCalls }: ModelReply): Said['message'] {
+function asMessage({ content, reasoning, toolCalls }: ModelReply): HeardAnswer['message'] {
   return {
     role: 'assistant',
     // An id of our own: a provider's may repeat, and then one message would replace another.

@@ -46,7 +46,7 @@ export interface Passage {
    * The work itself: what it returns is kept, and when it returns nothing, nothing is written: all is as it
    * was, or the work is another process's now. It does not throw.
    */
-  body(kept: Kept, decided: Decided | undefined): Promise<Update | undefined>
+  work(kept: Kept, decided: Decided | undefined): Promise<Update | undefined>
 }
 
 /** What a passage changed. A list of loaded plugins is added to those that were. */
@@ -72,8 +72,8 @@ export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
     nodes: {
       agent: Channel.subscribeTo([start])
         .join([loadedPlugins, ...channels])
-        .pipe(new Node('agent', work)),
-      approval: Channel.subscribeTo([waiting]).pipe(new Node('approval', ask)),
+        .pipe(new Node('agent', doWork)),
+      approval: Channel.subscribeTo([waiting]).pipe(new Node('approval', askPerson)),
     },
     channels: {
       [start]: new EphemeralValue(),
@@ -131,10 +131,10 @@ interface Underway {
 type Values = Record<string, unknown>
 type Writes = readonly (readonly [channel: string, value: unknown])[]
 
-async function work(input: Values, config: RunnableConfig): Promise<Writes> {
+async function doWork(input: Values, config: RunnableConfig): Promise<Writes> {
   const underway = underwayOf(config)!
   const { decided } = input[start] as { decided?: Decided }
-  const result = await underway.passage.body(keptOf(input), decided)
+  const result = await underway.passage.work(keptOf(input), decided)
   if (!result) {
     underway.nothingNew = true
     return []
@@ -147,7 +147,7 @@ async function work(input: Values, config: RunnableConfig): Promise<Writes> {
 }
 
 /** Stands still until somebody decides: `interrupt` leaves by an exception, and returns when it is resumed. */
-async function ask(input: Values, config: RunnableConfig): Promise<Writes> {
+async function askPerson(input: Values, config: RunnableConfig): Promise<Writes> {
   const waits = input[waiting] as WaitingCall
   const decision = await AsyncLocalStorageProviderSingleton.runWithConfig(
     config,

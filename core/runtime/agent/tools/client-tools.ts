@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { RuntimeError, type Fault } from '../../../errors.ts'
 import { maxDepth } from '../../base/safe-json.ts'
-import type { RunEvents } from './run-events.ts'
-import type { ClientTool, RunHandle, TurnRequest } from '../../turns/run.ts'
+import type { Narrator } from './narrator.ts'
+import type { ClientTool, Run, TurnRequest } from '../../turns/run.ts'
 import type { Hear } from '../ask/model-call.ts'
 import { partialObject } from './partial-json.ts'
 import type { ToolEntry } from './entry.ts'
@@ -32,21 +32,25 @@ export function clientToolsFault(request: TurnRequest, tools: Tools): RuntimeErr
 }
 
 export interface ClientToolOptions {
-  readonly run: RunHandle
-  readonly events: RunEvents
+  readonly run: Run
+  readonly narrator: Narrator
   readonly timeoutMs: number
 }
 
 /** The tools of one turn that its client carries out: those of the browser, and AG-UI actions. */
-export function clientTools({ run, events, timeoutMs }: ClientToolOptions): Map<string, ToolEntry> {
+export function clientTools({
+  run,
+  narrator,
+  timeoutMs,
+}: ClientToolOptions): Map<string, ToolEntry> {
   const { tools = [], agActions = [] } = run.request
   const entries = new Map<string, ToolEntry>()
-  for (const tool of tools) entries.set(tool.name, entryOf(tool, events, run, timeoutMs, true))
+  for (const tool of tools) entries.set(tool.name, entryOf(tool, narrator, run, timeoutMs, true))
   for (const action of agActions) {
     const description = action.hasRender
       ? `${action.description} The user sees it drawn in the conversation.`.trim()
       : action.description
-    entries.set(action.name, entryOf({ ...action, description }, events, run, timeoutMs, false))
+    entries.set(action.name, entryOf({ ...action, description }, narrator, run, timeoutMs, false))
   }
   return entries
 }
@@ -57,7 +61,7 @@ const arrivingMs = 100
 /** Tells how the arguments of actions grow that the client draws; undefined when it draws none. */
 export function arrivingArguments(
   { agActions = [] }: TurnRequest,
-  events: RunEvents,
+  narrator: Narrator,
 ): Hear['arguments'] {
   const drawn = new Set(agActions.flatMap(({ name, hasRender }) => (hasRender ? [name] : [])))
   if (drawn.size === 0) return undefined
@@ -73,14 +77,14 @@ export function arrivingArguments(
     // What is refused in the end is not read time and again until then.
     if (args.length > argumentBytes) return
     const known = partialObject(args)
-    if (known) events.arriving(id, name, known)
+    if (known) narrator.arriving(id, name, known)
   }
 }
 
 function entryOf(
   { name, description, schema, effect: does = 'write' }: ClientTool,
-  events: RunEvents,
-  run: RunHandle,
+  narrator: Narrator,
+  run: Run,
   timeoutMs: number,
   isBrowserTool: boolean,
 ): ToolEntry {
@@ -97,8 +101,8 @@ function entryOf(
     run(args, { call }) {
       // Listening comes first: a page may answer before this line is left.
       const answer = run.clientResult(call.id, timeoutMs)
-      if (isBrowserTool) events.browserToolCall({ id: call.id, name, args })
-      else events.actionCall({ id: call.id, name, args }, undefined)
+      if (isBrowserTool) narrator.browserToolCall({ id: call.id, name, args })
+      else narrator.actionCall({ id: call.id, name, args }, undefined)
       return resultOf(answer)
     },
     // The page may have answered while nobody listened here. It is not asked again.
@@ -106,7 +110,7 @@ function entryOf(
   }
 }
 
-async function resultOf(answer: ReturnType<RunHandle['clientResult']>): Promise<unknown> {
+async function resultOf(answer: ReturnType<Run['clientResult']>): Promise<unknown> {
   const { result, error } = await answer
   if (error === undefined) return result
   throw new RuntimeError('CLIENT_TOOL_FAILED', `The client could not do it: ${error}`)

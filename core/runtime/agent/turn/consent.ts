@@ -1,5 +1,5 @@
 import type { Approvals, Message } from '../../../plugin.ts'
-import type { ForeignSource, JournalEntry, RunHandle } from '../../turns/run.ts'
+import type { ForeignSource, JournalEntry, Run } from '../../turns/run.ts'
 import { quote } from '../../base/quote.ts'
 import { attachmentLabel } from '../../turns/attachments.ts'
 
@@ -11,7 +11,7 @@ const longestLabel = 100
 const ownLoop = ''
 
 /** What of a run says who can be asked. */
-type Asked = Partial<Pick<RunHandle, 'request' | 'isWatched' | 'watched'>>
+type Asked = Partial<Pick<Run, 'request' | 'isWatched' | 'watched'>>
 
 /**
  * What a turn has read of other people's words, and who can be asked about what it does then. A loop's calls are

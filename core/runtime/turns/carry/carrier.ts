@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
 import { isConnectionError } from '../../store/database-errors.ts'
-import { LiveRun, type LiveRunOptions, type RunParts } from './live-run.ts'
+import { CarriedRun, type CarriedRunOptions, type CarriedRunParts } from './carried-run.ts'
 import { closeJournal, givenUpNotice } from './close.ts'
 import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from './quarantine.ts'
 import { underWay } from '../../watchdog/under-way.ts'
-import type { RunStatus } from '../journal/tables.ts'
+import { promoteRun } from '../journal/leases.ts'
+import type { RunStatus, Stop } from '../journal/tables.ts'
 import { type Engine, type RunEnd, RunLost } from '../run.ts'
 
 /** How long an engine that was told to stop may go on before the run ends without it. */
@@ -20,18 +21,18 @@ const takeovers = 4
 /** The word that a session is free may be lost. */
 const queueMs = 1_000
 
-export interface CarrierOptions extends Omit<RunParts, 'onLost'> {
+export interface CarrierOptions extends Omit<CarriedRunParts, 'onLost'> {
   readonly engine: Engine
   readonly log: Log
 }
 
 /** Carries the runs of this process from their first event to their end. */
 export class Carrier {
-  readonly #parts: RunParts
+  readonly #parts: CarriedRunParts
   readonly #engine: Engine
   readonly #log: Log
-  readonly #live = new Map<string, LiveRun>()
-  readonly #bySession = new Map<string, Set<LiveRun>>()
+  readonly #live = new Map<string, CarriedRun>()
+  readonly #bySession = new Map<string, Set<CarriedRun>>()
   readonly #carrying = new Set<Promise<void>>()
   readonly #queued = new Set<() => void>()
 
@@ -41,13 +42,22 @@ export class Carrier {
     this.#parts = { ...parts, onLost: (run) => this.#forget(run) }
   }
 
-  get live(): ReadonlyMap<string, LiveRun> {
+  get live(): ReadonlyMap<string, CarriedRun> {
     return this.#live
   }
 
   /** The runs of a session that are carried here. */
-  ofSession(sessionId: string): LiveRun[] {
+  ofSession(sessionId: string): CarriedRun[] {
     return [...(this.#bySession.get(sessionId) ?? [])]
+  }
+
+  /** Stops those of the runs that are carried here; returns the others, which other processes carry. */
+  stop(runIds: readonly string[], why: Stop): string[] {
+    return runIds.filter((runId) => {
+      const run = this.#live.get(runId)
+      run?.stop(why)
+      return run === undefined
+    })
   }
 
   /** Resolves when every run is at its end, or as far as it comes here. */
@@ -61,8 +71,8 @@ export class Carrier {
   }
 
   /** Carries a run that this process holds. */
-  carry(options: LiveRunOptions): LiveRun {
-    const run = new LiveRun(this.#parts, options)
+  carry(options: CarriedRunOptions): CarriedRun {
+    const run = new CarriedRun(this.#parts, options)
     this.#live.set(run.runId, run)
     const siblings = this.#bySession.get(run.sessionId)
     if (siblings) siblings.add(run)
@@ -87,7 +97,7 @@ export class Carrier {
     return run
   }
 
-  async #toItsEnd(run: LiveRun): Promise<void> {
+  async #toItsEnd(run: CarriedRun): Promise<void> {
     try {
       await this.#end(run, await this.#outcome(run))
     } catch (error) {
@@ -102,7 +112,7 @@ export class Carrier {
     }
   }
 
-  async #outcome(run: LiveRun): Promise<RunEnd> {
+  async #outcome(run: CarriedRun): Promise<RunEnd> {
     const { row } = run
     if (row.status === 'queued') await this.#untilFirst(run)
     if (isPoisonous(row) && !run.stopped) return this.#quarantine(run)
@@ -130,7 +140,7 @@ export class Carrier {
   }
 
   /** Its process died with it twice: it is closed, and nothing of it is carried out. */
-  async #quarantine(run: LiveRun): Promise<RunEnd> {
+  async #quarantine(run: CarriedRun): Promise<RunEnd> {
     const { store } = this.#parts
     await putIntoQuarantine(store, run.row)
     this.#log.error(
@@ -144,7 +154,7 @@ export class Carrier {
   }
 
   /** Waits until every earlier run of the session has ended, or this one is stopped. */
-  async #untilFirst(run: LiveRun): Promise<void> {
+  async #untilFirst(run: CarriedRun): Promise<void> {
     let nudged = Promise.withResolvers<void>()
     const nudge = () => nudged.resolve()
     run.signal.addEventListener('abort', nudge, { once: true })
@@ -152,7 +162,7 @@ export class Carrier {
     while (!run.stopped) {
       run.signal.throwIfAborted()
       nudged = Promise.withResolvers()
-      if (await this.#parts.store.promote(run.row)) break
+      if (await promoteRun(this.#parts.store, run.row)) break
       await Promise.race([nudged.promise, sleep(queueMs, undefined, { ref: false })])
     }
     run.signal.removeEventListener('abort', nudge)
@@ -160,7 +170,7 @@ export class Carrier {
   }
 
   /** The engine's end, or the end that is made for it when it does not listen. */
-  #runEngine(run: LiveRun): Promise<RunEnd> {
+  #runEngine(run: CarriedRun): Promise<RunEnd> {
     const { signal } = run
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined
@@ -188,7 +198,7 @@ export class Carrier {
     })
   }
 
-  async #end(run: LiveRun, end: RunEnd): Promise<void> {
+  async #end(run: CarriedRun, end: RunEnd): Promise<void> {
     const { stopped } = run
     run.end = end
     if (stopped?.why === 'aborted') {
@@ -200,7 +210,7 @@ export class Carrier {
     this.#parts.at('after the end is kept', run.runId)
   }
 
-  #forget(run: LiveRun): void {
+  #forget(run: CarriedRun): void {
     if (this.#live.get(run.runId) === run) this.#live.delete(run.runId)
     const siblings = this.#bySession.get(run.sessionId)
     siblings?.delete(run)
@@ -208,20 +218,20 @@ export class Carrier {
   }
 }
 
-const isOnlyClosed = (run: LiveRun) => isOverdue(run) || isPoisonous(run.row)
+const isOnlyClosed = (run: CarriedRun) => isOverdue(run) || isPoisonous(run.row)
 
 /** It was taken over to be brought to its end: it was stopped meanwhile, or never gets on. */
-function isOverdue({ takenOver, row }: LiveRun): boolean {
+function isOverdue({ takenOver, row }: CarriedRun): boolean {
   return takenOver && (row.stop !== null || row.attempts > takeovers)
 }
 
 /** An engine may have its own words for having been told to let go. */
-function throwIfLost({ signal }: LiveRun): void {
+function throwIfLost({ signal }: CarriedRun): void {
   if (signal.reason instanceof RunLost) throw signal.reason
 }
 
 /** A run that was done before it heard of the stop is finished; any other ends as whoever stopped it meant. */
-function statusOf({ stopped }: LiveRun, { status }: RunEnd): RunStatus {
+function statusOf({ stopped }: CarriedRun, { status }: RunEnd): RunStatus {
   if (!stopped || status === 'finished') return status
   return stopped.why === 'aborted' ? 'aborted' : 'interrupted'
 }

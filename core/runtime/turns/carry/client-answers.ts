@@ -1,6 +1,6 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Audience } from './audience.ts'
-import type { RunStore } from '../journal/run-store.ts'
+import type { RunStore } from '../journal/store.ts'
 
 /** What a client made of a call of one of its own tools. */
 export interface ClientAnswer {
@@ -35,13 +35,14 @@ const keyOf = (runId: string, toolCallId: string) => `${runId} ${toolCallId}`
  */
 export class ClientAnswers {
   readonly #store: RunStore
-  readonly #notify: (payload: string) => void
+  readonly #tellOthers: (runId: string) => void
   readonly #audience: Audience
   readonly #waiting = new Map<string, (answer: ClientAnswer) => void>()
 
-  constructor(store: RunStore, notify: (payload: string) => void, audience: Audience) {
+  /** `tellOthers` says to the other replicas that an answer came for a run. */
+  constructor(store: RunStore, tellOthers: (runId: string) => void, audience: Audience) {
     this.#store = store
-    this.#notify = notify
+    this.#tellOthers = tellOthers
     this.#audience = audience
   }
 
@@ -99,7 +100,7 @@ export class ClientAnswers {
       if (runId === 'not asked yet') continue
       const waiting = this.#waiting.get(keyOf(runId, about.toolCallId))
       if (waiting) waiting({ result, error })
-      else this.#notify(`answered ${runId}`)
+      else this.#tellOthers(runId)
       return true
     }
     return false

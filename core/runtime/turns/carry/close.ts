@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Message } from '../../../plugin.ts'
-import type { LiveRun } from './live-run.ts'
-import type { RunStore } from '../journal/run-store.ts'
+import type { CarriedRun } from './carried-run.ts'
+import type { RunStore } from '../journal/store.ts'
 import { unanswered } from '../journal/steps.ts'
 
 /** What the user reads in place of an answer that could not be had. */
@@ -15,7 +15,11 @@ const lostResult = 'Interrupted: it is not known whether this was done.'
  * Brings the journal of a run into order when no engine is left to do it: what was said since the last
  * step is kept as it stands, with a notice if there is one, and every request to a tool gets an answer.
  */
-export async function closeJournal(store: RunStore, run: LiveRun, notice?: string): Promise<void> {
+export async function closeJournal(
+  store: RunStore,
+  run: CarriedRun,
+  notice?: string,
+): Promise<void> {
   await run.feed.flush()
   let said = await saidSince(store, run.runId)
   if (notice !== undefined) {

@@ -1,5 +1,5 @@
 import type { Log } from '../../../plugin.ts'
-import type { LiveRun } from './live-run.ts'
+import type { CarriedRun } from './carried-run.ts'
 import {
   beat,
   countDeaths,
@@ -10,8 +10,9 @@ import {
   takeBackDeaths,
 } from '../journal/deaths.ts'
 import { takeoverSkip } from '../events/feed.ts'
+import { claimRuns, extendLeases } from '../journal/leases.ts'
 import { purgeRuns } from '../journal/retention.ts'
-import type { RunRow, RunStore } from '../journal/run-store.ts'
+import type { RunRow, RunStore } from '../journal/store.ts'
 
 const runsPerClaim = 50
 const purgeMs = 10 * 60_000
@@ -27,9 +28,9 @@ export interface LeaseKeeperOptions {
   readonly leaseMs: number
   readonly retentionHours: number
   /** The runs of this process. */
-  readonly live: ReadonlyMap<string, LiveRun>
+  readonly live: ReadonlyMap<string, CarriedRun>
   /** Carries on a run that was claimed; undefined when nothing is left of it to carry. */
-  takeOver(row: RunRow): Promise<LiveRun | undefined>
+  takeOver(row: RunRow): Promise<CarriedRun | undefined>
   /** What else may have been missed is looked at with every heartbeat. */
   onBeat(): Promise<void>
 }
@@ -87,7 +88,7 @@ export class LeaseKeeper {
         this.#again = false
         await countDeaths(store)
         const what = { limit: runsPerClaim, except: [...live.keys()], skip: takeoverSkip }
-        const rows = await store.claim(what)
+        const rows = await claimRuns(store, what)
         for (const row of rows) await this.#carryOn(row)
         if (rows.length === runsPerClaim) this.#again = true
         if (!this.#trying && !this.#closed) await this.#try()
@@ -98,7 +99,7 @@ export class LeaseKeeper {
   }
 
   /** One that cannot be carried keeps none of the others waiting; its lease runs out, and it is tried again. */
-  async #carryOn(row: RunRow): Promise<LiveRun | undefined> {
+  async #carryOn(row: RunRow): Promise<CarriedRun | undefined> {
     const { log, takeOver } = this.#options
     const { id: runId, attempts, deaths } = row
     try {
@@ -113,7 +114,7 @@ export class LeaseKeeper {
   /** Carries one run with which a process died before, and the next one when that has got on, or has lived long enough. */
   async #try(): Promise<void> {
     const { store, live, log } = this.#options
-    const [row] = await store.claim({
+    const [row] = await claimRuns(store, {
       limit: 1,
       except: [...live.keys()],
       skip: takeoverSkip,
@@ -150,7 +151,10 @@ export class LeaseKeeper {
       // First, so that it never outlives the leases of the runs: those tell a process that died from a run that was dropped.
       await beat(store)
       if (started - this.#lastBeat > leaseMs) await takeBackDeaths(store)
-      const held = await store.extendLeases(mine.map(({ runId }) => runId))
+      const held = await extendLeases(
+        store,
+        mine.map(({ runId }) => runId),
+      )
       this.#lastBeat = started
       const rows = new Map(held.map((row) => [row.id, row]))
       for (const run of mine) {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import { deathsAtMost } from '../journal/deaths.ts'
-import type { RunRow, RunStore } from '../journal/run-store.ts'
+import type { RunRow, RunStore } from '../journal/store.ts'
 import { positionOf } from '../journal/steps.ts'
 
 /** What the user reads in place of an answer at which the server died twice. */

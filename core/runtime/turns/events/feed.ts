@@ -2,8 +2,8 @@ import { join, sealed, toData, type EventFacts, type Unsealed, unsealed } from '
 import { type RunEvent, toBatches } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
 import { type RunEnd, RunLost } from '../run.ts'
-import type { RunSink } from './sink.ts'
-import type { RunRow } from '../journal/run-store.ts'
+import type { Batcher } from './batcher.ts'
+import type { RunRow } from '../journal/store.ts'
 import type { RunStatus } from '../journal/tables.ts'
 import type { RunWrite } from '../journal/write.ts'
 import type { StepRow } from '../journal/steps.ts'
@@ -36,10 +36,10 @@ interface Pending {
 const nothing = (): Pending => ({ events: [], length: 0, steps: [], settles: [], urgent: false })
 
 /** The way of one run's events and steps, from the engine to its readers and into the database. */
-export class RunFeed {
+export class Feed {
   readonly runId: string
   readonly window: EventWindow
-  readonly #sink: RunSink
+  readonly #batcher: Batcher
   readonly #facts: EventFacts
   readonly #epoch: number
   readonly #onLost: (reason: RunLost) => void
@@ -54,8 +54,8 @@ export class RunFeed {
   #pending = nothing()
   #underWay: { readonly write: RunWrite; readonly pending: Pending } | undefined
 
-  constructor(sink: RunSink, run: RunRow, onLost: (reason: RunLost) => void) {
-    this.#sink = sink
+  constructor(batcher: Batcher, run: RunRow, onLost: (reason: RunLost) => void) {
+    this.#batcher = batcher
     this.#onLost = onLost
     this.runId = run.id
     this.#facts = { runId: run.id, sessionId: run.session_id, requestId: run.request_id }
@@ -88,7 +88,7 @@ export class RunFeed {
     if (event === 'message' && item.text !== undefined) this.#textLength += item.text.length
     if (join(this.#tick.at(-1), item)) return
     this.#tick.push(item)
-    if (this.#tick.length === 1) this.#sink.atTick(this)
+    if (this.#tick.length === 1) this.#batcher.atTick(this)
   }
 
   /** Numbers what was emitted in this tick and shows it to the readers. */
@@ -99,7 +99,7 @@ export class RunFeed {
       const data = sealed(item, this.#facts, timestamp)
       const first = item.event === 'message' && !this.#said
       if (first) this.#said = true
-      urgent ||= this.#sink.isShared && (first || !patient.has(item.event))
+      urgent ||= this.#batcher.isShared && (first || !patient.has(item.event))
       return { id: ++this.#lastSeq, event: item.event, data }
     })
     this.#tick = []
@@ -110,7 +110,7 @@ export class RunFeed {
       pending.length += event.data.length
     }
     if (this.#isOverfull()) this.lose('the database does not take its events')
-    else this.#sink.toWrite(this, urgent)
+    else this.#batcher.toWrite(this, urgent)
   }
 
   /** Writes a step of the journal, with every event that was emitted before it. */
@@ -182,7 +182,7 @@ export class RunFeed {
       this.#over = true
       this.window.push([pending.end.done])
       this.window.end()
-    } else if (this.#hasPending()) this.#sink.toWrite(this, this.#pending.urgent)
+    } else if (this.#hasPending()) this.#batcher.toWrite(this, this.#pending.urgent)
     for (const settle of pending.settles) settle.resolve()
   }
 
@@ -192,7 +192,7 @@ export class RunFeed {
     this.#over = true
     this.#closed = true
     this.#tick = []
-    this.#sink.forget(this)
+    this.#batcher.forget(this)
     const lost = new RunLost(`Run ${this.runId} is lost: ${why}.`, { cause })
     for (const settle of [...(this.#underWay?.pending.settles ?? []), ...this.#pending.settles])
       settle.reject(lost)
@@ -205,7 +205,7 @@ export class RunFeed {
     const settle = Promise.withResolvers<void>()
     this.#pending.settles.push(settle)
     this.#pending.urgent ||= urgency === 'now'
-    this.#sink.toWrite(this, urgency === 'now')
+    this.#batcher.toWrite(this, urgency === 'now')
     return settle.promise
   }
 

@@ -1,7 +1,7 @@
 import type { Log } from '../../../plugin.ts'
 import type { RunEvent } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
-import type { RunStore } from '../journal/run-store.ts'
+import type { RunStore } from '../journal/store.ts'
 
 /** A notification may be lost with its connection: this often the table is asked. */
 const pollMs = 1_000

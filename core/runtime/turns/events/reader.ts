@@ -5,7 +5,7 @@ import type { EventWindow, WindowReader } from './window.ts'
 /** An event as a client gets it. The hand-over at the end of a server has no number. */
 export type SentEvent = Omit<RunEvent, 'id'> & { readonly id?: number }
 
-export interface EventSource {
+export interface ReaderSource {
   /** The window in which the run's events appear now. */
   window(): Promise<EventWindow>
   /** Events after a number from the database, a page of them. */
@@ -25,7 +25,7 @@ const finished: IteratorResult<SentEvent> = { done: true, value: undefined }
 export class EventReader
   implements AsyncIterableIterator<SentEvent>, Polled<SentEvent>, WindowReader
 {
-  readonly #source: EventSource
+  readonly #source: ReaderSource
   #cursor: number
   #window: EventWindow | undefined
   #place: number | undefined
@@ -37,7 +37,7 @@ export class EventReader
   #catchingUp = false
   #over = false
 
-  constructor(source: EventSource, after: number) {
+  constructor(source: ReaderSource, after: number) {
     this.#source = source
     this.#cursor = after
   }

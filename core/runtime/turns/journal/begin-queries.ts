@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
-import type { RunStore } from './run-store.ts'
+import type { RunStore } from './store.ts'
 import type { RunsTable } from './tables.ts'
 import { runChannel } from './write.ts'
 

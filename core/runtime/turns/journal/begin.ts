@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Decision, TurnRequest } from '../run.ts'
-import { type Before, type RunRow, type RunStore, toBefore } from './run-store.ts'
-import type { RunDatabase, Stop } from './tables.ts'
-import { positionOf, unanswered } from './steps.ts'
+import { type Before, type RunRow, type RunStore, toBefore } from './store.ts'
+import type { RunDatabase } from './tables.ts'
+import { positionOf } from './steps.ts'
+import { stopOpenRuns } from './stop.ts'
 import { titleOf } from './sessions.ts'
-import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../turn-limits.ts'
+import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../limits.ts'
 
 /** What begins: a message, or a person's answer to the run that waits for it. */
 export interface Beginning {
@@ -115,72 +116,6 @@ async function takeWaiting(trx: RunDatabase, runId: string): Promise<RunRow | un
     .where('status', '=', 'waiting')
     .returningAll()
     .executeTakeFirst()
-}
-
-/**
- * Tells every open run of the session to end, and resolves to those that somebody carries. One that waits for a
- * person has nobody to tell: it is closed here, its unanswered requests to tools with it.
- */
-export async function stopOpenRuns(
-  store: RunStore,
-  trx: RunDatabase,
-  sessionId: string,
-  stop: Stop,
-  requestId?: string,
-): Promise<{ carried: string[]; closed: string[] }> {
-  let open = trx
-    .selectFrom('kernel_runs')
-    .selectAll()
-    .where('session_id', '=', sessionId)
-    .where(sql<boolean>`status in ('queued', 'running', 'waiting')`)
-  if (requestId !== undefined) open = open.where('request_id', '=', requestId)
-  const runs = await open.execute()
-  if (runs.length === 0) return { carried: [], closed: [] }
-  const ids = runs.map(({ id }) => id)
-  await trx
-    .updateTable('kernel_runs')
-    .set({ stop })
-    .where('id', 'in', ids)
-    .where('stop', 'is', null)
-    .execute()
-  const waiting = await trx
-    .updateTable('kernel_runs')
-    .set({ status: stop === 'aborted' ? 'aborted' : 'interrupted' })
-    .where('id', 'in', ids)
-    .where('status', '=', 'waiting')
-    .returningAll()
-    .execute()
-  for (const run of waiting) await answerWaitingCalls(store, trx, run)
-  const closed = waiting.map(({ id }) => id)
-  return { carried: ids.filter((id) => !closed.includes(id)), closed }
-}
-
-/** A model must never read a request to a tool without its result. */
-async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow): Promise<void> {
-  const open = unanswered(await store.stepsOf(run, trx))
-  if (open.length === 0) return
-  await trx
-    .insertInto('kernel_steps')
-    .values(
-      open.map(({ id, name }, i) => ({
-        session_id: run.session_id,
-        position: positionOf(run.turn, run.steps + i),
-        run_id: run.id,
-        root_id: run.root_id,
-        step: run.steps,
-        kind: 'tool' as const,
-        body: JSON.stringify({
-          role: 'tool',
-          id: randomUUID(),
-          toolCallId: id,
-          name,
-          content: 'Nobody approved this before the conversation went on, so it was not done.',
-          failed: true,
-        }),
-        created_at: store.now,
-      })),
-    )
-    .execute()
 }
 
 /** Whether the run was stopped before it arrived. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { RunRow, RunStore } from './run-store.ts'
+import type { RunRow, RunStore } from './store.ts'
 
 /** A run with which a process died so often, and no step of its journal between, is not carried again. */
 export const deathsAtMost = 2

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { RunStore } from './run-store.ts'
+import type { RunStore } from './store.ts'
 
 /**
  * Moves what the engine left behind in a session. Only between two runs: the end of one that is under way

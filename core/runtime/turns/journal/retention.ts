@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { slices, type RunStore } from './run-store.ts'
+import { slices, type RunStore } from './store.ts'
 
 const runsPerPurge = 500
 const hourMs = 3_600_000

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import { databaseNow, type Dialect, type RunDatabase, type SessionsTable } from './tables.ts'
-import { slices } from './run-store.ts'
+import { slices } from './store.ts'
 
 /** Who the oracle is, as clients are told with every session. */
 export interface OracleFacts {

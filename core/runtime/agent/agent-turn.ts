@@ -9,14 +9,14 @@ import { quotingRule } from '../base/quote.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from './tools/client-tools.ts'
 import { RepetitionGuard } from './turn/guards.ts'
 import { mended } from './ask/history.ts'
-import { carryOut, type Course, type LoopEnd } from './loop.ts'
+import { goRound, type Loop, type LoopEnd } from './loop.ts'
 import { asTurnError, type CallModel } from './ask/model-call.ts'
 import { onion, type Layer } from './turn/onion.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { systemPrompt, today } from './ask/prompt.ts'
 import type { RoomState } from '../store/room-state.ts'
-import { RunEvents, type EventSource } from './tools/run-events.ts'
-import { RunLost, type JournalEntry, type RunHandle } from '../turns/run.ts'
+import { Narrator, type EventOrigin } from './tools/narrator.ts'
+import { RunLost, type JournalEntry, type Run } from '../turns/run.ts'
 import { loadRoom, saveRoom, TurnState, type StateChange, type StateKey } from './state/state.ts'
 import { StepLog, type TakeChanges } from './step-log.ts'
 import {
@@ -72,22 +72,22 @@ export function composeTurn(records: readonly PluginRecord[]): TurnOnion {
 }
 
 /** One run, from what its session kept to what it keeps afterwards. */
-export class TurnRun {
-  readonly #run: RunHandle
+export class AgentTurn {
+  readonly #run: Run
   readonly #past: readonly JournalEntry[]
   readonly #parts: TurnParts
-  readonly #events: RunEvents
+  readonly #narrator: Narrator
   #end?: LoopEnd
   #fault?: { readonly error: unknown }
   #conversation?: readonly Message[]
   #live?: Turn
   #askedForDelegation = false
 
-  constructor(run: RunHandle, past: readonly JournalEntry[], parts: TurnParts) {
+  constructor(run: Run, past: readonly JournalEntry[], parts: TurnParts) {
     this.#run = run
     this.#past = past
     this.#parts = parts
-    this.#events = new RunEvents(run)
+    this.#narrator = new Narrator(run)
   }
 
   /** The session's messages up to here as a model is sent them, for its next run; undefined when they were never looked at. */
@@ -102,7 +102,7 @@ export class TurnRun {
   }
 
   /** Carries it out and returns what is to be kept: nothing when nothing changed, or the run is no longer ours. */
-  async carryOut(kept: Kept, decided: Decided | undefined): Promise<Update | undefined> {
+  async take(kept: Kept, decided: Decided | undefined): Promise<Update | undefined> {
     const { live } = this.#parts
     const { sessionId } = this.#run
     try {
@@ -112,18 +112,18 @@ export class TurnRun {
         this.#end = { status: 'waiting', waits: asked }
         return { states: {}, waits: asked }
       }
-      return await this.#carryOut(kept, decided)
+      return await this.#answer(kept, decided)
     } catch (error) {
       this.#fault = { error }
       return undefined
     } finally {
-      this.#events.close()
+      this.#narrator.close()
       // A newer run of the session may stand there by now.
       if (live.get(sessionId) === this.#live) live.delete(sessionId)
     }
   }
 
-  async #carryOut(kept: Kept, decided: Decided | undefined) {
+  async #answer(kept: Kept, decided: Decided | undefined) {
     const { records, tools, log, audit, keys, rooms, history, live } = this.#parts
     const { request, room, sessionId, runId, requestId } = this.#run
     const model = this.#usableModel()
@@ -179,11 +179,11 @@ export class TurnRun {
       tools,
       callModel: this.#parts.callModel,
       site,
-      events: this.#events,
+      narrator: this.#narrator,
       hear: {
-        text: (text) => this.#events.message(text),
-        reasoning: (text) => this.#events.reasoning(text),
-        arguments: arrivingArguments(request, this.#events),
+        text: (text) => this.#narrator.message(text),
+        reasoning: (text) => this.#narrator.reasoning(text),
+        arguments: arrivingArguments(request, this.#narrator),
       },
     })
     // A layer may change its state on the way out.
@@ -214,7 +214,7 @@ export class TurnRun {
   /** What all handlers of the turn share. */
   #turn(model: Model, loaded: Set<string>, state: TurnState, stepLog: StepLog): Turn {
     const { user, sessionId, room, requestId, signal } = this.#run
-    const source: EventSource = { onComponent: (component) => stepLog.rendered(component) }
+    const source: EventOrigin = { onComponent: (component) => stepLog.rendered(component) }
     return {
       user,
       rights: this.#parts.rights,
@@ -226,7 +226,7 @@ export class TurnRun {
       consent: new Consent(this.#run, this.#past),
       loaded,
       states: state.byPlugin,
-      emit: (toolCallId) => this.#events.emitOf(source, toolCallId),
+      emit: (toolCallId) => this.#narrator.emitOf(source, toolCallId),
     }
   }
 
@@ -236,7 +236,7 @@ export class TurnRun {
     const reason = isRevoked ? 'revoked' : delegationState
     if (!reason || this.#askedForDelegation) return
     this.#askedForDelegation = true
-    this.#events.delegationRequired(this.#parts.oracleDid, reason)
+    this.#narrator.delegationRequired(this.#parts.oracleDid, reason)
   }
 
   /** A turn can outlive what the user has allowed. */
@@ -247,15 +247,15 @@ export class TurnRun {
 
   #clientTools(): ReadonlyMap<string, ToolEntry> {
     const { clientToolTimeoutMs: timeoutMs } = this.#parts
-    return clientTools({ run: this.#run, events: this.#events, timeoutMs })
+    return clientTools({ run: this.#run, narrator: this.#narrator, timeoutMs })
   }
 
-  async #throughTheOnion(course: Course): Promise<void> {
-    const { turn, log } = course
-    let loop: Promise<LoopEnd> | undefined
+  async #throughTheOnion(loop: Loop): Promise<void> {
+    const { turn, log } = loop
+    let going: Promise<LoopEnd> | undefined
     const core = async () => {
-      loop = carryOut(course)
-      const end = await loop
+      going = goRound(loop)
+      const end = await going
       if (end.status === 'failed') throw end.error
     }
     let thrown: { readonly error: unknown } | undefined
@@ -265,7 +265,7 @@ export class TurnRun {
       thrown = { error }
     }
     // What the loop came to counts, whatever the layers made of it; its own faults go up from here.
-    const end = await loop
+    const end = await going
     if (end) this.#end = end
     else if (turn.signal.aborted) {
       if (turn.signal.reason instanceof RunLost) throw turn.signal.reason
@@ -279,7 +279,7 @@ export class TurnRun {
   }
 
   #fail(error: RuntimeError): LoopEnd {
-    this.#events.error(error)
+    this.#narrator.error(error)
     return (this.#end = { status: 'failed', error })
   }
 
@@ -293,14 +293,14 @@ export class TurnRun {
     const { journal, request } = this.#run
     const { id } = calling.call
     const log = new StepLog(journal, this.#past, takeChanges, id)
-    const source: EventSource = {
+    const source: EventOrigin = {
       parentEventId: id,
       onComponent: (component) => log.rendered(component),
     }
     const turn: Turn = {
       ...calling.turn,
       model: model === undefined ? calling.turn.model : this.#parts.model(model),
-      emit: (toolCallId) => this.#events.emitOf(source, toolCallId),
+      emit: (toolCallId) => this.#narrator.emitOf(source, toolCallId),
     }
     const only = new Set(names)
     const system = `${prompt}\n\n${quotingRule}\n\n${today(request.timezone)}`
@@ -308,7 +308,7 @@ export class TurnRun {
     const end = await ofTheRun(calling, async () => {
       // Its own steps are found again by the id of this call, so that has to be written down first.
       await calling.site.recorded?.()
-      return await carryOut({
+      return await goRound({
         turn,
         model: turn.model,
         system: () => system,
@@ -318,7 +318,7 @@ export class TurnRun {
         tools,
         callModel,
         site: { ...site, only, guard, within: id, clientTools: undefined },
-        events: this.#events,
+        narrator: this.#narrator,
         hear: { text: () => undefined, reasoning: () => undefined },
         parentEventId: id,
       })

@@ -1,8 +1,8 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
 import { isConnectionError, isFileBusy } from '../../store/database-errors.ts'
-import type { RunFeed } from './feed.ts'
-import type { RunStore } from '../journal/run-store.ts'
+import type { Feed } from './feed.ts'
+import type { RunStore } from '../journal/store.ts'
 import { runsPerWrite } from '../journal/write.ts'
 
 /**
@@ -20,15 +20,15 @@ const portionLength = 4 * 1024 * 1024
  * Collects what the runs of this process emit: once a tick for the readers here, in batches for the database.
  * One batch is under way at a time; what comes meanwhile is the next one.
  */
-export class RunSink {
+export class Batcher {
   /** When the database last took something, by this process's own steady clock. */
   lastWritten = performance.now()
   /** Whether other processes read from the database what is happening here. */
   readonly isShared: boolean
   readonly #store: RunStore
   readonly #log: Log
-  readonly #ticking = new Set<RunFeed>()
-  readonly #unwritten = new Set<RunFeed>()
+  readonly #ticking = new Set<Feed>()
+  readonly #unwritten = new Set<Feed>()
   #timer: NodeJS.Timeout | undefined
   /** How many runs the last batch was for: the next one begins with a single run. */
   #lastCount = 0
@@ -42,13 +42,13 @@ export class RunSink {
   }
 
   /** The feed has events that are not sealed: they go out when this tick is over. */
-  atTick(feed: RunFeed): void {
+  atTick(feed: Feed): void {
     if (this.#ticking.size === 0) setImmediate(this.#tick)
     this.#ticking.add(feed)
   }
 
   /** The feed has something for the database: at once, or with the next batch. */
-  toWrite(feed: RunFeed, urgent: boolean): void {
+  toWrite(feed: Feed, urgent: boolean): void {
     this.#unwritten.add(feed)
     if (urgent && !this.#urgent) {
       this.#urgent = true
@@ -58,7 +58,7 @@ export class RunSink {
     } else if (!this.#urgent && !this.#writing) this.#schedule()
   }
 
-  forget(feed: RunFeed): void {
+  forget(feed: Feed): void {
     this.#ticking.delete(feed)
     this.#unwritten.delete(feed)
   }
@@ -100,7 +100,7 @@ export class RunSink {
   }
 
   /** False when the database cannot be had: nothing was written, and all of it stays to be. */
-  async #writeSome(feeds: readonly RunFeed[]): Promise<boolean> {
+  async #writeSome(feeds: readonly Feed[]): Promise<boolean> {
     const started = performance.now()
     try {
       const lost = await this.#store.write(feeds.flatMap((feed) => feed.take() ?? []))
@@ -134,8 +134,8 @@ const passes = (error: unknown): boolean =>
   (error instanceof RuntimeError && error.code === 'UNAVAILABLE')
 
 /** Feeds in portions that one statement takes. */
-function* portions(feeds: readonly RunFeed[]): Generator<RunFeed[]> {
-  let some: RunFeed[] = []
+function* portions(feeds: readonly Feed[]): Generator<Feed[]> {
+  let some: Feed[] = []
   let length = 0
   for (const feed of feeds) {
     some.push(feed)

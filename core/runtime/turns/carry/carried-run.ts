@@ -8,15 +8,16 @@ import {
   type Journal,
   type JournalEntry,
   type RunEnd,
-  type RunHandle,
+  type Run,
   RunLost,
   type TurnRequest,
 } from '../run.ts'
-import { RunFeed } from '../events/feed.ts'
-import type { RunSink } from '../events/sink.ts'
-import type { RunRow, RunStore } from '../journal/run-store.ts'
+import { Feed } from '../events/feed.ts'
+import type { Batcher } from '../events/batcher.ts'
+import { beginEffect, finishEffect } from '../journal/effects.ts'
+import type { RunRow, RunStore } from '../journal/store.ts'
 import type { Stop } from '../journal/tables.ts'
-import type { Seat } from '../turn-limits.ts'
+import type { Seat } from '../limits.ts'
 import { heardMessage, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
 
 /** The moments between which a process may die; tests end it there. */
@@ -33,19 +34,19 @@ export type RunMoment =
   | 'after the end is kept'
 
 /** What live runs share. */
-export interface RunParts {
+export interface CarriedRunParts {
   readonly store: RunStore
-  readonly sink: RunSink
+  readonly batcher: Batcher
   readonly answers: ClientAnswers
   readonly approvers: Approvers
   /** This process does not carry the run any more. */
-  onLost(run: LiveRun): void
+  onLost(run: CarriedRun): void
   /** Told of every moment of every run. */
   at(moment: RunMoment, runId: string): void
 }
 
 /** What a live run is made of. */
-export interface LiveRunOptions {
+export interface CarriedRunOptions {
   readonly row: RunRow
   readonly request: TurnRequest
   readonly user: User
@@ -61,7 +62,7 @@ export interface LiveRunOptions {
 const historyPage = 64
 
 /** A run that this process carries: what the engine holds in its hands, and the strings to stop it. */
-export class LiveRun implements RunHandle {
+export class CarriedRun implements Run {
   readonly runId: string
   readonly requestId: string
   readonly sessionId: string
@@ -69,14 +70,14 @@ export class LiveRun implements RunHandle {
   readonly room: string
   readonly request: TurnRequest
   readonly takenOver: boolean
-  readonly continues?: RunHandle['continues']
+  readonly continues?: Run['continues']
   readonly previous?: string
   readonly checkpoint?: string
   readonly journal: Journal
   readonly effects: Effects
   readonly row: RunRow
   readonly seat?: Seat
-  readonly feed: RunFeed
+  readonly feed: Feed
   /** When this process knew that the run was its own, by its own steady clock. */
   readonly heldSince = performance.now()
   /** Why it has to end, once somebody wants that, and since when. */
@@ -90,11 +91,11 @@ export class LiveRun implements RunHandle {
   isCutOff = false
   /** How the engine ended it. */
   end: RunEnd | undefined
-  readonly #parts: RunParts
+  readonly #parts: CarriedRunParts
   readonly #controller = new AbortController()
   #rows: number
 
-  constructor(parts: RunParts, options: LiveRunOptions) {
+  constructor(parts: CarriedRunParts, options: CarriedRunOptions) {
     const { row } = options
     this.#parts = parts
     this.row = row
@@ -111,7 +112,7 @@ export class LiveRun implements RunHandle {
     if (row.continues !== null && row.decision !== null)
       this.continues = { runId: row.continues, decision: JSON.parse(row.decision) }
     this.#rows = row.steps
-    this.feed = new RunFeed(parts.sink, row, (lost) => {
+    this.feed = new Feed(parts.batcher, row, (lost) => {
       parts.onLost(this)
       this.#controller.abort(lost)
     })
@@ -189,7 +190,7 @@ export class LiveRun implements RunHandle {
     const { store, at } = this.#parts
     at('before an effect is marked', this.runId)
     if (this.isCutOff || this.feed.isOver) throw this.#cutOff()
-    const state = await this.#orLost(() => store.beginEffect(this.row, toolCallId, tool))
+    const state = await this.#orLost(() => beginEffect(store, this.row, toolCallId, tool))
     if (!state) {
       this.feed.lose('another process carries it')
       throw this.#cutOff()
@@ -202,7 +203,7 @@ export class LiveRun implements RunHandle {
     const { store, at } = this.#parts
     at('before the result of an effect is kept', this.runId)
     await this.#orLost(() =>
-      patiently(() => store.finishEffect(this.row, toolCallId, content, failed)),
+      patiently(() => finishEffect(store, this.row, toolCallId, content, failed)),
     )
     at('after the result of an effect is kept', this.runId)
   }

@@ -2,20 +2,20 @@ import type { RuntimeError } from '../../../errors.ts'
 import { isRetryable } from '../../../errors.ts'
 import type { Emit, ToolCall } from '../../../plugin.ts'
 import { reasonOf } from '../turn/consent.ts'
-import type { ForeignSource, RenderedComponent, RunHandle, WaitingCall } from '../../turns/run.ts'
+import type { ForeignSource, RenderedComponent, Run, WaitingCall } from '../../turns/run.ts'
 import { jsonOf } from './tool-content.ts'
 
 /** Whose events these are: those of a sub-agent carry the id of the call that started it. */
-export interface EventSource {
+export interface EventOrigin {
   readonly parentEventId?: string
   /** Takes what was rendered, for the journal. */
   onComponent(component: RenderedComponent): void
 }
 
-type Told = Pick<RunHandle, 'runId' | 'sessionId' | 'requestId' | 'emit'>
+type Told = Pick<Run, 'runId' | 'sessionId' | 'requestId' | 'emit'>
 
 /** Tells a run's listeners what happens, in the words of the wire. Once closed it is silent. */
-export class RunEvents {
+export class Narrator {
   readonly #run: Told
   #closed = false
   readonly #rendered = new Map<string, number>()
@@ -127,7 +127,7 @@ export class RunEvents {
   }
 
   /** What a handler tells: of its own call, where it is a tool. */
-  emitOf({ parentEventId, onComponent }: EventSource, toolCallId: string | undefined): Emit {
+  emitOf({ parentEventId, onComponent }: EventOrigin, toolCallId: string | undefined): Emit {
     return {
       component: (name, given, { id, status = 'done' } = {}) => {
         if (this.#closed) return

@@ -1,0 +1,86 @@
+import type { Log } from '../../../plugin.ts'
+import type { Store } from '../../store/store.ts'
+import { runChannel } from '../journal/write.ts'
+
+/**
+ * What replicas tell each other, each word with the ids that it is about. `events`, `ended` and `began` are told by the
+ * statements that write events, ends and beginnings; this process tells the others.
+ */
+export type Word =
+  /** Runs have new events in the database. */
+  | 'events'
+  /** A run has ended. */
+  | 'ended'
+  /** A run has begun: its id, then its session's. */
+  | 'began'
+  /** A user stopped a run. */
+  | 'aborted'
+  /** A newer message took the place of a run. */
+  | 'superseded'
+  /** A client answered a call of a run. */
+  | 'answered'
+  /** A run looks for a client that can carry out its calls: the run's id, then its session's. */
+  | 'wanted'
+  /** A client is there for the run that looked for one. */
+  | 'here'
+  /** A run looks for a socket of its session that shows approvals. */
+  | 'asks'
+  /** A socket of the session shows approvals. */
+  | 'shows'
+  /** Runs were released and may be taken over. */
+  | 'free'
+  /** A session was deleted. */
+  | 'deleted'
+
+/** What a process does when it hears a word. */
+export type Hearing = Readonly<Record<Word, (ids: readonly string[]) => void>>
+
+/** What replicas need to tell and hear. */
+export interface ReplicasOptions {
+  readonly store: Pick<Store, 'kind' | 'listen' | 'notify'>
+  readonly log: Log
+}
+
+/**
+ * The other processes on the same database, and how this one wakes them. Words may be lost: each process looks into the
+ * database anyway, only later. SQLite has one process, so nothing is told there.
+ */
+export class Replicas {
+  readonly #store: ReplicasOptions['store']
+  readonly #log: Log
+  #stopListening: (() => Promise<void>) | undefined
+
+  constructor({ store, log }: ReplicasOptions) {
+    this.#store = store
+    this.#log = log
+  }
+
+  /** Whether there can be others. */
+  get canBe(): boolean {
+    return this.#store.kind === 'postgres'
+  }
+
+  /** Begins to listen. `missed` is called when the connection broke, and with it what was told meanwhile is lost. */
+  async open(hearing: Hearing, missed: () => void): Promise<void> {
+    if (!this.canBe) return
+    const hear = (payload: string) => {
+      const [word = '', ...ids] = payload.split(' ')
+      // Another version of the runtime may know words that this one does not.
+      if (Object.hasOwn(hearing, word)) hearing[word as Word](ids)
+    }
+    this.#stopListening = await this.#store.listen(runChannel, hear, missed)
+  }
+
+  /** Tells the other replicas. */
+  tell(word: Word, ...ids: readonly string[]): void {
+    if (!this.canBe) return
+    this.#store.notify(runChannel, [word, ...ids].join(' ')).catch((error: unknown) => {
+      this.#log.debug({ err: error }, 'Other replicas were not told')
+    })
+  }
+
+  /** Stops listening. */
+  async close(): Promise<void> {
+    await this.#stopListening?.()
+  }
+}

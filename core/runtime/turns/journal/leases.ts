@@ -1,0 +1,118 @@
+import { sql } from 'kysely'
+import { deathsAtMost, isAlive } from './deaths.ts'
+import { type Held, type RunRow, type RunStore, slices } from './store.ts'
+
+/** Which runs a process wants to take over, and how many. */
+export interface RunsToClaim {
+  readonly limit: number
+  /** Runs that this process carries, whatever the database says. */
+  readonly except: readonly string[]
+  /** How far the event numbers of a claimed run jump. */
+  readonly skip: number
+  /** True takes only runs with which a process died once, false only all others. */
+  readonly suspects?: boolean
+}
+
+/** What the database says of a run whose lease this process extended. */
+export type HeldRow = Pick<RunRow, 'id' | 'epoch' | 'stop'>
+
+const isOpen = sql<boolean>`status in ('queued', 'running')`
+const isFirstOfSession = sql<boolean>`not exists (select 1 from kernel_runs as earlier
+  where earlier.session_id = kernel_runs.session_id and earlier.turn < kernel_runs.turn
+  and earlier.status in ('queued', 'running'))`
+
+/** Extends the leases of these runs; resolves to the rows of those that this process still holds. */
+export async function extendLeases(store: RunStore, ids: readonly string[]): Promise<HeldRow[]> {
+  const held: HeldRow[] = []
+  for (const some of slices(ids))
+    held.push(
+      ...(await store.commits.single((db) =>
+        db
+          .updateTable('kernel_runs')
+          .set({ lease_until: store.leaseEnd })
+          .where('id', 'in', some)
+          .where('owner', '=', store.owner)
+          .where(isOpen)
+          .returning(['id', 'epoch', 'stop'])
+          .execute(),
+      )),
+    )
+  return held
+}
+
+/**
+ * Takes runs that no process carries: released runs, runs of dead processes once the deaths are counted, and runs whose
+ * lease ran out under a process that lives. Claiming a run of the last kind counts as an attempt here; `countDeaths`
+ * has counted the attempt for the runs of the dead. Runs that died once are suspects, which only a claim of suspects
+ * takes. The numbers of events that the last owner may have shown and not written are skipped, so that no client
+ * takes a new event for one that it has.
+ */
+export function claimRuns(
+  store: RunStore,
+  { limit, except, skip, suspects = false }: RunsToClaim,
+): Promise<RunRow[]> {
+  const { now, owner, dialect, leaseEnd } = store
+  const lapsed =
+    dialect === 'postgres'
+      ? sql<boolean>`(lease_until < ${now} and (owner = ${owner} or ${isAlive(store)}))`
+      : sql<boolean>`lease_until < ${now}`
+  const free = sql<boolean>`(owner is null or ${lapsed})`
+  const suspect = sql<boolean>`(deaths between 1 and ${deathsAtMost - 1} and stop is null)`
+  return store.commits.single((db) => {
+    let candidates = db
+      .selectFrom('kernel_runs')
+      .select('id')
+      .where(isOpen)
+      .where(free)
+      .where(suspects ? suspect : sql<boolean>`not ${suspect}`)
+      .where(isFirstOfSession)
+      .orderBy('created_at')
+      .limit(limit)
+    if (except.length > 0) candidates = candidates.where('id', 'not in', [...except])
+    if (dialect === 'postgres') candidates = candidates.forUpdate().skipLocked()
+    return db
+      .with('candidates', () => candidates)
+      .updateTable('kernel_runs')
+      .set((eb) => ({
+        attempts: sql<number>`case when owner is null then attempts else attempts + 1 end`,
+        owner,
+        epoch: eb('epoch', '+', 1),
+        status: 'running' as const,
+        last_seq: eb('last_seq', '+', skip),
+        lease_until: leaseEnd,
+        on_trial: suspects ? 1 : 0,
+      }))
+      .where('id', 'in', (eb) => eb.selectFrom('candidates').select('id'))
+      .returningAll()
+      .execute()
+  })
+}
+
+/** Lets a queued run begin once every earlier run of its session has ended; false while one goes on. */
+export async function promoteRun(store: RunStore, { id, epoch }: Held): Promise<boolean> {
+  const { numUpdatedRows } = await store.commits.single((db) =>
+    db
+      .updateTable('kernel_runs')
+      .set({ status: 'running', lease_until: store.leaseEnd })
+      .where('id', '=', id)
+      .where('owner', '=', store.owner)
+      .where('epoch', '=', epoch)
+      .where(isFirstOfSession)
+      .executeTakeFirst(),
+  )
+  return numUpdatedRows > 0n
+}
+
+/** Gives runs back, so that another process takes them at once. */
+export async function releaseRuns(store: RunStore, ids: readonly string[]): Promise<void> {
+  for (const some of slices(ids))
+    await store.commits.single((db) =>
+      db
+        .updateTable('kernel_runs')
+        .set({ owner: null, lease_until: 0, on_trial: 0 })
+        .where('id', 'in', some)
+        .where('owner', '=', store.owner)
+        .where(isOpen)
+        .execute(),
+    )
+}

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { positionOf, unanswered } from './steps.ts'
+import type { RunRow, RunStore } from './store.ts'
+import type { RunDatabase, Stop } from './tables.ts'
+
+/** How long a Stop that came before its message waits for the message. */
+const earlyStopMs = 60_000
+
+/** Whose runs a Stop means: all of a session, or the one of a request. */
+export interface StopRequest {
+  readonly did: string
+  readonly sessionId: string
+  readonly requestId?: string
+}
+
+/**
+ * Marks the open runs of a session, or the run of one request, as stopped. The Stop of an unknown request is noted,
+ * because its message may still be on its way. Undefined when the caller has no such session.
+ */
+export function stopRuns(
+  store: RunStore,
+  { did, sessionId, requestId }: StopRequest,
+): Promise<{ runIds: string[]; isKnown: boolean } | undefined> {
+  return store.commits.atomic(async (trx) => {
+    // Taking the session's row lets no message slip in between the look and the note.
+    const session = await trx
+      .updateTable('kernel_sessions')
+      .set((eb) => ({ turns: eb.ref('turns') }))
+      .where('id', '=', sessionId)
+      .where('did', '=', did)
+      .returning('id')
+      .executeTakeFirst()
+    if (!session) return undefined
+    const { carried, closed } = await stopOpenRuns(store, trx, sessionId, 'aborted', requestId)
+    if (carried.length + closed.length > 0) return { runIds: carried, isKnown: true }
+    if (requestId === undefined) return { runIds: [], isKnown: false }
+    const run = await trx
+      .selectFrom('kernel_runs')
+      .select('id')
+      .where('session_id', '=', sessionId)
+      .where('request_id', '=', requestId)
+      .executeTakeFirst()
+    if (!run) {
+      const until = sql<number>`${store.now} + ${earlyStopMs}`
+      await trx
+        .insertInto('kernel_early_stops')
+        .values({ session_id: sessionId, request_id: requestId, until })
+        .onConflict((conflict) =>
+          conflict.columns(['session_id', 'request_id']).doUpdateSet({ until }),
+        )
+        .execute()
+    }
+    return { runIds: [], isKnown: true }
+  })
+}
+
+/**
+ * Tells every open run of the session to end, and resolves to those that somebody carries. One that waits for a
+ * person has nobody to tell: it is closed here, its unanswered requests to tools with it.
+ */
+export async function stopOpenRuns(
+  store: RunStore,
+  trx: RunDatabase,
+  sessionId: string,
+  stop: Stop,
+  requestId?: string,
+): Promise<{ carried: string[]; closed: string[] }> {
+  let open = trx
+    .selectFrom('kernel_runs')
+    .selectAll()
+    .where('session_id', '=', sessionId)
+    .where(sql<boolean>`status in ('queued', 'running', 'waiting')`)
+  if (requestId !== undefined) open = open.where('request_id', '=', requestId)
+  const runs = await open.execute()
+  if (runs.length === 0) return { carried: [], closed: [] }
+  const ids = runs.map(({ id }) => id)
+  await trx
+    .updateTable('kernel_runs')
+    .set({ stop })
+    .where('id', 'in', ids)
+    .where('stop', 'is', null)
+    .execute()
+  const waiting = await trx
+    .updateTable('kernel_runs')
+    .set({ status: stop === 'aborted' ? 'aborted' : 'interrupted' })
+    .where('id', 'in', ids)
+    .where('status', '=', 'waiting')
+    .returningAll()
+    .execute()
+  for (const run of waiting) await answerWaitingCalls(store, trx, run)
+  const closed = waiting.map(({ id }) => id)
+  return { carried: ids.filter((id) => !closed.includes(id)), closed }
+}
+
+/** A model must never read a request to a tool without its result. */
+async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow): Promise<void> {
+  const open = unanswered(await store.stepsOf(run, trx))
+  if (open.length === 0) return
+  await trx
+    .insertInto('kernel_steps')
+    .values(
+      open.map(({ id, name }, i) => ({
+        session_id: run.session_id,
+        position: positionOf(run.turn, run.steps + i),
+        run_id: run.id,
+        root_id: run.root_id,
+        step: run.steps,
+        kind: 'tool' as const,
+        body: JSON.stringify({
+          role: 'tool',
+          id: randomUUID(),
+          toolCallId: id,
+          name,
+          content: 'Nobody approved this before the conversation went on, so it was not done.',
+          failed: true,
+        }),
+        created_at: store.now,
+      })),
+    )
+    .execute()
+}

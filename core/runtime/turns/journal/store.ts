@@ -1,0 +1,227 @@
+import { sql, type Selectable } from 'kysely'
+import { Commits, type CommitStore } from './commits.ts'
+import { before, beginQueries, type Place } from './begin-queries.ts'
+import { fromBatch, type RunEvent } from './event-lines.ts'
+import {
+  databaseNow,
+  type Dialect,
+  type RunDatabase,
+  type RunsTable,
+  withRunTables,
+} from './tables.ts'
+import { batchWriter, type RunWrite } from './write.ts'
+import type { StepRow } from './steps.ts'
+
+/** A run as its row stands in the database. */
+export type RunRow = Selectable<RunsTable>
+
+/** What the engine is told of the session's earlier runs: the newest of them, and where that run left off. */
+export interface Before {
+  readonly previous?: string
+  readonly checkpoint?: string
+}
+
+/** A run and its epoch. Every change that a process makes for the run is fenced by both. */
+export interface Held {
+  readonly id: string
+  readonly epoch: number
+}
+
+/** What a run store is made of. */
+export interface RunStoreOptions {
+  readonly store: CommitStore
+  /** The name of this process. A process that starts again has another name. */
+  readonly owner: string
+  readonly leaseMs: number
+}
+
+const isOpenOrWaiting = sql<boolean>`status in ('queued', 'running', 'waiting')`
+const batchesPerPage = 8
+/** Row-value lists are spelled out in SQL, so they are kept short. */
+const idsPerStatement = 500
+
+/**
+ * The runs in the database. This class reads and writes their rows; `begin.ts`, `stop.ts`, `leases.ts`, `deaths.ts`,
+ * `effects.ts`, `head.ts` and `retention.ts` each hold one kind of change that goes through it.
+ */
+export class RunStore {
+  readonly db: RunDatabase
+  readonly dialect: Dialect
+  readonly owner: string
+  readonly commits: Commits
+  /** The statements by which a run begins. */
+  readonly begin: ReturnType<typeof beginQueries>
+  readonly #leaseMs: number
+  readonly #now: ReturnType<typeof databaseNow>
+  readonly #writeBatch: ReturnType<typeof batchWriter>
+
+  constructor(options: RunStoreOptions) {
+    const { store, owner, leaseMs } = options
+    const dialect = store.kind
+    this.db = withRunTables(store.db)
+    this.dialect = dialect
+    this.owner = owner
+    this.commits = new Commits(store)
+    this.#leaseMs = leaseMs
+    this.#now = databaseNow(dialect)
+    this.#writeBatch = batchWriter(dialect)
+    this.begin = beginQueries(this)
+  }
+
+  /** The time by the database's clock. */
+  get now() {
+    return this.#now
+  }
+  /** The database's day since 1970, by UTC. */
+  get today() {
+    return sql<number>`(${this.#now}) / 86400000`
+  }
+  /** The end of a lease that is taken now. */
+  get leaseEnd() {
+    return sql<number>`${this.#now} + ${this.#leaseMs}`
+  }
+
+  /** The row of a run. */
+  find(id: string, db = this.db): Promise<RunRow | undefined> {
+    return db.selectFrom('kernel_runs').selectAll().where('id', '=', id).executeTakeFirst()
+  }
+
+  async requestOf(runId: string): Promise<string | undefined> {
+    const row = await this.db
+      .selectFrom('kernel_run_requests')
+      .select('request')
+      .where('run_id', '=', runId)
+      .executeTakeFirst()
+    return row?.request
+  }
+
+  /** Writes for many runs; resolves to those that this process does not hold any more. */
+  async write(writes: readonly RunWrite[]): Promise<Set<string>> {
+    const ends = writes.flatMap(({ id, end }) => (end ? [{ id, save: end.save }] : []))
+    const isSaving = ends.some(({ save }) => save)
+    const write = async (db: RunDatabase) => {
+      const held = await this.#writeBatch(db, this.owner, this.#leaseMs, writes)
+      for (const { id, save } of ends) if (held.has(id)) await save?.(db)
+      return held
+    }
+    // After a power cut, the next process repeats what a run that goes on had written. The end of a run is final:
+    // readers were told of it, so it waits for the disk.
+    const durability = ends.length > 0 ? 'synced' : 'unsynced'
+    const written = await (isSaving
+      ? this.commits.atomic(write, durability)
+      : this.commits.single(write, durability))
+    const missing = writes.filter(({ id }) => !written.has(id))
+    if (missing.length === 0) return new Set()
+    // The database's answer to an earlier try may have been lost: then the write stands, and this try found it done.
+    const rows = await this.db
+      .selectFrom('kernel_runs')
+      .select(['id', 'epoch', 'version'])
+      .where(
+        'id',
+        'in',
+        missing.map(({ id }) => id),
+      )
+      .execute()
+    const done = new Map(rows.map((row) => [row.id, row]))
+    const lost = missing.filter(({ id, epoch, version }) => {
+      const row = done.get(id)
+      return row?.epoch !== epoch || row.version !== version
+    })
+    return new Set(lost.map(({ id }) => id))
+  }
+
+  /** A page of a run's events after a number, oldest first. */
+  async eventsAfter(runId: string, after: number): Promise<RunEvent[]> {
+    const rows = await this.db
+      .selectFrom('kernel_run_events')
+      .select('body')
+      .where('run_id', '=', runId)
+      .where('last_seq', '>', after)
+      .orderBy('last_seq')
+      .limit(batchesPerPage)
+      .execute()
+    return rows.flatMap(fromBatch).filter(({ id }) => id > after)
+  }
+
+  /** Which of the runs have an event after the number that is known of them, or are gone. */
+  async behind(known: ReadonlyMap<string, number>): Promise<{ changed: string[]; gone: string[] }> {
+    const changed: string[] = []
+    const gone = new Set(known.keys())
+    for (const ids of slices([...known.keys()])) {
+      const rows = await this.db
+        .selectFrom('kernel_runs')
+        .select(['id', 'last_seq'])
+        .where('id', 'in', ids)
+        .execute()
+      for (const { id, last_seq } of rows) {
+        gone.delete(id)
+        if (last_seq > (known.get(id) ?? 0)) changed.push(id)
+      }
+    }
+    return { changed, gone: [...gone] }
+  }
+
+  /** What came before a run in its session, or before the next one. */
+  async before(
+    { session_id, turn }: Pick<RunRow, 'session_id' | 'turn'>,
+    db = this.db,
+  ): Promise<Before> {
+    const latest = Math.min(turn, 2 ** 31 - 1) // as large as the column takes
+    const { rows } = await sql<Place>`select ${before(session_id, latest)}`.execute(db)
+    return toBefore(rows[0])
+  }
+
+  /** The session's newest run that is not at its end, or waits for a person, and whether somebody carries it. */
+  async newestOpen(sessionId: string) {
+    const row = await this.db
+      .selectFrom('kernel_runs')
+      .select([
+        'id',
+        'status',
+        sql<number>`case when owner is not null and lease_until >= ${this.#now} then 1 else 0 end`.as(
+          'held',
+        ),
+      ])
+      .where('session_id', '=', sessionId)
+      .where(isOpenOrWaiting)
+      .orderBy('turn', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return row && { id: row.id, status: row.status, isHeld: row.held === 1 }
+  }
+
+  /** The rows of the journal of a chain of runs, in order. */
+  stepsOf(run: Pick<RunRow, 'session_id' | 'root_id'>, db = this.db): Promise<StepRow[]> {
+    return db
+      .selectFrom('kernel_steps')
+      .selectAll()
+      .where('session_id', '=', run.session_id)
+      .where('root_id', '=', run.root_id)
+      .orderBy('position')
+      .execute()
+  }
+
+  /** The messages before a position, newest first. */
+  stepsBefore(sessionId: string, position: number, limit: number): Promise<StepRow[]> {
+    return this.db
+      .selectFrom('kernel_steps')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('position', '<', position)
+      .where('kind', 'in', ['user', 'assistant', 'tool'])
+      .orderBy('position', 'desc')
+      .limit(limit)
+      .execute()
+  }
+}
+
+/** What a row of the query `before` says. */
+export const toBefore = (place: Place | undefined): Before => ({
+  previous: place?.previous ?? undefined,
+  checkpoint: place?.checkpoint ?? undefined,
+})
+
+/** A list of ids in pieces that one statement takes. */
+export function* slices(ids: readonly string[], size = idsPerStatement): Generator<string[]> {
+  for (let i = 0; i < ids.length; i += size) yield ids.slice(i, i + size)
+}

@@ -1,0 +1,62 @@
+import type { AnyRoute } from '../../../plugin.ts'
+import { clientNetwork } from '../../http/limits/client-address.ts'
+import { created } from '../../http/answer/reply.ts'
+import { failEarly, lastEventId, setIds, streamOf } from './answers.ts'
+import { quarantineInput, resumeInput, retryInput, runInput, toolResultInput } from './input.ts'
+import type { RouteParts } from './routes.ts'
+import { operatorRoute, userRoute } from './user-route.ts'
+
+/** The routes of runs: read one, answer what it waits for, and what the operator does with a quarantined one. */
+export function runRoutes({ runs, streams }: RouteParts): Record<string, AnyRoute> {
+  return {
+    'GET /runs': operatorRoute(
+      'Runs that were set aside because the process died twice with them.',
+      quarantineInput,
+      ({ limit, offset }) => runs.quarantined(limit, offset),
+    ),
+    'POST /runs/:runId/retry': operatorRoute(
+      'Tries the message of a quarantined run again, as a new turn of its session.',
+      retryInput,
+      async ({ runId }) => {
+        const { sessionId, ...started } = await runs.retry(runId)
+        const { runId: again, requestId } = started
+        return created(`/runs/${again}`, { runId: again, sessionId, requestId, retries: runId })
+      },
+    ),
+    'GET /runs/:runId': userRoute(
+      'Streams a run’s events after a number, up to its end.',
+      runInput,
+      async ({ runId, after = 0 }, ctx) => {
+        const run = await runs.demand(ctx.user.did, runId)
+        setIds(ctx, { runId, requestId: run.request_id })
+        return streamOf(runs, runId, Math.max(after, lastEventId(ctx)), ctx)
+      },
+    ),
+    'POST /runs/:runId/resume': userRoute(
+      'Answers a run that waits for a person, and streams how it goes on.',
+      resumeInput,
+      async ({ runId, decision, args }, ctx) => {
+        streams?.demand(clientNetwork(ctx.koa.ip))
+        const started = await runs.resume(ctx.user, runId, { decision, args })
+        setIds(ctx, started)
+        await failEarly(started.live)
+        return streamOf(runs, started.runId, 0, ctx)
+      },
+    ),
+    'POST /runs/:runId/tool-results': userRoute(
+      'Hands in what the client made of a call of its own tool.',
+      toolResultInput,
+      async ({ runId, toolCallId, result, error }, { user }) => {
+        await runs.demand(user.did, runId)
+        const accepted = await runs.clientResult({
+          did: user.did,
+          runId,
+          toolCallId,
+          result,
+          error,
+        })
+        return { accepted }
+      },
+    ),
+  }
+}

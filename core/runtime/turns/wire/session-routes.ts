@@ -1,0 +1,75 @@
+import { RuntimeError } from '../../../errors.ts'
+import type { AnyRoute } from '../../../plugin.ts'
+import { created } from '../../http/answer/reply.ts'
+import { capabilitiesInput, idInput, pageInput, sessionInput, sessionListInput } from './input.ts'
+import type { RouteParts } from './routes.ts'
+import { userRoute, type UserContext } from './user-route.ts'
+
+/** The routes of conversations: begin, list and delete one, read it, and what may be loaded into it. */
+export function sessionRoutes({
+  runs,
+  transcripts,
+  loadCapabilities,
+}: RouteParts): Record<string, AnyRoute> {
+  const { sessions } = runs
+  return {
+    'POST /sessions': {
+      summary: 'Begins a conversation.',
+      async run(_, ctx) {
+        const { user } = ctx as UserContext // a route without `auth` is one of a user
+        await runs.mayTalk(user)
+        const session = await sessions.create(user.did)
+        return created(`/sessions/${session.sessionId}`, session)
+      },
+    },
+    'GET /sessions': userRoute(
+      'The caller’s conversations, the newest first.',
+      sessionListInput,
+      ({ limit, offset }, { user }) => sessions.list(user.did, limit, offset),
+    ),
+    'DELETE /sessions/:id': userRoute(
+      'Deletes a conversation and everything in it.',
+      idInput,
+      async ({ id }, { user }) => {
+        await runs.deleteSession(user.did, id)
+        return { message: 'The session was deleted.' }
+      },
+    ),
+    'POST /sessions/:id/capabilities': userRoute(
+      'Loads capabilities into a conversation by hand.',
+      capabilitiesInput,
+      async ({ id, names }, { user }) => {
+        await runs.mayTalk(user)
+        await sessions.demand(user.did, id)
+        if (!loadCapabilities)
+          throw new RuntimeError('NOT_IMPLEMENTED', 'Capabilities cannot be loaded by hand here.')
+        return loadCapabilities({ user, sessionId: id, names })
+      },
+    ),
+
+    'GET /messages/:sessionId': userRoute(
+      'A whole conversation, oldest first.',
+      sessionInput,
+      async ({ sessionId }, { user }) => {
+        await sessions.demand(user.did, sessionId)
+        return { messages: await transcripts.all(sessionId) }
+      },
+    ),
+    'GET /sessions/:id/messages': userRoute(
+      'A page of a conversation: the newest, or those before or after a cursor.',
+      pageInput,
+      async ({ id, ...page }, { user }) => {
+        await sessions.demand(user.did, id)
+        return transcripts.page(id, page)
+      },
+    ),
+    'GET /sessions/:id/run': userRoute(
+      'The run that is under way in a conversation, or waits for a person, if any.',
+      idInput,
+      async ({ id }, { user }) => {
+        await sessions.demand(user.did, id)
+        return runs.underway(id)
+      },
+    ),
+  }
+}
