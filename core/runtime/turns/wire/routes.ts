@@ -53,9 +53,10 @@ function route<S extends Schema>(
   summary: string,
   input: S,
   run: (input: z.output<S>, ctx: Context) => unknown,
+  answers?: AnyRoute['answers'],
 ): AnyRoute {
   // The edge parses by `input` and lets nobody in without a user before it runs a route of these.
-  return { summary, input, run: run as AnyRoute['run'] }
+  return { summary, input, answers, run: run as AnyRoute['run'] }
 }
 
 /** A route of the operator, who comes with a key and has no user. */
@@ -63,8 +64,9 @@ function operatorRoute<S extends Schema>(
   summary: string,
   input: S,
   run: (input: z.output<S>) => unknown,
+  answers?: AnyRoute['answers'],
 ): AnyRoute {
-  return { auth: 'operator', summary, input, run: run as AnyRoute['run'] } // parsed by `input` before
+  return { auth: 'operator', summary, input, answers, run: run as AnyRoute['run'] } // parsed by `input` before
 }
 
 /** The routes of sessions, messages and runs. */
@@ -96,6 +98,7 @@ export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute>
   return {
     'POST /sessions': {
       summary: 'Begins a conversation.',
+      answers: { 201: ['application/json'] },
       async run(_, ctx) {
         await runs.mayTalk((ctx as Context).user)
         const session = await sessions.create((ctx as Context).user.did)
@@ -164,6 +167,7 @@ export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute>
         await failEarly(started.live)
         return stream(started.runId, 0, ctx)
       },
+      { 200: ['text/event-stream', 'application/json'] },
     ),
     'POST /messages/abort': route(
       'Ends the run of a conversation.',
@@ -186,6 +190,7 @@ export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute>
         const { runId: again, requestId } = started
         return created(`/runs/${again}`, { runId: again, sessionId, requestId, retries: runId })
       },
+      { 201: ['application/json'] },
     ),
     'GET /runs/:runId': route(
       'Streams a run’s events after a number, up to its end.',
@@ -195,6 +200,7 @@ export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute>
         setIds(ctx, { runId, requestId: run.request_id })
         return stream(runId, Math.max(after, lastEventId(ctx)), ctx)
       },
+      { 200: ['text/event-stream'] },
     ),
     'POST /runs/:runId/resume': route(
       'Answers a run that waits for a person, and streams how it goes on.',
@@ -206,6 +212,7 @@ export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute>
         await failEarly(started.live)
         return stream(started.runId, 0, ctx)
       },
+      { 200: ['text/event-stream'] },
     ),
     'POST /runs/:runId/tool-results': route(
       'Hands in what the client made of a call of its own tool.',
