@@ -101,7 +101,7 @@ describe(`with the HTTP/2 of Node at the other end (seed ${seed})`, () => {
       stream.on('error', () => undefined)
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
       stream.on('end', () => {
-        stream.respond(sent.get(path) ?? {}, { waitForTrailers: true, sendDate: false })
+        stream.respond(sent.get(path) ?? {}, { waitForTrailers: true })
         stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
         stream.end(Buffer.concat(chunks))
       })
@@ -125,7 +125,8 @@ describe(`with the HTTP/2 of Node at the other end (seed ${seed})`, () => {
       const block = Buffer.concat([request(path), encodeHeaders(Object.entries(own))])
       const { heads, body: echoed, closed } = await ask(connection, block, body)
       expect(closed).toEqual({ kind: 'ended' })
-      expect(heads.map((headers) => ({ ...headers }))).toEqual([
+      // Node adds the date by itself.
+      expect(heads.map(({ date, ...headers }) => headers)).toEqual([
         { ':status': '200', ...theirs },
         { 'grpc-status': '0' },
       ])

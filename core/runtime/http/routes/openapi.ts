@@ -108,7 +108,6 @@ function operation(
             },
           }),
     responses: {
-      ...answersOf(route, output),
       400: { $ref: '#/components/responses/BadRequest' },
       ...(route.auth === 'public'
         ? {}
@@ -117,6 +116,7 @@ function operation(
             403: { $ref: '#/components/responses/Forbidden' },
           }),
       429: { $ref: '#/components/responses/TooManyRequests' },
+      ...answersOf(route, output),
       default: { $ref: '#/components/responses/Fault' },
     },
     security: securityOf(route.auth ?? 'ucan', abilityOf(owner, key.method, route)),
