@@ -18,6 +18,7 @@ export {
   type Plugin,
   type RouteContext,
   type Schema,
+  type ServedApi,
   type SelfOf,
   type StateOf,
   type ToolsOf,

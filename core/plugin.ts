@@ -47,6 +47,7 @@ export type {
   RouteBody,
   RouteContext,
   RouteLimit,
+  ServedApi,
   WebModule,
 } from './plugin/route.ts'
 export type { Schema, Shape } from './plugin/schema.ts'

@@ -85,6 +85,11 @@ export interface RouteIn<Key extends string, Input, Context> {
   readonly body?: RouteBody
   /** One sentence for `/openapi.json`. */
   readonly summary?: string
+  /**
+   * Each status that the route answers and its media types, for `/openapi.json`; an empty list is an answer without a body.
+   * Without it the route answers 200 with JSON. Errors in the usual shape need no entry.
+   */
+  readonly answers?: Readonly<Record<number, readonly string[]>>
   /** A capability that the caller must have. */
   readonly can?: Demand<RouteInput<Key, Input>, Context>
   /**
@@ -145,4 +150,14 @@ export interface AnyRoute
  * A web module: a Koa middleware for its mount and everything below. The kernel answers preflights by
  * CORS_ORIGIN, unless `answersPreflights` says that the module has a rule of its own.
  */
-export type WebModule = KoaMiddleware & { readonly answersPreflights?: boolean }
+export type WebModule = KoaMiddleware & {
+  readonly answersPreflights?: boolean
+  /** What the module serves just now, as OpenAPI 3.1 with whole paths, for `/openapi.json`. The same object while nothing changes. */
+  openapi?(): ServedApi | undefined
+}
+
+/** The operations of a web module, as an OpenAPI document has them. */
+export interface ServedApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly schemas?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+}

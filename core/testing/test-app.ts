@@ -1,4 +1,4 @@
-import type { Grant } from '../runtime/auth/grants/grants.ts'
+import type { Grant } from '../runtime/auth/grants/rows.ts'
 import type { AppOptions } from '../runtime/app.ts'
 import { boot, type RunningApp } from '../runtime/app.ts'
 import { Thread, type ThreadOptions } from './thread.ts'

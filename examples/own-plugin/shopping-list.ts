@@ -85,6 +85,7 @@ export default definePlugin({
     'POST /shopping-list': {
       auth: 'bearer',
       summary: 'Puts an item on the list.',
+      answers: { 201: ['application/json'] },
       input: item,
       run: async (item, { self }) => created('/shopping-list', await self.add(item)),
     },

@@ -11,11 +11,17 @@ export interface DescribeOptions {
   readonly unimplemented: ReadonlySet<string>
 }
 
+/** The OpenAPI document of the gateway. */
+export interface GatewayApi extends Json {
+  readonly paths: Record<string, Json>
+  readonly components: { readonly schemas: Record<string, Json> }
+}
+
 /** Describes what is served now as OpenAPI 3.1, from the descriptors. */
 export function describeGateway(
   { all }: Operations,
   { dialect, unimplemented }: DescribeOptions,
-): Json {
+): GatewayApi {
   const schemas: Record<string, Json> = { Error: errorSchema }
   const paths: Record<string, Json> = {}
   const ids = new Map<string, number>()
@@ -76,9 +82,14 @@ export function describeGateway(
                   'application/x-ndjson': {
                     schema: { type: 'object', properties: { result: answer } },
                   },
+                  'text/event-stream': { schema: { type: 'string' } },
                 }
               : { 'application/json': { schema: answer } },
         },
+        // Only the state of one block is kept by clients, and asked for again by its ETag.
+        ...(verb === 'GET' && kind !== 'stream'
+          ? { 304: { description: 'What the client has is still so.' } }
+          : {}),
         ...(missing ? { 501: failure('The upstream does not implement this.') } : {}),
         default: failure('A gRPC status, as the upstream gave it.'),
       },

@@ -25,6 +25,7 @@ import {
 import { invalid } from './refusal.ts'
 import type { Registry } from './registry.ts'
 import { entitySchema, protocolSchema, relationshipSchema } from './request.ts'
+import { resolutionAnswers } from './resolution/answers.ts'
 import { didParameters } from './resolution/did-url.ts'
 import { safe } from './safe.ts'
 import { entityId, wants } from './wants.ts'
@@ -209,6 +210,7 @@ export default definePlugin({
     'POST /v1/entities': {
       auth: 'bearer',
       summary: 'Creates an entity.',
+      answers: { 201: ['application/json'] },
       input: entitySchema,
       async run(request, ctx) {
         const { entities, actorOf } = await ctx.self.registry()
@@ -230,6 +232,7 @@ export default definePlugin({
     'POST /v1/entities/batch': {
       auth: 'bearer',
       summary: 'Creates entities, one a line; with atomic=true all of them or none.',
+      answers: { 200: ['application/x-ndjson'] },
       body: 'ndjson',
       input: z.object({ atomic: z.stringbool().default(false) }),
       async run({ atomic }, ctx) {
@@ -245,6 +248,7 @@ export default definePlugin({
       auth: 'bearer',
       own: (ctx) => seesAny(ctx),
       summary: 'An entity; 410 with its tombstone once it is deactivated.',
+      answers: { 200: ['application/json'], 304: [] },
       input: named,
       async run({ did }, ctx) {
         const { entities, readers } = await ctx.self.registry()
@@ -299,6 +303,7 @@ export default definePlugin({
     'PUT /v1/entities/:did/relationships/:role/:target': {
       auth: 'bearer',
       summary: 'Draws an edge, or changes its properties.',
+      answers: { 200: ['application/json'], 201: ['application/json'] },
       input: edgeSchema,
       async run({ did, ...relationship }, ctx) {
         const { entities, actorOf } = await ctx.self.registry()
@@ -327,6 +332,7 @@ export default definePlugin({
       auth: 'bearer',
       own: (ctx) => seesAny(ctx),
       summary: 'The changes as Server-Sent Events; Last-Event-ID goes on where a reader left off.',
+      answers: { 200: ['text/event-stream'] },
       input: feedSchema,
       async run({ after, ...wanted }, ctx) {
         const { events, readers } = await ctx.self.registry()
@@ -346,6 +352,7 @@ export default definePlugin({
     'POST /v1/protocols': {
       auth: 'bearer',
       summary: 'Creates a protocol.',
+      answers: { 201: ['application/json'] },
       input: protocolSchema,
       async run(request, ctx) {
         const { protocols, actorOf } = await ctx.self.registry()
@@ -368,6 +375,7 @@ export default definePlugin({
       auth: 'bearer',
       own: (ctx) => seesAny(ctx),
       summary: 'A protocol, or an earlier version of it.',
+      answers: { 200: ['application/json'], 304: [] },
       input: named.extend({ version: z.coerce.number().pipe(version).optional() }),
       async run({ did, version }, ctx) {
         const { protocols, readers } = await ctx.self.registry()
@@ -402,6 +410,7 @@ export default definePlugin({
     'POST /v1/claims': {
       auth: 'bearer',
       summary: 'Claims something of an asset.',
+      answers: { 201: ['application/json'] },
       input: claimSchema,
       async run(request, ctx) {
         const { claims, actorOf } = await ctx.self.registry()
@@ -452,6 +461,7 @@ export default definePlugin({
       auth: 'bearer',
       own: (ctx) => seesAny(ctx),
       summary: 'A verifiable credential, as it was signed.',
+      answers: { 200: ['application/json', 'application/vc'] },
       input: z.object({ id }),
       async run({ id }, ctx) {
         const { koa } = ctx
@@ -481,6 +491,7 @@ export default definePlugin({
     'GET /1.0/identifiers/:did': {
       auth: 'public',
       summary: 'Resolves a DID, or dereferences a DID URL (W3C DID Resolution).',
+      answers: resolutionAnswers,
       input: didParameters.extend({ did: z.string() }),
       run: async ({ did, ...beside }, { self, koa }) =>
         (await self.registry()).resolve(did, beside, koa),
@@ -488,6 +499,7 @@ export default definePlugin({
     'GET /1.0/identifiers/:did/:path': {
       auth: 'public',
       summary: 'The same for an id whose path is not percent-encoded.',
+      answers: resolutionAnswers,
       input: didParameters.extend({ did: z.string(), path: z.string() }),
       run: async ({ did, path, ...beside }, { self, koa }) =>
         (await self.registry()).resolve(`${did}/${path}`, beside, koa),

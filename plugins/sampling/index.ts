@@ -146,6 +146,7 @@ export default definePlugin({
     'POST /v1/sampling': {
       auth: 'bearer',
       summary: 'Works out a sample design and keeps it.',
+      answers: { 201: ['application/json'] },
       input: requestSchema,
       async run(request, ctx) {
         const design = await ctx.self.designs.create(request, whoCalls(ctx))
@@ -169,6 +170,7 @@ export default definePlugin({
     'GET /v1/sampling/:designId': {
       auth: 'bearer',
       summary: 'A sample design, or an earlier revision of it.',
+      answers: { 200: ['application/json'], 304: [] },
       input: named.extend({ revision }),
       async run({ designId, revision }, ctx) {
         const design = await ctx.self.designs.read(designId, whoCalls(ctx), revision)

@@ -124,6 +124,7 @@ export default definePlugin({
         // A telecom gateway calls, never a page: a page of another site could type on anybody's phone.
         cors: false,
         summary: 'One input of a phone, as a telecom gateway hands it over.',
+        answers: { 200: ['text/plain'] },
         limit: {
           max: env.USSD_RATE_LIMIT_PER_MINUTE,
           perMs: 60_000,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AnyRoute } from '../../core/plugin.ts'
 import { describeApi, type Json } from '../../core/runtime/http/routes/openapi.ts'
+import { faultOf } from '../support/answers-as-described.ts'
 
 const run = () => 1
 const document = (routes: Record<string, Partial<AnyRoute>>) =>
@@ -199,5 +200,72 @@ describe('the OpenAPI document', () => {
       operation({ 'GET /t': { output } }, '/t', 'get').responses[200].content['application/json']
         .schema,
     ).toEqual({})
+  })
+})
+
+describe('answers', () => {
+  const routes = {
+    'POST /notes': { output: z.object({ id: z.string() }), answers: { 201: ['application/json'] } },
+    'GET /notes/:id': { answers: { 200: ['application/json', 'text/plain'], 304: [] } },
+    'GET /feed': { answers: { 200: ['text/event-stream'] } },
+    'GET /plain': {},
+  } as const satisfies Record<string, Partial<AnyRoute>>
+  const responses = (path: string, method: string) => operation(routes, path, method).responses
+
+  test('are said by status and media type, with the schema of what is JSON', () => {
+    const { 201: made, 200: none } = responses('/notes', 'post')
+    expect(made.content['application/json'].schema).toMatchObject({ properties: { id: {} } })
+    expect(none).toBeUndefined()
+    expect(Object.keys(responses('/notes/{id}', 'get')[200].content)).toEqual([
+      'application/json',
+      'text/plain',
+    ])
+    expect(responses('/notes/{id}', 'get')[304]).toEqual({ description: 'Not Modified' })
+    expect(responses('/feed', 'get')[200].content).toEqual({
+      'text/event-stream': { schema: { type: 'string' } },
+    })
+  })
+
+  test('are 200 with JSON where a route says nothing', () => {
+    expect(Object.keys(responses('/plain', 'get')[200].content)).toEqual(['application/json'])
+    expect(responses('/plain', 'get').default).toBeDefined()
+  })
+
+  test('of a test that the document does not list are found', () => {
+    const { paths } = document(routes)
+    const path = '/notes'
+    const item = paths[path] as Parameters<typeof faultOf>[1][0]['item']
+    const described = [{ path, item, pattern: /^\/notes$/ }]
+    expect(faultOf('POST /notes 201 application/json', described)).toEqual([])
+    expect(faultOf('POST /notes 409 application/json', described)).toEqual([])
+    expect(faultOf('POST /notes 200 application/json', described)).toHaveLength(1)
+    expect(faultOf('POST /notes 201 text/plain', described)).toHaveLength(1)
+    expect(faultOf('POST /notes 500 text/html', described)).toHaveLength(1)
+    expect(faultOf('GET /elsewhere 200 text/html', described)).toEqual([])
+  })
+})
+
+describe('a web module that describes itself', () => {
+  const module = {
+    paths: {
+      '/things': { get: { responses: { default: { $ref: '#/components/schemas/Error' } } } },
+      '/notes': { get: { theirs: true }, put: {} },
+    },
+    schemas: { Error: { type: 'object', own: true } },
+  }
+  const doc = describeApi({
+    routes: [{ key: 'GET /notes', owner: 'notes', route: { run } }],
+    modules: [module],
+    version: '1',
+  })
+
+  test('has its operations beside those of routes, which come first', () => {
+    expect(doc.paths['/notes']).toMatchObject({ get: { operationId: 'getNotes' }, put: {} })
+  })
+
+  test('keeps its own schemas, under another name where the name is taken', () => {
+    const [ref = ''] = refsOf(doc.paths['/things'])
+    expect(at(doc, ref)).toMatchObject({ own: true })
+    expect(doc.components.schemas.Error).not.toHaveProperty('own')
   })
 })

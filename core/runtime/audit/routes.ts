@@ -24,6 +24,7 @@ export function auditRoutes(db: Database | undefined): Record<string, AnyRoute> 
     'GET /audit': {
       auth: 'operator',
       summary: 'Who wrote what, a JSON line for each write, oldest first.',
+      answers: { 200: ['application/x-ndjson'] },
       input,
       run(asked, { koa }) {
         const { since = '0', limit } = asked as z.output<typeof input>

@@ -70,6 +70,7 @@ export function kernelRoutes(facts: KernelFacts): Readonly<Record<string, AnyRou
     'GET /health': {
       auth: 'public',
       summary: 'Says how the server, its database and its plugins are.',
+      answers: { 200: ['application/json'], 503: ['application/json'] },
       limit: { max: 6000, perMs: 60_000 }, // a bucket of its own: probes are not starved by other traffic
       output: healthSchema,
       async run(_, { koa }) {

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
 import Koa from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { Database, Log } from '../../plugin.ts'
+import type { Database, Log, ServedApi } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Access } from './routes/access.ts'
 import { Connections } from './limits/connections.ts'
@@ -93,7 +93,10 @@ export class Http {
   readonly #upgrades = new Map<string, Upgrade>()
   readonly #shutdown = new AbortController()
   #routes: readonly ServedRoute[]
+  #web: readonly ServedMount[]
   #document: OpenApi | undefined
+  /** What the web modules said of themselves when the document was made. */
+  #modules: readonly ServedApi[] = []
   #closing: Promise<void> | undefined
 
   constructor(options: HttpOptions) {
@@ -101,6 +104,7 @@ export class Http {
     const times = { ...edgeTimes, ...options.times }
     this.#options = options
     this.#routes = options.routes
+    this.#web = options.web ?? []
     this.#rateLimits = options.rateLimits ?? new RateLimits({ log, redis: options.redis })
     this.#idempotency = db && new Idempotency({ db, log })
     this.#failures = new Failures(log, options.isUnreachable ?? (() => false))
@@ -149,12 +153,18 @@ export class Http {
   reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void {
     this.#dispatcher.reroute(routes, web)
     this.#routes = routes
+    this.#web = web ?? this.#web
     this.#document = undefined
   }
 
-  /** The OpenAPI document of every route. */
+  /** The OpenAPI document of every route and of the web modules that describe themselves. */
   openapi(): OpenApi {
-    this.#document ??= describeApi({ ...this.#options, routes: this.#routes })
+    const modules = this.#web.flatMap(({ handler }) => handler.openapi?.() ?? [])
+    const isSame =
+      modules.length === this.#modules.length && modules.every((one, n) => one === this.#modules[n])
+    if (this.#document !== undefined && isSame) return this.#document
+    this.#modules = modules
+    this.#document = describeApi({ ...this.#options, routes: this.#routes, modules })
     return this.#document
   }
 

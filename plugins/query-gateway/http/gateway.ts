@@ -1,8 +1,8 @@
 import type { Context } from 'koa'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Log, WebModule } from '#core'
+import type { Log, ServedApi, WebModule } from '#core'
 import type { Dialect } from '../json/writer.ts'
-import { describeGateway } from '../openapi.ts'
+import { describeGateway, type GatewayApi } from '../openapi.ts'
 import type { Catalogue } from '../operations/catalogue.ts'
 import type { Operation, Operations } from '../operations/operations.ts'
 import { CallError, grpc } from '../statuses.ts'
@@ -45,6 +45,16 @@ interface Asked {
   readonly query: string
 }
 
+/** The document of one set of operations. */
+interface Document {
+  /** How many methods were known as unimplemented when it was made. */
+  readonly unimplemented: number
+  readonly value: GatewayApi
+  readonly api: ServedApi
+  /** Written when somebody asks for it. */
+  text: string | undefined
+}
+
 /** What a call carries beside its operation and its message. */
 interface Carried extends Omit<CallParts, 'message'> {
   readonly metadata: Record<string, string>
@@ -58,7 +68,7 @@ export class Gateway {
   readonly #shared = new SharedCalls<Answered>()
   readonly #browsers: ReturnType<typeof createBrowserRule>
   readonly #prefixesOf: (operations: Operations) => ReturnType<typeof createPrefixes>
-  readonly #documents = perOperations(() => ({ text: '', unimplemented: -1 }))
+  readonly #documents = perOperations((): { document?: Document } => ({}))
   /** The module that Koa calls. */
   readonly serve: WebModule
 
@@ -71,7 +81,10 @@ export class Gateway {
       createPrefixes(options.prefix ?? operations.commonPrefix, options.legacyPrefixes),
     )
     const serve: WebModule = (koa, next) => this.#serve(koa, next)
-    this.serve = Object.assign(serve, { answersPreflights: true })
+    this.serve = Object.assign(serve, {
+      answersPreflights: true,
+      openapi: () => this.#api(),
+    })
   }
 
   /** The call of one method by its name, outside of HTTP. */
@@ -136,16 +149,32 @@ export class Gateway {
     )
   }
 
-  /** The OpenAPI text; it is long and anybody may ask for it, so it is written anew only when it changed. */
+  /** The gateway's own OpenAPI document, as text. */
   #documentOf(operations: Operations): string {
+    const document = this.#described(operations)
+    return (document.text ??= JSON.stringify(document.value))
+  }
+
+  /** The same operations for the document of the whole server, which anybody may read: none where a gate stands before them. */
+  #api(): ServedApi | undefined {
+    const { catalogue, gate } = this.#options
+    if (gate.gated || catalogue.current === undefined) return undefined
+    return this.#described(catalogue.current).api
+  }
+
+  /** The document is long and anybody may ask for it, so it is made anew only when there is something new to say. */
+  #described(operations: Operations): Document {
     const { unimplemented } = this.#calls
-    const document = this.#documents(operations)
-    if (document.unimplemented !== unimplemented.size) {
-      document.unimplemented = unimplemented.size
-      const { dialect } = this.#options
-      document.text = JSON.stringify(describeGateway(operations, { dialect, unimplemented }))
-    }
-    return document.text
+    const kept = this.#documents(operations)
+    if (kept.document?.unimplemented === unimplemented.size) return kept.document
+    const value = describeGateway(operations, { dialect: this.#options.dialect, unimplemented })
+    const { paths, components } = value
+    return (kept.document = {
+      unimplemented: unimplemented.size,
+      value,
+      api: { paths, schemas: components.schemas },
+      text: undefined,
+    })
   }
 
   async #call(koa: Context, asked: Asked): Promise<void> {

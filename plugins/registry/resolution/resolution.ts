@@ -4,6 +4,7 @@ import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import { endpointOf, readDidUrl, type DidParameters, type DidUrl } from './did-url.ts'
 import { entityDocument, keyDocument, type DidDocument } from './document.ts'
 import { oracleDocuments } from './oracle-document.ts'
+import { dereferencing, documents } from './answers.ts'
 
 /** Why a DID does not resolve, in the words of W3C's DID Resolution, and the status that each has there. */
 const errors = {
@@ -39,9 +40,6 @@ const results = [
   'application/ld+json;profile="https://w3id.org/did-resolution"',
   'application/json',
 ]
-const dereferencing = 'application/did-url-dereferencing'
-const documents = ['application/did', 'application/did+ld+json', 'application/did+json']
-
 /** DID resolution and the dereferencing of DID URLs over HTTP, as W3C binds them. */
 export function resolution(db: RegistryDatabase, oracle: Oracle) {
   const oracleDocument = oracleDocuments(oracle)

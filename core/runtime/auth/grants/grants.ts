@@ -8,28 +8,17 @@ import { Cache } from '../../base/cache.ts'
 import type { Delegations } from './delegations.ts'
 import type { Did } from '../did/did.ts'
 import type { Rights } from './rights.ts'
+import {
+  activeGrants,
+  type Grant,
+  grantOf,
+  type GrantRow,
+  type GrantTables,
+  maxActive,
+} from './rows.ts'
 import type { Signer } from '../did/signer.ts'
 
-/** The table of grants. */
-type Tables = {
-  kernel_grants: {
-    /** The CID of the delegation that the oracle's key signed. */
-    id: string
-    oracle_did: string
-    did: string
-    /** The abilities, sorted, as JSON. */
-    capabilities: string
-    car: string
-    note: string | null
-    /** 1: made for whoever tries things out on his own machine, so it ends when others are served. */
-    for_author: number
-    /** Milliseconds since 1970; PostgreSQL returns a bigint as text. */
-    created_at: number | string
-    expires_at: number | string
-    revoked_at: number | string | null
-  }
-}
-
+/** Creates the table of grants. */
 export const grantsMigration: Migration = async (db) => {
   await db.schema
     .createTable('kernel_grants')
@@ -66,27 +55,13 @@ export interface GrantRequest {
   readonly forAuthor?: boolean
 }
 
-/** A grant as operators see it. */
-export interface Grant {
-  readonly id: string
-  readonly did: string
-  readonly capabilities: readonly string[]
-  /** The DID that the capabilities are about: the oracle's. */
-  readonly resource: string
-  readonly note?: string
-  readonly state: 'active' | 'expired' | 'revoked'
-  readonly createdAt: string
-  readonly expiresAt: string
-  readonly revokedAt?: string
-  /** The delegation, as the grantee can carry it or prove others with it. */
-  readonly car: string
-}
-
+/** A page of grants, and where the next one begins. */
 interface GrantPage {
   readonly items: readonly Grant[]
   readonly nextCursor?: string
 }
 
+/** What the grants need: where they are kept, and the key that signs them. */
 interface GrantsOptions {
   readonly store: Pick<Store, 'db' | 'kind' | 'listen' | 'notify'>
   readonly signer: Signer | undefined
@@ -110,8 +85,6 @@ interface Held {
 const channel = 'kernel_grants'
 const dayMs = 86_400_000
 const maxHeld = 20_000
-/** More grants in force to one DID are refused. */
-const maxActive = 64
 /** How long a grant stands in the list after its end. */
 const keptMs = 30 * dayMs
 /** On PostgreSQL another server may have changed grants meanwhile, and its message may be lost. */
@@ -126,8 +99,9 @@ const longerMs = dayMs
 export class Grants implements Rights {
   readonly oracleDid: string
   readonly #options: GrantsOptions
-  readonly #tables: Kysely<Tables>
-  readonly #alone: boolean
+  readonly #tables: Kysely<GrantTables>
+  /** Whether this process is the only writer, as it is on SQLite. */
+  readonly #isOnlyWriter: boolean
   readonly #now: () => number
   readonly #held = new Cache<Held>(maxHeld)
   #readings = 0
@@ -137,14 +111,14 @@ export class Grants implements Rights {
   constructor(options: GrantsOptions) {
     this.#options = options
     this.oracleDid = options.oracleDid
-    this.#tables = options.store.db.withTables<Tables>()
-    this.#alone = options.store.kind === 'sqlite'
+    this.#tables = options.store.db.withTables<GrantTables>()
+    this.#isOnlyWriter = options.store.kind === 'sqlite'
     this.#now = options.now ?? Date.now
   }
 
   /** Begins to hear of what other servers change. */
   async open(): Promise<void> {
-    if (this.#alone) return
+    if (this.#isOnlyWriter) return
     const { store, log } = this.#options
     const again = (did: string) => {
       if (this.#held.get(did) === undefined) return
@@ -189,7 +163,7 @@ export class Grants implements Rights {
 
   refresh(did: string): void | Promise<void> {
     if (this.#isFirst(did)) return this.warm().then(() => this.refresh(did))
-    if (!this.#alone || this.#held.get(did) === undefined) return this.#read(did)
+    if (!this.#isOnlyWriter || this.#held.get(did) === undefined) return this.#read(did)
   }
 
   /** Grants, or finds the same grant where it is in force for about as long. */
@@ -209,7 +183,7 @@ export class Grants implements Rights {
     const time = this.#now()
     const until = Math.floor((time + days * dayMs) / 1000) * 1000
     const abilities = [...capabilities].sort()
-    const active = await this.#active(this.#tables, did)
+    const active = await this.#active(did)
     const same = active.find(
       (row) =>
         row.capabilities === JSON.stringify(abilities) &&
@@ -293,7 +267,7 @@ export class Grants implements Rights {
     const time = this.#now()
     // Said again, it ends nothing that was granted since.
     if (row.revoked_at !== null) return this.#shown(row)
-    const alike = (await this.#active(this.#tables, row.did)).filter(
+    const alike = (await this.#active(row.did)).filter(
       (each) => each.capabilities === row.capabilities,
     )
     const ended = alike.some((each) => each.id === id) ? alike : [...alike, row]
@@ -326,14 +300,14 @@ export class Grants implements Rights {
       .execute()
   }
 
-  async #end(rows: readonly Tables['kernel_grants'][], time: number): Promise<void> {
+  async #end(rows: readonly GrantRow[], time: number): Promise<void> {
     const links = rows.map(({ id, expires_at }) => ({
       cid: id,
       expiration: Number(expires_at) / 1000,
     }))
     await this.#options.delegations.revokeLinks(links, async (trx) => {
       await trx
-        .withTables<Tables>()
+        .withTables<GrantTables>()
         .updateTable('kernel_grants')
         .set({ revoked_at: time })
         .where(
@@ -353,29 +327,16 @@ export class Grants implements Rights {
   async #changed(did: string): Promise<void> {
     const { store, log } = this.#options
     await this.#read(did)
-    if (this.#alone) return
+    if (this.#isOnlyWriter) return
     // The other servers read anew before every decision; this is for the questions between.
     store
       .notify(channel, did)
       .catch((err: unknown) => log.debug({ err }, 'Other servers were not told of a grant'))
   }
 
-  #active(db: Kysely<Tables>, did: string) {
-    return db
-      .selectFrom('kernel_grants')
-      .selectAll()
-      .where('oracle_did', '=', this.oracleDid)
-      .where('did', '=', did)
-      .where('revoked_at', 'is', null)
-      .where('expires_at', '>', this.#now())
-      .orderBy('expires_at', 'desc')
-      .limit(maxActive * 2) // two requests at once may pass the limit together
-      .execute()
-  }
-
   async #read(did: string): Promise<void> {
     const reading = ++this.#readings
-    const rows = await this.#active(this.#tables, did)
+    const rows = await this.#active(did)
     const held = this.#held.get(did)
     if (held && held.reading > reading) return
     this.#held.set(did, {
@@ -383,26 +344,16 @@ export class Grants implements Rights {
         abilities: JSON.parse(row.capabilities) as string[], // written by `issue`
         until: Number(row.expires_at),
       })),
-      fresh: this.#alone ? Infinity : this.#now() + freshMs,
+      fresh: this.#isOnlyWriter ? Infinity : this.#now() + freshMs,
       reading,
     })
   }
 
-  #shown(row: Tables['kernel_grants']): Grant {
-    const { id, did, capabilities, note, car, revoked_at } = row
-    const until = Number(row.expires_at)
-    const iso = (ms: number | string) => new Date(Number(ms)).toISOString()
-    return {
-      id,
-      did,
-      capabilities: JSON.parse(capabilities) as string[], // written by `issue`
-      resource: this.oracleDid,
-      ...(note !== null && { note }),
-      state: revoked_at !== null ? 'revoked' : this.#now() < until ? 'active' : 'expired',
-      createdAt: iso(row.created_at),
-      expiresAt: iso(until),
-      ...(revoked_at !== null && { revokedAt: iso(revoked_at) }),
-      car,
-    }
+  #active(did: string): Promise<GrantRow[]> {
+    return activeGrants(this.#tables, this.oracleDid, did, this.#now())
+  }
+
+  #shown(row: GrantRow): Grant {
+    return grantOf(row, this.#now())
   }
 }

@@ -40,6 +40,7 @@ export function grantRoutes(grants: Grants, grantable: Grantable): Record<string
     'POST /grants': {
       auth: 'operator',
       summary: 'Grants a DID rights on the oracle’s DID; the same grant again answers the first.',
+      answers: { 200: ['application/json'], 201: ['application/json'] },
       input: grantInput,
       output: grantShape,
       async run(input, { caller }) {

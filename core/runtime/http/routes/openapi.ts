@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import type { AnyRoute, RouteAuth, Schema } from '../../../plugin.ts'
+import type { AnyRoute, RouteAuth, Schema, ServedApi } from '../../../plugin.ts'
 import { abilityOf } from '../../../manifest/abilities.ts'
+import { nodeHttp } from '../../base/node-http.ts'
 import { bodyRule, eitherBody } from './input.ts'
 import { type DeclaredRoute, readRouteKey, type RouteKey } from './routes.ts'
 
@@ -17,13 +18,16 @@ export interface OpenApi extends Json {
 
 interface ApiDescription {
   readonly routes: readonly DeclaredRoute[]
+  /** What web modules say of themselves. */
+  readonly modules?: readonly ServedApi[]
   readonly name?: string
   readonly version: string
   readonly publicUrl?: string
 }
 
 /** Describes every route as OpenAPI 3.1, from the schemas that the routes parse by. */
-export function describeApi({ routes, name, version, publicUrl }: ApiDescription): OpenApi {
+export function describeApi(description: ApiDescription): OpenApi {
+  const { routes, modules = [], name, version, publicUrl } = description
   const schemas: Record<string, Json> = { Error: errorSchema }
   const paths: Record<string, Json> = {}
   const tags = new Set<string>()
@@ -36,6 +40,7 @@ export function describeApi({ routes, name, version, publicUrl }: ApiDescription
     const item = (paths[path] ??= {})
     item[key.method.toLowerCase()] = operation(key, uniqueId(key, ids), owner, route, schemas)
   }
+  for (const module of modules) addModule(module, paths, schemas)
   return {
     openapi: '3.1.0',
     info: { title: name ?? 'Oracle runtime', version },
@@ -44,6 +49,26 @@ export function describeApi({ routes, name, version, publicUrl }: ApiDescription
     paths,
     components: { schemas, responses, securitySchemes },
   }
+}
+
+/** Adds what a web module serves. Where a route has the same path and method, the route answers. */
+function addModule(
+  module: ServedApi,
+  paths: Record<string, Json>,
+  schemas: Record<string, Json>,
+): void {
+  const renamed = new Map<string, string>()
+  const named = Object.entries(module.schemas ?? {}).map(([name, schema]) => {
+    let own = name
+    for (let n = 2; Object.hasOwn(schemas, own); n++) own = `${name}${n}`
+    schemas[own] = schema
+    if (own !== name) renamed.set(`#/components/schemas/${name}`, own)
+    return own
+  })
+  const pointed = <T>(value: T) => (renamed.size > 0 ? (pointAt(value, renamed) as T) : value)
+  for (const name of named) schemas[name] = pointed(schemas[name] ?? {})
+  for (const [path, item] of Object.entries(module.paths))
+    paths[path] = { ...pointed(item), ...paths[path] }
 }
 
 const lines = { 'application/x-ndjson': { schema: {} } }
@@ -83,10 +108,6 @@ function operation(
             },
           }),
     responses: {
-      200: {
-        description: 'What the route answers.',
-        content: { 'application/json': { schema: output ?? {} } },
-      },
       400: { $ref: '#/components/responses/BadRequest' },
       ...(route.auth === 'public'
         ? {}
@@ -95,10 +116,36 @@ function operation(
             403: { $ref: '#/components/responses/Forbidden' },
           }),
       429: { $ref: '#/components/responses/TooManyRequests' },
+      ...answersOf(route, output),
       default: { $ref: '#/components/responses/Fault' },
     },
     security: securityOf(route.auth ?? 'ucan', abilityOf(owner, key.method, route)),
   }
+}
+
+const jsonOnly = { 200: ['application/json'] }
+
+/** The answers that are no errors, by status. */
+function answersOf({ answers = jsonOnly }: AnyRoute, output: Json | undefined): Json {
+  return Object.fromEntries(
+    Object.entries(answers).map(([status, types]) => [
+      status,
+      {
+        description: nodeHttp.STATUS_CODES[status] ?? 'What the route answers.',
+        ...(types.length > 0 && {
+          content: Object.fromEntries(
+            types.map((type) => [type, { schema: schemaOf(type, output) }]),
+          ),
+        }),
+      },
+    ]),
+  )
+}
+
+/** What is known of a body: of JSON its schema, of anything else that it is text. */
+function schemaOf(type: string, output: Json | undefined): Json {
+  if (/[/+]json$/.test(type)) return output ?? {}
+  return type === 'application/x-ndjson' ? {} : { type: 'string' }
 }
 
 /** `GET /sessions/:id/messages` is `getSessionsByIdMessages`; a second of that name gets a number. */

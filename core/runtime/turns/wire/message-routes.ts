@@ -22,6 +22,7 @@ export function messageRoutes(parts: RouteParts): Record<string, AnyRoute> {
         await failEarly(started.live)
         return streamOf(runs, started.runId, 0, ctx)
       },
+      { 200: ['text/event-stream', 'application/json'] },
     ),
     'POST /messages/abort': userRoute(
       'Ends the run of a conversation.',

@@ -22,6 +22,7 @@ export function runRoutes({ runs, streams }: RouteParts): Record<string, AnyRout
         const { runId: again, requestId } = started
         return created(`/runs/${again}`, { runId: again, sessionId, requestId, retries: runId })
       },
+      { 201: ['application/json'] },
     ),
     'GET /runs/:runId': userRoute(
       'Streams a run’s events after a number, up to its end.',
@@ -31,6 +32,7 @@ export function runRoutes({ runs, streams }: RouteParts): Record<string, AnyRout
         setIds(ctx, { runId, requestId: run.request_id })
         return streamOf(runs, runId, Math.max(after, lastEventId(ctx)), ctx)
       },
+      { 200: ['text/event-stream'] },
     ),
     'POST /runs/:runId/resume': userRoute(
       'Answers a run that waits for a person, and streams how it goes on.',
@@ -42,6 +44,7 @@ export function runRoutes({ runs, streams }: RouteParts): Record<string, AnyRout
         await failEarly(started.live)
         return streamOf(runs, started.runId, 0, ctx)
       },
+      { 200: ['text/event-stream'] },
     ),
     'POST /runs/:runId/tool-results': userRoute(
       'Hands in what the client made of a call of its own tool.',

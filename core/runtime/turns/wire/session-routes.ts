@@ -15,6 +15,7 @@ export function sessionRoutes({
   return {
     'POST /sessions': {
       summary: 'Begins a conversation.',
+      answers: { 201: ['application/json'] },
       async run(_, ctx) {
         const { user } = ctx as UserContext // a route without `auth` is one of a user
         await runs.mayTalk(user)

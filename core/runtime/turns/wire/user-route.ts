@@ -9,9 +9,10 @@ export function userRoute<S extends Schema>(
   summary: string,
   input: S,
   run: (input: z.output<S>, ctx: UserContext) => unknown,
+  answers?: AnyRoute['answers'],
 ): AnyRoute {
   // The edge parses by `input`, and lets no caller without a user through to a route of this kind.
-  return { summary, input, run: run as AnyRoute['run'] }
+  return { summary, input, answers, run: run as AnyRoute['run'] }
 }
 
 /** A route of the operator, who comes with a key and has no user. */
@@ -19,6 +20,7 @@ export function operatorRoute<S extends Schema>(
   summary: string,
   input: S,
   run: (input: z.output<S>) => unknown,
+  answers?: AnyRoute['answers'],
 ): AnyRoute {
-  return { auth: 'operator', summary, input, run: run as AnyRoute['run'] } // parsed by `input` before
+  return { auth: 'operator', summary, input, answers, run: run as AnyRoute['run'] } // parsed by `input` before
 }

@@ -1,0 +1,81 @@
+import type { Kysely } from 'kysely'
+
+/** The table of grants. */
+export type GrantTables = {
+  kernel_grants: {
+    /** The CID of the delegation that the oracle's key signed. */
+    id: string
+    oracle_did: string
+    did: string
+    /** The abilities, sorted, as JSON. */
+    capabilities: string
+    car: string
+    note: string | null
+    /** 1: made for whoever tries things out on their own machine, so it ends when others are served. */
+    for_author: number
+    /** Milliseconds since 1970; PostgreSQL returns a bigint as text. */
+    created_at: number | string
+    expires_at: number | string
+    revoked_at: number | string | null
+  }
+}
+
+/** One row of the table. */
+export type GrantRow = GrantTables['kernel_grants']
+
+/** More grants in force to one DID are refused. */
+export const maxActive = 64
+
+/** A grant as operators see it. */
+export interface Grant {
+  readonly id: string
+  readonly did: string
+  readonly capabilities: readonly string[]
+  /** The DID that the capabilities are about: the oracle's. */
+  readonly resource: string
+  readonly note?: string
+  readonly state: 'active' | 'expired' | 'revoked'
+  readonly createdAt: string
+  readonly expiresAt: string
+  readonly revokedAt?: string
+  /** The delegation, as the grantee can carry it or prove others with it. */
+  readonly car: string
+}
+
+/** The grants of an oracle to a DID that are in force at a time, the longest first. */
+export function activeGrants(
+  db: Kysely<GrantTables>,
+  oracleDid: string,
+  did: string,
+  now: number,
+): Promise<GrantRow[]> {
+  return db
+    .selectFrom('kernel_grants')
+    .selectAll()
+    .where('oracle_did', '=', oracleDid)
+    .where('did', '=', did)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .orderBy('expires_at', 'desc')
+    .limit(maxActive * 2) // two requests at once may pass the limit together
+    .execute()
+}
+
+/** A row as operators see it. */
+export function grantOf(row: GrantRow, now: number): Grant {
+  const { id, did, capabilities, note, car, revoked_at } = row
+  const until = Number(row.expires_at)
+  const iso = (ms: number | string) => new Date(Number(ms)).toISOString()
+  return {
+    id,
+    did,
+    capabilities: JSON.parse(capabilities) as string[], // written by `Grants.issue`
+    resource: row.oracle_did,
+    ...(note !== null && { note }),
+    state: revoked_at !== null ? 'revoked' : now < until ? 'active' : 'expired',
+    createdAt: iso(row.created_at),
+    expiresAt: iso(until),
+    ...(revoked_at !== null && { revokedAt: iso(revoked_at) }),
+    car,
+  }
+}
