@@ -11,7 +11,7 @@ import { createDelegations } from '../../core/runtime/auth/grants/delegations.ts
 import { Grants } from '../../core/runtime/auth/grants/grants.ts'
 import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
 import { grantWithoutServer } from '../../core/runtime/grant-without-server.ts'
-import { kernelMigrations } from '../../core/runtime/app.ts'
+import { kernelMigrations } from '../../core/runtime/kernel-tables.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { onEachDatabase } from '../support/each-database.ts'
 import { freshDatabase } from '../support/database.ts'

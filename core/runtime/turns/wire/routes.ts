@@ -8,6 +8,7 @@ import type { Places } from '../../http/limits/places.ts'
 import { withRunTables } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
 import type { Runs, Started } from '../carry/runs.ts'
+import type { TurnRoutes } from './route-keys.ts'
 import { Transcripts } from './transcript.ts'
 import {
   abortInput,
@@ -68,7 +69,7 @@ function operatorRoute<S extends Schema>(
 }
 
 /** The routes of sessions, messages and runs. */
-export function turnRoutes(options: TurnRoutesOptions): Record<string, AnyRoute> {
+export function turnRoutes(options: TurnRoutesOptions): TurnRoutes {
   const { runs, log } = options
   const { sessions } = runs
   const transcripts = new Transcripts(withRunTables(options.db))
