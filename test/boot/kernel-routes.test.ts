@@ -34,7 +34,7 @@ it('a plugin that claims a route of the kernel is refused by the plan, before an
   const greedy = definePlugin({
     name: 'greedy',
     summary: 'Claims every route there is.',
-    routes: claims as Record<'GET /', { run: typeof run }>, // the keys are known when the test runs
+    routes: claims as unknown as { 'GET /': { run: typeof run } }, // the keys are known when the test runs
   })
   const input = { features: {}, source: {}, kernelRoutes: kernelRouteKeys }
   const { faults } = planBoot({ ...input, plugins: [greedy] })
