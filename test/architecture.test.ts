@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { violations } from './support/architecture.ts'
+import { staleWords, violations } from './support/architecture.ts'
+import { kernelWords } from './support/kernel-words.ts'
 
 const paths = globSync([
   '{core,plugins,client,examples,scripts}/**/*.{ts,tsx}',
@@ -32,6 +33,27 @@ describe('the walls of the house', () => {
       expect(planted('core/runtime/x.ts', source)).toEqual([
         'core/runtime/x.ts names the plugin weather: the kernel knows kinds, never names',
       ])
+  })
+
+  it('a plugin may be called by a word that the kernel quotes for reasons of its own', () => {
+    for (const word of Object.keys(kernelWords)) {
+      const called = new Map([...house, [`plugins/${word}/index.ts`, '']])
+      expect(violations(called)).toEqual([])
+      for (const source of [`if (name === '${word}') load()`, `// see plugins/${word}`])
+        expect(violations(new Map([...called, ['core/runtime/x.ts', source]]))).toEqual([
+          `core/runtime/x.ts names the plugin ${word}: the kernel knows kinds, never names`,
+        ])
+      // A place of the table may quote the word; it may not mean the plugin.
+      const [place = ''] = Object.keys(kernelWords[word] ?? {})
+      const meant = `${house.get(place)}\n// for the ${word} plugin`
+      expect(violations(new Map([...called, [place, meant]]))).toEqual([
+        `${place} names the plugin ${word}: the kernel knows kinds, never names`,
+      ])
+    }
+  })
+
+  it('every place of the table of the kernel’s own words still quotes its word', () => {
+    expect(staleWords(house)).toEqual([])
   })
 
   it('a plugin that imports a sibling must require it', () => {

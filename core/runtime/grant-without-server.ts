@@ -4,7 +4,6 @@ import type { EnvSource } from '../manifest/env.ts'
 import { isForAuthors } from '../manifest/environments.ts'
 import { kernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyPlugin, Log } from '../plugin.ts'
-import { kernelMigrations } from './app.ts'
 import { Delegations } from './auth/grants/delegations.ts'
 import { Grants } from './auth/grants/grants.ts'
 import type { Grant } from './auth/grants/rows.ts'
@@ -12,6 +11,8 @@ import { signerFromMnemonic } from './auth/did/signer.ts'
 import { withGenerated } from './boot/environment.ts'
 import { readGrantRequest } from './auth/grants/request.ts'
 import { planBoot } from './boot/plan.ts'
+import { kernelRouteKeys } from './kernel-routes.ts'
+import { kernelMigrations } from './kernel-tables.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 import { openStore } from './store/store.ts'
 
@@ -62,7 +63,12 @@ async function grantIn(
   request: unknown,
   dataDir: DataDir | undefined,
 ): Promise<Granted> {
-  const { config, records } = planBoot(plugins, {}, source)
+  const { config, records } = planBoot({
+    plugins,
+    features: {},
+    source,
+    kernelRoutes: kernelRouteKeys,
+  })
   if (!config.ORACLE_MNEMONIC)
     throw new RuntimeError('UNAVAILABLE', 'No signing key is loaded, so nothing can be granted.', {
       hint: 'Set ORACLE_MNEMONIC as the server has it.',

@@ -1,6 +1,7 @@
 import type { Grant } from '../runtime/auth/grants/rows.ts'
 import type { AppOptions } from '../runtime/app.ts'
-import { boot, type RunningApp } from '../runtime/app.ts'
+import { boot } from '../runtime/app.ts'
+import type { RunningApp } from '../runtime/running-app.ts'
 import { Thread, type ThreadOptions } from './thread.ts'
 import { say, type Said, type SayOptions } from './turn.ts'
 import type { Wallet } from './wallet.ts'

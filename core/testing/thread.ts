@@ -1,5 +1,5 @@
 import type { Emit, Model, User } from '../plugin.ts'
-import type { RunningApp } from '../runtime/app.ts'
+import type { RunningApp } from '../runtime/running-app.ts'
 import { loadCapabilities } from '../runtime/agent/turn/capabilities.ts'
 import { startingState } from '../runtime/store/room-state.ts'
 import { Consent } from '../runtime/agent/turn/consent.ts'

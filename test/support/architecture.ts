@@ -1,4 +1,5 @@
 import { circles, wrongFloor } from './floors.ts'
+import { kernelWords } from './kernel-words.ts'
 
 /** A source file by its path from the root of the project. */
 export type Sources = ReadonlyMap<string, string>
@@ -30,6 +31,15 @@ export function violations(sources: Sources): string[] {
     ...(path.startsWith('core/') && !isTest(path) ? namedPlugins(path, source, plugins) : []),
   ])
   return [...single, ...circlesOf(sources)]
+}
+
+/** The rows of the table of the kernel's own words that excuse nothing any more. */
+export function staleWords(sources: Sources): string[] {
+  return Object.entries(kernelWords).flatMap(([word, places]) =>
+    Object.keys(places)
+      .filter((path) => !quotes(sources.get(path) ?? '', word))
+      .map((path) => `test/support/kernel-words.ts: ${path} does not quote '${word}'`),
+  )
 }
 
 /** Circles of files by values. Types may go round: they are gone when the code runs. */
@@ -107,14 +117,23 @@ function requires(plugin: string, names: string, target: string, sources: Source
   return listed.split(',').some((entry) => entry.trim() !== '' && entry.trim() === names.trim())
 }
 
-/** As a whole string, by its folder or as “the … plugin”. Other words of a sentence are free: a plugin may be called `memory`. */
+/**
+ * The plugins that a file of the kernel names: as a whole string, by the folder or as “the … plugin”. Other words of a
+ * sentence are free, and so are the quotes that the table of the kernel's own words lists.
+ */
 function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>): string[] {
   return [...plugins]
-    .filter((name) =>
-      new RegExp(`(['"\`])${name}\\1|plugins/${name}\\b|\\b${name} plugin\\b`, 'i').test(source),
-    )
+    .filter((name) => {
+      const isOwnWord = kernelWords[name]?.[path] !== undefined
+      const isNamed = new RegExp(`plugins/${name}\\b|\\b${name} plugin\\b`, 'i').test(source)
+      return isNamed || (!isOwnWord && quotes(source, name))
+    })
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
 }
+
+/** Whether a source holds the word as a whole string. */
+const quotes = (source: string, word: string): boolean =>
+  new RegExp(`(['"\`])${word}\\1`, 'i').test(source)
 
 function importsOf(source: string): Import[] {
   const statics = [

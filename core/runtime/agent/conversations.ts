@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { KernelEnv } from '../../manifest/kernel-env.ts'
 import type { AnyRoute, Log, Turns, User } from '../../plugin.ts'
 import { Agent } from './agent.ts'
@@ -11,10 +10,13 @@ import type { Models } from '../model/choose.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import type { Rooms } from '../boot/plugin-routes.ts'
 import { Runs } from '../turns/carry/runs.ts'
+import { turnRouteKeys, type TurnRoutes } from '../turns/wire/route-keys.ts'
 import { turnRoutes } from '../turns/wire/routes.ts'
+import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
 import type { Store } from '../store/store.ts'
 import type { Tools } from './tools/tools.ts'
 
+/** What conversations are made of. */
 export interface ConversationOptions {
   readonly config: KernelEnv
   readonly oracleDid: string
@@ -36,53 +38,84 @@ export interface ConversationOptions {
   readonly log: Log
 }
 
+/** The keys of the routes of conversations. */
+export const conversationRouteKeys = [...turnRouteKeys, ...catalogueRouteKeys] as const
+
 /** The agent and its runs: what makes the runtime talk. */
-export interface Conversations extends Turns {
+export class Conversations implements Turns {
   readonly runs: Runs
-  readonly routes: Readonly<Record<string, AnyRoute>>
+  readonly routes: Readonly<Record<(typeof conversationRouteKeys)[number], AnyRoute>>
+  readonly #agent: Agent
+  readonly #log: Log
+
+  constructor(options: ConversationOptions) {
+    const { config, oracleDid, records, tools, store, rooms, models, rights, log } = options
+    this.#log = log
+    const agent = new Agent({
+      records,
+      tools,
+      db: store.db,
+      rooms,
+      log,
+      audit: options.audit,
+      name: config.ORACLE_NAME,
+      oracleDid,
+      rights,
+      isRevoked: options.isRevoked,
+      model: (name) => models.get(name),
+      clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
+    })
+    const runs = new Runs({
+      store,
+      log,
+      engine: agent.engine,
+      oracle: { name: config.ORACLE_NAME, did: oracleDid, entityDid: config.ORACLE_ENTITY_DID },
+      leaseMs: config.RUN_LEASE_MS,
+      retentionHours: config.RUN_RETENTION_HOURS,
+      limits: {
+        atOnce: config.TURNS_AT_ONCE,
+        perDay: config.TURNS_PER_DAY,
+        addressFactor: config.ADDRESS_FACTOR,
+        atOnceTotal: config.TURNS_AT_ONCE_TOTAL,
+      },
+      roomOf: (did) => rooms.of(did),
+      restoreUser: options.restoreUser,
+      rights,
+      mayTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
+      onTakeover: options.onTakeover,
+      onSessionDeleted: (sessionId) => agent.forget(sessionId),
+    })
+    this.runs = runs
+    this.#agent = agent
+    this.routes = {
+      ...whenUsed(routesOfTurns(options, agent, runs), () => this.#warm()),
+      ...catalogueRoutes({ agent, runs, rooms, models }),
+    }
+  }
+
+  start(turn: Parameters<Turns['start']>[0]): ReturnType<Turns['start']> {
+    return this.runs.start(turn)
+  }
+
   /** A plugin whose setup finished after the server was up. */
-  join(): void
+  join(): void {
+    this.#agent.join()
+  }
+
+  /** Loaded when a caller comes who may begin a turn: a server that only answers routes never needs the engine. */
+  #warm(): void {
+    this.#agent
+      .warm()
+      .catch((err: unknown) => this.#log.error({ err }, 'the engine could not be loaded'))
+  }
 }
 
-export function createConversations(options: ConversationOptions): Conversations {
-  const { config, oracleDid, records, tools, store, rooms, models } = options
-  const { rights, restoreUser, streams, log } = options
-  const agent = new Agent({
-    records,
-    tools,
-    db: store.db,
-    rooms,
-    log,
-    audit: options.audit,
-    name: config.ORACLE_NAME,
-    oracleDid,
-    rights,
-    isRevoked: options.isRevoked,
-    model: (name) => models.get(name),
-    clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
-  })
-  const runs = new Runs({
-    store,
-    log,
-    engine: agent.engine,
-    oracle: { name: config.ORACLE_NAME, did: oracleDid, entityDid: config.ORACLE_ENTITY_DID },
-    leaseMs: config.RUN_LEASE_MS,
-    retentionHours: config.RUN_RETENTION_HOURS,
-    limits: {
-      atOnce: config.TURNS_AT_ONCE,
-      perDay: config.TURNS_PER_DAY,
-      addressFactor: config.ADDRESS_FACTOR,
-      atOnceTotal: config.TURNS_AT_ONCE_TOTAL,
-    },
-    roomOf: (did) => rooms.of(did),
-    restoreUser,
-    rights,
-    mayTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
-    onTakeover: options.onTakeover,
-    onSessionDeleted: (sessionId) => agent.forget(sessionId),
-  })
-
-  const routes = turnRoutes({
+function routesOfTurns(
+  { tools, models, store, streams, log }: ConversationOptions,
+  agent: Agent,
+  runs: Runs,
+): TurnRoutes {
+  return turnRoutes({
     runs,
     db: store.db,
     log,
@@ -101,21 +134,9 @@ export function createConversations(options: ConversationOptions): Conversations
       return result
     },
   })
-
-  // Loaded when somebody comes who may begin a turn: a server that only answers routes never needs it.
-  const warm = () => {
-    agent.warm().catch((err: unknown) => log.error({ err }, 'the engine could not be loaded'))
-  }
-
-  return {
-    runs,
-    routes: { ...whenUsed(routes, warm), ...catalogueRoutes(options, agent, runs) },
-    start: (turn) => runs.start(turn),
-    join: () => agent.join(),
-  }
 }
 
-/** Refuses a turn of whoever was not granted to talk to the agent. A plugin's own user is judged by his DID. */
+/** Refuses the turn of a user who was not granted to talk to the agent. A user whom a plugin names is judged by the DID. */
 async function demandTalk(user: User, rights: Rights): Promise<void> {
   await rights.refresh(user.did)
   if (rights.granted(user.did, TALK) || user.can(TALK, rights.oracleDid)) return
@@ -123,10 +144,7 @@ async function demandTalk(user: User, rights: Rights): Promise<void> {
 }
 
 /** The same routes. The first time that one of them is called, `then` is, once the answer is under way. */
-function whenUsed(
-  routes: Readonly<Record<string, AnyRoute>>,
-  then: () => void,
-): Record<string, AnyRoute> {
+function whenUsed(routes: TurnRoutes, then: () => void): TurnRoutes {
   let isUsed = false
   const noted = (route: AnyRoute): AnyRoute => ({
     ...route,
@@ -136,45 +154,6 @@ function whenUsed(
       return route.run(input, ctx)
     },
   })
-  return Object.fromEntries(Object.entries(routes).map(([key, route]) => [key, noted(route)]))
-}
-
-const capabilitiesInput = z.object({
-  sessionId: z.string().min(1).max(100).optional().describe('Says what is loaded in this session'),
-})
-
-function catalogueRoutes(
-  { rooms, models }: ConversationOptions,
-  agent: Agent,
-  runs: Runs,
-): Record<string, AnyRoute> {
-  return {
-    'GET /capabilities': {
-      summary: 'Every plugin with its state, its tools and its share of the prompt.',
-      input: capabilitiesInput,
-      async run(input, { user, requestId }) {
-        const { sessionId } = input as z.output<typeof capabilitiesInput>
-        const caller = { user: user!, room: rooms.of(user!.did), requestId } // a ucan route has a user
-        if (sessionId === undefined) return agent.capabilities(caller)
-        await runs.sessions.demand(caller.user.did, sessionId)
-        return agent.capabilities(caller, {
-          id: sessionId,
-          checkpoint: await runs.headOf(sessionId),
-        })
-      },
-    },
-    'GET /models': {
-      auth: 'public',
-      summary: 'The models that a turn may ask for.',
-      run: () => ({
-        models: models.all.map(({ id, label = id, contextWindow }) => ({
-          id,
-          label,
-          contextWindow,
-          isDefault: id === models.default.id,
-        })),
-        default: models.default.id,
-      }),
-    },
-  }
+  const entries = turnRouteKeys.map((key) => [key, noted(routes[key])] as const)
+  return Object.fromEntries(entries) as unknown as TurnRoutes // an entry for each key
 }

@@ -18,8 +18,13 @@ const input = z.object({
   limit: z.coerce.number().int().min(1).max(mostLines).default(1_000),
 })
 
+/** The key of the route by which an operator reads the table. */
+export const auditRouteKeys = ['GET /audit'] as const
+
 /** The route by which an operator reads the table. `db` is undefined where lines are not kept. */
-export function auditRoutes(db: Database | undefined): Record<string, AnyRoute> {
+export function auditRoutes(
+  db: Database | undefined,
+): Record<(typeof auditRouteKeys)[number], AnyRoute> {
   return {
     'GET /audit': {
       auth: 'operator',

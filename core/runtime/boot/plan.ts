@@ -8,9 +8,8 @@ import { checkManifest, checkNames } from '../../manifest/manifest.ts'
 import { select } from '../../manifest/select.ts'
 import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyPlugin } from '../../plugin.ts'
-import { kernelRouteKeys } from './kernel-routes.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
-import { checkMounts, checkRoutes } from '../http/routes/routes.ts'
+import { checkMounts, checkRoutes, type DeclaredRoute } from '../http/routes/routes.ts'
 
 /** What boot will do, decided before anything of a plugin runs. */
 export interface Plan {
@@ -23,8 +22,18 @@ export interface Plan {
   readonly suspects: readonly string[]
 }
 
+/** What a plan is made from. */
+export interface PlanInput {
+  readonly plugins: readonly AnyPlugin[]
+  /** The `features` option of the app. */
+  readonly features: Features
+  readonly source: EnvSource
+  /** The keys of the kernel's own routes, which no plugin may claim. */
+  readonly kernelRoutes: readonly string[]
+}
+
 /** Reads manifests, features and environment, and collects every fault instead of stopping at one. */
-export function planBoot(plugins: readonly AnyPlugin[], option: Features, source: EnvSource): Plan {
+export function planBoot({ plugins, features: option, source, kernelRoutes }: PlanInput): Plan {
   const kernel = parseEnv('the kernel', kernelEnv, source)
   const unsaid = unsaidEnvironment(source, source.HOST || undefined)
   const manifestFaults = plugins.flatMap(checkManifest)
@@ -73,7 +82,7 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
       ...envFaults,
       ...checkToolNames(records),
       ...checkStateKeys(records),
-      ...checkRoutes([...kernelKeys, ...declaredRoutes(records)]),
+      ...checkRoutes([...kernelRoutes.map(kernelClaim), ...declaredRoutes(records)]),
       ...checkMounts(mountsOf(records)),
     ],
     suspects: misspelt(source, [
@@ -83,14 +92,33 @@ export function planBoot(plugins: readonly AnyPlugin[], option: Features, source
   }
 }
 
-const kernelKeys = kernelRouteKeys.map((key) => ({
+/** Stands for a route of the kernel, which is made later than the plan. */
+const kernelClaim = (key: string): DeclaredRoute => ({
   key,
   owner: 'the kernel',
   route: { run: () => undefined },
-}))
+})
+
+/**
+ * Faults of the tools, routes and web modules that setups made, and that no manifest lists: the plan has checked all
+ * others, so an app whose plugins are all declared is not checked again.
+ */
+export function checkMade(
+  records: readonly PluginRecord[],
+  routes: readonly DeclaredRoute[],
+): RuntimeError[] {
+  const active = records.filter(isActive)
+  const isMade = (section: 'tools' | 'routes' | 'web') =>
+    active.some(({ definition }) => typeof definition[section] === 'function')
+  return [
+    ...(isMade('tools') ? checkToolNames(active) : []),
+    ...(isMade('routes') ? checkRoutes(routes) : []),
+    ...(isMade('web') ? checkMounts(mountsOf(active)) : []),
+  ]
+}
 
 /** The routes of active plugins, as far as they are known. */
-export const declaredRoutes = (records: readonly PluginRecord[]) =>
+const declaredRoutes = (records: readonly PluginRecord[]) =>
   records
     .filter(isActive)
     .flatMap(({ name, routes }) =>
@@ -110,7 +138,7 @@ export const mountsOf = (records: readonly PluginRecord[]) =>
 const kernelTools = ['list_capabilities', 'load_capability']
 
 /** Two plugins that offer one tool name, sub-agents included: a model tells tools apart by name alone. */
-export function checkToolNames(records: readonly PluginRecord[]): RuntimeError[] {
+function checkToolNames(records: readonly PluginRecord[]): RuntimeError[] {
   return conflicts(
     [
       ...kernelTools.map((tool) => ['the kernel', tool] as const),
@@ -129,6 +157,7 @@ export function checkToolNames(records: readonly PluginRecord[]): RuntimeError[]
   )
 }
 
+/** The tools that a plugin offers to the agent, its sub-agents included. */
 export const toolNames = ({ tools, definition }: PluginRecord): string[] => [
   ...Object.keys(tools),
   ...Object.keys(definition.subAgents ?? {}).map((name) => `call_${name}`),

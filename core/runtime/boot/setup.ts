@@ -8,16 +8,22 @@ import { settledState, type PluginRecord } from '../base/plugin-record.ts'
 /** How long boot waits for one setup before the server starts answering without it. */
 const graceMs = 1000
 
+/** What setups are given, beside what each plugin has of its own. */
 export interface SetupOptions {
   readonly log: Logger
   readonly db: Database
   readonly fetch: Fetch
-  readonly turns: Turns
   readonly oracle: Oracle
   readonly holdsCredential: Boot['holdsCredential']
+  /** The parsed environment slice of each active plugin. */
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
+}
+
+/** What there is for plugins once the tools and the routes of all of them are known. */
+export interface AfterSetup {
+  readonly turns: Turns
   /** A plugin whose setup finished after boot went on: its tools and routes can join now. */
-  readonly onLate: (record: PluginRecord) => void
+  joinLate(record: PluginRecord): void
 }
 
 /** Owns what setups hand over: close callbacks, health checks, and the work that is still pending. */
@@ -29,6 +35,14 @@ export class Setups {
   readonly #finished = new Map<string, Promise<void>>()
   /** Plugins whose setup the server did not wait for. */
   readonly #late = new Set<PluginRecord>()
+  readonly #turns: Turns = {
+    start: (turn) => {
+      if (this.#after) return this.#after.turns.start(turn)
+      throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
+    },
+  }
+  /** Set when the boot no longer waits for setups. Until then a plugin that is done is taken along. */
+  #after: AfterSetup | undefined
   #closed = false
 
   constructor(options: SetupOptions) {
@@ -51,6 +65,11 @@ export class Setups {
     return faults
   }
 
+  /** From now on turns may begin, and plugins that are still being set up join one by one. */
+  goOn(after: AfterSetup): void {
+    this.#after = after
+  }
+
   async #setUp(record: PluginRecord, records: readonly PluginRecord[]): Promise<void> {
     const { definition, name } = record
     const required = requirementsOf({ name, definition }).map((plugin) => plugin!.name)
@@ -60,8 +79,8 @@ export class Setups {
       peers[peer] = records.find((other) => other.name === peer)!.base!.self
 
     const { log, db, fetch, envOf } = this.#options
-    const { turns, oracle, holdsCredential } = this.#options
-    const known = { turns, oracle, holdsCredential }
+    const { oracle, holdsCredential } = this.#options
+    const known = { turns: this.#turns, oracle, holdsCredential }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),
@@ -86,7 +105,7 @@ export class Setups {
       typeof definition.tools === 'function' ? checkTools(definition, record.tools) : []
     if (faults[0]) throw faults[0]
     record.base = { ...shared, self }
-    if (this.#late.has(record) && !this.#closed) this.#options.onLate(record)
+    if (this.#late.has(record) && !this.#closed) this.#after?.joinLate(record)
     if (pendings.length > 0) void Promise.all(pendings).then(() => this.#settle(record))
     else if (this.#late.has(record)) this.#settle(record)
     else enter(record, settledState(record))

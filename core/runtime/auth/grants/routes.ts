@@ -33,8 +33,14 @@ const listInput = z.object({
 
 const idInput = z.object({ id: z.string().max(100) })
 
+/** The keys of the operator's routes of grants. */
+export const grantRouteKeys = ['POST /grants', 'GET /grants', 'DELETE /grants/:id'] as const
+
 /** The operator's routes of grants. An API key opens none of them: it may use the oracle, not share it out. */
-export function grantRoutes(grants: Grants, grantable: Grantable): Record<string, AnyRoute> {
+export function grantRoutes(
+  grants: Grants,
+  grantable: Grantable,
+): Record<(typeof grantRouteKeys)[number], AnyRoute> {
   const grantInput = grantSchema(grantable)
   return {
     'POST /grants': {

@@ -1,4 +1,3 @@
-import type { AnyRoute } from '../../../plugin.ts'
 import { clientNetwork } from '../../http/limits/client-address.ts'
 import type { Started } from '../carry/intake.ts'
 import { failEarly, setIds, streamOf, wholeReply } from './answers.ts'
@@ -7,7 +6,7 @@ import type { RouteParts } from './routes.ts'
 import { userRoute, type UserContext } from './user-route.ts'
 
 /** The routes of messages: say something, and stop what comes of it. */
-export function messageRoutes(parts: RouteParts): Record<string, AnyRoute> {
+export function messageRoutes(parts: RouteParts) {
   const { runs, streams } = parts
   return {
     'POST /messages/:sessionId': userRoute(

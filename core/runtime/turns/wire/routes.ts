@@ -1,9 +1,10 @@
-import type { AnyRoute, Database, Log, User } from '../../../plugin.ts'
+import type { Database, Log, User } from '../../../plugin.ts'
 import type { Places } from '../../http/limits/places.ts'
 import type { Runs } from '../carry/runs.ts'
 import { withRunTables } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
 import { messageRoutes } from './message-routes.ts'
+import type { TurnRoutes } from './route-keys.ts'
 import { runRoutes } from './run-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { Transcripts } from './transcript.ts'
@@ -31,7 +32,7 @@ export interface RouteParts extends Omit<TurnRoutesOptions, 'db'> {
 }
 
 /** The routes of sessions, messages and runs. */
-export function turnRoutes({ db, ...options }: TurnRoutesOptions): Record<string, AnyRoute> {
+export function turnRoutes({ db, ...options }: TurnRoutesOptions): TurnRoutes {
   const parts: RouteParts = { ...options, transcripts: new Transcripts(withRunTables(db)) }
   return { ...sessionRoutes(parts), ...messageRoutes(parts), ...runRoutes(parts) }
 }

@@ -1,4 +1,3 @@
-import type { AnyRoute } from '../../../plugin.ts'
 import { clientNetwork } from '../../http/limits/client-address.ts'
 import { created } from '../../http/answer/reply.ts'
 import { failEarly, lastEventId, setIds, streamOf } from './answers.ts'
@@ -7,7 +6,7 @@ import type { RouteParts } from './routes.ts'
 import { operatorRoute, userRoute } from './user-route.ts'
 
 /** The routes of runs: read one, answer what it waits for, and what the operator does with a quarantined one. */
-export function runRoutes({ runs, streams }: RouteParts): Record<string, AnyRoute> {
+export function runRoutes({ runs, streams }: RouteParts) {
   return {
     'GET /runs': operatorRoute(
       'Runs that were set aside because the process died twice with them.',

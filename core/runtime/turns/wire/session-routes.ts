@@ -1,22 +1,18 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { AnyRoute } from '../../../plugin.ts'
+import type { RouteContext } from '../../../plugin.ts'
 import { created } from '../../http/answer/reply.ts'
 import { capabilitiesInput, idInput, pageInput, sessionInput, sessionListInput } from './input.ts'
 import type { RouteParts } from './routes.ts'
 import { userRoute, type UserContext } from './user-route.ts'
 
 /** The routes of conversations: begin, list and delete one, read it, and what may be loaded into it. */
-export function sessionRoutes({
-  runs,
-  transcripts,
-  loadCapabilities,
-}: RouteParts): Record<string, AnyRoute> {
+export function sessionRoutes({ runs, transcripts, loadCapabilities }: RouteParts) {
   const { sessions } = runs
   return {
     'POST /sessions': {
       summary: 'Begins a conversation.',
       answers: { 201: ['application/json'] },
-      async run(_, ctx) {
+      async run(_: unknown, ctx: RouteContext) {
         const { user } = ctx as UserContext // a route without `auth` is one of a user
         await runs.mayTalk(user)
         const session = await sessions.create(user.did)

@@ -3,52 +3,26 @@ import type { AnyRoute } from '../../plugin.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { runtimeVersion } from '../base/version.ts'
 
-export interface KernelFacts {
+/** What the server says of itself is made of these. */
+export interface ServerFacts {
   readonly environment: string
   readonly records: readonly PluginRecord[]
-  readonly signingKeyLoaded: () => boolean
-  readonly databaseConnected: () => Promise<boolean>
+  readonly signingKeyLoaded: boolean
+  databaseConnected(): Promise<boolean>
   /** Lets plugins say how they are before `/health` answers. */
-  readonly checkHealth: () => Promise<void>
-  readonly openapi: () => unknown
+  checkHealth(): Promise<void>
+  openapi(): unknown
 }
 
-/** Every route that is the kernel's own; a plugin that claims one is told so with the other boot faults. */
-export const kernelRouteKeys: readonly string[] = [
-  'GET /',
-  'GET /health',
-  'GET /openapi.json',
-  'GET /.well-known/oracle.json',
-  'GET /.well-known/did.json',
-  'POST /delegation',
-  'GET /delegation',
-  'DELETE /delegation',
-  'POST /grants',
-  'GET /grants',
-  'DELETE /grants/:id',
-  'GET /audit',
-  'GET /models',
-  'GET /capabilities',
-  'POST /sessions',
-  'GET /sessions',
-  'DELETE /sessions/:id',
-  'POST /sessions/:id/capabilities',
-  'GET /sessions/:id/messages',
-  'GET /sessions/:id/run',
-  'GET /messages/:sessionId',
-  'POST /messages/:sessionId',
-  'POST /messages/abort',
-  'GET /runs',
-  'GET /runs/:runId',
-  'POST /runs/:runId/retry',
-  'POST /runs/:runId/resume',
-  'POST /runs/:runId/tool-results',
-]
+/** The keys of the routes by which the server describes itself. */
+export const serverRouteKeys = ['GET /', 'GET /health', 'GET /openapi.json'] as const
 
 const timestamp = () => new Date().toISOString()
 
-/** The routes every app has, whatever its plugins. */
-export function kernelRoutes(facts: KernelFacts): Readonly<Record<string, AnyRoute>> {
+/** The routes by which the server describes itself: that it is up, how it is, and what it serves. */
+export function serverRoutes(
+  facts: ServerFacts,
+): Record<(typeof serverRouteKeys)[number], AnyRoute> {
   const { environment, records } = facts
   return {
     'GET /': {
@@ -80,7 +54,7 @@ export function kernelRoutes(facts: KernelFacts): Readonly<Record<string, AnyRou
         )
         const unwell =
           !connected ||
-          !facts.signingKeyLoaded() ||
+          !facts.signingKeyLoaded ||
           records.some((record) => record.complaint || record.state === 'failed')
         const notes = records.filter(
           (record) => record.complaint || record.state === 'pending' || record.state === 'failed',
@@ -93,7 +67,7 @@ export function kernelRoutes(facts: KernelFacts): Readonly<Record<string, AnyRou
           timestamp: timestamp(),
           uptime: process.uptime(),
           database: connected ? 'connected' : 'unreachable',
-          signingKey: facts.signingKeyLoaded() ? 'loaded' : 'missing',
+          signingKey: facts.signingKeyLoaded ? 'loaded' : 'missing',
           plugins,
           ...(notes.length && { notes: notes.map(note) }),
           runtime: runtimeVersion,

@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import type { AnyRoute } from '../../plugin.ts'
+import type { Models } from '../model/choose.ts'
+import type { Rooms } from '../boot/plugin-routes.ts'
+import type { Runs } from '../turns/carry/runs.ts'
+import type { Agent } from './agent.ts'
+
+/** The keys of the routes that list what the agent can do. */
+export const catalogueRouteKeys = ['GET /capabilities', 'GET /models'] as const
+
+/** What the catalogue routes read. */
+export interface CatalogueParts {
+  readonly agent: Agent
+  readonly runs: Runs
+  readonly rooms: Rooms
+  readonly models: Models
+}
+
+const capabilitiesInput = z.object({
+  sessionId: z.string().min(1).max(100).optional().describe('Says what is loaded in this session'),
+})
+
+/** The routes that list the plugins and the models. */
+export function catalogueRoutes({
+  agent,
+  runs,
+  rooms,
+  models,
+}: CatalogueParts): Record<(typeof catalogueRouteKeys)[number], AnyRoute> {
+  return {
+    'GET /capabilities': {
+      summary: 'Every plugin with its state, its tools and its share of the prompt.',
+      input: capabilitiesInput,
+      async run(input, { user, requestId }) {
+        const { sessionId } = input as z.output<typeof capabilitiesInput>
+        const caller = { user: user!, room: rooms.of(user!.did), requestId } // a ucan route has a user
+        if (sessionId === undefined) return agent.capabilities(caller)
+        await runs.sessions.demand(caller.user.did, sessionId)
+        const checkpoint = await runs.headOf(sessionId)
+        return agent.capabilities(caller, { id: sessionId, checkpoint })
+      },
+    },
+    'GET /models': {
+      auth: 'public',
+      summary: 'The models that a turn may ask for.',
+      run: () => ({
+        models: models.all.map(({ id, label = id, contextWindow }) => ({
+          id,
+          label,
+          contextWindow,
+          isDefault: id === models.default.id,
+        })),
+        default: models.default.id,
+      }),
+    },
+  }
+}

@@ -1,0 +1,34 @@
+import { Cache } from '../base/cache.ts'
+import type { Delegations } from './grants/delegations.ts'
+
+/** Another replica may store a delegation meanwhile; this process sees it no later than this. */
+const livesMs = 2_000
+const mostUsers = 10_000
+
+/** Which delegation each user has stored, remembered for a moment, so that a request costs no query of its own. */
+export class StoredDelegations {
+  readonly #delegations: Delegations
+  readonly #oracleDid: string
+  readonly #known = new Cache<{ readonly raw: string | undefined; readonly until: number }>(
+    mostUsers,
+  )
+
+  constructor(delegations: Delegations, oracleDid: string) {
+    this.#delegations = delegations
+    this.#oracleDid = oracleDid
+  }
+
+  /** The delegation that a user has posted, as it came; undefined when there is none. */
+  async of(user: string): Promise<string | undefined> {
+    const entry = this.#known.get(user)
+    if (entry && Date.now() < entry.until) return entry.raw
+    const raw = (await this.#delegations.current(user, this.#oracleDid))?.raw
+    this.#known.set(user, { raw, until: Date.now() + livesMs })
+    return raw
+  }
+
+  /** The next request of this user asks the database again. */
+  forget(user: string): void {
+    this.#known.delete(user)
+  }
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { RuntimeError } from '../../errors.ts'
+import type { KernelEnv } from '../../manifest/kernel-env.ts'
+import type { AnyRoute, Model } from '../../plugin.ts'
+import { runtimeVersion } from '../base/version.ts'
+import type { Signer } from './did/signer.ts'
+import type { Addresses } from './registration.ts'
+
+/** The keys of the routes by which strangers find the oracle. */
+export const wellKnownRouteKeys = [
+  'GET /.well-known/oracle.json',
+  'GET /.well-known/did.json',
+] as const
+
+/** What the oracle tells of itself. */
+export interface WellKnownParts {
+  readonly config: KernelEnv
+  readonly signer: Signer | undefined
+  readonly oracleDid: string
+  addresses(): Addresses
+  /** The model that answers by default. */
+  readonly model: Model
+}
+
+/** The public documents of the oracle: where it answers, and the keys that it signs with. */
+export function wellKnownRoutes({
+  config,
+  signer,
+  oracleDid,
+  addresses,
+  model,
+}: WellKnownParts): Record<(typeof wellKnownRouteKeys)[number], AnyRoute> {
+  return {
+    'GET /.well-known/oracle.json': {
+      auth: 'public',
+      summary:
+        'What clients resolve from the oracle’s DID: where it answers, its model and its price.',
+      output: z.object({
+        did: z.string(),
+        entityDid: z.string().optional(),
+        name: z.string(),
+        apiUrl: z.string(),
+        wsUrl: z.string(),
+        model: z.string(),
+        price: z.string().nullable(),
+        runtime: z.string(),
+      }),
+      run: () => ({
+        did: oracleDid,
+        entityDid: config.ORACLE_ENTITY_DID,
+        name: config.ORACLE_NAME,
+        ...addresses(),
+        model: model.id,
+        price: config.ORACLE_PRICE ?? null,
+        runtime: runtimeVersion,
+      }),
+    },
+    'GET /.well-known/did.json': {
+      auth: 'public',
+      summary: 'The DID document of the signing key.',
+      run(_, { koa }) {
+        if (!signer)
+          throw new RuntimeError(
+            'NOT_FOUND',
+            'No signing key is loaded, so there is no document.',
+            { hint: 'Set ORACLE_MNEMONIC.' },
+          )
+        koa.type = 'application/did+json'
+        const alsoKnownAs = [config.ORACLE_DID, config.ORACLE_ENTITY_DID].filter(
+          (did) => did !== undefined && did !== signer.did,
+        )
+        return signer.didDocument({ ...addresses(), alsoKnownAs: alsoKnownAs as string[] })
+      },
+    },
+  }
+}

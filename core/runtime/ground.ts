@@ -1,0 +1,42 @@
+import type { Redis } from 'ioredis'
+import { masking } from './base/log.ts'
+import { AuditTable } from './audit/table.ts'
+import { AuditTrail } from './audit/trail.ts'
+import type { Blueprint } from './blueprint.ts'
+import type { Closers } from './closers.ts'
+import { openRedis } from './http/limits/redis.ts'
+import { kernelMigrations } from './kernel-tables.ts'
+import type { Lock } from './store/data-dir-lock.ts'
+import { openStore, type Store } from './store/store.ts'
+
+/** What everything else stands on: where data is kept, and who else may write there. */
+export interface Ground {
+  /** Held on the data directory while this process writes there. */
+  readonly lock: Lock | undefined
+  readonly store: Store
+  readonly audit: AuditTrail
+  readonly redis: Redis | undefined
+}
+
+/** Opens the database with the kernel's tables, the audit trail and Redis. */
+export async function openGround(blueprint: Blueprint, closers: Closers): Promise<Ground> {
+  const { config, dataDir, log } = blueprint
+  const { DATABASE_URL: databaseUrl } = config
+  const lock = dataDir && !databaseUrl ? await dataDir.lock({ pid: process.pid }) : undefined
+  closers.add(() => lock?.release())
+  const store = await openStore({ databaseUrl, dataDir, log })
+  closers.add(() => store.close())
+  for (const [owner, migrations] of Object.entries(kernelMigrations))
+    await store.migrate(owner, migrations)
+  const redis = await openRedis(config.REDIS_URL, log)
+  closers.add(() => redis?.disconnect())
+  const audit = auditTrail(blueprint, store)
+  closers.add(() => audit.close())
+  return { lock, store, audit, redis }
+}
+
+function auditTrail({ config, secrets, log }: Blueprint, store: Store): AuditTrail {
+  const { AUDIT_TABLE, AUDIT_RETENTION_DAYS: retentionDays } = config
+  const table = AUDIT_TABLE ? new AuditTable({ store, log, retentionDays }) : undefined
+  return new AuditTrail(log, table, masking(secrets))
+}

@@ -1,0 +1,80 @@
+import type { KernelEnv } from '../manifest/kernel-env.ts'
+import type { AnyRoute, Model } from '../plugin.ts'
+import { type Conversations, conversationRouteKeys } from './agent/conversations.ts'
+import { auditRouteKeys, auditRoutes } from './audit/routes.ts'
+import { delegationRouteKeys, delegationRoutes } from './auth/delegation-routes.ts'
+import type { Grantable } from './auth/grants/request.ts'
+import { grantRouteKeys, grantRoutes } from './auth/grants/routes.ts'
+import type { Identity } from './auth/identity.ts'
+import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts'
+import type { Setups } from './boot/setup.ts'
+import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
+import type { PluginRecord } from './base/plugin-record.ts'
+import type { OwnAddresses } from './own-addresses.ts'
+import type { Store } from './store/store.ts'
+
+const keys = [
+  ...serverRouteKeys,
+  ...wellKnownRouteKeys,
+  ...delegationRouteKeys,
+  ...grantRouteKeys,
+  ...auditRouteKeys,
+  ...conversationRouteKeys,
+] as const
+
+/**
+ * The key of every route of the kernel, known before anything is opened: the boot plan reads them, and a plugin that
+ * claims one is told so with the other faults. A room that lists a key and has no route for it does not compile, and a
+ * route whose key no room lists is not served.
+ */
+export const kernelRouteKeys: readonly string[] = keys
+
+/** What the routes of the kernel answer from. */
+export interface KernelRouteParts {
+  readonly config: KernelEnv
+  readonly records: readonly PluginRecord[]
+  readonly store: Store
+  readonly identity: Identity
+  readonly grantable: Grantable
+  readonly setups: Setups
+  readonly conversations: Conversations
+  readonly addresses: OwnAddresses
+  /** The model that answers by default. */
+  readonly model: Model
+  openapi(): unknown
+  /** Told when a user has revoked a delegation. */
+  onRevoked(did: string): void
+}
+
+/** Every route of the kernel, in the order of its keys. */
+export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyRoute][] {
+  const { config, records, store, identity, setups } = parts
+  const routes: Record<(typeof keys)[number], AnyRoute> = {
+    ...serverRoutes({
+      environment: config.NODE_ENV,
+      records,
+      signingKeyLoaded: identity.signer !== undefined,
+      databaseConnected: () => store.ping(),
+      checkHealth: () => setups.checkHealth(),
+      openapi: () => parts.openapi(),
+    }),
+    ...wellKnownRoutes({
+      config,
+      signer: identity.signer,
+      oracleDid: identity.oracleDid,
+      addresses: () => parts.addresses.told,
+      model: parts.model,
+    }),
+    ...delegationRoutes({
+      auth: identity.auth,
+      delegations: identity.delegations,
+      oracleDid: identity.oracleDid,
+      stored: identity.stored,
+      onRevoked: (did) => parts.onRevoked(did),
+    }),
+    ...grantRoutes(identity.grants, parts.grantable),
+    ...auditRoutes(config.AUDIT_TABLE ? store.db : undefined),
+    ...parts.conversations.routes,
+  }
+  return keys.map((key) => [key, routes[key]])
+}

@@ -1,0 +1,24 @@
+import type { Log } from '../plugin.ts'
+import type { Closers } from './closers.ts'
+import { watchEventLoop } from './watchdog/watchdog.ts'
+
+/** From the moment on that somebody asks for it, a frozen event loop ends the process; until the app is closed. */
+export class LoopGuard {
+  readonly #limitMs: number
+  readonly #log: Log
+  readonly #closers: Closers
+  #stop: (() => void) | undefined
+
+  constructor(limitMs: number, log: Log, closers: Closers) {
+    this.#limitMs = limitMs
+    this.#log = log
+    this.#closers = closers
+    closers.add(() => this.#stop?.())
+  }
+
+  /** Begins to watch, unless that has begun or the app is closing. */
+  begin(): void {
+    if (this.#closers.hasBegun) return
+    this.#stop ??= watchEventLoop(this.#limitMs, this.#log)
+  }
+}

@@ -1,0 +1,36 @@
+import type { KernelEnv } from '../manifest/kernel-env.ts'
+import type { Addresses } from './auth/registration.ts'
+
+/** Where the server listens, and where it tells clients to find it. */
+export class OwnAddresses {
+  readonly #config: KernelEnv
+  /** Where the server listens, once it does. */
+  #url: string | undefined
+
+  constructor(config: KernelEnv) {
+    this.#config = config
+  }
+
+  /** Where the server listens when nobody says otherwise: production is served to others. */
+  get host(): string {
+    const { HOST, NODE_ENV } = this.#config
+    return HOST ?? (NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1')
+  }
+
+  /** What clients are told. Never taken from a Host header, which the client writes itself. */
+  get told(): Addresses {
+    const { PUBLIC_URL, PORT } = this.#config
+    const apiUrl = (PUBLIC_URL ?? this.#url ?? `http://${this.host}:${PORT}`).replace(/\/$/, '')
+    return { apiUrl, wsUrl: apiUrl.replace(/^http/, 'ws') }
+  }
+
+  /** Whether a browser page of this origin comes from the server itself. */
+  isOwnOrigin(origin: string): boolean {
+    return origin === new URL(this.told.apiUrl).origin || origin === this.#url
+  }
+
+  /** The server has begun to listen there. */
+  listensAt(url: string): void {
+    this.#url = url
+  }
+}

@@ -1,0 +1,124 @@
+import type { Logger } from 'pino'
+import { isForAuthors, unsaidEnvironment } from '../manifest/environments.ts'
+import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
+import type { EnvSource } from '../manifest/env.ts'
+import type { Tools } from './agent/tools/tools.ts'
+import type { App } from './app.ts'
+import type { Grants } from './auth/grants/grants.ts'
+import type { Grant } from './auth/grants/rows.ts'
+import { readGrantRequest } from './auth/grants/request.ts'
+import type { PluginRecord } from './base/plugin-record.ts'
+import { runtimeVersion } from './base/version.ts'
+import type { Blueprint } from './blueprint.ts'
+import { withGenerated } from './boot/environment.ts'
+import { reportOf, type BootReport } from './boot/report.ts'
+import type { Closers } from './closers.ts'
+import type { Parts } from './parts.ts'
+
+/** What is heavy to import comes after the first probes have been answered. */
+const warmAfterMs = 500
+
+/** The thread of the watchdog starts when the first probes have been answered, unless a run is taken over before. */
+const guardAfterMs = 250
+
+/** What a running app holds beside its parts. */
+export interface RunningOptions {
+  readonly blueprint: Blueprint
+  readonly parts: Parts
+  readonly closers: Closers
+  /** When the boot began, as `performance.now()` tells it. */
+  readonly startedAt: number
+  /** Reads the environment again, as the boot did. */
+  readEnvironment(): Promise<EnvSource>
+}
+
+/** An app whose parts are open: it can listen, reload its keys, and close. */
+export class RunningApp implements App {
+  readonly config: KernelEnv
+  readonly records: readonly PluginRecord[]
+  readonly log: Logger
+  readonly #options: RunningOptions
+  readonly #parts: Parts
+
+  constructor(options: RunningOptions) {
+    const { config, records, log } = options.blueprint
+    this.config = config
+    this.records = records
+    this.log = log
+    this.#options = options
+    this.#parts = options.parts
+  }
+
+  get report(): BootReport {
+    return reportOf(this.records, this.#options.blueprint.source)
+  }
+
+  get oracleDid(): string {
+    return this.#parts.identity.oracleDid
+  }
+
+  get grants(): Grants {
+    return this.#parts.identity.grants
+  }
+
+  get tools(): Tools {
+    return this.#parts.tools
+  }
+
+  /** Grants as `POST /grants` does. */
+  async grant(request: unknown): Promise<Grant> {
+    return (await this.grants.issue(await readGrantRequest(this.#parts.grantable, request))).grant
+  }
+
+  async listen({ port, host }: { port?: number; host?: string } = {}) {
+    const { addresses, http, lock, identity, guard } = this.#parts
+    const { blueprint, closers, startedAt } = this.#options
+    const at = { port: port ?? this.config.PORT, host: host ?? addresses.host }
+    const unsaid = unsaidEnvironment(blueprint.source, at.host)
+    if (unsaid) throw unsaid
+    const address = await http.listen(at)
+    addresses.listensAt(address.url)
+    lock?.describe({ address: address.url })
+    const ms = Math.round(performance.now() - startedAt)
+    const everywhere = ['0.0.0.0', '::'].includes(at.host)
+    const reach = everywhere ? ' and all addresses of this machine,' : ''
+    this.log.info(
+      `oracle-runtime ${runtimeVersion} listening on ${address.url}${reach} after ${ms} ms`,
+    )
+    void identity.compareRegistration(addresses.told)
+    const warming = setTimeout(() => void this.#warm(), warmAfterMs).unref()
+    closers.add(() => clearTimeout(warming))
+    setTimeout(() => guard.begin(), guardAfterMs).unref()
+    return address
+  }
+
+  /** Loads what the first caller needs. */
+  async #warm(): Promise<void> {
+    try {
+      this.tools.warm()
+      await this.#parts.identity.auth.warm()
+      await this.grants.warm()
+    } catch (err) {
+      this.log.error({ err }, 'a part of the runtime could not be loaded')
+    }
+  }
+
+  async reload(): Promise<void> {
+    const { blueprint, readEnvironment } = this.#options
+    const given = await readEnvironment()
+    const source = isForAuthors({ NODE_ENV: this.config.NODE_ENV })
+      ? await withGenerated(given, [kernelEnv], blueprint.dataDir)
+      : given
+    this.#parts.identity.reload(source)
+    await this.#parts.audit.write({
+      who: 'operator:process',
+      task: 'reload keys',
+      what: { variables: 'API_KEY, OPERATOR_TOKEN' },
+      outcome: 'accepted',
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#options.closers.close()
+  }
+}

@@ -1,0 +1,179 @@
+import type { RuntimeError } from '../errors.ts'
+import type { RouteContext } from '../plugin.ts'
+import type { Conversations } from './agent/conversations.ts'
+import type { Tools } from './agent/tools/tools.ts'
+import { Callers } from './auth/callers.ts'
+import type { Grantable } from './auth/grants/request.ts'
+import type { Identity } from './auth/identity.ts'
+import { isActive, type PluginRecord } from './base/plugin-record.ts'
+import { runtimeVersion } from './base/version.ts'
+import type { Blueprint } from './blueprint.ts'
+import { checkMade, mountsOf } from './boot/plan.ts'
+import { pluginRoutes, type Rooms } from './boot/plugin-routes.ts'
+import type { Setups } from './boot/setup.ts'
+import { stopOn } from './boot/stop-on.ts'
+import { Channel } from './channel/channel.ts'
+import type { Closers } from './closers.ts'
+import type { Ground } from './ground.ts'
+import { Http } from './http/http.ts'
+import { connectionsAllowed } from './http/limits/connections.ts'
+import type { Places } from './http/limits/places.ts'
+import { RateLimits } from './http/limits/rate-limit.ts'
+import type { ServedRoute } from './http/routes/run-route.ts'
+import { kernelRoutes } from './kernel-routes.ts'
+import type { OwnAddresses } from './own-addresses.ts'
+import { isConnectionError } from './store/database-errors.ts'
+
+/** What is served, and what serving it needs. */
+export interface Served {
+  readonly ground: Ground
+  readonly identity: Identity
+  readonly grantable: Grantable
+  readonly addresses: OwnAddresses
+  readonly setups: Setups
+  /** The faults of the setups, which stop the boot together with those of the routes. */
+  readonly setupFaults: readonly RuntimeError[]
+  readonly tools: Tools
+  readonly rooms: Rooms
+  readonly conversations: Conversations
+  /** Where open event streams are counted. */
+  readonly streams: Places
+}
+
+/** Makes the HTTP server and the sockets with every route behind them. Neither listens yet. */
+export function serve(
+  blueprint: Blueprint,
+  served: Served,
+  closers: Closers,
+): { readonly http: Http; readonly channel: Channel } {
+  const { config, records, models, log } = blueprint
+  const { ground, identity, addresses, setups, conversations, rooms } = served
+  const { store, audit, redis } = ground
+  // The server and the channel need the routes first: a handler that asks for one of them runs when both are there.
+  const kernel = kernelRoutes({
+    config,
+    records,
+    store,
+    model: models.default,
+    identity,
+    grantable: served.grantable,
+    setups,
+    conversations,
+    addresses,
+    openapi: () => http.openapi(),
+    onRevoked: (did) => channel.revoked(did),
+  }).map(([key, route]): ServedRoute => {
+    const own = { log, db: store.db, env: config }
+    const context = (base: object) => Object.assign(base, own) as unknown as RouteContext
+    return { key, owner: 'the kernel', route, context }
+  })
+  const routes = (): ServedRoute[] => [
+    ...kernel,
+    ...records.filter(isActive).flatMap((record) => pluginRoutes(record, rooms)),
+  ]
+  stopOn([...served.setupFaults, ...checkMade(records, routes())], log)
+
+  const rateLimits = new RateLimits({ log, redis })
+  const callers = callersOf(blueprint, { identity, addresses, rateLimits })
+  const http = new Http({
+    log,
+    audit,
+    rateLimits,
+    db: store.db,
+    streams: served.streams,
+    routes: routes(),
+    web: mountsOf(records),
+    access: callers,
+    limits: {
+      ratePerMinute: config.RATE_LIMIT_PER_MINUTE,
+      trustProxy: config.TRUST_PROXY_ENABLED,
+      connections: connectionsOf(blueprint),
+    },
+    cors: config.CORS_ORIGIN,
+    publicUrl: config.PUBLIC_URL,
+    name: config.ORACLE_NAME,
+    version: runtimeVersion,
+    isUnreachable: isConnectionError,
+  })
+  const channel = new Channel({
+    http,
+    store,
+    log,
+    runs: conversations.runs,
+    bySocket: (tokens) => callers.bySocket(tokens),
+    isRevoked: (cids) => identity.isRevoked(cids),
+    cors: config.CORS_ORIGIN,
+    publicUrl: config.PUBLIC_URL,
+    limits: { perAddress: config.SOCKETS_PER_ADDRESS, perDid: config.SOCKETS_PER_DID },
+  })
+  closers.add(() => channel.close())
+  // Runs are handed over while their readers are told, and requests in flight get their answers.
+  closers.add(() => Promise.all([http.close(), conversations.runs.close()]))
+  setups.goOn({
+    turns: conversations,
+    joinLate: (record) => joinLate(record, blueprint, served, { http, routes }),
+  })
+  return { http, channel }
+}
+
+interface Joined {
+  readonly http: Http
+  /** Every route of the app, as it is now. */
+  routes(): ServedRoute[]
+}
+
+/** A plugin whose setup took longer than boot waited: its tools and late-made routes are served from now on. */
+function joinLate(
+  record: PluginRecord,
+  { records, log }: Blueprint,
+  { tools, conversations }: Served,
+  { http, routes }: Joined,
+): void {
+  const faults = checkMade(records, routes())
+  const [first] = faults
+  if (first === undefined) {
+    tools.join(record)
+    conversations.join()
+    http.reroute(routes(), mountsOf(records))
+    return
+  }
+  for (const { message } of faults) log.error(message)
+  record.state = 'failed'
+  record.reason = first.message
+  record.base = undefined
+  record.since = new Date()
+}
+
+interface CallerParts {
+  readonly identity: Identity
+  readonly addresses: OwnAddresses
+  readonly rateLimits: RateLimits
+}
+
+function callersOf(
+  { config, log }: Blueprint,
+  { identity, addresses, rateLimits }: CallerParts,
+): Callers {
+  return new Callers({
+    auth: identity.auth,
+    apiKeys: identity.apiKeys,
+    operatorTokens: identity.operatorTokens,
+    rights: identity.grants,
+    rateLimits,
+    authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,
+    callsPerMinute: config.CALLS_PER_MINUTE,
+    openToLoopback: config.NODE_ENV === 'development',
+    isOwnOrigin: (origin) => addresses.isOwnOrigin(origin),
+    log,
+  })
+}
+
+/** How many connections there may be, and a line of the log where that is fewer than was asked for. */
+function connectionsOf({ config: { CONNECTIONS_TOTAL: asked }, log }: Blueprint): number {
+  const allowed = connectionsAllowed(asked)
+  if (allowed < asked)
+    log.warn(
+      `CONNECTIONS_TOTAL is ${asked}, but the process may open too few files for that: it takes ${allowed} connections. Raise the limit (ulimit -n), or lower CONNECTIONS_TOTAL.`,
+    )
+  return allowed
+}

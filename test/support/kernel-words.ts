@@ -1,0 +1,49 @@
+/**
+ * Words that the kernel writes in quotes for reasons of its own, by the file and with the reason: a plugin may be called
+ * so, and these places do not name it. A quote of the same word in any other file of the kernel does.
+ */
+export const kernelWords: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  calls: {
+    'core/runtime/auth/callers.ts': 'the limit that counts calls of a DID',
+    'core/runtime/model/demo.ts': 'a key of what the demo model decides',
+  },
+  connect: {
+    'core/runtime/http/http.ts': 'an event of Node’s HTTP server',
+    'core/runtime/model/post.ts': 'an event of Node’s sockets',
+    'core/runtime/store/postgres.ts': 'an event of the PostgreSQL pool',
+  },
+  data: {
+    'core/manifest/manifest.ts': 'a category of plugins',
+    'core/plugin.ts': 'the same category, as a type',
+    'core/runtime/http/answer/answer.ts': 'an event of Node’s streams',
+    'core/runtime/http/answer/sse.ts': 'a key of an event that a route sends',
+    'core/runtime/http/read/body.ts': 'an event of Node’s streams',
+    'core/runtime/model/post.ts': 'an event of Node’s streams',
+    'core/runtime/turns/journal/event-lines.ts': 'a column of the table of events',
+  },
+  demo: {
+    'core/manifest/kernel-env.ts': 'the model that MODEL chooses by default',
+    'core/runtime/model/choose.ts': 'the model that MODEL chooses by default',
+    'core/runtime/model/demo.ts': 'the id of that model',
+  },
+  health: {
+    'core/plugin.ts': 'a key of what a setup is given',
+  },
+  memory: {
+    'core/manifest/manifest.ts': 'a category of plugins',
+    'core/plugin.ts': 'the same category, as a type',
+    'core/runtime/http/limits/rate-limit.ts': 'a driver of koa-ratelimit',
+  },
+  messages: {
+    'core/runtime/model/openai-request.ts': 'a field of the provider’s request',
+    'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
+    'core/testing/scripted-model.ts': 'a key of what a model is asked',
+  },
+  usage: {
+    'core/plugin.ts': 'a kind of delta that models stream',
+    'core/runtime/model/assemble.ts': 'that kind of delta',
+    'core/runtime/model/langchain.ts': 'that kind of delta',
+    'core/runtime/model/openai-deltas.ts': 'that kind of delta',
+    'core/testing/scripted-model.ts': 'that kind of delta',
+  },
+}
