@@ -4,7 +4,7 @@ import { asSent, Consent } from './turn/consent.ts'
 import type { Decided, Kept, Update } from './state/graph.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
-import { withAttachments } from '../turns/attachments.ts'
+import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { quotingRule } from '../base/quote.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from './tools/client-tools.ts'
 import { RepetitionGuard } from './turn/guards.ts'
@@ -148,12 +148,7 @@ export class AgentTurn {
     }
 
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
-    const words: Message = {
-      role: 'user',
-      id: `user-${this.#run.runId}`,
-      content: withAttachments(request.message, request.attachments),
-    }
-    const before = [...earlier, words]
+    const before = [...earlier, asTold(toUserMessage(runId, request))]
     const turn = this.#turn(model, loaded, state, stepLog)
     live.set(sessionId, (this.#live = turn))
     const site: CallSite = {

@@ -12,13 +12,14 @@ import {
   RunLost,
   type TurnRequest,
 } from '../run.ts'
+import { asTold } from '../user-message.ts'
 import { Feed } from '../events/feed.ts'
 import type { Batcher } from '../events/batcher.ts'
 import { beginEffect, finishEffect } from '../journal/effects.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { Stop } from '../journal/tables.ts'
 import type { Seat } from '../limits.ts'
-import { heardMessage, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
+import { messageOf, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
 
 /** The moments between which a process may die; tests end it there. */
 export type RunMoment =
@@ -217,7 +218,7 @@ export class CarriedRun implements Run {
       for (const row of rows) {
         if (length >= characters) break
         length += row.body.length
-        messages.push(heardMessage(row))
+        messages.push(asTold(messageOf(row)))
       }
       if (rows.length < historyPage) break
       position = rows.at(-1)?.position ?? 0

@@ -8,6 +8,7 @@ import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from '
 import { underWay } from '../../watchdog/under-way.ts'
 import { promoteRun } from '../journal/leases.ts'
 import type { RunStatus, Stop } from '../journal/tables.ts'
+import { userMessageId } from '../user-message.ts'
 import { type Engine, type RunEnd, RunLost } from '../run.ts'
 
 /** How long an engine that was told to stop may go on before the run ends without it. */
@@ -79,9 +80,13 @@ export class Carrier {
     else this.#bySession.set(run.sessionId, new Set([run]))
     const { row } = run
     const resumed = run.takenOver && { resumed: true, partialLength: row.kept_length }
-    const continues = row.continues !== null && { continues: row.continues }
+    // A run that continues another begins with no message of its own.
+    const began =
+      row.continues === null
+        ? { userMessageId: userMessageId(run.runId) }
+        : { continues: row.continues }
     // One that is only brought to its end does not go on from anywhere.
-    if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...resumed, ...continues })
+    if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...began, ...resumed })
     // Whoever takes it over next must know that it changed hands here.
     if (run.takenOver) run.feed.flush().catch(() => undefined)
     if (row.stop) run.stop(row.stop)
