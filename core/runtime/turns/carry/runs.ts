@@ -191,13 +191,13 @@ export class Runs implements Turns {
     await this.mayTalk(user)
     const run = await this.demand(user.did, runId)
     if (run.status !== 'waiting') throw notWaiting(run)
-    const request = await this.#store.requestOf(run.root_id)
+    const request = await this.#store.requestOf(run)
     if (request === undefined) throw gone(runId)
     return this.#intake.begin(user, {
       did: user.did,
       sessionId: run.session_id,
       requestId: randomUUID(),
-      request: JSON.parse(request),
+      request,
       answers: { run, decision },
     })
   }
@@ -229,7 +229,7 @@ export class Runs implements Turns {
       did,
       sessionId,
       requestId: `retry:${runId}`,
-      request: JSON.parse(request),
+      request,
     })
     await noteRetry(this.#store, runId, started.runId)
     if (!started.live) throw alreadyRetried(runId, started.runId)

@@ -5,6 +5,7 @@ import { type Before, type RunRow, type RunStore, toBefore } from './store.ts'
 import type { RunDatabase } from './tables.ts'
 import { positionOf } from './steps.ts'
 import { stopOpenRuns } from './stop.ts'
+import { besideWords, toUserMessage } from '../user-message.ts'
 import { titleOf } from './sessions.ts'
 import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../limits.ts'
 
@@ -82,11 +83,10 @@ export async function beginRun(
     )
   ).rows
   if (!run) throw new Error('What was inserted came not back.')
-  await begin.insertRequest({ run_id: id, request: JSON.stringify(request) }, trx)
+  // A run that continues another has the request of the first run of the chain.
   if (!continued) {
-    const { message, attachments } = request
-    const said = { role: 'user', id: `user-${id}`, content: message }
-    const body = JSON.stringify(attachments?.length ? { ...said, attachments } : said)
+    await begin.insertRequest({ run_id: id, request: besideWords(request) }, trx)
+    const body = JSON.stringify(toUserMessage(id, request))
     const position = positionOf(turn, 0)
     await begin.insertWords({ session_id: sessionId, position, run_id: id, body }, trx)
   }

@@ -59,7 +59,10 @@ export interface RunsTable {
   purged: number
 }
 
-/** Apart from `runs`, which is written several times a second: SQLite writes whole rows. */
+/**
+ * What of a request stands beside its words, which the first row of the run's journal holds. A table apart from
+ * `kernel_runs`, whose rows are written several times a second: SQLite writes whole rows.
+ */
 export interface RequestsTable {
   run_id: string
   request: string
