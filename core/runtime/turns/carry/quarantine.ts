@@ -9,18 +9,18 @@ import type { TurnRequest } from '../run.ts'
 export const quarantinedNotice =
   'This could not be answered: the server stopped twice while working on it. The message was set aside, and whoever runs this server can look into it.'
 
-/** What the readers of the stream are told. */
+/** The error that the readers of a quarantined run's stream are told. */
 export const quarantined = new RuntimeError(
   'RUN_QUARANTINED',
   'The server stopped twice while working on this, so it is not tried again.',
   { hint: 'Ask in other words; the operator of the server can have it tried again.' },
 )
 
-/** Whether its process died with the run too often. Somebody may have stopped the run meanwhile: then it is only closed. */
+/** Whether processes died with the run too often. A run that somebody has stopped meanwhile is closed and not quarantined. */
 export const isPoisonous = ({ deaths, stop }: RunRow): boolean =>
   deaths >= deathsAtMost && stop === null
 
-/** Remembers the run for the operator. Repeated when the process dies before the run is closed. */
+/** Notes the run for the operator. The next process notes it again when this one dies before the run is closed. */
 export async function putIntoQuarantine(store: RunStore, run: RunRow): Promise<void> {
   await store.commits.single((db) =>
     db
@@ -140,6 +140,7 @@ export async function quarantinedMessage(
   return { run, request }
 }
 
+/** The operator tries a run again that was tried again before. */
 export const alreadyRetried = (runId: string, as: string) =>
   new RuntimeError('CONFLICT', `Run "${runId}" was tried again already, as run "${as}".`)
 

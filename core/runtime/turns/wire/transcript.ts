@@ -25,6 +25,7 @@ export interface HistoryMessage {
   readonly attachments?: readonly unknown[]
 }
 
+/** A page of a conversation. */
 export interface HistoryPage {
   readonly messages: HistoryMessage[]
   /** Ask `before` this for older ones, `after` the other for newer ones; null when there is none. */
@@ -34,6 +35,7 @@ export interface HistoryPage {
   readonly hasNewer: boolean
 }
 
+/** Which page of a conversation is asked for. */
 export interface PageRequest {
   readonly limit: number
   readonly before?: string
