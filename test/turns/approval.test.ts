@@ -79,6 +79,7 @@ await onEachDatabase('a run that waits for a person, with a fake engine', (where
     const resumed = await here.stream(`/runs/${runId}/resume`, { decision: 'approve' })
     const rest = await resumed.rest()
     expect(rest[0]).toMatchObject({ event: 'run', data: { continues: runId } })
+    expect(rest[0]?.data).not.toHaveProperty('userMessageId') // nobody said anything new
     expect(rest[0]?.data.runId).not.toBe(runId)
     expect(rest.at(-1)?.data.status).toBe('finished')
     expect(await underway()).toEqual({ run: null })

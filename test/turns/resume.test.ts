@@ -39,9 +39,22 @@ await onEachDatabase('a run with a fake engine', (where) => {
     expect(turn.headers.get('x-request-id')).toBe(requestId)
     const runId = turn.headers.get('x-run-id')
     const events = await turn.rest()
-    expect(events[0]).toEqual({ id: 1, event: 'run', data: { runId, requestId } })
+    const userMessageId = `user-${runId}`
+    expect(events[0]).toEqual({ id: 1, event: 'run', data: { runId, requestId, userMessageId } })
     expect(events.at(-1)).toMatchObject({ event: 'done', data: { runId, status: 'finished' } })
     expect(events.map(({ id }) => id)).toEqual(events.map((_, i) => i + 1))
+  })
+
+  test('name in their first event the message that began them, as the history does', async () => {
+    const here = await replica({ engine: sayingEngine(['Hello.']), ...where })
+    const sessionId = await here.session()
+    for (const message of ['Hi', 'Hi again']) {
+      const turn = await here.stream(`/messages/${sessionId}`, { message })
+      const [run] = await turn.rest()
+      const { body } = await here.call('GET', `/messages/${sessionId}`)
+      const said = body.messages.findLast(({ type }: { type: string }) => type === 'human')
+      expect(said).toMatchObject({ id: run?.data.userMessageId, content: message })
+    }
   })
 
   test('gives every event exactly once, in order, to a client that is cut off after each one', async () => {

@@ -238,9 +238,10 @@ await describeWith('postgres', 'servers with a fake engine on one PostgreSQL', (
     const turn = await first.stream(`/messages/${sessionId}`, { message: 'Pay 5' })
     const other = await second.stream(`/runs/${turn.headers.get('x-run-id')}`)
     const events = await other.rest()
+    const userMessageId = `user-${turn.headers.get('x-run-id')}`
     expect(events.filter(({ event }) => event === 'run')).toMatchObject([
-      { data: {} },
-      { data: { resumed: true, partialLength: 'Paying. '.length } },
+      { data: { userMessageId } },
+      { data: { userMessageId, resumed: true, partialLength: 'Paying. '.length } },
     ])
     expect(textOf(events)).toBe('Paying. It is all done now.')
     expect(events.at(-1)?.data.status).toBe('finished')

@@ -4,7 +4,7 @@ import { asSent, Consent } from './turn/consent.ts'
 import type { Decided, Kept, Update } from './state/graph.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
-import { withAttachments } from '../turns/attachments.ts'
+import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { quotingRule } from '../base/quote.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from './tools/client-tools.ts'
 import { RepetitionGuard } from './turn/guards.ts'
@@ -58,6 +58,7 @@ interface TurnCalling {
   readonly turn: Turn
   readonly core: () => Promise<void>
 }
+/** A turn with the plugins' `turn` layers around it. */
 export type TurnOnion = (calling: TurnCalling) => Promise<void>
 
 /** Composes the plugins' `turn` layers, once for all turns. */
@@ -95,18 +96,18 @@ export class AgentTurn {
     return this.#conversation
   }
 
-  /** How it ended. Throws when the run goes on elsewhere, or the database failed. */
+  /** How the turn ended. Throws when another process goes on with the run, or the database failed. */
   end(): LoopEnd {
     if (this.#fault) throw this.#fault.error
     return this.#end ?? this.#fail(nothingWaits())
   }
 
-  /** Carries it out and returns what is to be kept: nothing when nothing changed, or the run is no longer ours. */
+  /** Takes the turn and returns what is to be kept: nothing when nothing changed, or another process carries the run now. */
   async take(kept: Kept, decided: Decided | undefined): Promise<Update | undefined> {
     const { live } = this.#parts
     const { sessionId } = this.#run
     try {
-      // It died after it had asked and before it stood still: nothing is to be done again.
+      // An earlier process died after it had asked a person and before the run stood still: nothing is to be done again.
       const asked = this.#past.at(-1)?.waits
       if (asked && !decided) {
         this.#end = { status: 'waiting', waits: asked }
@@ -148,12 +149,7 @@ export class AgentTurn {
     }
 
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
-    const words: Message = {
-      role: 'user',
-      id: `user-${this.#run.runId}`,
-      content: withAttachments(request.message, request.attachments),
-    }
-    const before = [...earlier, words]
+    const before = [...earlier, asTold(toUserMessage(runId, request))]
     const turn = this.#turn(model, loaded, state, stepLog)
     live.set(sessionId, (this.#live = turn))
     const site: CallSite = {
@@ -192,7 +188,7 @@ export class AgentTurn {
     const states = changedSince(kept.states, state.channels())
     const grown = loaded.size > (kept.loadedPlugins?.length ?? 0)
     const waits = this.#end?.status === 'waiting' ? this.#end.waits : undefined
-    // A checkpoint like the one before says nothing. One that waited does: it waits no more.
+    // A checkpoint like the one before it is not written, unless the one before it waited: the thread waits no more.
     if (!grown && !waits && !decided && Object.keys(states).length === 0) return undefined
     return { ...(grown && { loadedPlugins: [...loaded] }), states, ...(waits && { waits }) }
   }
@@ -264,7 +260,7 @@ export class AgentTurn {
     } catch (error) {
       thrown = { error }
     }
-    // What the loop came to counts, whatever the layers made of it; its own faults go up from here.
+    // The end of the loop counts, whatever the layers made of it.
     const end = await going
     if (end) this.#end = end
     else if (turn.signal.aborted) {

@@ -17,6 +17,7 @@ import type { Tools } from './tools/tools.ts'
 import { composeTurn, AgentTurn, type TurnOnion } from './agent-turn.ts'
 import type { Turn } from './turn/turn.ts'
 
+/** What an agent is made of. */
 export interface AgentOptions {
   readonly records: readonly PluginRecord[]
   readonly tools: Tools

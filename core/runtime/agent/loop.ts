@@ -12,14 +12,14 @@ import { explained } from './tools/tool-content.ts'
 import type { ToolOutcome, Tools } from './tools/tools.ts'
 import type { Turn } from './turn/turn.ts'
 
-/** How often a model is called in one turn. Who needs more goes in circles. */
+/** How often a model is called in one turn. A model that needs more calls goes in circles. */
 const mostModelCalls = 25
 /** How many calls of one answer are carried out. */
 const mostCallsAtOnce = 64
 /** A step whose tools are done within this time costs one write to the journal; else its calls are written first. */
 const writeLaterMs = 50
 
-/** What one loop carries out: a turn, or a sub-agent's task. */
+/** One loop: a turn's, or that of a sub-agent's task. */
 export interface Loop {
   readonly turn: Turn
   readonly model: Model
@@ -34,12 +34,13 @@ export interface Loop {
   readonly callModel: CallModel
   readonly site: CallSite
   readonly narrator: Narrator
-  /** Hears the model's words. Nobody does where a sub-agent works. */
+  /** Hears the model's words. A sub-agent's words are for the model that called it, and no listener hears them. */
   readonly hear: Hear
   /** The call that started a sub-agent; its events carry it. */
   readonly parentEventId?: string
 }
 
+/** How a loop ended. */
 export type LoopEnd =
   | { readonly status: 'finished'; readonly content: string }
   | { readonly status: 'waiting'; readonly waits: WaitingCall }
@@ -47,8 +48,8 @@ export type LoopEnd =
   | { readonly status: 'failed'; readonly error: RuntimeError }
 
 /**
- * Model, tools, model again, until the model asks for no more tools. Every step depends on the log alone,
- * so a loop that begins with the log of another goes on exactly where that one was.
+ * Goes round: model, tools, model again, until the model asks for no more tools. Every round depends on the log alone,
+ * so a loop that begins with the log of another goes on exactly where the other one was.
  */
 export async function goRound(loop: Loop): Promise<LoopEnd> {
   const { log, turn } = loop
@@ -90,7 +91,7 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   }
   log.add(message)
   if (message.toolCalls) return undefined
-  log.writeSoon() // it is written with the end of the run
+  log.writeSoon() // the journal writes the answer together with the end of the run
   if (loop.parentEventId || loop.narrator.spoke || log.spoke) return undefined
   return {
     status: 'failed',
@@ -127,7 +128,7 @@ async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
     if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
   if (turn.signal.aborted) return undefined
   if (waiting && !parentEventId) narrator.interrupt(waiting)
-  // The model need not wait for the disk: what must not happen unrecorded asks the log before it begins.
+  // The model need not wait for the disk: a write asks the log to record its call before the write begins.
   if (waiting) await log.write(parentEventId ? {} : { waits: waiting })
   else log.writeSoon()
   return waiting
@@ -137,7 +138,7 @@ async function answer(loop: Loop, call: ToolCall, nth: number): Promise<ToolOutc
   const { tools, turn, site, log } = loop
   const isAction = site.clientTools?.get(call.name)?.client?.kind === 'action'
   const tell = isAction ? actionCall : toolCall
-  // A client carries an action out as soon as it hears of it, so that waits until its arguments are checked.
+  // A client carries an action out as soon as the client hears of it, so the client hears once the arguments are checked.
   if (!isAction) tell(loop, call)
   if (nth >= mostCallsAtOnce) {
     const error = new RuntimeError(
@@ -183,7 +184,7 @@ const asMessage = (call: ToolCall, { content, error, foreign }: ToolOutcome): Me
   ...(foreign && { foreign }),
 })
 
-/** Stopped: what was said stays, and every call gets the result it has. */
+/** The end of a loop that was stopped: what was said stays, and every open call gets a result that says so. */
 function cutShort({ turn, log, parentEventId }: Loop): LoopEnd {
   const { reason } = turn.signal
   if (reason instanceof RunLost) throw reason

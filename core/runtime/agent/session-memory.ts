@@ -1,6 +1,6 @@
 import type { Message } from '../../plugin.ts'
 
-/** As many characters as are kept of all sessions together; beside them stand as many that were sent to a model. */
+/** How many characters are kept of all sessions together; the messages as they were sent to a model take as many again. */
 const mostCharacters = 32 * 1024 * 1024
 
 interface Remembered {
@@ -10,8 +10,8 @@ interface Remembered {
 }
 
 /**
- * The messages of the sessions that spoke last. A session goes on after the run it is remembered for, or
- * what is remembered is stale: then the journal is read.
+ * The messages of the sessions that spoke last. What is remembered of a session counts only while the run for which it was
+ * remembered is the session's newest; otherwise the engine reads the journal.
  */
 export class SessionMemory {
   readonly #sessions = new Map<string, Remembered>()

@@ -1,7 +1,7 @@
 import type { Message, ToolCall } from '../../plugin.ts'
 import type { Journal, JournalEntry, RenderedComponent } from '../turns/run.ts'
 
-/** What a step was beside its messages. */
+/** What else is told of a step: that it is incomplete, or that the run waits in it. */
 type More = Pick<JournalEntry, 'partial' | 'waits'>
 
 /** What a step changed beside its messages. Asked once for every entry that is written. */
@@ -15,10 +15,10 @@ export class StepLog {
   readonly #takeChanges: TakeChanges
   #unwritten: Message[] = []
   #components: RenderedComponent[] = []
-  /** Entries reach the journal one after the other, and what it promises of them. */
+  /** Entries are given to the journal one after the other; the second promise settles when they are written. */
   #given: Promise<unknown> = Promise.resolve()
   #written: Promise<unknown> = Promise.resolve()
-  /** Entries that the journal may take its time over. */
+  /** How many entries that may come `soon` are not written yet. */
   #waiting = 0
   #failure: { readonly error: unknown } | undefined
 
@@ -80,7 +80,7 @@ export class StepLog {
 
   /** Writes what is not written yet as one step, with whatever is written next. */
   writeSoon(more: More = {}): void {
-    // Who depends on it asks `recorded`; a failure is told by the end of the run, too.
+    // A caller that depends on the step waits for `recorded`; the end of the run tells of a failure, too.
     void this.#write(more, 'soon')
   }
 
@@ -94,7 +94,7 @@ export class StepLog {
     const components = this.#components
     this.#unwritten = []
     this.#components = []
-    // Taken now: what the next step changes belongs to its own entry, however long the disk takes.
+    // The changes are taken now: what the next step changes belongs to the next entry, however long the disk takes.
     const changes = this.#takeChanges()
     changes.catch(() => undefined)
     const given = this.#given.then(async () => {
@@ -116,7 +116,7 @@ export class StepLog {
     written
       .catch((error: unknown) => (this.#failure ??= { error }))
       .finally(() => (this.#waiting -= waits))
-    // Who waits for it hears of a failure; when nobody does yet, the next write will.
+    // A caller that waits hears of a failure; without one, the next write fails.
     this.#written = Promise.all([this.#written, written])
     this.#written.catch(() => undefined)
     return this.#written

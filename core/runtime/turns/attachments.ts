@@ -6,7 +6,7 @@ const types = ['mimeType', 'mimetype', 'mediaType', 'contentType', 'type']
 const addresses = ['url', 'uri', 'mxcUri', 'href']
 
 const mostShown = 20
-/** The names of attachments as a person is shown them who is asked about a call. */
+/** How many characters of attachments' names a person is shown who is asked about a call. */
 const longestLabel = 100
 
 /**
@@ -42,7 +42,7 @@ function described(attachment: unknown): string {
   return [
     name === undefined ? 'without a name' : quoted(name),
     type === undefined ? '' : `(${line(type, 100)})`,
-    // The contents themselves, in place of an address, are nothing to read.
+    // Where a data URL stands in place of an address, the model is told nothing of its contents.
     address === undefined || /^data:/i.test(address) ? '' : `at ${line(address, 2_000)}`,
   ]
     .filter(Boolean)
@@ -56,7 +56,7 @@ function first(fields: Record<string, unknown>, keys: readonly string[]): string
 
 const quoted = (name: string) => JSON.stringify(line(name, 200))
 
-/** A name on one line: it must not look like words of ours. */
+/** A name on one line, so that a name of several lines does not look like words of the runtime. */
 const line = (text: string, length: number) =>
   text
     .replace(/[\s\p{Cc}]+/gu, ' ')

@@ -11,7 +11,7 @@ export interface TurnLimits {
   readonly atOnceTotal: number
 }
 
-/** Who wants a turn. A turn that a plugin starts has no address. */
+/** Who wants a turn, and where. A turn that a plugin starts has no address. */
 export interface Asking {
   readonly did: string
   readonly sessionId: string
@@ -39,7 +39,7 @@ export class Seat {
     return this.#seats.limits
   }
 
-  /** Takes the place, or throws TURNS_LIMIT. What is asked of the database may run twice: the second finds it taken. */
+  /** Takes the place, or throws TURNS_LIMIT. A transaction may run twice; its second run finds the place taken. */
   take(): void {
     if (this.#state !== 'free') return
     this.#seats.demand(this.asking)
@@ -84,8 +84,8 @@ export class Seats {
   }
 
   /**
-   * Throws when one more is one too many. A session has one turn at a time, so what is under way there ends for the new
-   * one and is not counted: nobody is kept out by a turn of his own that he supersedes.
+   * Throws when one more turn is one too many. A session has one turn at a time, so the turn that is under way there ends for
+   * the new one and is not counted: no user is kept out by a turn that the new message supersedes.
    */
   demand({ did, sessionId, address }: Asking): void {
     const { atOnce, addressFactor, atOnceTotal } = this.limits
@@ -157,7 +157,7 @@ export function demandDay(limits: TurnLimits, of: 'did' | 'address', turns: numb
   )
 }
 
-/** How an address is called where its turns of a day are counted: the table holds nobody's address in plain words. */
+/** The name of an address in the table of turns per day: a digest, so that the table holds no address in plain text. */
 export function dayNameOf(address: string): string {
   let name = dayNames.get(address)
   if (name === undefined) {

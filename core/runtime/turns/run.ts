@@ -17,6 +17,7 @@ export interface TurnRequest {
   readonly agActions?: readonly (ClientTool & { readonly hasRender?: boolean })[]
 }
 
+/** A tool that the client brings along with a message, and carries out itself. */
 export interface ClientTool {
   readonly name: string
   readonly description: string
@@ -25,7 +26,7 @@ export interface ClientTool {
   readonly effect?: 'read' | 'write'
 }
 
-/** How a run ended, or why it stands still. */
+/** How a run ended, or why the run stands still. */
 export type RunEnd = (
   | { readonly status: 'finished' | 'aborted' | 'interrupted' }
   /** The `error` event was told; the error itself is for a caller that waits for one answer. */
@@ -39,6 +40,7 @@ export type RunEnd = (
   readonly save?: Save
 }
 
+/** Writes a checkpoint within a transaction. */
 export type Save = (transaction: Kysely<any>) => Promise<void> // any: its tables are the engine's
 
 /** A person's answer to an approval. */
@@ -103,11 +105,11 @@ export interface Journal {
   history(characters: number): Promise<readonly Message[]>
   /**
    * Writes one step, after the events emitted before it. Rejects with `RunLost` when another process has
-   * taken the run over: stop at once, quietly. What is not urgent goes with whatever is written next,
-   * within a second.
+   * taken the run over; the engine then stops at once and says nothing. A step that may come `soon` is written
+   * together with whatever is written next, within two seconds.
    */
   append(entry: JournalEntry, urgency?: 'now' | 'soon'): Promise<void>
-  /** Writes what waits. */
+  /** Writes the steps that wait. */
   flush(): Promise<void>
 }
 
@@ -115,21 +117,21 @@ export interface Journal {
 export type EffectState =
   | { readonly state: 'new' }
   | { readonly state: 'done'; readonly content: string; readonly failed: boolean }
-  /** It was started by a process that died: never run it again. */
+  /** A process that died had started the write: never start it again. */
   | { readonly state: 'unknown' }
 
-/** Writes are marked before they start and when they are done, so that none happens twice. */
+/** Marks a tool's write before it starts and when it is done, so that no write happens twice. */
 export interface Effects {
   begin(toolCallId: string, tool: string): Promise<EffectState>
   finish(toolCallId: string, content: string, failed: boolean): Promise<void>
 }
 
-/** Another process owns the run now. */
+/** This process does not carry the run any more; another one does, or will. */
 export class RunLost extends Error {
   override readonly name = 'RunLost'
 }
 
-/** Everything the engine needs to carry out one run. The run store makes it, the engine uses it. */
+/** A run as the engine is handed it: everything that the engine needs to bring the run to an end. */
 export interface Run {
   readonly runId: string
   readonly requestId: string
@@ -148,16 +150,16 @@ export interface Run {
   readonly continues?: { readonly runId: string; readonly decision: Decision }
   /**
    * Fires when a person stops the run or a newer message supersedes it; with a `RunLost` as its reason
-   * when the run goes on in another process.
+   * when another process goes on with the run.
    */
   readonly signal: AbortSignal
   readonly journal: Journal
   readonly effects: Effects
   /** Whether a socket of the session shows approvals now, as far as this process knows. */
   readonly isWatched?: boolean
-  /** The same, asked of every replica. */
+  /** Whether a socket of the session shows approvals at any replica. */
   watched?(): Promise<boolean>
-  /** Tells listeners; kept for replay. Cheap: batched, never awaited. */
+  /** Tells the listeners, and keeps the event for replay. Cheap: events are batched, and no caller waits. */
   emit(event: string, data: Readonly<Record<string, unknown>>): void
   /** Waits for a result that a client sends for a call of its own tools; rejects on timeout or abort. */
   clientResult(
@@ -167,7 +169,7 @@ export interface Run {
 }
 
 /**
- * The engine: carries a run from its first step, or from where its journal ends, to an end. It rejects
- * with `RunLost`, or when the database fails it: then the run is dropped, and its lease runs out.
+ * Brings a run from its first step, or from where its journal ends, to an end. An engine rejects with `RunLost`, or when the
+ * database fails: then the carrier drops the run, and the lease of the run runs out.
  */
 export type Engine = (run: Run) => Promise<RunEnd>

@@ -1,6 +1,6 @@
 import type { Message, ToolSpec } from '../../../plugin.ts'
 
-/** What a model is taken to read when it does not say. */
+/** How many tokens a model is taken to read when its plugin does not say. */
 const usualWindow = 128_000
 const bytesPerToken = 4
 /** The part of the window that is left to the answer. */
@@ -10,6 +10,7 @@ const answerShare = 0.2
 export const bytesThatFit = (contextWindow = usualWindow): number =>
   Math.floor(contextWindow * bytesPerToken * (1 - answerShare))
 
+/** What of a model's window the conversation has to share. */
 export interface Window {
   readonly contextWindow: number | undefined
   /** What stands beside the conversation in every request. */
@@ -18,8 +19,8 @@ export interface Window {
 }
 
 /**
- * The conversation before the turn and since it began as far as it fits, newest first to be kept. A call stays with its results, and the words
- * that began the present turn stay whatever happens: without them nothing that follows makes sense.
+ * As much of the conversation as fits, before the turn and since it began; the newest messages are kept first. A call
+ * stays with its results. The words that began the present turn always stay: nothing that follows makes sense without them.
  */
 export function fitted(
   before: readonly Message[],
@@ -40,7 +41,7 @@ export function fitted(
     kept.add(group)
   }
   if (groups[asking]) take(groups[asking])
-  // The newest group is what the model is to act on: it goes along even when it is too large.
+  // The model is to act on the newest group, so the request has this group even when the group is too large.
   const newest = groups.at(-1)
   if (newest && !kept.has(newest)) take(newest)
   for (const group of groups.toReversed()) {
@@ -101,7 +102,7 @@ function sizeOf(message: Message): number {
   return size
 }
 
-/** What stood before a turn is the same in each of its model calls. */
+/** The size of what stood before a turn, which is the same list in each of the turn's model calls. */
 function sizeOfAll(messages: readonly Message[]): number {
   let size = sizes.get(messages)
   if (size === undefined) sizes.set(messages, (size = sum(messages, sizeOf)))

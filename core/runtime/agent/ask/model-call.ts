@@ -22,10 +22,11 @@ export interface ModelCalling {
   request: ModelRequest
   /** Hears the answer as it comes. */
   readonly hear: Hear
-  /** What was heard, as a reply in the making. */
+  /** The reply so far, gathered from what was heard. */
   readonly gathered: Assembly
 }
 
+/** Who hears a model's answer as it comes. */
 export interface Hear {
   text(text: string): void
   reasoning(text: string): void
@@ -33,6 +34,7 @@ export interface Hear {
   arguments?(call: { readonly id: string; readonly name: string; readonly args: string }): void
 }
 
+/** A model call with the plugins' `model` layers around it. */
 export type CallModel = (calling: ModelCalling) => Promise<ModelReply>
 
 /** What a model call came to. Words that were said before a fault or a stop are kept. */
@@ -64,7 +66,7 @@ export function composeModel(records: readonly PluginRecord[]): CallModel {
   return onion(layers, stream)
 }
 
-/** The core: deltas go straight to who listens, and are gathered on the way. */
+/** The core of the onion: the model's deltas go straight to whoever listens, and the assembly gathers them on the way. */
 async function stream({ turn, model, request, hear, gathered }: ModelCalling): Promise<ModelReply> {
   const take = (delta: Delta) => {
     turn.signal.throwIfAborted()
@@ -90,11 +92,11 @@ export async function hearAnswer(
   const gathered = new Assembly()
   try {
     const reply = await untilAborted(asked.turn.signal, callModel({ ...asked, gathered }))
-    // A layer that answers by itself has streamed nothing.
+    // A layer that answers in place of the model has streamed nothing.
     if (gathered.length === 0) asked.hear.text(reply.content)
     return { message: asMessage(reply) }
   } catch (error) {
-    // A call that came in half is none.
+    // A call of which only a part arrived is not carried out.
     return { message: asMessage({ ...gathered.reply(), toolCalls: [] }), fault: { error } }
   }
 }

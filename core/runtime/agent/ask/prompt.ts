@@ -6,6 +6,7 @@ import { underWay } from '../../watchdog/under-way.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { quotingRule } from '../../base/quote.ts'
 
+/** What a system prompt is made of. */
 export interface PromptOptions {
   readonly records: readonly PluginRecord[]
   /** What the agent is called. */
@@ -82,7 +83,7 @@ interface Zone {
 }
 const zones = new Map<string, Zone>()
 
-/** Asked before every call of a model and slow to format, so it is kept while it cannot change. */
+/** The day as text. Every model call asks for the day, and formatting is slow, so the text is kept while it cannot change. */
 function dayIn(name: string, now: Date): string {
   const zone = zoneOf(name)
   const quarter = Math.floor(now.getTime() / quarterMs)

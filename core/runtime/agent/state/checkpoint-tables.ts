@@ -1,6 +1,7 @@
 import { CompiledQuery, PostgresAdapter, sql, type Kysely } from 'kysely'
 import type { Migration } from '../../../plugin.ts'
 
+/** A checkpoint as its row stands in the database. */
 export interface CheckpointRow {
   readonly thread_id: string
   readonly namespace: string
@@ -31,6 +32,7 @@ export interface WriteRow {
   readonly value: string
 }
 
+/** What a checkpointer adds to its tables at once. */
 export interface Rows {
   readonly checkpoints?: readonly CheckpointRow[]
   readonly values?: readonly ValueRow[]
@@ -114,6 +116,7 @@ export async function selectValues(
   return await query<ValueRow>(db, text, [...pairs, thread, namespace])
 }
 
+/** The pending writes of a checkpoint. */
 export async function selectWrites(
   db: Connection,
   thread: string,
@@ -125,6 +128,7 @@ export async function selectWrites(
   return await query<WriteRow>(db, text, [thread, namespace, id])
 }
 
+/** Deletes everything that is kept of a thread. */
 export async function deleteAll(db: Connection, thread: string): Promise<void> {
   for (const table of ['checkpoints', 'checkpoint_values', 'checkpoint_writes'])
     await query(db, `delete from ${table} where thread_id = ?`, [thread])

@@ -36,15 +36,15 @@ export interface Kept {
 /** One passage through the graph. */
 export interface Passage {
   readonly thread: string
-  /** Where to go on; the thread's newest place when nobody knows better. */
+  /** The checkpoint from which the passage goes on; without one, the thread's newest. */
   readonly checkpoint?: string
   /** The thread begins here: nothing is kept of it, so nothing is looked for. */
   readonly begins?: boolean
   /** The answer to what the thread waits for. */
   readonly resume?: Decision
   /**
-   * The work itself: what it returns is kept, and when it returns nothing, nothing is written: all is as it
-   * was, or the work is another process's now. It does not throw.
+   * The work of the passage. What the work returns is kept. When the work returns nothing, nothing is written: the thread
+   * did not change, or another process carries the run now. The work does not throw.
    */
   work(kept: Kept, decided: Decided | undefined): Promise<Update | undefined>
 }
@@ -52,6 +52,7 @@ export interface Passage {
 /** What a passage changed. A list of loaded plugins is added to those that were. */
 export type Update = Kept & { readonly waits?: WaitingCall }
 
+/** The graph through which every turn passes, and what it keeps of a thread. */
 export interface Graph {
   /** Resolves to the checkpoint that is left behind, if one is, and how to write it: nothing is written yet. */
   pass(passage: Passage): Promise<Pick<RunEnd, 'checkpoint' | 'save'>>

@@ -31,6 +31,7 @@ export function clientToolsFault(request: TurnRequest, tools: Tools): RuntimeErr
   )
 }
 
+/** What the tools of a client are made of for one turn. */
 export interface ClientToolOptions {
   readonly run: Run
   readonly narrator: Narrator

@@ -5,7 +5,7 @@ import { reasonOf } from '../turn/consent.ts'
 import type { ForeignSource, RenderedComponent, Run, WaitingCall } from '../../turns/run.ts'
 import { jsonOf } from './tool-content.ts'
 
-/** Whose events these are: those of a sub-agent carry the id of the call that started it. */
+/** Whose events these are. The events of a sub-agent carry the id of the call that started the sub-agent. */
 export interface EventOrigin {
   readonly parentEventId?: string
   /** Takes what was rendered, for the journal. */
@@ -14,7 +14,7 @@ export interface EventOrigin {
 
 type Told = Pick<Run, 'runId' | 'sessionId' | 'requestId' | 'emit'>
 
-/** Tells a run's listeners what happens, in the words of the wire. Once closed it is silent. */
+/** Tells a run's listeners what happens, in the words of the wire. Once closed, a narrator is silent. */
 export class Narrator {
   readonly #run: Told
   #closed = false
@@ -25,7 +25,7 @@ export class Narrator {
     this.#run = run
   }
 
-  /** A tool that goes on after its run has ended is heard by nobody. */
+  /** Falls silent: what a tool emits after its run has ended reaches no listener. */
   close(): void {
     this.#closed = true
   }
@@ -37,7 +37,7 @@ export class Narrator {
     if (content === '') return
     this.#endReasoning()
     this.spoke = true
-    this.#tell('message', { content }) // the run store adds the time
+    this.#tell('message', { content }) // the feed adds the time
   }
 
   reasoning(reasoning: string): void {
@@ -200,7 +200,7 @@ function kindOf(code: string): string | undefined {
   return code === 'PAYMENT_REQUIRED' ? 'payment_required' : undefined
 }
 
-/** Clients read fields; what a model sent that has none is put into one. */
+/** Arguments as an object, because clients read fields: a value that is no object becomes the field `value`. */
 export function asObject(value: unknown): Record<string, unknown> {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject ? (value as Record<string, unknown>) : { value }

@@ -55,7 +55,7 @@ export interface Calling {
   readonly site: CallSite
   /** What its handler adds to the audit line. */
   readonly facts: Facts
-  /** A person is to be asked. It stands here, so that no layer of the onion can hide it. */
+  /** A person is to be asked. The call stands here, so that no layer of the onion can hide it. */
   waits?: WaitingCall
   /** The run cannot go on: the database failed, or another process has it. */
   fault?: { readonly error: unknown }
@@ -78,7 +78,7 @@ export async function execute(calling: Calling): Promise<unknown> {
     const value = await entry.run(calling.call.args, calling)
     return entry.tool?.output ? await z.parseAsync(entry.tool.output, value) : value
   }
-  // A sub-agent begun anew would do again what it has done: its own steps are found only by the next process.
+  // A sub-agent is not tried twice: it would do again what it has done, because only the next process finds its steps.
   if (entry.effect === 'read')
     return entry.tool ? await twiceIfTransient(run, turn.signal) : await run()
   return await atMostOnce(calling, run)
@@ -206,7 +206,7 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
     content = contentOf(value)
   } catch (thrown) {
     const error = asToolError(call.name, thrown, entry.record, turn)
-    // Given up in the middle, it may have happened all the same: the mark stays as it is.
+    // A write that was stopped in the middle may have happened all the same: its mark stays as it is.
     if (!turn.signal.aborted) await finish(explained(error), true)
     throw error
   }
@@ -214,7 +214,7 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
   return value
 }
 
-/** What fails here is not the tool's failure but the run's; it must not reach the model as a result. */
+/** Does work whose failure is the run's and not the tool's: the failure must not reach the model as a result. */
 export async function ofTheRun<T>(calling: Calling, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

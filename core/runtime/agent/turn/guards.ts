@@ -39,7 +39,7 @@ export class RepetitionGuard {
 
 const keyOf = (name: string, args: unknown) => `${name} ${JSON.stringify(args)}`
 
-/** Long enough for a hiccup to pass, short enough for nobody to notice. */
+/** How long a second try waits: long enough for a short failure to pass, short enough for no user to notice. */
 const secondTryMs = 250
 
 /** Tries a read once more when what failed may be well in a moment. */

@@ -1,11 +1,11 @@
 /** How long other replicas may take to say that they have a socket that shows approvals. */
 const usualPatienceMs = 400
-/** How long their word, or their silence, counts. */
+/** How long the answer of the other replicas counts, or their silence. */
 const freshMs = 10_000
-/** So many sessions are remembered of other replicas; beyond that the oldest are asked about anew. */
+/** How many answers of other replicas are remembered; beyond that, the oldest session is asked about anew. */
 const mostRemembered = 10_000
 
-/** What another replica said of a session, and until when it counts. */
+/** What the other replicas said of a session, and until when their answer counts. */
 interface Heard {
   readonly isThere: boolean
   readonly until: number
@@ -28,7 +28,7 @@ export class Approvers {
     this.#patienceMs = patienceMs
   }
 
-  /** A socket of the session shows approvals, until what this returns is called. */
+  /** Counts a socket of the session that shows approvals, until the function that this returns is called. */
   enter(sessionId: string): () => void {
     this.#here.set(sessionId, (this.#here.get(sessionId) ?? 0) + 1)
     let left = false
@@ -41,22 +41,23 @@ export class Approvers {
     }
   }
 
+  /** Whether this process has such a socket of the session. */
   hasHere(sessionId: string): boolean {
     return this.#here.has(sessionId)
   }
 
-  /** Whether there is one, as far as this process knows. */
+  /** Whether there is such a socket, as far as this process knows. */
   knows(sessionId: string): boolean {
     return this.hasHere(sessionId) || this.#fresh(sessionId)?.isThere === true
   }
 
-  /** Another replica has one. */
+  /** Told when another replica says that it has such a socket. */
   arrived(sessionId: string): void {
     this.#remember(sessionId, true)
     this.#asking.get(sessionId)?.resolve(true)
   }
 
-  /** Whether there is one at any replica. Who asks for many calls at once asks the others once. */
+  /** Whether there is such a socket at any replica. Questions about one session at the same time ask the others once. */
   async look(sessionId: string): Promise<boolean> {
     if (this.hasHere(sessionId)) return true
     const heard = this.#fresh(sessionId)

@@ -11,13 +11,13 @@ export class Audience {
   readonly #askOthers: (runId: string, sessionId: string) => void
   readonly #patienceMs: number
 
-  /** `askOthers` asks the other replicas, which say so by `arrived` if they have somebody. */
+  /** `askOthers` asks the other replicas; a replica that has somebody answers, and `arrived` is called. */
   constructor(askOthers: (runId: string, sessionId: string) => void, patienceMs = usualPatienceMs) {
     this.#askOthers = askOthers
     this.#patienceMs = patienceMs
   }
 
-  /** Somebody is there, until what this returns is called. */
+  /** Counts somebody as there, until the function that this returns is called. */
   enter(id: string): () => void {
     this.#present.set(id, (this.#present.get(id) ?? 0) + 1)
     this.arrived(id)
@@ -31,11 +31,12 @@ export class Audience {
     }
   }
 
+  /** Whether somebody is there at this process. */
   has(id: string): boolean {
     return this.#present.has(id)
   }
 
-  /** Somebody is there, here or at another replica. */
+  /** Told when somebody came, to this process or to another replica. */
   arrived(id: string): void {
     for (const tell of this.#awaited.get(id) ?? []) tell()
   }

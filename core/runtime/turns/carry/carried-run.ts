@@ -12,13 +12,14 @@ import {
   RunLost,
   type TurnRequest,
 } from '../run.ts'
+import { asTold } from '../user-message.ts'
 import { Feed } from '../events/feed.ts'
 import type { Batcher } from '../events/batcher.ts'
 import { beginEffect, finishEffect } from '../journal/effects.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { Stop } from '../journal/tables.ts'
 import type { Seat } from '../limits.ts'
-import { heardMessage, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
+import { messageOf, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
 
 /** The moments between which a process may die; tests end it there. */
 export type RunMoment =
@@ -33,7 +34,7 @@ export type RunMoment =
   | 'before the end is kept'
   | 'after the end is kept'
 
-/** What live runs share. */
+/** What all carried runs of a process share. */
 export interface CarriedRunParts {
   readonly store: RunStore
   readonly batcher: Batcher
@@ -45,7 +46,7 @@ export interface CarriedRunParts {
   at(moment: RunMoment, runId: string): void
 }
 
-/** What a live run is made of. */
+/** What a carried run is made of. */
 export interface CarriedRunOptions {
   readonly row: RunRow
   readonly request: TurnRequest
@@ -61,7 +62,7 @@ export interface CarriedRunOptions {
 /** How many rows of the history are read at once. */
 const historyPage = 64
 
-/** A run that this process carries: what the engine holds in its hands, and the strings to stop it. */
+/** A run that this process carries: the run as its engine is handed it, and how the process stops it. */
 export class CarriedRun implements Run {
   readonly runId: string
   readonly requestId: string
@@ -78,18 +79,18 @@ export class CarriedRun implements Run {
   readonly row: RunRow
   readonly seat?: Seat
   readonly feed: Feed
-  /** When this process knew that the run was its own, by its own steady clock. */
+  /** When this process learned that the run is its own, by the steady clock of this process. */
   readonly heldSince = performance.now()
-  /** Why it has to end, once somebody wants that, and since when. */
+  /** Why the run has to end, once somebody wants its end, and since when. */
   stopped: { readonly why: Stop; readonly at: number } | undefined
   /** Resolves when the run says its first word, which is anything but a failure, or says no more. */
   readonly firstWord = Promise.withResolvers<void>()
   hasSpoken = false
-  /** Resolves when a step of it is kept, or this process carries it no more. */
+  /** Resolves when a step of the run is kept, or this process carries the run no more. */
   readonly gotOn = Promise.withResolvers<void>()
-  /** The engine had its time: it reaches nothing any more. */
+  /** The engine did not stop in time: whatever it still does, it reaches nothing of the run. */
   isCutOff = false
-  /** How the engine ended it. */
+  /** How the engine ended the run. */
   end: RunEnd | undefined
   readonly #parts: CarriedRunParts
   readonly #controller = new AbortController()
@@ -154,7 +155,7 @@ export class CarriedRun implements Run {
     return this.#parts.answers.ask(this, toolCallId, timeoutMs)
   }
 
-  /** Somebody wants the run to end: the model and the tools hear of it in this very tick. */
+  /** Has the run end: the model and the tools hear of the stop in this very tick. */
   stop(why: Stop): void {
     if (this.stopped || this.signal.aborted) return
     this.stopped = { why, at: performance.now() }
@@ -169,7 +170,7 @@ export class CarriedRun implements Run {
     this.#controller.abort(new RunLost(`Run ${this.runId} is handed over: the server closes.`))
   }
 
-  /** Adds a step to the journal, whoever asks. */
+  /** Adds a step to the journal, for the engine or for the end that is made without the engine. */
   async appendStep(entry: JournalEntry, urgency?: 'now' | 'soon'): Promise<void> {
     const { row } = this
     const owner = {
@@ -217,17 +218,17 @@ export class CarriedRun implements Run {
       for (const row of rows) {
         if (length >= characters) break
         length += row.body.length
-        messages.push(heardMessage(row))
+        messages.push(asTold(messageOf(row)))
       }
       if (rows.length < historyPage) break
       position = rows.at(-1)?.position ?? 0
     }
-    // A result whose request did not fit any more says nothing to a model.
+    // A result whose call did not fit any more says nothing to a model.
     while (messages.at(-1)?.role === 'tool') messages.pop()
     return messages.reverse()
   }
 
-  /** A database that fails is no reason for a run to fail: whoever reaches it goes on. */
+  /** A database that fails is no reason for a run to fail: the process that reaches the database goes on with the run. */
   async #orLost<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
@@ -242,7 +243,7 @@ export class CarriedRun implements Run {
   }
 }
 
-/** What was done must be kept if it can be: a few tries more than usual. */
+/** Tries a few times more than usual: what a tool has done must be kept if that is possible. */
 async function patiently<T>(write: () => Promise<T>): Promise<T> {
   for (let tries = 4; ; tries--) {
     try {

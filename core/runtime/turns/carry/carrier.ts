@@ -8,19 +8,21 @@ import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from '
 import { underWay } from '../../watchdog/under-way.ts'
 import { promoteRun } from '../journal/leases.ts'
 import type { RunStatus, Stop } from '../journal/tables.ts'
+import { userMessageId } from '../user-message.ts'
 import { type Engine, type RunEnd, RunLost } from '../run.ts'
 
 /** How long an engine that was told to stop may go on before the run ends without it. */
 const stopPatienceMs = 3_000
-/** The published client takes an end that comes before the answer to its Stop for a broken stream. */
+/** How long the end of a stopped run waits: the published client takes an end before the answer to its Stop for a broken stream. */
 const endAfterStopMs = 100
-/** What a user hears of an engine that broke; what it was stands in the log. */
+/** What a user hears of an engine that broke; the log has the cause. */
 const broken = new RuntimeError('INTERNAL', 'Something went wrong on our side.')
-/** How often a run is taken over that does not get on. */
+/** How often a run that does not get on is taken over. */
 const takeovers = 4
-/** The word that a session is free may be lost. */
+/** How often a queued run looks whether the run before it has ended: the word of that end may be lost. */
 const queueMs = 1_000
 
+/** What a carrier is made of. */
 export interface CarrierOptions extends Omit<CarriedRunParts, 'onLost'> {
   readonly engine: Engine
   readonly log: Log
@@ -60,12 +62,12 @@ export class Carrier {
     })
   }
 
-  /** Resolves when every run is at its end, or as far as it comes here. */
+  /** Resolves when every run has ended, or was let go by its engine. */
   async settled(): Promise<void> {
     await Promise.all(this.#carrying)
   }
 
-  /** A run has ended somewhere: one that waits for it may begin. */
+  /** A run has ended somewhere: a queued run of its session may begin. */
   nudge(): void {
     for (const nudge of this.#queued) nudge()
   }
@@ -79,10 +81,14 @@ export class Carrier {
     else this.#bySession.set(run.sessionId, new Set([run]))
     const { row } = run
     const resumed = run.takenOver && { resumed: true, partialLength: row.kept_length }
-    const continues = row.continues !== null && { continues: row.continues }
-    // One that is only brought to its end does not go on from anywhere.
-    if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...resumed, ...continues })
-    // Whoever takes it over next must know that it changed hands here.
+    // A run that continues another begins with no message of its own.
+    const began =
+      row.continues === null
+        ? { userMessageId: userMessageId(run.runId) }
+        : { continues: row.continues }
+    // A run that is only brought to its end does not go on, so its readers are told nothing of a beginning.
+    if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...began, ...resumed })
+    // The process that takes the run over next must find in the events that the run changed hands here.
     if (run.takenOver) run.feed.flush().catch(() => undefined)
     if (row.stop) run.stop(row.stop)
     const carrying = this.#toItsEnd(run).finally(() => {
@@ -107,7 +113,7 @@ export class Carrier {
           { err: error, runId },
           'A run was dropped; it goes on when its lease is over',
         )
-      // Never failed for that: whoever reaches the database goes on.
+      // The run does not fail for a database that is away: the process that reaches the database goes on with the run.
       run.feed.lose('the database failed')
     }
   }
@@ -139,7 +145,7 @@ export class Carrier {
     }
   }
 
-  /** Its process died with it twice: it is closed, and nothing of it is carried out. */
+  /** Closes a run with which a process died twice; the engine does not see it. */
   async #quarantine(run: CarriedRun): Promise<RunEnd> {
     const { store } = this.#parts
     await putIntoQuarantine(store, run.row)
@@ -169,7 +175,7 @@ export class Carrier {
     this.#queued.delete(nudge)
   }
 
-  /** The engine's end, or the end that is made for it when it does not listen. */
+  /** The end that the engine came to, or an end without the engine when it does not stop. */
   #runEngine(run: CarriedRun): Promise<RunEnd> {
     const { signal } = run
     return new Promise((resolve, reject) => {
@@ -190,11 +196,11 @@ export class Carrier {
         }
       signal.addEventListener('abort', onAbort, { once: true })
       // Async, so that an engine that throws at once is no different from one that rejects.
-      const carriedOut = async () => {
+      const engineEnd = async () => {
         underWay(`run ${run.runId} of session ${run.sessionId}`)
         return this.#engine(run)
       }
-      carriedOut().then(unlessCutOff(resolve), unlessCutOff(reject))
+      engineEnd().then(unlessCutOff(resolve), unlessCutOff(reject))
     })
   }
 
@@ -220,12 +226,12 @@ export class Carrier {
 
 const isOnlyClosed = (run: CarriedRun) => isOverdue(run) || isPoisonous(run.row)
 
-/** It was taken over to be brought to its end: it was stopped meanwhile, or never gets on. */
+/** Whether the run was taken over only to be ended: somebody stopped it meanwhile, or it never gets on. */
 function isOverdue({ takenOver, row }: CarriedRun): boolean {
   return takenOver && (row.stop !== null || row.attempts > takeovers)
 }
 
-/** An engine may have its own words for having been told to let go. */
+/** Throws what the run was told to let go for; an engine may have thrown an error of its own for that. */
 function throwIfLost({ signal }: CarriedRun): void {
   if (signal.reason instanceof RunLost) throw signal.reason
 }

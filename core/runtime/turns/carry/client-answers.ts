@@ -8,7 +8,7 @@ export interface ClientAnswer {
   readonly error?: string
 }
 
-/** An answer as it comes in: of this user, to a run or to any open run of a session. */
+/** An answer as a client sends it: whose it is, and for a run or for any open run of a session. */
 export interface IncomingAnswer extends ClientAnswer {
   readonly did: string
   readonly toolCallId: string
@@ -16,7 +16,7 @@ export interface IncomingAnswer extends ClientAnswer {
   readonly sessionId?: string
 }
 
-/** A run that asks. One that was taken over asked long ago: its client is coming back. */
+/** A run that asks a client. A run that was taken over asked before: its client is coming back. */
 export interface AskingRun {
   readonly runId: string
   readonly sessionId: string
@@ -24,14 +24,14 @@ export interface AskingRun {
   readonly signal: AbortSignal
 }
 
-/** With what pauses an answer is tried whose question is still on its way to the database. */
+/** The pauses between tries to hand in an answer whose question is still on its way to the database. */
 const pausesMs = [0, 25, 50, 100, 200, 400]
 
 const keyOf = (runId: string, toolCallId: string) => `${runId} ${toolCallId}`
 
 /**
- * Questions to the clients' own tools. Question and answer go by the database, so that the answer may come
- * to another server, and outlives the one that asked.
+ * Questions to the clients' own tools. Question and answer go through the database, so that the answer may come
+ * to another server, and is there when the server that asked has died.
  */
 export class ClientAnswers {
   readonly #store: RunStore
@@ -57,7 +57,7 @@ export class ClientAnswers {
   ): Promise<ClientAnswer> {
     const key = keyOf(runId, toolCallId)
     const answered = Promise.withResolvers<ClientAnswer>()
-    // It may be settled before anybody waits for it.
+    // The promise may be settled before this function waits for it.
     answered.promise.catch(() => {})
     this.#waiting.set(key, answered.resolve)
     const late = () =>
@@ -86,7 +86,7 @@ export class ClientAnswers {
       clearTimeout(timer)
       signal.removeEventListener('abort', stop)
       this.#waiting.delete(key)
-      // Nobody waits any more: an answer that comes later must hear that it was not taken.
+      // No run waits any more: a client that answers later must hear that its answer was not taken.
       if (!answer && !signal.aborted) await this.#withdraw(runId, toolCallId)
     }
   }
@@ -106,7 +106,7 @@ export class ClientAnswers {
     return false
   }
 
-  /** Another server took an answer for a run that may be one of ours. */
+  /** Told when another server took an answer for a run that this process may carry. */
   async arrived(runId: string): Promise<void> {
     for (const [key, resolve] of this.#waiting) {
       if (!key.startsWith(`${runId} `)) continue
@@ -173,7 +173,7 @@ export class ClientAnswers {
       .where('run_id', 'in', open)
       .where('tool_call_id', '=', toolCallId)
       .executeTakeFirst()
-    // It may have been asked between the two statements.
+    // The question may have been asked between the two statements.
     return asked && asked.answer !== null ? undefined : 'not asked yet'
   }
 

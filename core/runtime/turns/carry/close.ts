@@ -8,12 +8,12 @@ import { unanswered } from '../journal/steps.ts'
 export const givenUpNotice =
   'This answer was interrupted: the server stopped several times while it was being written. Please ask again.'
 
-/** What the model reads in place of a result that nobody will bring. */
+/** What the model reads in place of a result that will not come. */
 const lostResult = 'Interrupted: it is not known whether this was done.'
 
 /**
- * Brings the journal of a run into order when no engine is left to do it: what was said since the last
- * step is kept as it stands, with a notice if there is one, and every request to a tool gets an answer.
+ * Brings the journal of a run into order when no engine does: keeps what was said since the last step
+ * as it stands, with a notice if there is one, and gives every call of a tool a result.
  */
 export async function closeJournal(
   store: RunStore,

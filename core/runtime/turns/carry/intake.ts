@@ -99,7 +99,7 @@ export class Intake {
   /** Carries a run that another process left. Undefined when its request is not kept any more. */
   async takeOver(row: RunRow): Promise<CarriedRun | undefined> {
     const { store, followers, carrier, seats } = this.#parts
-    const request = await store.requestOf(row.id)
+    const request = await store.requestOf(row)
     if (request === undefined) return undefined
     const user = await this.restoreUser(row.did)
     const before = await store.before(row)
@@ -111,7 +111,7 @@ export class Intake {
     this.#rules.onTakeover?.()
     return carrier.carry({
       row,
-      request: JSON.parse(request),
+      request,
       user,
       room: this.#roomOf(row.did, row.session_id),
       takenOver: true,

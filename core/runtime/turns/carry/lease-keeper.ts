@@ -17,11 +17,12 @@ import type { RunRow, RunStore } from '../journal/store.ts'
 const runsPerClaim = 50
 const purgeMs = 10 * 60_000
 /**
- * How long a run with which a process died once is carried alone among its like, when no step of it is kept before:
- * what kills the process again within that time is known. Many that wait get less, so that all have begun soon.
+ * How long a run with which a process died once is carried alone among such runs, unless a step of it is kept before:
+ * a process that dies within this time died of this run. Where many such runs wait, each gets less, so that all have begun soon.
  */
 const trial = { longestMs: 5_000, shortestMs: 20, allMs: 30_000 }
 
+/** What a lease keeper is made of. */
 export interface LeaseKeeperOptions {
   readonly store: RunStore
   readonly log: Log
@@ -50,7 +51,7 @@ export class LeaseKeeper {
     this.#options = options
   }
 
-  /** Takes over what there is, then looks again and again. */
+  /** Takes over the runs that no process carries, then looks for such runs again and again. */
   async open(): Promise<void> {
     const { leaseMs, store } = this.#options
     await beat(store)
@@ -69,12 +70,12 @@ export class LeaseKeeper {
     await this.#sweeping
   }
 
-  /** This process holds no run any more: whatever still bears its name was not left by a death. */
+  /** Says that this process ends in an orderly way: runs that still bear its name were not left by a death. */
   async leave(): Promise<void> {
     await leave(this.#options.store)
   }
 
-  /** Claims runs that nobody carries. Asked while it is at it, it looks once more. */
+  /** Claims runs that no process carries. A call during a sweep makes the sweep look once more. */
   sweep(): Promise<void> {
     this.#again = true
     this.#sweeping ??= this.#sweepAll().finally(() => (this.#sweeping = undefined))
@@ -98,7 +99,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** One that cannot be carried keeps none of the others waiting; its lease runs out, and it is tried again. */
+  /** Carries a claimed run on. The lease of a run that cannot be carried runs out, and a later sweep tries the run again. */
   async #carryOn(row: RunRow): Promise<CarriedRun | undefined> {
     const { log, takeOver } = this.#options
     const { id: runId, attempts, deaths } = row
@@ -111,7 +112,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** Carries one run with which a process died before, and the next one when that has got on, or has lived long enough. */
+  /** Carries one run with which a process died before; the next such run begins when this one got on or lived long enough. */
   async #try(): Promise<void> {
     const { store, live, log } = this.#options
     const [row] = await claimRuns(store, {
@@ -148,7 +149,8 @@ export class LeaseKeeper {
     const started = performance.now()
     const mine = [...live.values()]
     try {
-      // First, so that it never outlives the leases of the runs: those tell a process that died from a run that was dropped.
+      // The heartbeat comes first, so that it never outlives the leases of the runs: the leases tell a process that died
+      // from a run that was dropped.
       await beat(store)
       if (started - this.#lastBeat > leaseMs) await takeBackDeaths(store)
       const held = await extendLeases(
@@ -167,7 +169,7 @@ export class LeaseKeeper {
       await onBeat()
     } catch (error) {
       log.warn({ err: error }, 'The leases of runs could not be renewed')
-      // By now somebody else may have them. Whoever reaches the database first goes on.
+      // Another process may have claimed the runs by now: the process that reaches the database first goes on with them.
       for (const run of mine)
         if (performance.now() - Math.max(this.#lastBeat, run.heldSince) > leaseMs)
           run.feed.lose('its lease ran out')

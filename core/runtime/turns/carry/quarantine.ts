@@ -3,23 +3,24 @@ import { RuntimeError } from '../../../errors.ts'
 import { deathsAtMost } from '../journal/deaths.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import { positionOf } from '../journal/steps.ts'
+import type { TurnRequest } from '../run.ts'
 
 /** What the user reads in place of an answer at which the server died twice. */
 export const quarantinedNotice =
   'This could not be answered: the server stopped twice while working on it. The message was set aside, and whoever runs this server can look into it.'
 
-/** What the readers of the stream are told. */
+/** The error that the readers of a quarantined run's stream are told. */
 export const quarantined = new RuntimeError(
   'RUN_QUARANTINED',
   'The server stopped twice while working on this, so it is not tried again.',
   { hint: 'Ask in other words; the operator of the server can have it tried again.' },
 )
 
-/** Whether its process died with the run too often. Somebody may have stopped the run meanwhile: then it is only closed. */
+/** Whether processes died with the run too often. A run that somebody has stopped meanwhile is closed and not quarantined. */
 export const isPoisonous = ({ deaths, stop }: RunRow): boolean =>
   deaths >= deathsAtMost && stop === null
 
-/** Remembers the run for the operator. Repeated when the process dies before the run is closed. */
+/** Notes the run for the operator. The next process notes it again when this one dies before the run is closed. */
 export async function putIntoQuarantine(store: RunStore, run: RunRow): Promise<void> {
   await store.commits.single((db) =>
     db
@@ -46,7 +47,7 @@ export interface QuarantinedRun {
   readonly createdAt: string
   readonly quarantinedAt: string
   readonly attempts: number
-  /** The size of the request as it is kept, in bytes. */
+  /** The size of the request as the database keeps it, its words included, in bytes. */
   readonly requestBytes: number
   /** The last thing that the journal has of it. */
   readonly lastStep?: { readonly kind: string; readonly tool?: string; readonly at: string }
@@ -65,6 +66,12 @@ export async function listQuarantined(
   const rows = await kept
     .innerJoin('kernel_runs as run', 'run.id', 'kernel_quarantine.run_id')
     .leftJoin('kernel_run_requests as asked', 'asked.run_id', 'run.root_id')
+    .leftJoin('kernel_steps as words', (join) =>
+      join
+        .onRef('words.session_id', '=', 'run.session_id')
+        .on('words.position', '=', sql<number>`run.root_turn * ${positionOf(1, 0)}`)
+        .on('words.kind', '=', 'user'),
+    )
     .leftJoin('kernel_steps as last', (join) =>
       join
         .onRef('last.session_id', '=', 'run.session_id')
@@ -84,7 +91,9 @@ export async function listQuarantined(
       'last.kind',
       'last.body',
       'last.created_at as last_at',
-      sql<number | null>`octet_length(asked.request)`.as('bytes'),
+      sql<number | null>`octet_length(asked.request) + coalesce(octet_length(words.body), 0)`.as(
+        'bytes',
+      ),
     ])
     .orderBy('kernel_quarantine.at', 'desc')
     .orderBy('run.id')
@@ -112,7 +121,7 @@ export async function listQuarantined(
 export async function quarantinedMessage(
   store: RunStore,
   runId: string,
-): Promise<{ readonly run: RunRow; readonly request: string }> {
+): Promise<{ readonly run: RunRow; readonly request: TurnRequest }> {
   const run = await store.find(runId)
   if (!run) throw new RuntimeError('NOT_FOUND', `There is no run "${runId}".`)
   const kept = await store.db
@@ -125,12 +134,13 @@ export async function quarantinedMessage(
       hint: 'GET /runs?status=quarantined lists those that are.',
     })
   if (kept.retried_as !== null) throw alreadyRetried(runId, kept.retried_as)
-  const request = await store.requestOf(run.root_id)
+  const request = await store.requestOf(run)
   if (request === undefined)
     throw new RuntimeError('GONE', `The message of run "${runId}" is not kept any more.`)
   return { run, request }
 }
 
+/** The operator tries a run again that was tried again before. */
 export const alreadyRetried = (runId: string, as: string) =>
   new RuntimeError('CONFLICT', `Run "${runId}" was tried again already, as run "${as}".`)
 

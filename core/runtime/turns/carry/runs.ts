@@ -191,18 +191,18 @@ export class Runs implements Turns {
     await this.mayTalk(user)
     const run = await this.demand(user.did, runId)
     if (run.status !== 'waiting') throw notWaiting(run)
-    const request = await this.#store.requestOf(run.root_id)
+    const request = await this.#store.requestOf(run)
     if (request === undefined) throw gone(runId)
     return this.#intake.begin(user, {
       did: user.did,
       sessionId: run.session_id,
       requestId: randomUUID(),
-      request: JSON.parse(request),
+      request,
       answers: { run, decision },
     })
   }
 
-  /** Throws unless the user may talk to the agent. What is his he reads and deletes all the same. */
+  /** Throws unless the user may talk to the agent. Users read and delete what is theirs all the same. */
   async mayTalk(user: User): Promise<void> {
     await this.#options.mayTalk?.(user)
   }
@@ -223,13 +223,13 @@ export class Runs implements Turns {
         hint: 'A new turn would end it. Try again when it has ended.',
       })
     const user = await this.#intake.restoreUser(did)
-    // Named after the run that it repeats, so that two operators at once begin one turn. No client can have used the
-    // name before: theirs are UUIDs.
+    // The request is named after the run that it repeats, so that two operators at once begin one turn. No client can have
+    // used the name before: the names that clients give are UUIDs.
     const started = await this.#intake.begin(user, {
       did,
       sessionId,
       requestId: `retry:${runId}`,
-      request: JSON.parse(request),
+      request,
     })
     await noteRetry(this.#store, runId, started.runId)
     if (!started.live) throw alreadyRetried(runId, started.runId)
@@ -282,7 +282,7 @@ export class Runs implements Turns {
 
   /** The session's runs that are under way, with the calls that wait for a client. */
   async openRuns(sessionId: string): Promise<readonly OpenRun[]> {
-    // What was told already must be found there, and not told again.
+    // The database must have what the listeners were told already, or they would be told it again.
     const written = this.#carrier.ofSession(sessionId).map(({ feed }) => feed.flush())
     await Promise.allSettled(written)
     return openRuns(this.#store.db, sessionId)
@@ -321,7 +321,7 @@ export class Runs implements Turns {
     return (await this.#store.before({ session_id: sessionId, turn: Infinity })).checkpoint
   }
 
-  /** Moves that between two runs. While one is under way, whose end will move it, this is a CONFLICT. */
+  /** Moves the session's head between two runs. During a run this is a CONFLICT: the end of the run will move the head. */
   async moveHead(sessionId: string, checkpoint: string): Promise<void> {
     const outcome = await moveHead(this.#store, sessionId, checkpoint)
     if (outcome === 'no-session') throw this.sessions.unknown(sessionId)
@@ -335,14 +335,14 @@ export class Runs implements Turns {
   start(turn: PluginTurn): AsyncIterable<TurnEvent> {
     const { rights, log } = this.#options
     const events = startPluginTurn(this, { rights, log }, turn)
-    // A plugin may never look at the events; then a fault is the log's, not the process's end.
+    // A plugin may never look at the events: then the log has the fault, and the process does not end of it.
     events.catch((error: unknown) =>
       log.warn({ err: error }, 'A turn that a plugin started did not begin'),
     )
     return turnEvents(events)
   }
 
-  /** Hands every run over to whoever comes next, and tells the readers to go on there. */
+  /** Lets go of every run, so that other processes take the runs over, and tells the readers to go on there. */
   close(graceMs = closeGraceMs): Promise<void> {
     this.#intake.close()
     this.#closing ??= this.#close(graceMs)

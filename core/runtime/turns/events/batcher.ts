@@ -6,11 +6,11 @@ import type { RunStore } from '../journal/store.ts'
 import { runsPerWrite } from '../journal/write.ts'
 
 /**
- * How long events wait for company on their way to the database. Where readers elsewhere get them from it, not
- * long. Where they are all here they have them already, and what a crash takes is said again.
+ * How long events wait for others to be written with. Readers at other replicas have the events from the database, so the wait
+ * is short where there may be any. Where all readers are here they have the events already, and after a crash the run says them again.
  */
 const batchMs = { shared: { usual: 50, busy: 100 }, alone: { usual: 200, busy: 2_000 } }
-/** So many runs with something to write are a busy server. */
+/** From so many runs with something to write on, a server counts as busy. */
 const busyRuns = 50
 const retryMs = 250
 /** About how much text one statement carries. */
@@ -18,7 +18,7 @@ const portionLength = 4 * 1024 * 1024
 
 /**
  * Collects what the runs of this process emit: once a tick for the readers here, in batches for the database.
- * One batch is under way at a time; what comes meanwhile is the next one.
+ * One batch is under way at a time, and what comes meanwhile goes with the next batch.
  */
 export class Batcher {
   /** When the database last took something, by this process's own steady clock. */
@@ -41,13 +41,13 @@ export class Batcher {
     this.isShared = store.dialect === 'postgres'
   }
 
-  /** The feed has events that are not sealed: they go out when this tick is over. */
+  /** Has the feed seal its events when this tick is over. */
   atTick(feed: Feed): void {
     if (this.#ticking.size === 0) setImmediate(this.#tick)
     this.#ticking.add(feed)
   }
 
-  /** The feed has something for the database: at once, or with the next batch. */
+  /** Writes what the feed has for the database: at once, or with the next batch. */
   toWrite(feed: Feed, urgent: boolean): void {
     this.#unwritten.add(feed)
     if (urgent && !this.#urgent) {
@@ -99,7 +99,7 @@ export class Batcher {
     else if (this.#unwritten.size > 0) this.#schedule()
   }
 
-  /** False when the database cannot be had: nothing was written, and all of it stays to be. */
+  /** Writes one portion. False when the database is out of reach: nothing was written, and the feeds keep all of it. */
   async #writeSome(feeds: readonly Feed[]): Promise<boolean> {
     const started = performance.now()
     try {

@@ -1,4 +1,4 @@
-/** What the run store knows of every event of a run. */
+/** What stands in the events of a run, whatever they tell. */
 export interface EventFacts {
   readonly runId: string
   readonly sessionId: string
@@ -22,7 +22,7 @@ const factsOf: Readonly<Record<string, readonly Fact[]>> = {
   done: ['runId'],
 }
 
-/** The one text of an event's data, whoever reads it. */
+/** The data of an event as text. The text is made once, for all readers and the database. */
 export function toData(event: string, data: Data, facts: EventFacts, timestamp: string): string {
   const full: Record<string, unknown> = {}
   for (const name of factsOf[event] ?? [])
@@ -43,6 +43,7 @@ export interface Unsealed {
   text: string | undefined
 }
 
+/** An event as it waits for the end of the tick. */
 export function unsealed(event: string, data: Data): Unsealed {
   const key = pieces[event]
   const text = key !== undefined && data.isComplete !== true ? data[key] : undefined
@@ -63,7 +64,7 @@ export function join(before: Unsealed | undefined, next: Unsealed): boolean {
 export function sealed(item: Unsealed, facts: EventFacts, timestamp: string): string {
   const { event, data, text } = item
   if (text === undefined) return toData(event, data, facts, timestamp)
-  // By hand: this is done for every token.
+  // Put together by hand, because every token comes through here.
   if (event === 'message') return `{"content":${JSON.stringify(text)},"timestamp":"${timestamp}"}`
   return toData(event, { isComplete: false, ...data, reasoning: text }, facts, timestamp)
 }

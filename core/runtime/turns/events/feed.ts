@@ -8,18 +8,18 @@ import type { RunStatus } from '../journal/tables.ts'
 import type { RunWrite } from '../journal/write.ts'
 import type { StepRow } from '../journal/steps.ts'
 
-/** How much may wait for the database, in events and in characters, before the run is given up. */
+/** How much may wait for the database, in events and in characters, before this process lets go of the run. */
 const unwritten = { events: 50_000, characters: 16 * 1024 * 1024 }
-/** So much is written at once rather than after the usual wait. */
+/** From so many characters on, the next batch is written at once. */
 const muchText = 256 * 1024
 
 /**
- * How far event numbers jump when a run changes hands: more than its last owner can have shown without
- * having it written, so a client never takes a new event for one that it has seen.
+ * How far event numbers jump when a run changes hands: further than the last owner can have shown events without
+ * writing them, so a client never takes a new event for one that it has seen.
  */
 export const takeoverSkip = 2 * unwritten.events
 
-/** Events that may wait for the next batch; any other tells other replicas at once. */
+/** Events that may wait for the next batch. Any other event is written at once where other replicas read. */
 const patient = new Set(['message', 'reasoning', 'progress'])
 
 interface Pending {
@@ -29,13 +29,13 @@ interface Pending {
   kept?: RunWrite['kept']
   end?: RunWrite['end'] & { readonly done: RunEvent }
   settles: PromiseWithResolvers<void>[]
-  /** Whether somebody waits for it. */
+  /** Whether a caller waits until this is written. */
   urgent: boolean
 }
 
 const nothing = (): Pending => ({ events: [], length: 0, steps: [], settles: [], urgent: false })
 
-/** The way of one run's events and steps, from the engine to its readers and into the database. */
+/** Brings the events and steps of one run from the engine to the readers and into the database. */
 export class Feed {
   readonly runId: string
   readonly window: EventWindow
@@ -67,21 +67,22 @@ export class Feed {
     this.window = new EventWindow(run.last_seq)
   }
 
-  /** Ended, or lost: nothing more comes from here. */
+  /** Whether the run has ended or was lost: the feed brings nothing more. */
   get isOver(): boolean {
     return this.#over
   }
 
-  /** It takes nothing more: its end is on the way to the database, or there. */
+  /** Whether the feed takes nothing more, because the end of the run is on its way to the database or there. */
   get isClosed(): boolean {
     return this.#closed
   }
 
-  /** How much text it has for the database. */
+  /** How many characters wait for the database. */
   get unwrittenLength(): number {
     return this.#pending.length + (this.#underWay?.pending.length ?? 0)
   }
 
+  /** Takes an event. The readers have it at the end of this tick. */
   emit(event: string, data: Readonly<Record<string, unknown>>): void {
     if (this.#closed) return
     const item = unsealed(event, data)
@@ -141,13 +142,13 @@ export class Feed {
     return this.#settled()
   }
 
-  /** Takes nothing more from the engine; what it has is still written. */
+  /** Takes nothing more from the engine; what the feed has is still written. */
   close(): void {
     this.seal()
     this.#closed = true
   }
 
-  /** What to write next. The same again as long as it is not known to be written. */
+  /** What to write next: the same again until `written` says that the database has it. */
   take(): RunWrite | undefined {
     if (this.#over) return undefined
     if (!this.#underWay) {
@@ -170,7 +171,7 @@ export class Feed {
     return this.#underWay.write
   }
 
-  /** What was taken is in the database. */
+  /** Told when the database has what was taken last. */
   written(): void {
     if (!this.#underWay || this.#over) return
     const { write, pending } = this.#underWay
@@ -186,7 +187,7 @@ export class Feed {
     for (const settle of pending.settles) settle.resolve()
   }
 
-  /** This process does not carry the run any more. Another one may, and readers follow it there. */
+  /** Lets go of the run: another process may carry it on, and the readers follow the run there. */
   lose(why: string, cause?: unknown): void {
     if (this.#over) return
     this.#over = true

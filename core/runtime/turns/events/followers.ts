@@ -3,7 +3,7 @@ import type { RunEvent } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
 import type { RunStore } from '../journal/store.ts'
 
-/** A notification may be lost with its connection: this often the table is asked. */
+/** How often the database is asked for new events: a notification may be lost with its connection. */
 const pollMs = 1_000
 
 interface Follower {
@@ -13,7 +13,7 @@ interface Follower {
   again: boolean
 }
 
-/** Follows runs that another process carries, for the readers of this one: once a run, however many they are. */
+/** Follows runs that other processes carry, for the readers of this process: each run once, however many read it. */
 export class Followers {
   readonly #store: RunStore
   readonly #log: Log
@@ -32,12 +32,12 @@ export class Followers {
     const window = new EventWindow(seq, () => this.#forget(runId, window))
     this.#following.set(runId, { window, seq, reading: false, again: false })
     this.#timer ??= setInterval(() => void this.#poll(), pollMs).unref()
-    // What was written between the look at the run and this moment.
+    // Events may have been written since the caller looked at the run.
     this.wake(runId)
     return window
   }
 
-  /** The run may have new events. */
+  /** Looks for new events of a run. */
   wake(runId: string): void {
     const follower = this.#following.get(runId)
     if (!follower) return
@@ -45,12 +45,12 @@ export class Followers {
     else void this.#read(runId, follower)
   }
 
-  /** Notifications may have been missed. */
+  /** Looks at every run: notifications may have been missed. */
   wakeAll(): void {
     for (const runId of this.#following.keys()) this.wake(runId)
   }
 
-  /** The run is gone, or carried by this process now: readers look for it anew. */
+  /** Lets go of a run that is gone or that this process carries now; its readers look for it anew. */
   leave(runId: string): void {
     const follower = this.#following.get(runId)
     this.#following.delete(runId)

@@ -17,7 +17,7 @@ export interface OpenRun {
   readonly calls: readonly OpenCall[]
 }
 
-/** What clients are asked with: the event that tells them, by its name. */
+/** The names of the events by which clients are asked to carry out a call. */
 const asking = new Set(['browser_tool_call', 'action_call'])
 const batchesAtOnce = 8
 
@@ -47,7 +47,7 @@ async function openCalls(db: RunDatabase, runId: string): Promise<OpenCall[]> {
     .execute()
   const open = new Set(rows.map((row) => row.tool_call_id))
   const calls: OpenCall[] = []
-  // From the end: a run stands where it asks.
+  // Read from the end, because a run stands still where it asks.
   for (let before = Number.MAX_SAFE_INTEGER; open.size > 0;) {
     const batches = await db
       .selectFrom('kernel_run_events')
@@ -64,7 +64,7 @@ async function openCalls(db: RunDatabase, runId: string): Promise<OpenCall[]> {
         if (open.delete(toolCallId)) calls.unshift({ toolCallId, event, data })
       }
     if (batches.length < batchesAtOnce) break
-    before = batches.at(-1)!.first_seq
+    before = batches.at(-1)?.first_seq ?? 0
   }
   return calls
 }

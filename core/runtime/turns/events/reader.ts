@@ -5,6 +5,7 @@ import type { EventWindow, WindowReader } from './window.ts'
 /** An event as a client gets it. The hand-over at the end of a server has no number. */
 export type SentEvent = Omit<RunEvent, 'id'> & { readonly id?: number }
 
+/** Where a reader has the events of its run from. */
 export interface ReaderSource {
   /** The window in which the run's events appear now. */
   window(): Promise<EventWindow>
@@ -19,8 +20,8 @@ export interface ReaderSource {
 const finished: IteratorResult<SentEvent> = { done: true, value: undefined }
 
 /**
- * Reads one run from a place on: from the database what is old, from the window what is new, and at the seam
- * neither twice nor not at all. It holds one page at most, however slowly it is read.
+ * Reads one run from a place on: old events from the database, new ones from the window, and each of them once, also
+ * where the two meet. A reader holds one page at most, however slowly its client reads.
  */
 export class EventReader
   implements AsyncIterableIterator<SentEvent>, Polled<SentEvent>, WindowReader
@@ -92,7 +93,7 @@ export class EventReader
     ready?.()
   }
 
-  /** What can be told without asking anybody. */
+  /** The next event, if it is here already. */
   #now(): IteratorResult<SentEvent> | undefined {
     if (this.#over) return finished
     if (this.#farewell) {
@@ -102,7 +103,7 @@ export class EventReader
     const event = this.#page[this.#pageIndex++] ?? this.#fromWindow()
     if (event) return this.#deliver(event)
     if (this.#window?.state !== 'ended' || this.#isBehind()) return undefined
-    // Whoever asks from beyond the end is still told that it is the end.
+    // A reader that asks for what follows the end is told the end once more.
     const { last } = this.#window
     if (last?.event === 'done' && last.id <= this.#cursor) return this.#deliver(last)
     this.#leave()
@@ -121,7 +122,7 @@ export class EventReader
     if (this.#place === undefined || window.isGone(this.#place))
       this.#place = window.placeAfter(this.#cursor)
     if (this.#place === undefined) return undefined
-    // The database may have told of events before they came into the window.
+    // The reader may have had events from the database before they came into the window.
     for (let event; (event = window.at(this.#place));) {
       this.#place++
       if (event.id > this.#cursor) return event
@@ -134,7 +135,7 @@ export class EventReader
     return !window || window.state === 'moved' || this.#cursor < window.floor
   }
 
-  /** Finds the window and reads what lies before it, then wakes whoever waits. */
+  /** Finds the window and reads what lies before the window, then wakes the caller that waits. */
   async #catchUp(): Promise<void> {
     if (this.#catchingUp) return
     this.#catchingUp = true
@@ -147,7 +148,7 @@ export class EventReader
     this.wake()
   }
 
-  /** Whether there is something to tell now. */
+  /** Reads one page, or finds the window; resolves to whether there is an event to deliver now. */
   async #readOn(): Promise<boolean> {
     if (!this.#window || this.#window.state === 'moved') {
       this.#window?.detach(this)
@@ -162,7 +163,7 @@ export class EventReader
     this.#page = await this.#source.page(this.#cursor)
     this.#pageIndex = 0
     this.#place = undefined
-    // Numbers are skipped after a takeover: nothing lies between here and the window.
+    // A takeover skips numbers: an empty page means that no event lies between the cursor and the window.
     if (this.#page.length === 0) this.#cursor = floor
     return this.#page.length > 0
   }

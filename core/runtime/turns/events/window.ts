@@ -5,14 +5,14 @@ const tailLength = 32 * 1024
 /** What an event weighs beside its data. */
 const eventOverhead = 64
 
-/** What a window tells those who read from it. */
+/** Whom a window wakes when it has news. */
 export interface WindowReader {
   wake(): void
 }
 
 /**
- * The newest events of one run, for everybody in this process who reads it. Readers keep a place in it and
- * nothing else; what has left the window they read from the database.
+ * The newest events of one run, for all its readers in this process. A reader keeps a place in the window and
+ * nothing else; it reads events that have left the window from the database.
  */
 export class EventWindow {
   readonly #readers = new Set<WindowReader>()
@@ -71,7 +71,7 @@ export class EventWindow {
     this.#close('moved')
   }
 
-  /** Lets go of what is written up to `seq`, apart from a tail for those who are nearly there. */
+  /** Lets go of what is written up to `seq`, but for a tail that serves readers who are a little behind. */
   release(seq: number): void {
     let count = 0
     for (const event of this.#events) {

@@ -39,108 +39,117 @@ type NewRun = Pick<
 /** Any number will do, as long as every version of the runtime takes the same. */
 const turnsLock = 7021
 
-/** What is asked at the beginning of every run: compiled once, and no more statements than needed. */
-export function beginQueries(store: RunStore) {
-  const { db, now, leaseEnd } = store
+/** The statements by which every run begins: compiled once for a store, and no more of them than needed. */
+export const beginQueries = (store: RunStore) => ({
+  takeTurn: takeTurn(store),
+  look: look(store),
+  ...countTurns(store),
+  insertRun: insertRun(store),
+  insertRequest: prepared(store.db, (p: { run_id: string; request: string }) =>
+    store.db.insertInto('kernel_run_requests').values({ run_id: p.run_id, request: p.request }),
+  ),
+  insertWords: insertWords(store),
+})
+
+/** Takes the session's row and its next turn. */
+const takeTurn = ({ db, now, dialect }: RunStore) =>
+  prepared(db, (p: { session: string; did: string; title: string }) =>
+    db
+      .updateTable('kernel_sessions')
+      .set((eb) => ({
+        turns: eb('turns', '+', 1),
+        updated_at: now,
+        title: sql<string>`coalesce(title, ${p.title})`,
+      }))
+      .where('id', '=', p.session)
+      .where('did', '=', p.did)
+      .returning('turns')
+      .$if(dialect === 'postgres', (update) =>
+        // The turns of one user begin one after the other: each sees those before it, wherever they are carried.
+        update.returning(
+          sql`pg_advisory_xact_lock(${turnsLock}::int, hashtext(${p.did}))`.as('locked'),
+        ),
+      ),
+  )
+
+/** Looks at the session in which the run is to begin. */
+const look = ({ db }: RunStore) =>
+  prepared(db, (p: { session: string; did: string; request: string; turn: number }) => ({
+    compile: () =>
+      sql<Look>`select
+        (select id from kernel_runs
+          where session_id = ${p.session} and request_id = ${p.request}) as known,
+        (select count(*) from kernel_runs where session_id = ${p.session}
+          and status in ('queued', 'running', 'waiting')) as "hasOpenRuns",
+        (select count(distinct session_id) from kernel_runs where did = ${p.did}
+          and status in ('queued', 'running') and stop is null and continues is null
+          and session_id <> ${p.session}) as "busySessions",
+        (select count(*) from kernel_early_stops
+          where session_id = ${p.session} and request_id = ${p.request}) as "wasStopped",
+        ${before(p.session, p.turn)}`.compile(db),
+  }))
+
+/** Counts a turn of the day: for the user alone, or for the user and the address. */
+function countTurns({ db, today }: RunStore) {
   const counted = (names: readonly string[]) =>
     db
       .insertInto('kernel_turn_counts')
-      .values(names.map((who) => ({ who, day: store.today, turns: 1 })))
+      .values(names.map((who) => ({ who, day: today, turns: 1 })))
       .onConflict((conflict) =>
         conflict
           .columns(['who', 'day'])
           .doUpdateSet((eb) => ({ turns: eb('kernel_turn_counts.turns', '+', 1) })),
       )
       .returning(['who', 'turns'])
-
   return {
-    /** Takes the session's row and its next turn. */
-    takeTurn: prepared(db, (p: { session: string; did: string; title: string }) =>
-      db
-        .updateTable('kernel_sessions')
-        .set((eb) => ({
-          turns: eb('turns', '+', 1),
-          updated_at: now,
-          title: sql<string>`coalesce(title, ${p.title})`,
-        }))
-        .where('id', '=', p.session)
-        .where('did', '=', p.did)
-        .returning('turns')
-        .$if(store.dialect === 'postgres', (update) =>
-          // The turns of one user begin one after the other: each sees those before it, wherever they are carried.
-          update.returning(
-            sql`pg_advisory_xact_lock(${turnsLock}::int, hashtext(${p.did}))`.as('locked'),
-          ),
-        ),
-    ),
-
-    look: prepared(db, (p: { session: string; did: string; request: string; turn: number }) => ({
-      compile: () =>
-        sql<Look>`select
-          (select id from kernel_runs
-            where session_id = ${p.session} and request_id = ${p.request}) as known,
-          (select count(*) from kernel_runs where session_id = ${p.session}
-            and status in ('queued', 'running', 'waiting')) as "hasOpenRuns",
-          (select count(distinct session_id) from kernel_runs where did = ${p.did}
-            and status in ('queued', 'running') and stop is null and continues is null
-            and session_id <> ${p.session}) as "busySessions",
-          (select count(*) from kernel_early_stops
-            where session_id = ${p.session} and request_id = ${p.request}) as "wasStopped",
-          ${before(p.session, p.turn)}`.compile(db),
-    })),
-
-    /** Counts a turn of the user for the day. */
     countTurn: prepared(db, (p: { who: string }) => counted([p.who])),
-
-    /** The same, and one of the address. Both in one statement, always in this order: no two can wait for each other. */
+    // Both in one statement, always in this order: no two transactions can wait for each other.
     countTurnThere: prepared(db, (p: { who: string; there: string }) => counted([p.who, p.there])),
-
-    insertRun: prepared(db, (p: NewRun & { readonly told: string }) => {
-      const { told, ...run } = Object.fromEntries(
-        [...columns, 'told' as const].map((name) => [name, p[name]]),
-      ) as unknown as typeof p // by name, because `p` stands in for values and has no keys of its own
-      return db
-        .insertInto('kernel_runs')
-        .values({
-          ...run,
-          owner: store.owner,
-          epoch: 1,
-          attempts: 0,
-          version: 0,
-          last_seq: 0,
-          kept_seq: 0,
-          kept_length: 0,
-          purged: 0,
-          lease_until: leaseEnd,
-          created_at: now,
-        })
-        .returningAll()
-        .$if(store.dialect === 'postgres', (insert) =>
-          // Whoever holds a socket of this session hears of the run once it is recorded.
-          insert.returning(sql<string>`pg_notify(${runChannel}, ${told})`.as('told')),
-        )
-    }),
-
-    insertRequest: prepared(db, (p: { run_id: string; request: string }) =>
-      db.insertInto('kernel_run_requests').values({ run_id: p.run_id, request: p.request }),
-    ),
-
-    insertWords: prepared(
-      db,
-      (p: { session_id: string; position: number; run_id: string; body: string }) =>
-        db.insertInto('kernel_steps').values({
-          session_id: p.session_id,
-          position: p.position,
-          run_id: p.run_id,
-          root_id: p.run_id,
-          step: 0,
-          kind: 'user',
-          body: p.body,
-          created_at: now,
-        }),
-    ),
   }
 }
+
+/** Inserts the run's row, and tells the other replicas of the run. */
+const insertRun = ({ db, owner, now, leaseEnd, dialect }: RunStore) =>
+  prepared(db, (p: NewRun & { readonly told: string }) => {
+    const { told, ...run } = Object.fromEntries(
+      [...columns, 'told' as const].map((name) => [name, p[name]]),
+    ) as unknown as typeof p // by name, because `p` stands in for values and has no keys of its own
+    return db
+      .insertInto('kernel_runs')
+      .values({
+        ...run,
+        owner,
+        epoch: 1,
+        attempts: 0,
+        version: 0,
+        last_seq: 0,
+        kept_seq: 0,
+        kept_length: 0,
+        purged: 0,
+        lease_until: leaseEnd,
+        created_at: now,
+      })
+      .returningAll()
+      .$if(dialect === 'postgres', (insert) =>
+        // Every process that holds a socket of this session hears of the run once the run is recorded.
+        insert.returning(sql<string>`pg_notify(${runChannel}, ${told})`.as('told')),
+      )
+  })
+
+/** Inserts the user's words, the first row of the run's journal. */
+const insertWords = ({ db, now }: RunStore) =>
+  prepared(db, (p: { session_id: string; position: number; run_id: string; body: string }) =>
+    db.insertInto('kernel_steps').values({
+      session_id: p.session_id,
+      position: p.position,
+      run_id: p.run_id,
+      root_id: p.run_id,
+      step: 0,
+      kind: 'user',
+      body: p.body,
+      created_at: now,
+    }),
+  )
 
 const columns = [
   'id',

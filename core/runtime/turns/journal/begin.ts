@@ -5,6 +5,7 @@ import { type Before, type RunRow, type RunStore, toBefore } from './store.ts'
 import type { RunDatabase } from './tables.ts'
 import { positionOf } from './steps.ts'
 import { stopOpenRuns } from './stop.ts'
+import { besideWords, toUserMessage } from '../user-message.ts'
 import { titleOf } from './sessions.ts'
 import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../limits.ts'
 
@@ -19,12 +20,12 @@ export interface Beginning {
   readonly seat?: Seat
 }
 
-/** What the database made of it. */
+/** What came of a beginning. */
 export type Begun =
   | { readonly outcome: 'no-session' }
   /** The message was sent before: this is its run. */
   | { readonly outcome: 'known'; readonly run: RunRow }
-  /** Nobody waits any more for the answer. */
+  /** The run that was answered does not wait any more. */
   | { readonly outcome: 'not-waiting' }
   | ({
       readonly outcome: 'begun'
@@ -48,7 +49,7 @@ export async function beginRun(
   if (!session) return { outcome: 'no-session' }
   const { turns: turn } = session
   const [look] = (await begin.look({ session: sessionId, did, request: requestId, turn }, trx)).rows
-  if (!look) throw new Error('A select without a table has one row.')
+  if (!look) throw new Error('The database returned no row for a select without a table.')
   if (look.known !== null) return { outcome: 'known', run: (await store.find(look.known, trx))! }
   if (seat) {
     demandAtOnce(seat.limits, Number(look.busySessions))
@@ -81,21 +82,20 @@ export async function beginRun(
       trx,
     )
   ).rows
-  if (!run) throw new Error('What was inserted came not back.')
-  await begin.insertRequest({ run_id: id, request: JSON.stringify(request) }, trx)
+  if (!run) throw new Error('The database did not return the row that it inserted.')
+  // A run that continues another has the request of the first run of the chain.
   if (!continued) {
-    const { message, attachments } = request
-    const said = { role: 'user', id: `user-${id}`, content: message }
-    const body = JSON.stringify(attachments?.length ? { ...said, attachments } : said)
+    await begin.insertRequest({ run_id: id, request: besideWords(request) }, trx)
+    const body = JSON.stringify(toUserMessage(id, request))
     const position = positionOf(turn, 0)
     await begin.insertWords({ session_id: sessionId, position, run_id: id, body }, trx)
   }
-  // Last, because people who share an address wait here for each other until the transaction ends.
+  // The count comes last, because users who share an address wait here for each other until the transaction ends.
   if (seat) await countForTheDay(store, trx, seat)
   return { outcome: 'begun', run, superseded, ...toBefore(look) }
 }
 
-/** Throws when it is one turn too many, and all that was recorded of it is undone. */
+/** Counts the turn. Throws when it is one too many, and the transaction undoes all that was recorded of the turn. */
 async function countForTheDay(store: RunStore, trx: RunDatabase, seat: Seat): Promise<void> {
   const { did, address } = seat.asking
   const { countTurn, countTurnThere } = store.begin
@@ -107,7 +107,7 @@ async function countForTheDay(store: RunStore, trx: RunDatabase, seat: Seat): Pr
     demandDay(seat.limits, who === did ? 'did' : 'address', Number(turns))
 }
 
-/** Makes the waiting run one that was continued; only one answer gets through here. */
+/** Marks the waiting run as continued. Of several answers at once, one gets through here. */
 async function takeWaiting(trx: RunDatabase, runId: string): Promise<RunRow | undefined> {
   return trx
     .updateTable('kernel_runs')

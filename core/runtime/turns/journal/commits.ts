@@ -1,10 +1,10 @@
 import { type RunDatabase, withRunTables } from './tables.ts'
 import type { Store } from '../../store/store.ts'
 
-/** Changes the database, through the connection or the transaction it is given. It may run twice: the first is rolled back. */
+/** Changes the database through the connection or transaction that it is given. A change may run twice; the first run is rolled back. */
 export type Change<T> = (db: RunDatabase) => Promise<T>
 
-/** Whether a change is told as done when it would survive a power cut, or already when it would survive the process. */
+/** Whether a change counts as done once it survives a power cut, or already once it survives the process. */
 export type Durability = 'synced' | 'unsynced'
 
 interface Waiting {
@@ -17,7 +17,7 @@ interface Waiting {
 export type CommitStore = Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind'>
 
 /**
- * Carries out changes. SQLite syncs the disk at every commit and takes one writer at a time, so all
+ * Commits changes. SQLite syncs the disk at every commit and takes one writer at a time, so all
  * changes of one tick share a transaction there; PostgreSQL does that work itself.
  */
 export class Commits {
@@ -66,7 +66,7 @@ export class Commits {
       })
       for (const [i, waiting] of group.entries()) this.#settle(waiting, results[i])
     } catch (error) {
-      // One that fails must not take its neighbours along: each has its own transaction now.
+      // A change that fails must not take the others of its group along: each gets a transaction of its own now.
       if (group.length === 1) group[0]?.settle.reject(error)
       else for (const each of group) await this.#commitAlone(each)
     }

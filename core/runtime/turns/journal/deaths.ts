@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import type { RunRow, RunStore } from './store.ts'
 
-/** A run with which a process died so often, and no step of its journal between, is not carried again. */
+/** How many processes may die with a run, without a step of its journal between, before no process carries it again. */
 export const deathsAtMost = 2
-/** How many dead processes are looked at in one go; the others come with the next sweep. */
+/** How many dead processes one sweep looks at; the next sweep looks at the others. */
 const processesAtOnce = 100
 const dayMs = 24 * 3_600_000
 /** Any number will do: replicas that count deaths at the same time wait for each other under it. */
@@ -11,12 +11,12 @@ const countingLock = 7_202_101
 
 const isOpen = sql<boolean>`status in ('queued', 'running')`
 
-/** Whether the process that holds the run has given a sign of life of late. */
+/** Whether the process that holds the run has given a sign of life within its lease. */
 export const isAlive = ({ now }: RunStore) =>
   sql<boolean>`exists (select 1 from kernel_processes as process
     where process.owner = kernel_runs.owner and process.alive_until >= ${now})`
 
-/** Says that this process lives. On SQLite no other process can ask. */
+/** Says that this process lives. On SQLite there is no other process that could ask. */
 export async function beat(store: RunStore): Promise<void> {
   if (store.dialect === 'sqlite') return
   await store.db
@@ -26,15 +26,15 @@ export async function beat(store: RunStore): Promise<void> {
     .execute()
 }
 
-/** This process ends in an orderly way. */
+/** Says that this process ends in an orderly way. */
 export async function leave(store: RunStore): Promise<void> {
   if (store.dialect === 'sqlite') return
   await store.db.deleteFrom('kernel_processes').where('owner', '=', store.owner).execute()
 }
 
 /**
- * This process was out of reach for longer than a lease, and may have been taken for dead. It was not: the deaths
- * that were counted for it are taken back, so that a database that was away twice puts nobody into quarantine.
+ * Takes back the deaths that were counted for this process. After a time out of reach that is longer than a lease, other
+ * processes may have taken this one for dead; a database that was away twice must not quarantine runs.
  */
 export async function takeBackDeaths(store: RunStore): Promise<void> {
   if (store.dialect === 'sqlite') return
@@ -103,7 +103,7 @@ export async function suspectsWaiting(store: RunStore): Promise<number> {
   return Number(count)
 }
 
-/** The run was carried for as long as a trial lasts: the next suspect may begin beside it. */
+/** Ends the trial of a run that was carried for as long as a trial lasts: the next suspect may begin beside it. */
 export async function endTrial(store: RunStore, { id, epoch }: RunRow): Promise<void> {
   await store.commits.single((db) =>
     db
@@ -116,7 +116,7 @@ export async function endTrial(store: RunStore, { id, epoch }: RunRow): Promise<
   )
 }
 
-/** Rows of processes that left without a word. */
+/** Deletes the rows of processes that died. */
 export async function forgetProcesses(store: RunStore): Promise<void> {
   await store.commits.single((db) =>
     db

@@ -13,7 +13,7 @@ export interface EventBatch {
   readonly body: string
 }
 
-/** A row as large as this is closed, so that a reader who catches up never loads much at once. */
+/** How many characters a row holds before the next row begins, so that a reader who catches up never loads much at once. */
 const rowLength = 32 * 1024
 
 /** Packs events into rows: one row costs the database far less than one for every token. */

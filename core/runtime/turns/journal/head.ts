@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import type { RunStore } from './store.ts'
 
 /**
- * Moves what the engine left behind in a session. Only between two runs: the end of one that is under way
- * would move it back.
+ * Moves the head of a session, which is what the engine left behind there. A head moves only between two runs: the end
+ * of a run that is under way would move it back.
  */
 export function moveHead(
   store: RunStore,

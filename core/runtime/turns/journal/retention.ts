@@ -49,7 +49,7 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
   await store.commits.single((db) =>
     db.deleteFrom('kernel_early_stops').where('until', '<', store.now).execute(),
   )
-  // The day before may still be counted by a replica whose clock is behind.
+  // The day before stays, because a transaction that began before midnight may still count for it.
   await store.commits.single((db) =>
     db
       .deleteFrom('kernel_turn_counts')

@@ -22,6 +22,7 @@ export interface SessionView {
   readonly roomId?: string
 }
 
+/** What the sessions are made of. */
 export interface SessionsOptions {
   readonly db: RunDatabase
   readonly dialect: Dialect
@@ -30,7 +31,7 @@ export interface SessionsOptions {
   roomIdOf?(did: string, sessionId: string): string | undefined
 }
 
-/** The conversations of the users. One that belongs to somebody else does not exist for the caller. */
+/** The conversations of the users. For a caller, the conversations of other users do not exist. */
 export class Sessions {
   readonly #options: SessionsOptions
 
@@ -38,6 +39,7 @@ export class Sessions {
     this.#options = options
   }
 
+  /** Begins a conversation. */
   async create(did: string): Promise<SessionView> {
     const { db, dialect } = this.#options
     const now = databaseNow(dialect)
@@ -83,13 +85,14 @@ export class Sessions {
     if (!(await this.isOwn(did, sessionId))) throw this.unknown(sessionId)
   }
 
-  /** What a caller hears who has no such session, whoever else may have it. */
+  /** What a caller without such a session hears, whether another user has one of that name or not. */
   unknown(sessionId: string): RuntimeError {
     return new RuntimeError('NOT_FOUND', `You have no session "${sessionId}".`, {
       hint: 'POST /sessions makes one, GET /sessions lists yours.',
     })
   }
 
+  /** Whether the session is the caller's. */
   async isOwn(did: string, sessionId: string): Promise<boolean> {
     const row = await this.#options.db
       .selectFrom('kernel_sessions')
@@ -109,7 +112,7 @@ export class Sessions {
         .where('did', '=', did)
         .executeTakeFirst()
       if (numDeletedRows === 0n) return undefined
-      // The runs go first: from then on nobody can write for them, and nothing of them is left behind.
+      // The runs go first: from then on no process can write for them, and nothing of them is left behind.
       const runs = await trx
         .deleteFrom('kernel_runs')
         .where('session_id', '=', sessionId)

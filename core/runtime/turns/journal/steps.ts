@@ -1,7 +1,7 @@
 import type { Message } from '../../../plugin.ts'
 import type { StepsTable } from './tables.ts'
-import type { JournalEntry, TurnRequest } from '../run.ts'
-import { withAttachments } from '../attachments.ts'
+import type { JournalEntry } from '../run.ts'
+import type { UserMessage } from '../user-message.ts'
 
 /** A row of the journal as it is written. */
 export type StepRow = Omit<StepsTable, 'created_at'>
@@ -47,15 +47,8 @@ function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
 }
 
 /** The message of a row. */
-export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message => JSON.parse(body)
-
-/** The same as the model is told it. */
-export function heardMessage(row: Pick<StepRow, 'body'>): Message {
-  const message: Message & Pick<TurnRequest, 'attachments'> = messageOf(row)
-  if (message.role !== 'user' || !message.attachments) return message
-  const { attachments, ...said } = message
-  return { ...said, content: withAttachments(said.content, attachments) }
-}
+export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message | UserMessage =>
+  JSON.parse(body)
 
 /** What a note adds to its step. */
 export const noteOf = ({ body }: Pick<StepRow, 'body'>): Note => JSON.parse(body)

@@ -56,8 +56,8 @@ export function stopRuns(
 }
 
 /**
- * Tells every open run of the session to end, and resolves to those that somebody carries. One that waits for a
- * person has nobody to tell: it is closed here, its unanswered requests to tools with it.
+ * Marks every open run of the session as stopped. Resolves to the runs that a process carries, which is to be told, and to
+ * those that waited for a person, which this function closes: each unanswered call of theirs gets a result.
  */
 export async function stopOpenRuns(
   store: RunStore,
@@ -93,7 +93,7 @@ export async function stopOpenRuns(
   return { carried: ids.filter((id) => !closed.includes(id)), closed }
 }
 
-/** A model must never read a request to a tool without its result. */
+/** Gives a closed run's unanswered calls a result, because a model must never read a call without one. */
 async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow): Promise<void> {
   const open = unanswered(await store.stepsOf(run, trx))
   if (open.length === 0) return

@@ -10,7 +10,9 @@ import {
   withRunTables,
 } from './tables.ts'
 import { batchWriter, type RunWrite } from './write.ts'
-import type { StepRow } from './steps.ts'
+import { positionOf, type StepRow } from './steps.ts'
+import type { TurnRequest } from '../run.ts'
+import { toRequest } from '../user-message.ts'
 
 /** A run as its row stands in the database. */
 export type RunRow = Selectable<RunsTable>
@@ -86,13 +88,24 @@ export class RunStore {
     return db.selectFrom('kernel_runs').selectAll().where('id', '=', id).executeTakeFirst()
   }
 
-  async requestOf(runId: string): Promise<string | undefined> {
+  /** The request that began a run or its chain of approvals; undefined when it is not kept any more. */
+  async requestOf({
+    root_id,
+    root_turn,
+    session_id,
+  }: Pick<RunRow, 'root_id' | 'root_turn' | 'session_id'>): Promise<TurnRequest | undefined> {
     const row = await this.db
-      .selectFrom('kernel_run_requests')
-      .select('request')
-      .where('run_id', '=', runId)
+      .selectFrom('kernel_run_requests as asked')
+      .leftJoin('kernel_steps as words', (join) =>
+        join
+          .on('words.session_id', '=', session_id)
+          .on('words.position', '=', positionOf(root_turn, 0))
+          .on('words.kind', '=', 'user'),
+      )
+      .select(['asked.request', 'words.body'])
+      .where('asked.run_id', '=', root_id)
       .executeTakeFirst()
-    return row?.request
+    return row && toRequest(row.request, row.body)
   }
 
   /** Writes for many runs; resolves to those that this process does not hold any more. */

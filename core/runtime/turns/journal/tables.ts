@@ -8,6 +8,7 @@ export type RunStatus =
 /** Why somebody wants a run to end early. */
 export type Stop = 'aborted' | 'superseded'
 
+/** A conversation. */
 export interface SessionsTable {
   id: string
   did: string
@@ -18,6 +19,7 @@ export interface SessionsTable {
   updated_at: number
 }
 
+/** A run: one turn, or the part of a turn before or after an approval. */
 export interface RunsTable {
   id: string
   session_id: string
@@ -32,15 +34,15 @@ export interface RunsTable {
   request_id: string
   status: RunStatus
   stop: Stop | null
-  /** The process that carries it, for as long as `lease_until` says; null is up for the taking. */
+  /** The process that carries the run, for as long as `lease_until` says; null when any process may take it. */
   owner: string | null
   epoch: number
   lease_until: number
-  /** How often it was taken over since it last got on. */
+  /** How often the run was taken over since it last got on. */
   attempts: number
   /** How many of these takeovers followed the death of the process that carried it. */
   deaths: Generated<number>
-  /** The process with which it died last, should that process turn out to be alive after all. */
+  /** The process whose death was counted last, should that process turn out to be alive after all. */
   died_with: Generated<string | null>
   /** 1 while its process carries no other run that died before: then a further death is this run's doing. */
   on_trial: Generated<number>
@@ -59,7 +61,10 @@ export interface RunsTable {
   purged: number
 }
 
-/** Apart from `runs`, which is written several times a second: SQLite writes whole rows. */
+/**
+ * What of a request stands beside its words, which the first row of the run's journal holds. A table apart from
+ * `kernel_runs`, whose rows are written several times a second: SQLite writes whole rows.
+ */
 export interface RequestsTable {
   run_id: string
   request: string
@@ -89,6 +94,7 @@ export interface StepsTable {
   created_at: number
 }
 
+/** Writes of tools, marked before they start and when they are done. */
 export interface EffectsTable {
   session_id: string
   root_id: string
@@ -106,7 +112,7 @@ export interface ClientAnswersTable {
   answer: string | null
 }
 
-/** What the engine left behind in a session after a turn, where it was moved when the turn's run had ended. */
+/** The head of a session that was moved between two runs: what the engine left behind, as `moveHead` replaced it. */
 export interface HeadsTable {
   session_id: string
   turn: number
@@ -147,7 +153,7 @@ export interface QuarantineTable {
   retried_as: string | null
 }
 
-// A type, not an interface: only those satisfy Kysely's index signature.
+/** All tables of sessions and runs. A type and no interface, because only a type satisfies Kysely's index signature. */
 export type RunTables = {
   kernel_sessions: SessionsTable
   kernel_runs: RunsTable
@@ -163,8 +169,10 @@ export type RunTables = {
   kernel_quarantine: QuarantineTable
 }
 
+/** A connection, or a transaction, that knows the tables of sessions and runs. */
 export type RunDatabase = Kysely<RunTables>
 
+/** Which database it is. */
 export type Dialect = 'sqlite' | 'postgres'
 
 /** The same connections, with the tables of this file. */
@@ -180,7 +188,10 @@ export function databaseNow(dialect: Dialect): RawBuilder<number> {
     : sql<number>`cast(unixepoch('subsec') * 1000 as integer)`
 }
 
-/** The tables of sessions and runs, for the migration owner `kernel-runs`. */
+/**
+ * The tables of sessions and runs, for the migration owner `kernel-runs`. A migration stays one function, however long, and
+ * stays as it was first released: databases have run it.
+ */
 export const runMigrations: Readonly<Record<string, Migration>> = {
   '001-sessions-and-runs': async (db) => {
     await db.schema

@@ -46,7 +46,7 @@ const eventColumns = 'run_id text, first_seq bigint, last_seq bigint, body text'
 const stepColumns =
   'session_id text, position bigint, run_id text, root_id text, step int, kind text, body text'
 
-/** The same words for both databases; `w` is the list of writes. */
+/** The same SQL for both databases; `w` is the list of writes. */
 const progress = (now: string, lease: string) => `
   last_seq = w.last_seq,
   version = w.version,

@@ -1,5 +1,6 @@
-/** What a client may send of schemas: bytes of JSON for each and for all of a message, and levels of nesting. */
+/** How many bytes of JSON one schema of a client may have. */
 export const schemaBytes = 32 * 1024
+/** The same for all schemas of a message together. */
 export const allSchemaBytes = 128 * 1024
 const schemaDepth = 32
 

@@ -18,7 +18,7 @@ const tool = z.object({
   schema: z
     .unknown()
     .default({})
-    // What the check of the whole message lets pass is one.
+    // The check of the whole message refuses what is no object.
     .transform((schema) => schema as Record<string, unknown>),
 })
 
@@ -40,8 +40,8 @@ const toolList = <T extends typeof tool>(each: T) =>
     })
 
 /**
- * A client's schemas are data: they are measured and looked over, never compiled or followed. The check ends where the
- * message is over its measure, so its cost is bounded too.
+ * A client's schemas are data: the check measures them and looks them over, and never compiles or follows them. The check
+ * ends where the message is over its limit, so the cost of the check has a limit too.
  */
 function checkSchemas(
   message: Partial<Record<'tools' | 'agActions', readonly z.output<typeof tool>[]>>,
@@ -87,6 +87,7 @@ export const messageInput = z
     agActions: toolList(tool.extend({ hasRender: z.boolean().optional() })).optional(),
   })
   .superRefine(checkSchemas)
+/** A message as the edge hands it on. */
 export type MessageInput = z.output<typeof messageInput>
 
 const known = new Set(Object.keys(messageInput.shape))
@@ -98,26 +99,33 @@ export const unknownKeys = (input: MessageInput): string[] =>
 const count = (most: number, usual: number) =>
   z.coerce.number().int().min(1).max(most).default(usual)
 
+/** A session, by the name that the older routes give it. */
 export const sessionInput = z.object({ sessionId })
+/** A session. */
 export const idInput = z.object({ id: sessionId })
+/** A page of the caller's sessions. */
 export const sessionListInput = z.object({
   limit: count(100, 20),
   offset: z.coerce.number().int().min(0).default(0),
 })
+/** A page of a conversation. */
 export const pageInput = z.object({
   id: sessionId,
   limit: count(200, 50),
   before: z.string().min(1).optional(),
   after: z.string().min(1).optional(),
 })
+/** What is to be loaded into a session. */
 export const capabilitiesInput = z.object({
   id: sessionId,
   names: z.array(z.string().min(1).max(100)).min(1).max(100),
 })
+/** A run, and the number of the event after which it is read. */
 export const runInput = z.object({
   runId,
   after: z.coerce.number().int().min(0).optional(),
 })
+/** A person's decision on the call that a run waits with. */
 export const resumeInput = z
   .object({
     runId,
@@ -129,18 +137,22 @@ export const resumeInput = z
     if (decision === 'edit' && !isObject)
       ctx.addIssue({ code: 'custom', path: ['args'], message: 'expected the edited arguments' })
   })
+/** A page of the quarantined runs. */
 export const quarantineInput = z.object({
   status: z.literal('quarantined', 'expected "quarantined": no other runs are listed'),
   limit: count(200, 50),
   offset: z.coerce.number().int().min(0).default(0),
 })
+/** A quarantined run. */
 export const retryInput = z.object({ runId })
+/** What a client made of a call of its own tool. */
 export const toolResultInput = z.object({
   runId,
   toolCallId: z.string().min(1).max(200),
   result: z.unknown().optional(),
   error: z.string().max(10_000).optional(),
 })
+/** Which run a Stop means. */
 export const abortInput = z.object({ sessionId, requestId: uuid.optional() })
 
 function isTimeZone(name: string): boolean {

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Message } from '../../../plugin.ts'
 import type { RunDatabase, StepsTable } from '../journal/tables.ts'
+import type { UserMessage } from '../user-message.ts'
 import { messageOf, noteOf } from '../journal/steps.ts'
 
 /** A tool call in the history, with what came of it. A rendered component is one, named after itself. */
@@ -24,6 +25,7 @@ export interface HistoryMessage {
   readonly attachments?: readonly unknown[]
 }
 
+/** A page of a conversation. */
 export interface HistoryPage {
   readonly messages: HistoryMessage[]
   /** Ask `before` this for older ones, `after` the other for newer ones; null when there is none. */
@@ -33,6 +35,7 @@ export interface HistoryPage {
   readonly hasNewer: boolean
 }
 
+/** Which page of a conversation is asked for. */
 export interface PageRequest {
   readonly limit: number
   readonly before?: string
@@ -203,10 +206,7 @@ export function toHistory(rows: readonly Row[]): HistoryMessage[] {
 
 type Said<Role> = Extract<Message, { role: Role }>
 
-function toHuman(
-  { id, content, attachments }: Said<'user'> & { attachments?: readonly unknown[] },
-  { created_at }: Row,
-): HistoryMessage {
+function toHuman({ id, content, attachments }: UserMessage, { created_at }: Row): HistoryMessage {
   const createdAt = new Date(created_at).toISOString()
   return { id, type: 'human', content, isComplete: true, createdAt, attachments }
 }
