@@ -294,8 +294,8 @@ export interface RouteLimit {
   readonly max: number
   readonly perMs: number
   /**
-   * Counts by what this returns; undefined counts by the address. `body` reads the request's body, as
-   * yet unchecked, and rejects when it cannot be read: the route then meets the same and answers it.
+   * Counts by what this returns; undefined counts by the address. `body` reads the route's input,
+   * once for both, and rejects when it cannot be read or does not pass: the route meets the same and answers it.
    */
   by?(koa: KoaContext, body: () => Promise<unknown>): MaybePromise<string | undefined>
 }

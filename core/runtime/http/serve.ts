@@ -15,9 +15,10 @@ import {
 import { namesClient } from './limits/forwarded.ts'
 import { readHead, requestIdOf } from './read/head.ts'
 import { createMounts, type ServedMount } from './routes/mounts.ts'
-import type { Limit, RateLimits } from './limits/rate-limit.ts'
+import type { RateLimits } from './limits/rate-limit.ts'
+import { once, prepareInput } from './routes/input.ts'
 import { createRouteTable, readRouteKey } from './routes/routes.ts'
-import { createRouteLimit } from './limits/route-limit.ts'
+import { type CountRequest, createRouteLimit } from './limits/route-limit.ts'
 import {
   prepareRoute,
   type RunOptions,
@@ -52,7 +53,7 @@ export interface Serve {
 
 interface Entry {
   readonly cors: Cors
-  readonly limit: Limit
+  readonly limit: CountRequest
   readonly run: RunRoute
 }
 
@@ -88,10 +89,12 @@ export function createServe(options: ServeOptions): Serve {
         if (typeof key === 'string')
           throw new RuntimeError('ROUTE_INVALID', `The route "${served.key}" is malformed: ${key}.`)
         const { limit } = served.route
+        const prepared = prepareInput(key, served.route)
+        const readInput = limit?.by ? once(prepared) : prepared
         const entry: Entry = {
           cors: corsOf(served.route, serverCors),
-          limit: limit ? createRouteLimit(rateLimits, served.key, limit) : kernelLimit,
-          run: prepareRoute(served, key, runOptions),
+          limit: limit ? createRouteLimit(rateLimits, served.key, limit, readInput) : kernelLimit,
+          run: prepareRoute(served, key, runOptions, readInput),
         }
         return { key, entry }
       }),
@@ -120,7 +123,7 @@ export function createServe(options: ServeOptions): Serve {
       const { cors, limit, run } = match.entry
       setCors(cors, req, res)
       refuseForeign(cors, req, publicOrigin)
-      await limit(koa)
+      await limit(koa, match.captures, target.query)
       return run(koa, match.captures, target)
     }
     if (isPreflight(req)) {

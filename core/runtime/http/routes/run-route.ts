@@ -21,7 +21,14 @@ import {
   isRepeatable,
   readIdempotencyKey,
 } from '../limits/idempotency.ts'
-import { bodyRule, eitherBody, faultsOf, prepareInput, prepareSchema } from './input.ts'
+import {
+  bodyRule,
+  eitherBody,
+  faultsOf,
+  prepareInput,
+  prepareSchema,
+  type ReadInput,
+} from './input.ts'
 import type { Places } from '../limits/places.ts'
 import { Reply } from '../answer/reply.ts'
 import type { RouteKey } from './routes.ts'
@@ -62,6 +69,7 @@ export function prepareRoute(
   served: ServedRoute,
   key: RouteKey,
   options: RunOptions,
+  readInput: ReadInput,
   isOneOfTwo = false,
 ): RunRoute {
   const { route, owner } = served
@@ -69,12 +77,12 @@ export function prepareRoute(
   if (either) {
     const [json, lines] = (['json', 'ndjson'] as const).map((kind) => {
       const body = { kind, maxBytes: either[kind] }
-      return prepareRoute(
-        { ...served, route: { ...route, body }, context: (base) => served.context(base) },
-        key,
-        options,
-        true,
-      )
+      const one: ServedRoute = {
+        ...served,
+        route: { ...route, body },
+        context: (base) => served.context(base),
+      }
+      return prepareRoute(one, key, options, prepareInput(key, one.route), true)
     })
     return (koa, ...rest) => (saysNdjson(koa.req) ? lines! : json!)(koa, ...rest)
   }
@@ -85,7 +93,6 @@ export function prepareRoute(
   const ability = abilityOf(owner, key.method, route)
   // What a bearer route asks for is asked at the door, before anything of the request is read.
   const can = auth === 'bearer' ? undefined : route.can
-  const readInput = prepareInput(key, route)
   const parseOutput = route.output && prepareSchema(route.output)
   const lineBytes = kind === 'ndjson' ? maxBytes : undefined
   const keys = key.method === 'GET' || route.idempotent ? undefined : idempotency
