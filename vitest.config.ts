@@ -7,7 +7,7 @@ export default defineConfig({
   resolve: { conditions: ['oracle-runtime-source'] },
   ssr: { resolve: { conditions: ['oracle-runtime-source'] } },
   test: {
-    setupFiles: ['./test/support/answers-as-described.ts'],
+    setupFiles: [join(import.meta.dirname, 'test/support/answers-as-described.ts')],
     reporters: ['default', './test/support/closing-line.ts'],
     testTimeout: 20_000,
     hookTimeout: 30_000,

@@ -12,7 +12,7 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import { openStore, type Store } from '../core/runtime/store/store.ts'
-import { registry, type Registry } from '../plugins/registry/registry.ts'
+import { Registry } from '../plugins/registry/registry.ts'
 import { createClaims } from '../plugins/registry/claims/tables.ts'
 import { everything } from '../plugins/registry/rights/reader.ts'
 import { createRights } from '../plugins/registry/rights/tables.ts'
@@ -61,14 +61,14 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
     '003-claims': createClaims,
     '004-rights': createRights,
   })
-  const made = registry({
+  const made = new Registry({
     db: store.db,
     oracle: { did: 'did:key:bench', aliases: [], keysOf: async () => [], url: () => '' },
     organisational: new Set(),
     quotas,
     isPublic: false,
   })
-  await made.protocols.create(actor, {
+  await made.protocolChanges.create(actor, {
     type: 'Protocol',
     did: protocol,
     properties: {
@@ -79,7 +79,7 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
       active: 'boolean',
     },
   })
-  await made.protocols.create(actor, { type: 'Protocol', did: `${protocol}:open` })
+  await made.protocolChanges.create(actor, { type: 'Protocol', did: `${protocol}:open` })
   const { entities, batches } = made
   return {
     registry: made,
@@ -91,9 +91,9 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
         if (results.includes('"error"')) throw new Error(results)
     },
     read: (did) => entities.read(did),
-    list: (after) => entities.list({ type: 'CookstoveEntity' }, everything, 50, after),
+    list: (after) => made.lists.list({ type: 'CookstoveEntity' }, everything, 50, after),
     walk: (did, depth) =>
-      entities.traverse(did, { depth, directions: new Set(['out'] as const) }, everything),
+      made.graph.walk(did, { depth, directions: new Set(['out'] as const) }, everything),
   }
 }
 
@@ -410,7 +410,7 @@ async function compare(store: Store, way: Way & { registry: Registry }, hand: Wa
   const single: number[] = []
   for (let n = 0; n < 100; n++) {
     const start = performance.now()
-    await way.registry.entities.create(actor, JSON.parse(lineOf(`single${batches}`, n)))
+    await way.registry.changes.create(actor, JSON.parse(lineOf(`single${batches}`, n)))
     single.push(performance.now() - start)
   }
   print(`  one durable create   ${median(single).toFixed(2).padStart(8)} ms`)

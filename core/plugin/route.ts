@@ -64,8 +64,8 @@ export interface RouteLimit {
   readonly max: number
   readonly perMs: number
   /**
-   * Counts by what this function returns; undefined counts by the address. `body` reads the request's body, as
-   * yet unchecked, and rejects when the body cannot be read: the route then meets the same fault and answers it.
+   * Counts by what this function returns; undefined counts by the address. `body` reads the route's input, once for both,
+   * and rejects when the input cannot be read or does not pass: the route then meets the same fault and answers it.
    */
   by?(koa: KoaContext, body: () => Promise<unknown>): MaybePromise<string | undefined>
 }

@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import { RuntimeError, type Fault } from '#core'
 
 /** Who sends more faults than this corrects these first. */
@@ -17,6 +18,10 @@ export function refused(faults: readonly Fault[], hint?: string): RuntimeError {
     { hint, details: faults },
   )
 }
+
+/** What a schema finds wrong, as faults. */
+export const faultsIn = ({ issues }: z.ZodError): Fault[] =>
+  issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
 
 /** 404: the thing in the address is not here. `kind` is what it would be: an entity, a protocol. */
 export const notFound = (kind: string, id: string, hint?: string) =>

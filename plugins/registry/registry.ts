@@ -1,91 +1,81 @@
 import type { Database, Oracle } from '#core'
+import { Claims } from './claims/claims.ts'
+import { Credentials } from './credentials/credentials.ts'
+import { PresentedCredentials } from './credentials/presented.ts'
+import { Batches } from './entities/batch.ts'
+import { Changes } from './entities/changes.ts'
+import { Creation } from './entities/creation.ts'
+import { Entities } from './entities/entities.ts'
+import { Traversal } from './graph/traverse.ts'
+import { ProtocolChanges } from './protocols/changes.ts'
+import { Conformance } from './protocols/conformance.ts'
+import { Protocols } from './protocols/protocols.ts'
+import { Feed } from './reading/feed.ts'
+import { Lists } from './reading/lists.ts'
+import { Resolution } from './resolution/resolution.ts'
 import { actorOf, type Actor, type Calling } from './rights/actor.ts'
-import { batches } from './entities/batch.ts'
-import { changes } from './entities/changes.ts'
-import { conformance } from './protocols/conformance.ts'
-import { claims } from './claims/claims.ts'
-import { creation } from './entities/create.ts'
-import { credentials } from './credentials/credentials.ts'
-import { presented } from './credentials/presented.ts'
-import { entities } from './entities/entities.ts'
-import { feed } from './reading/feed.ts'
-import { groupType } from './entities/kinds.ts'
-import { lists } from './reading/lists.ts'
-import { protocolChanges } from './protocols/changes.ts'
-import { protocols } from './protocols/protocols.ts'
-import { invalid } from './refusal.ts'
-import type { EntityRequest } from './request.ts'
 import type { Quotas } from './rights/allowance.ts'
-import { readers } from './rights/reader.ts'
-import { resolution } from './resolution/resolution.ts'
+import { Readers } from './rights/reader.ts'
 import { withRegistryTables } from './tables.ts'
-import { traversal } from './graph/traverse.ts'
-import { writer } from './writing.ts'
+import { Writer } from './writing.ts'
 
+/** What the registry is put together from. */
 export interface RegistryOptions {
   readonly db: Database
   readonly oracle: Oracle
   /** Types whose entities are organisational domains. */
   readonly organisational: ReadonlySet<string>
   readonly quotas: Quotas
-  /** Everybody who may call reads everything; else each what is theirs, or what a grant opens. */
+  /** Everybody who may call reads everything; else each caller what is the caller's own, or what a grant opens. */
   readonly isPublic: boolean
 }
 
 /** The registry and all its parts. It is loaded when it is first asked for something. */
-export function registry({
-  db: untyped,
-  oracle,
-  organisational,
-  quotas,
-  isPublic,
-}: RegistryOptions) {
-  const db = withRegistryTables(untyped)
-  const events = feed(db)
-  const write = writer(db, events.announce)
-  const kinds = protocols(db)
-  const proofs = presented(db, oracle)
-  const making = creation({
-    db,
-    presented: proofs,
-    quotas,
-    protocols: kinds,
-    organisational,
-    oracleDid: oracle.did,
-  })
-  const twins = entities(db, write, making)
-  const changing = changes(db, write, twins, kinds, making, proofs, quotas)
+export class Registry {
+  readonly #oracleDid: string
+  readonly readers: Readers
+  readonly entities: Entities
+  readonly lists: Lists
+  readonly graph: Traversal
+  readonly changes: Changes
+  readonly batches: Batches
+  readonly protocols: Protocols
+  readonly protocolChanges: ProtocolChanges
+  readonly conformance: Conformance
+  readonly claims: Claims
+  readonly credentials: Credentials
+  readonly resolution: Resolution
+  readonly feed: Feed
 
-  return {
-    db,
-    write,
-    oracle,
-    events,
-    actorOf: (calling: Calling) => actorOf(calling, oracle.did),
-    readers: readers(db, oracle.did, isPublic),
-    protocols: {
-      ...kinds,
-      ...protocolChanges(write, kinds, oracle.did, quotas),
-      nonConforming: conformance(db, kinds),
-    },
-    entities: {
-      ...twins,
-      ...changing,
-      ...lists(db, twins),
-      traverse: traversal(db, twins),
+  constructor({ db: untyped, oracle, organisational, quotas, isPublic }: RegistryOptions) {
+    const db = withRegistryTables(untyped)
+    const feed = new Feed(db)
+    const writer = new Writer(db, () => feed.announce())
+    const write: Writer['write'] = (actor, work) => writer.write(actor, work)
+    const protocols = new Protocols(db)
+    const presented = new PresentedCredentials(db, oracle)
+    const oracleDid = oracle.did
+    const making = { db, presented, quotas, protocols, organisational, oracleDid }
+    const creation = new Creation(making)
+    const entities = new Entities(db)
+    this.#oracleDid = oracleDid
+    this.feed = feed
+    this.readers = new Readers(db, oracleDid, isPublic)
+    this.entities = entities
+    this.lists = new Lists(db, entities)
+    this.graph = new Traversal(db, entities)
+    this.changes = new Changes({ db, write, entities, protocols, creation, presented, quotas })
+    this.batches = new Batches(write, creation)
+    this.protocols = protocols
+    this.protocolChanges = new ProtocolChanges(write, protocols, oracleDid, quotas)
+    this.conformance = new Conformance(db, protocols)
+    this.claims = new Claims({ db, write, oracle, protocols, quotas })
+    this.credentials = new Credentials({ db, write, oracle })
+    this.resolution = new Resolution(db, oracle)
+  }
 
-      /** Creates an entity; a membership group joins the organisation that its id names. */
-      create(actor: Actor, request: EntityRequest) {
-        if (request.type !== groupType) return twins.create(actor, request)
-        if (request.did === undefined)
-          throw invalid('did', 'missing; the id of a group is "<organisation>:group:<name>"')
-        return changing.addGroup(actor, request.did, request.controller)
-      },
-    },
-    batches: batches(write, making),
-    claims: claims({ db, write, oracle, protocols: kinds, quotas }),
-    credentials: credentials({ db, write, oracle }),
-    resolve: resolution(db, oracle),
+  /** Who changes something, by a route or a tool. */
+  actorOf(calling: Calling): Actor {
+    return actorOf(calling, this.#oracleDid)
   }
 }
-export type Registry = ReturnType<typeof registry>

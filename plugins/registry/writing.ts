@@ -39,58 +39,73 @@ export class Writing {
   }
 }
 
+/** Runs some work in a transaction that writes. */
 export type Write = <T>(actor: Actor, work: (writing: Writing) => Promise<T>) => Promise<T>
 
-/** Writes transaction by transaction; `committed` is called after each. */
-export function writer(db: RegistryDatabase, committed: () => void): Write {
-  const enter = prepared(db, (_: {}) =>
-    db
-      .updateTable('registry_clock')
-      .set((clock) => ({ seq: clock('seq', '+', 1) }))
-      .where('id', '=', 1)
-      .returning('seq'),
-  )
-  const advance = prepared(db, ({ seq }: { seq: number }) =>
-    db.updateTable('registry_clock').set({ seq }).where('id', '=', 1),
-  )
-  const insertChanges = bulkInsert(db, 'registry_changes', [
-    'seq',
-    'kind',
-    'did',
-    'version',
-    'type',
-    'action',
-    'actor',
-    'at',
-    'about',
-    'controller',
-    'protocol',
-    'protocol_version',
-    'properties',
-    'details',
-  ])
-  let last: Promise<unknown> = Promise.resolve()
+/** Writes transaction by transaction, and calls `committed` after each. */
+export class Writer {
+  readonly #db: RegistryDatabase
+  readonly #committed: () => void
+  readonly #enter
+  readonly #advance
+  readonly #insertChanges
+  #last: Promise<unknown> = Promise.resolve()
 
-  async function transact<T>(actor: Actor, work: (writing: Writing) => Promise<T>): Promise<T> {
-    const result = await db.transaction().execute(async (transaction) => {
-      // Whoever comes here waits for the writer before, whose commit frees the row.
-      const { rows } = await enter({}, transaction)
-      const writing = new Writing(transaction, actor, rows[0]!.seq)
+  constructor(db: RegistryDatabase, committed: () => void) {
+    this.#db = db
+    this.#committed = committed
+    this.#enter = prepared(db, (_: {}) =>
+      db
+        .updateTable('registry_clock')
+        .set((clock) => ({ seq: clock('seq', '+', 1) }))
+        .where('id', '=', 1)
+        .returning('seq'),
+    )
+    this.#advance = prepared(db, ({ seq }: { seq: number }) =>
+      db.updateTable('registry_clock').set({ seq }).where('id', '=', 1),
+    )
+    this.#insertChanges = bulkInsert(db, 'registry_changes', changeColumns)
+  }
+
+  /** The database lets one transaction write at a time. The others wait here, without a connection that readers need. */
+  write<T>(actor: Actor, work: (writing: Writing) => Promise<T>): Promise<T> {
+    const mine = this.#last.then(() => this.#transact(actor, work))
+    this.#last = mine.catch(() => {})
+    return mine
+  }
+
+  async #transact<T>(actor: Actor, work: (writing: Writing) => Promise<T>): Promise<T> {
+    const result = await this.#db.transaction().execute(async (transaction) => {
+      // A second server waits here for the writer before it, whose commit frees the row.
+      const { rows } = await this.#enter({}, transaction)
+      const [clock] = rows
+      if (!clock) throw new Error('registry_clock has no row.')
+      const writing = new Writing(transaction, actor, clock.seq)
       const result = await work(writing)
       const { changes } = writing
       if (changes.length !== 1)
-        await advance({ seq: rows[0]!.seq - 1 + changes.length }, transaction)
-      await insertChanges(changes, transaction)
+        await this.#advance({ seq: clock.seq - 1 + changes.length }, transaction)
+      await this.#insertChanges(changes, transaction)
       return result
     })
-    committed()
+    this.#committed()
     return result
   }
-
-  // The database lets one of them in at a time. Whoever waits does so here, without a connection that readers need.
-  return (actor, work) => {
-    const mine = last.then(() => transact(actor, work))
-    last = mine.catch(() => {})
-    return mine
-  }
 }
+
+const changeColumns = [
+  'seq',
+  'kind',
+  'did',
+  'version',
+  'type',
+  'action',
+  'actor',
+  'at',
+  'about',
+  'controller',
+  'protocol',
+  'protocol_version',
+  'properties',
+  'details',
+] as const

@@ -135,8 +135,8 @@ export default definePlugin({
               return undefined
             }
             // What cannot be read is counted by the address and answered by the route.
-            const read = requestSchema.safeParse(await body().catch(() => undefined))
-            return read.success ? read.data.phoneNumber : undefined
+            const read = await body().catch(() => undefined)
+            return read === undefined ? undefined : (read as UssdRequest).phoneNumber // by requestSchema
           },
         },
         // By its session and text; a key that is used twice would be a status that no phone can show.

@@ -52,6 +52,7 @@ const notes = definePlugin({
   routes: {
     'POST /notes': {
       auth: 'bearer',
+      answers: { 201: ['application/json'] },
       input: z.object({ words: z.string() }),
       run: () => created('/notes/n-1', { id: 'n-1', words: 'never in a line' }),
     },
@@ -69,6 +70,7 @@ const notes = definePlugin({
       },
     },
     'POST /many': {
+      answers: { 200: ['text/event-stream'] },
       body: 'ndjson',
       async *run(_, { lines, audit }) {
         for await (const { number } of lines) {
@@ -80,6 +82,7 @@ const notes = definePlugin({
     'GET /notes': { run: () => [] },
     'GET /secret': { run: (_, { audit }) => (audit({ opened: 'safe' }), {}) },
     'POST /phone': {
+      answers: { 200: ['text/plain'] },
       auth: 'public',
       input: z.object({ pin: z.string() }),
       run({ pin }, { audit }) {

@@ -8,6 +8,7 @@ import type {
   WebModule,
 } from '../../plugin.ts'
 
+/** Where a plugin stands after the boot. */
 export type PluginState = 'loaded' | 'available' | 'excluded' | 'disabled' | 'pending' | 'failed'
 
 /** One plugin of a running app: what it declared, and what boot made of it. */

@@ -24,6 +24,7 @@ export type ClientFrame =
   /** No frame of this framing. */
   | { readonly kind: 'broken' }
 
+/** The credentials that a client sends over its socket. */
 export interface Tokens {
   readonly invocation?: string
   readonly delegation?: string

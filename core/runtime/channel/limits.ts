@@ -23,6 +23,7 @@ export interface ChannelLimits {
   readonly backlog: number
 }
 
+/** The limits unless a server sets its own. */
 export const channelLimits: ChannelLimits = {
   authMs: 5_000,
   pingMs: 25_000,

@@ -19,6 +19,7 @@ export const closings = {
   silent: [4408, 'No credential came in time.'],
 } as const satisfies Record<string, readonly [code: number, reason: string]>
 
+/** A reason to close a socket. */
 export type Closing = keyof typeof closings
 
 /** Whom a socket belongs to, and until when. */

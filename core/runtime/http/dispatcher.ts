@@ -16,8 +16,9 @@ import { namesClient } from './limits/forwarded.ts'
 import { readHead, requestIdOf } from './read/head.ts'
 import { createMounts, type ServedMount, type ServeMounts } from './routes/mounts.ts'
 import type { Limit, RateLimits } from './limits/rate-limit.ts'
+import { once, prepareInput } from './routes/input.ts'
 import { readRouteKey, RouteTable } from './routes/routes.ts'
-import { createRouteLimit } from './limits/route-limit.ts'
+import { type CountRequest, createRouteLimit } from './limits/route-limit.ts'
 import {
   prepareRoute,
   type RunOptions,
@@ -43,7 +44,7 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
 /** A route as it answers: its CORS rule, its limit, and how it runs. */
 interface Entry {
   readonly cors: Cors
-  readonly limit: Limit
+  readonly limit: CountRequest
   readonly run: RunRoute
 }
 
@@ -135,10 +136,14 @@ export class Dispatcher {
         if (typeof key === 'string')
           throw new RuntimeError('ROUTE_INVALID', `The route "${served.key}" is malformed: ${key}.`)
         const { limit } = served.route
+        const prepared = prepareInput(key, served.route)
+        const readInput = limit?.by ? once(prepared) : prepared
         const entry: Entry = {
           cors: corsOf(served.route, this.#serverCors),
-          limit: limit ? createRouteLimit(rateLimits, served.key, limit) : this.#kernelLimit,
-          run: prepareRoute(served, key, this.#runOptions),
+          limit: limit
+            ? createRouteLimit(rateLimits, served.key, limit, readInput)
+            : this.#kernelLimit,
+          run: prepareRoute(served, key, this.#runOptions, readInput),
         }
         return { key, entry }
       }),
@@ -167,7 +172,7 @@ export class Dispatcher {
       const { cors, limit, run } = match.entry
       setCors(cors, req, res)
       refuseForeign(cors, req, this.#options.publicOrigin)
-      await limit(koa)
+      await limit(koa, match.captures, target.query)
       return run(koa, match.captures, target)
     }
     if (isPreflight(req)) return this.#answerPreflight(koa, path)

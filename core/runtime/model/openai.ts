@@ -8,6 +8,7 @@ import { providerFault, type Asked } from './provider-fault.ts'
 import { requestBody } from './openai-request.ts'
 import { poster, type ProviderExchange } from './post.ts'
 
+/** Which model is asked where, and how long each step of an answer may take. */
 export interface OpenAiOptions {
   /** The model's name at the provider. */
   readonly name: string

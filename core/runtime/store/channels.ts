@@ -16,6 +16,7 @@ export interface Channels {
   close(): Promise<void>
 }
 
+/** Who hears what is told on a channel. */
 export interface Listener {
   onPayload(payload: string): void
   onGap?(): void

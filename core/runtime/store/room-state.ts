@@ -46,6 +46,7 @@ export const startingState = ({ definition }: PluginRecord): Values =>
     ]),
   )
 
+/** Reads and writes the values of plugins that outlive a session. */
 export interface RoomState {
   /** A plugin's room-scoped keys, as its schemas parse them; one that was never set has its default. */
   load(room: string, record: PluginRecord): Promise<Values>
@@ -53,6 +54,7 @@ export interface RoomState {
   save(room: string, record: PluginRecord, before: Values, after: Values): Promise<void>
 }
 
+/** The values of plugins that outlive a session, in the database. */
 export function createRoomState({ db, log }: { db: Database; log: Log }): RoomState {
   const tables = db.withTables<Tables>()
 

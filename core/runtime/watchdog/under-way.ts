@@ -1,5 +1,6 @@
 /** How many things are remembered, and how much of the name of each. */
 export const slots = 8
+/** How many bytes the name of what is under way may take in the shared memory. */
 export const slotBytes = 160
 
 let pad: Buffer | undefined

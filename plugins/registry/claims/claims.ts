@@ -25,16 +25,28 @@ export interface ClaimsParts {
 }
 
 /** Claims about assets, and what oracles say of them. */
-export function claims({ db: registry, write, oracle, protocols, quotas }: ClaimsParts) {
-  const db = withClaimTables(registry)
+export class Claims {
+  readonly #db: ClaimsDatabase
+  readonly #write: Write
+  readonly #oracle: Oracle
+  readonly #protocols: ClaimsParts['protocols']
+  readonly #quotas: Quotas
+
+  constructor({ db, write, oracle, protocols, quotas }: ClaimsParts) {
+    this.#db = withClaimTables(db)
+    this.#write = write
+    this.#oracle = oracle
+    this.#protocols = protocols
+    this.#quotas = quotas
+  }
 
   /** The version of a protocol that the properties conform to: its newest. */
-  async function conforming(
+  async #conforming(
     protocol: string,
     properties: ClaimRequest['properties'],
     on: RegistryDatabase,
   ) {
-    const checker = await protocols.newest(protocol, on)
+    const checker = await this.#protocols.newest(protocol, on)
     if (!checker)
       throw unresolved('protocol', `there is no protocol ${protocol}`, 'Create it first.')
     const faults = checker.conform(properties)
@@ -42,138 +54,138 @@ export function claims({ db: registry, write, oracle, protocols, quotas }: Claim
     return checker.version
   }
 
-  return {
-    async read(id: string, reader: Reader): Promise<Claim> {
-      return claimOf(await rowOf(id, db, reader))
-    },
+  /** A claim that the reader sees. */
+  async read(id: string, reader: Reader): Promise<Claim> {
+    return claimOf(await rowOf(id, this.#db, reader))
+  }
 
-    /** Newest first. */
-    async list({ limit, cursor, ...wanted }: ClaimsQuery, reader: Reader) {
-      let query = db.selectFrom('registry_claims').selectAll().where(claimsOf(reader))
-      for (const [column, value] of Object.entries(wanted) as [keyof typeof wanted, string][])
-        if (value !== undefined) query = query.where(column, '=', value)
-      return pageOf(query, limit, cursor, claimOf)
-    },
+  /** A page of claims, newest first. */
+  async list({ limit, cursor, ...wanted }: ClaimsQuery, reader: Reader) {
+    let query = this.#db.selectFrom('registry_claims').selectAll().where(claimsOf(reader))
+    for (const [column, value] of Object.entries(wanted) as [keyof typeof wanted, string][])
+      if (value !== undefined) query = query.where(column, '=', value)
+    return pageOf(query, limit, cursor, claimOf)
+  }
 
-    /** The party that controls an asset claims something of it. */
-    submit(request: ClaimRequest, actor: Actor): Promise<Claim> {
-      const { subject, protocol, evidence, submitter = actor.did ?? subject } = request
-      if (actor.did !== undefined && submitter !== actor.did)
-        throw new RuntimeError(
-          'FORBIDDEN',
-          `${actor.did} cannot claim in the name of ${submitter}.`,
-          {
-            hint: 'A caller with a DID submits under it.',
-          },
-        )
-      return write(actor, async (writing) => {
-        const asset = await writing.db
-          .selectFrom('registry_entities')
-          .select(['did', 'controller', 'status'])
-          .where('did', '=', subject)
-          .executeTakeFirst()
-        if (asset?.status !== 'active')
-          throw unresolved('subject', `there is no active entity ${subject}`)
-        mustControl(actor, asset)
-        const version =
-          protocol === undefined ? null : await conforming(protocol, request.properties, writing.db)
-        const allowance = await Allowance.open(writing, quotas)
-        allowance.take({ claims: 1 })
-        await allowance.keep()
-        const id = randomUUID()
-        const row: ClaimRow = {
-          id,
-          ordinal: writing.change({
-            kind: 'claim',
-            did: id,
-            version: 1,
-            type: request.type,
-            action: 'submitted',
-            about: JSON.stringify({ subject }),
-          }),
-          type: request.type,
-          subject,
-          submitter,
-          protocol: protocol ?? null,
-          protocol_version: version,
-          properties: JSON.stringify(request.properties),
-          evidence: evidence ? JSON.stringify(evidence) : null,
-          status: 'submitted',
-          oracle: null,
-          evaluation: null,
-          credential: null,
-          created_at: writing.at,
-          updated_at: writing.at,
-        }
-        await withClaimTables(writing.db).insertInto('registry_claims').values(row).execute()
-        return claimOf(row)
-      })
-    },
-
-    /** An oracle says whether a claim is so, once and for good; an approved one becomes a credential. */
-    evaluate(id: string, asked: EvaluationRequest, actor: Actor): Promise<Claim> {
-      return write(actor, async (writing) => {
-        const { at } = writing
-        const tables = withClaimTables(writing.db)
-        const row = await rowOf(id, tables)
-        const evaluator = await evaluatorOf(row, asked.oracle, actor, oracle.did, writing.db)
-        if (row.status !== 'submitted')
-          throw conflicting(
-            `The claim ${id} is ${row.status} already.`,
-            'An evaluation is final; submit another claim.',
-            { status: row.status, evaluation: JSON.parse(row.evaluation ?? 'null') },
-          )
-        const { status, notes } = asked
-        const evaluation: Evaluation = {
-          oracle: evaluator,
-          status,
-          timestamp: at,
-          ...(notes !== undefined && { notes }),
-        }
-        const ordinal = writing.change({
+  /** The party that controls an asset claims something of it. */
+  submit(request: ClaimRequest, actor: Actor): Promise<Claim> {
+    const { subject, protocol, evidence, submitter = actor.did ?? subject } = request
+    if (actor.did !== undefined && submitter !== actor.did)
+      throw new RuntimeError(
+        'FORBIDDEN',
+        `${actor.did} cannot claim in the name of ${submitter}.`,
+        {
+          hint: 'A caller with a DID submits under it.',
+        },
+      )
+    return this.#write(actor, async (writing) => {
+      const asset = await writing.db
+        .selectFrom('registry_entities')
+        .select(['did', 'controller', 'status'])
+        .where('did', '=', subject)
+        .executeTakeFirst()
+      if (asset?.status !== 'active')
+        throw unresolved('subject', `there is no active entity ${subject}`)
+      mustControl(actor, asset)
+      const version =
+        protocol === undefined
+          ? null
+          : await this.#conforming(protocol, request.properties, writing.db)
+      const allowance = await Allowance.open(writing, this.#quotas)
+      allowance.take({ claims: 1 })
+      await allowance.keep()
+      const id = randomUUID()
+      const row: ClaimRow = {
+        id,
+        ordinal: writing.change({
           kind: 'claim',
           did: id,
-          version: 2,
-          type: row.type,
-          action: status,
-          about: JSON.stringify({ subject: row.subject, oracle: evaluator }),
-        })
-        let credential: string | null = null
-        if (status === 'approved') {
-          const key = keyOf(oracle)
-          credential = randomUUID()
-          const { index, entry } = await nextStatus(tables, oracle.url())
-          const signed = issue(credential, claimOf(row), evaluation, entry, key)
-          await tables
-            .insertInto('registry_credentials')
-            .values({
-              id: credential,
-              ordinal,
-              claim: id,
-              subject: row.subject,
-              oracle: evaluator,
-              document: JSON.stringify(signed),
-              status_index: index,
-              revoked_at: null,
-              reason: null,
-            })
-            .execute()
-        }
-        const evaluated: ClaimRow = {
-          ...row,
-          status,
-          oracle: evaluator,
-          evaluation: JSON.stringify(evaluation),
-          credential,
-          updated_at: at,
-        }
-        await tables.updateTable('registry_claims').set(evaluated).where('id', '=', id).execute()
-        return claimOf(evaluated)
+          version: 1,
+          type: request.type,
+          action: 'submitted',
+          about: JSON.stringify({ subject }),
+        }),
+        type: request.type,
+        subject,
+        submitter,
+        protocol: protocol ?? null,
+        protocol_version: version,
+        properties: JSON.stringify(request.properties),
+        evidence: evidence ? JSON.stringify(evidence) : null,
+        status: 'submitted',
+        oracle: null,
+        evaluation: null,
+        credential: null,
+        created_at: writing.at,
+        updated_at: writing.at,
+      }
+      await withClaimTables(writing.db).insertInto('registry_claims').values(row).execute()
+      return claimOf(row)
+    })
+  }
+
+  /** An oracle says whether a claim is so, once and for good; an approved one becomes a credential. */
+  evaluate(id: string, asked: EvaluationRequest, actor: Actor): Promise<Claim> {
+    return this.#write(actor, async (writing) => {
+      const { at } = writing
+      const tables = withClaimTables(writing.db)
+      const row = await rowOf(id, tables)
+      const evaluator = await evaluatorOf(row, asked.oracle, actor, this.#oracle.did, writing.db)
+      if (row.status !== 'submitted')
+        throw conflicting(
+          `The claim ${id} is ${row.status} already.`,
+          'An evaluation is final; submit another claim.',
+          { status: row.status, evaluation: JSON.parse(row.evaluation ?? 'null') },
+        )
+      const { status, notes } = asked
+      const evaluation: Evaluation = {
+        oracle: evaluator,
+        status,
+        timestamp: at,
+        ...(notes !== undefined && { notes }),
+      }
+      const ordinal = writing.change({
+        kind: 'claim',
+        did: id,
+        version: 2,
+        type: row.type,
+        action: status,
+        about: JSON.stringify({ subject: row.subject, oracle: evaluator }),
       })
-    },
+      let credential: string | null = null
+      if (status === 'approved') {
+        const key = keyOf(this.#oracle)
+        credential = randomUUID()
+        const { index, entry } = await nextStatus(tables, this.#oracle.url())
+        const signed = issue(credential, claimOf(row), evaluation, entry, key)
+        await tables
+          .insertInto('registry_credentials')
+          .values({
+            id: credential,
+            ordinal,
+            claim: id,
+            subject: row.subject,
+            oracle: evaluator,
+            document: JSON.stringify(signed),
+            status_index: index,
+            revoked_at: null,
+            reason: null,
+          })
+          .execute()
+      }
+      const evaluated: ClaimRow = {
+        ...row,
+        status,
+        oracle: evaluator,
+        evaluation: JSON.stringify(evaluation),
+        credential,
+        updated_at: at,
+      }
+      await tables.updateTable('registry_claims').set(evaluated).where('id', '=', id).execute()
+      return claimOf(evaluated)
+    })
   }
 }
-export type Claims = ReturnType<typeof claims>
 
 async function rowOf(id: string, db: ClaimsDatabase, reader = everything): Promise<ClaimRow> {
   const row = await db

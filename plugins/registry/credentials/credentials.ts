@@ -17,60 +17,69 @@ export interface CredentialsParts {
 }
 
 /** The credentials that approved claims became. */
-export function credentials({ db: registry, write, oracle }: CredentialsParts) {
-  const db = withClaimTables(registry)
+export class Credentials {
+  readonly #db: ClaimsDatabase
+  readonly #write: Write
+  readonly #oracle: Oracle
 
-  return {
-    async read(id: string, reader: Reader): Promise<Credential> {
-      return documentOf(await rowOf(id, db, reader))
-    },
+  constructor({ db, write, oracle }: CredentialsParts) {
+    this.#db = withClaimTables(db)
+    this.#write = write
+    this.#oracle = oracle
+  }
 
-    /** Newest first. */
-    list({ limit, cursor, status, ...wanted }: CredentialsQuery, reader: Reader) {
-      let query = db.selectFrom('registry_credentials').selectAll().where(credentialsOf(reader))
-      for (const [column, value] of Object.entries(wanted) as [keyof typeof wanted, string][])
-        if (value !== undefined) query = query.where(column, '=', value)
-      if (status !== undefined)
-        query = query.where('revoked_at', status === 'valid' ? 'is' : 'is not', null)
-      return pageOf(query, limit, cursor, documentOf)
-    },
+  /** A credential, as it was signed. */
+  async read(id: string, reader: Reader): Promise<Credential> {
+    return documentOf(await rowOf(id, this.#db, reader))
+  }
 
-    /**
-     * The issuer takes a credential back, which stays as it is; its bit in the list says so. The issuer is the key of
-     * this oracle, so the operator does it, and no entity that has evaluated or that carries the DID.
-     */
-    revoke(id: string, reason: string | undefined, actor: Actor) {
-      if (!actor.isOperator)
-        throw new RuntimeError('FORBIDDEN', `${actor.did} is not the issuer of ${id}.`, {
-          hint: 'Ask the operator, whose key signs the credentials, or for a grant of registry/admin.',
-          details: { causes: ['Credentials are revoked with an API key or registry/admin.'] },
-        })
-      return write(actor, async (writing) => {
-        const tables = withClaimTables(writing.db)
-        const row = await rowOf(id, tables)
-        if (row.revoked_at !== null) return revocationOf(row) // once is enough, and the first reason stands
-        writing.change({
-          kind: 'credential',
-          did: row.id,
-          version: 2,
-          type: 'VerifiableCredential',
-          action: 'revoked',
-          about: JSON.stringify({ subject: row.subject, claim: row.claim }),
-        })
-        const revoked = { revoked_at: writing.at, reason: reason ?? null }
-        await tables
-          .updateTable('registry_credentials')
-          .set(revoked)
-          .where('id', '=', row.id)
-          .execute()
-        return revocationOf({ ...row, ...revoked })
+  /** A page of credentials, newest first. */
+  list({ limit, cursor, status, ...wanted }: CredentialsQuery, reader: Reader) {
+    let query = this.#db.selectFrom('registry_credentials').selectAll().where(credentialsOf(reader))
+    for (const [column, value] of Object.entries(wanted) as [keyof typeof wanted, string][])
+      if (value !== undefined) query = query.where(column, '=', value)
+    if (status !== undefined)
+      query = query.where('revoked_at', status === 'valid' ? 'is' : 'is not', null)
+    return pageOf(query, limit, cursor, documentOf)
+  }
+
+  /**
+   * The issuer takes a credential back, which stays as it is; its bit in the list says so. The issuer is the key of
+   * this oracle, so the operator does it, and no entity that has evaluated or that carries the DID.
+   */
+  revoke(id: string, reason: string | undefined, actor: Actor) {
+    if (!actor.isOperator)
+      throw new RuntimeError('FORBIDDEN', `${actor.did} is not the issuer of ${id}.`, {
+        hint: 'Ask the operator, whose key signs the credentials, or for a grant of registry/admin.',
+        details: { causes: ['Credentials are revoked with an API key or registry/admin.'] },
       })
-    },
+    return this.#write(actor, async (writing) => {
+      const tables = withClaimTables(writing.db)
+      const row = await rowOf(id, tables)
+      if (row.revoked_at !== null) return revocationOf(row) // once is enough, and the first reason stands
+      writing.change({
+        kind: 'credential',
+        did: row.id,
+        version: 2,
+        type: 'VerifiableCredential',
+        action: 'revoked',
+        about: JSON.stringify({ subject: row.subject, claim: row.claim }),
+      })
+      const revoked = { revoked_at: writing.at, reason: reason ?? null }
+      await tables
+        .updateTable('registry_credentials')
+        .set(revoked)
+        .where('id', '=', row.id)
+        .execute()
+      return revocationOf({ ...row, ...revoked })
+    })
+  }
 
-    statusList: (list: number) => statusList(db, oracle, list),
+  /** The signed list that says which credentials were revoked. */
+  statusList(list: number) {
+    return statusList(this.#db, this.#oracle, list)
   }
 }
-export type Credentials = ReturnType<typeof credentials>
 
 async function rowOf(id: string, db: ClaimsDatabase, reader = everything): Promise<CredentialRow> {
   const row = await db

@@ -44,22 +44,30 @@ export interface Presenting extends Pick<EntityRow, 'did' | 'controller'> {
 export const none: Vetted = { entries: [], proven: [] }
 
 /** The credentials that entities present of themselves: who vouches for them, and what they become. */
-export function presented(db: RegistryDatabase, oracle: Verifying) {
-  const issuedOf = overList<CredentialRow>(db, (ids) =>
-    withClaimTables(db).selectFrom('registry_credentials').selectAll().where('id', 'in', ids),
-  )
-  const mintsOf = overList<MintRow>(db, (ids) =>
-    db.selectFrom('registry_mints').selectAll().where('credential', 'in', ids),
-  )
-  const controllersOf = overList<Pick<EntityRow, 'did' | 'controller'>>(db, (dids) =>
-    db.selectFrom('registry_entities').select(['did', 'controller']).where('did', 'in', dids),
-  )
+export class PresentedCredentials {
+  readonly #oracle: Verifying
+  readonly #issuedOf
+  readonly #mintsOf
+  readonly #controllersOf
+
+  constructor(db: RegistryDatabase, oracle: Verifying) {
+    this.#oracle = oracle
+    this.#issuedOf = overList<CredentialRow>(db, (ids) =>
+      withClaimTables(db).selectFrom('registry_credentials').selectAll().where('id', 'in', ids),
+    )
+    this.#mintsOf = overList<MintRow>(db, (ids) =>
+      db.selectFrom('registry_mints').selectAll().where('credential', 'in', ids),
+    )
+    this.#controllersOf = overList<Pick<EntityRow, 'did' | 'controller'>>(db, (dids) =>
+      db.selectFrom('registry_entities').select(['did', 'controller']).where('did', 'in', dids),
+    )
+  }
 
   /**
    * Checks the proofs, before any transaction: a resolver may take its time. What is kept already, and was checked
    * then, is not checked again: `kept` has its canonical texts. Gives way to others between two credentials.
    */
-  async function vet(
+  async vet(
     given: readonly EmbeddedCredential[] = [],
     kept: ReadonlySet<string> = new Set(),
   ): Promise<Vetted> {
@@ -84,7 +92,7 @@ export function presented(db: RegistryDatabase, oracle: Verifying) {
       if (isKept) continue
       if (proven.length > mostProven)
         throw refused(path, `an entity presents ${mostProven} credentials with a proof at once`)
-      const reason = await whyNot(entry, oracle, Date.now())
+      const reason = await whyNot(entry, this.#oracle, Date.now())
       if (reason !== undefined) throw refused(path, reason)
     }
     return { entries, proven }
@@ -94,7 +102,7 @@ export function presented(db: RegistryDatabase, oracle: Verifying) {
    * Refuses what is foreign or no longer in force, and returns what becomes a credit by this. `minting` are the
    * credentials that the same transaction has used up already.
    */
-  async function settle(
+  async settle(
     vetted: Vetted,
     entity: Presenting,
     { db: trx, actor, at }: Writing,
@@ -108,7 +116,7 @@ export function presented(db: RegistryDatabase, oracle: Verifying) {
     }
     const issued = new Map(
       (
-        await issuedOf(
+        await this.#issuedOf(
           proven.flatMap(({ entry }) => idOf(entry) ?? []),
           trx,
         )
@@ -116,7 +124,7 @@ export function presented(db: RegistryDatabase, oracle: Verifying) {
     )
     const subjects = new Map(proven.map((one) => [one, subjectsOf(one.entry)]))
     const controllers = new Map(
-      (await controllersOf([...new Set([...subjects.values()].flat())], trx)).map((row) => [
+      (await this.#controllersOf([...new Set([...subjects.values()].flat())], trx)).map((row) => [
         row.did,
         row,
       ]),
@@ -143,12 +151,12 @@ export function presented(db: RegistryDatabase, oracle: Verifying) {
       if (isOurs) {
         if (row.revoked_at !== null) throw refused(path, `it was revoked at ${row.revoked_at}`)
         if (entity.mints) mints.set(row.id, { credential: row.id, entity: entity.did, at })
-      } else if (isOracle(entry.issuer)) throw refused(path, 'it was not issued here')
+      } else if (this.#isOracle(entry.issuer)) throw refused(path, 'it was not issued here')
       else if (entry.credentialStatus !== undefined)
         throw refused(path, 'its status list is elsewhere, and is not asked from here')
     }
     if (!entity.mints) return []
-    const used = await mintsOf([...mints.keys()], trx)
+    const used = await this.#mintsOf([...mints.keys()], trx)
     const [before] = used.filter((one) => one.entity !== entity.did)
     const again = before?.credential ?? [...mints.keys()].find((id) => minting.has(id))
     if (again !== undefined)
@@ -162,11 +170,10 @@ export function presented(db: RegistryDatabase, oracle: Verifying) {
     return [...mints.values()]
   }
 
-  const isOracle = (did: string) => did === oracle.did || oracle.aliases.includes(did)
-
-  return { vet, settle }
+  #isOracle(did: string) {
+    return did === this.#oracle.did || this.#oracle.aliases.includes(did)
+  }
 }
-export type PresentedCredentials = ReturnType<typeof presented>
 
 /** What an entity presents already, where nothing new is presented. */
 export function keptOf(row: Pick<EntityRow, 'details'>): Vetted {

@@ -1,13 +1,13 @@
 import { RuntimeError, type RouteContext } from '#core'
 import type { Actor } from '../rights/actor.ts'
-import type { creation, Outcome } from './create.ts'
-import { invalid, refused } from '../refusal.ts'
+import type { Creation, Outcome } from './creation.ts'
+import { faultsIn, invalid, refused } from '../refusal.ts'
 import { entitySchema, type EntityRequest } from '../request.ts'
 import type { Write } from '../writing.ts'
 
 type Lines = RouteContext['lines']
 
-/** How many lines share a transaction, and so a sync of the disk. */
+/** So many lines share a transaction, and with it a sync of the disk. */
 const atOnce = 500
 /** A line of progress comes after so many lines. */
 const progressEvery = 1000
@@ -23,60 +23,68 @@ interface Line {
 }
 
 /** Imports of many entities, a JSON object a line. */
-export function batches(write: Write, { vet, createAll }: ReturnType<typeof creation>) {
+export class Batches {
+  readonly #write: Write
+  readonly #creation: Creation
+
+  constructor(write: Write, creation: Creation) {
+    this.#write = write
+    this.#creation = creation
+  }
+
   /** The outcomes of some lines, in their order. */
-  async function settle(actor: Actor, lines: readonly Line[]): Promise<Result[]> {
-    const asked = await vet(lines.flatMap(({ request }) => request ?? []))
+  async #settle(actor: Actor, lines: readonly Line[]): Promise<Result[]> {
+    const asked = await this.#creation.vet(lines.flatMap(({ request }) => request ?? []))
     const outcomes =
-      asked.length > 0 ? await write(actor, (writing) => createAll(writing, asked)) : []
+      asked.length > 0
+        ? await this.#write(actor, (writing) => this.#creation.createAll(writing, asked))
+        : []
     let at = 0
     return lines.map(({ number, error }) => resultOf(number, error ? { error } : outcomes[at++]!))
   }
 
-  return {
-    /** Every line for itself: what is good is kept. Yields results as their transactions are committed. */
-    async *each(actor: Actor, lines: Lines): AsyncGenerator<string> {
-      let waiting: Line[] = []
-      let read = 0
-      let failed = 0
-      async function* flush() {
-        const results = await settle(actor, waiting)
-        waiting = []
-        for (const { error } of results) if (error) failed++
-        yield results.map(asLine).join('')
-        if (read % progressEvery === 0)
-          yield asLine({ progress: { lines: read, created: read - failed, failed } })
-      }
-      for await (const line of lines) {
-        waiting.push(readLine(line))
-        read++
-        if (waiting.length === atOnce) yield* flush()
-      }
-      if (waiting.length > 0) yield* flush()
-    },
+  /** Every line for itself: what is good is kept. Yields results as their transactions are committed. */
+  async *each(actor: Actor, lines: Lines): AsyncGenerator<string> {
+    let waiting: Line[] = []
+    let read = 0
+    let failed = 0
+    const flush = async (): Promise<string> => {
+      const results = await this.#settle(actor, waiting)
+      waiting = []
+      for (const { error } of results) if (error) failed++
+      const lines = results.map(asLine).join('')
+      if (read % progressEvery !== 0) return lines
+      return lines + asLine({ progress: { lines: read, created: read - failed, failed } })
+    }
+    for await (const line of lines) {
+      waiting.push(readLine(line))
+      read++
+      if (waiting.length === atOnce) yield await flush()
+    }
+    if (waiting.length > 0) yield await flush()
+  }
 
-    /** All lines or none. They may name each other in any order. */
-    async together(actor: Actor, lines: Lines): Promise<string[]> {
-      const read: Line[] = []
-      for await (const line of lines) {
-        read.push(readLine(line))
-        if (read.length > mostAtomic)
-          throw new RuntimeError(
-            'BODY_TOO_LARGE',
-            `An atomic batch takes ${mostAtomic} lines at most.`,
-            { hint: 'Send it without atomic=true, or in parts.' },
-          )
-      }
-      refuseIfAny(read.map(({ number, error }) => ({ number, error })))
-      if (read.length === 0) return []
-      const asked = await vet(read.flatMap(({ request }) => request ?? []))
-      const outcomes = await write(actor, async (writing) => {
-        const outcomes = await createAll(writing, asked, true)
-        refuseIfAny(outcomes.map(({ error }, at) => ({ number: read[at]!.number, error })))
-        return outcomes
-      })
-      return outcomes.map((outcome, at) => asLine(resultOf(read[at]!.number, outcome)))
-    },
+  /** All lines or none. They may name each other in any order. */
+  async together(actor: Actor, lines: Lines): Promise<string[]> {
+    const read: Line[] = []
+    for await (const line of lines) {
+      read.push(readLine(line))
+      if (read.length > mostAtomic)
+        throw new RuntimeError(
+          'BODY_TOO_LARGE',
+          `An atomic batch takes ${mostAtomic} lines at most.`,
+          { hint: 'Send it without atomic=true, or in parts.' },
+        )
+    }
+    refuseIfAny(read.map(({ number, error }) => ({ number, error })))
+    if (read.length === 0) return []
+    const asked = await this.#creation.vet(read.flatMap(({ request }) => request ?? []))
+    const outcomes = await this.#write(actor, async (writing) => {
+      const outcomes = await this.#creation.createAll(writing, asked, true)
+      refuseIfAny(outcomes.map(({ error }, at) => ({ number: read[at]!.number, error })))
+      return outcomes
+    })
+    return outcomes.map((outcome, at) => asLine(resultOf(read[at]!.number, outcome)))
   }
 }
 
@@ -92,10 +100,7 @@ function readLine({
   if (fault) return { number, error: new RuntimeError('INVALID_JSON', fault.message) }
   const parsed = entitySchema.safeParse(value)
   if (parsed.success) return { number, request: parsed.data }
-  const faults = parsed.error.issues.map(({ path, message }) => ({
-    path: path.map(String).join('.'),
-    message,
-  }))
+  const faults = faultsIn(parsed.error)
   return { number, error: faults.length > 0 ? refused(faults) : invalid('', 'not an entity') }
 }
 

@@ -19,12 +19,17 @@ interface Dependent {
 const listed = 100
 
 /** Ends entities on which nothing depends. */
-export function deactivation({ findRow, activeRow, edgesOf }: Entities, { keep }: Versions) {
+export class Deactivation {
+  readonly #entities: Entities
+  readonly #versions: Versions
+
+  constructor(entities: Entities, versions: Versions) {
+    this.#entities = entities
+    this.#versions = versions
+  }
+
   /** What would be left hanging without these entities. */
-  async function dependentsOf(
-    removed: readonly EntityRow[],
-    on: RegistryDatabase,
-  ): Promise<Dependent[]> {
+  async #dependentsOf(removed: readonly EntityRow[], on: RegistryDatabase): Promise<Dependent[]> {
     const dids = removed.map(({ did }) => did)
     const found: Dependent[] = []
     for (const { did, type } of removed) {
@@ -59,12 +64,12 @@ export function deactivation({ findRow, activeRow, edgesOf }: Entities, { keep }
   }
 
   /** Takes a group out of its organisation, unless it is the last one. */
-  async function leaveOrganisation(writing: Writing, group: EntityRow) {
+  async #leaveOrganisation(writing: Writing, group: EntityRow) {
     const { db: trx } = writing
     const { organisation: did = '' } = readGroupId(group.did) ?? {}
-    const organisation = await findRow(did, trx)
+    const organisation = await this.#entities.findRow(did, trx)
     if (organisation?.status !== 'active') return undefined
-    const groups = (await edgesOf(organisation, trx)).filter(isGroupEdge)
+    const groups = (await this.#entities.edgesOf(organisation, trx)).filter(isGroupEdge)
     if (groups.length === 1 && groups[0]?.target === group.did)
       throw conflicting(
         `${group.did} is the last membership group of ${did}, which cannot be without one.`,
@@ -73,21 +78,22 @@ export function deactivation({ findRow, activeRow, edgesOf }: Entities, { keep }
       )
     await removeEdge(trx, did, contains, group.did)
     const relationship = { role: contains, target: group.did }
-    return keep(writing, organisation, 'unrelated', {}, { relationship })
+    return this.#versions.keep(writing, organisation, 'unrelated', {}, { relationship })
   }
 
   /** Ends an entity, where nothing depends on it. Its own edges go; what it was stays in the history. */
-  return async function deactivate(
+  async deactivate(
     writing: Writing,
     row: EntityRow,
     withGroups: boolean,
   ): Promise<{ row: EntityRow; organisation?: EntityRow }> {
     const { db: trx } = writing
-    const edges = await edgesOf(row, trx)
+    const edges = await this.#entities.edgesOf(row, trx)
     const groups: EntityRow[] = []
-    for (const { target } of edges.filter(isGroupEdge)) groups.push(await activeRow(target, trx))
+    for (const { target } of edges.filter(isGroupEdge))
+      groups.push(await this.#entities.activeRow(target, trx))
     const removed = withGroups ? [row, ...groups] : [row]
-    const dependents = await dependentsOf(removed, trx)
+    const dependents = await this.#dependentsOf(removed, trx)
     if (!withGroups)
       dependents.unshift(...groups.map(({ did, type }) => ({ did, type, role: contains })))
     if (dependents.length > 0)
@@ -101,14 +107,15 @@ export function deactivation({ findRow, activeRow, edgesOf }: Entities, { keep }
           : 'Change or remove those first.',
         { dependents: dependents.slice(0, listed) },
       )
-    const organisation = row.type === groupType ? await leaveOrganisation(writing, row) : undefined
+    const organisation =
+      row.type === groupType ? await this.#leaveOrganisation(writing, row) : undefined
     let last = row
     for (const one of removed.toReversed()) {
-      const own = one === row ? edges : await edgesOf(one, trx)
+      const own = one === row ? edges : await this.#entities.edgesOf(one, trx)
       if (own.length > 0)
         await trx.deleteFrom('registry_edges').where('source', '=', one.did).execute()
       const about = own.length === 0 ? null : { relationships: own.map(relationshipOf) }
-      last = await keep(
+      last = await this.#versions.keep(
         writing,
         one,
         'deactivated',
@@ -119,4 +126,3 @@ export function deactivation({ findRow, activeRow, edgesOf }: Entities, { keep }
     return { row: last, ...(organisation && { organisation }) }
   }
 }
-export type Deactivate = ReturnType<typeof deactivation>

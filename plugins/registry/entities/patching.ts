@@ -1,5 +1,5 @@
 import { controls, mustSpeakFor, type Actor } from '../rights/actor.ts'
-import type { creation } from './create.ts'
+import type { Creation } from './creation.ts'
 import {
   keptOf,
   none,
@@ -26,7 +26,7 @@ import {
 } from './entity.ts'
 import { mergePatch } from './merge-patch.ts'
 import type { Checker, Protocols } from '../protocols/protocols.ts'
-import { refused, unresolved } from '../refusal.ts'
+import { faultsIn, refused, unresolved } from '../refusal.ts'
 import { changeableSchema, credentialsSchema, type Changeable } from '../request.ts'
 import { Allowance, type Quotas } from '../rights/allowance.ts'
 import { searchText } from './search-text.ts'
@@ -34,18 +34,36 @@ import type { EdgeRow, EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Versions } from './versions.ts'
 import type { Writing } from '../writing.ts'
 
+/** What patches are applied with. */
+export interface PatchingParts {
+  readonly entities: Entities
+  readonly protocols: Protocols
+  readonly versions: Versions
+  readonly creation: Creation
+  readonly presented: PresentedCredentials
+  readonly quotas: Quotas
+}
+
 /** Changes entities by merge patch. */
-export function patching(
-  db: RegistryDatabase,
-  { findRow, edgesOf }: Entities,
-  protocols: Protocols,
-  { keep, changeable }: Versions,
-  { entitiesOf, insertEdges, insertMints }: ReturnType<typeof creation>,
-  presented: PresentedCredentials,
-  quotas: Quotas,
-) {
+export class Patching {
+  readonly #entities: Entities
+  readonly #protocols: Protocols
+  readonly #versions: Versions
+  readonly #creation: Creation
+  readonly #presented: PresentedCredentials
+  readonly #quotas: Quotas
+
+  constructor({ entities, protocols, versions, creation, presented, quotas }: PatchingParts) {
+    this.#entities = entities
+    this.#protocols = protocols
+    this.#versions = versions
+    this.#creation = creation
+    this.#presented = presented
+    this.#quotas = quotas
+  }
+
   /** Looks at what a patch presents, before the transaction: only what was not there before. */
-  async function vet(
+  async vet(
     actor: Actor,
     did: string,
     { verifiableCredential }: Readonly<Record<string, unknown>>,
@@ -54,13 +72,15 @@ export function patching(
     if (verifiableCredential === null) return none
     const read = credentialsSchema.safeParse(verifiableCredential)
     if (!read.success) return undefined // refused with all other faults of the patch
-    const row = await findRow(did)
+    const row = await this.#entities.findRow(did)
     // Nobody makes this server check signatures for a change that it refuses anyway.
-    return row && controls(actor, row) ? presented.vet(read.data, await textsOf(row)) : undefined
+    return row && controls(actor, row)
+      ? this.#presented.vet(read.data, await textsOf(row))
+      : undefined
   }
 
   /** Whether an entity is a credit already. */
-  async function isMinted(did: string, on: RegistryDatabase): Promise<boolean> {
+  async #isMinted(did: string, on: RegistryDatabase): Promise<boolean> {
     const row = await on
       .selectFrom('registry_mints')
       .select('credential')
@@ -71,7 +91,7 @@ export function patching(
   }
 
   /** The version of the protocol that an entity conforms to: the newest, else the one it already has. */
-  async function chooseVersion(
+  async #chooseVersion(
     on: RegistryDatabase,
     row: EntityRow,
     after: Changeable,
@@ -81,9 +101,9 @@ export function patching(
     const { protocol = row.protocol ?? undefined } = after
     if (protocol === undefined) return undefined
     const candidates = [
-      await protocols.newest(protocol, on),
+      await this.#protocols.newest(protocol, on),
       protocol === row.protocol
-        ? await protocols.checker(protocol, row.protocol_version ?? 0, on)
+        ? await this.#protocols.checker(protocol, row.protocol_version ?? 0, on)
         : undefined,
     ].filter((checker) => checker !== undefined)
     const [first] = candidates
@@ -106,20 +126,19 @@ export function patching(
   }
 
   /** Edges with the entities they lead to. */
-  async function facing(
-    relationships: readonly Relationship[],
-    on: RegistryDatabase,
-  ): Promise<Facing[]> {
+  async #facing(relationships: readonly Relationship[], on: RegistryDatabase): Promise<Facing[]> {
     if (relationships.length === 0) return []
     const targets = [...new Set(relationships.map(({ target }) => target))]
-    const known = new Map((await entitiesOf(targets, on)).map((row) => [row.did, row]))
+    const known = new Map(
+      (await this.#creation.entitiesOf(targets, on)).map((row) => [row.did, row]),
+    )
     return relationships.map((relationship) => ({
       relationship,
       entity: known.get(relationship.target),
     }))
   }
 
-  async function apply(
+  async apply(
     writing: Writing,
     did: string,
     ifMatch: string | undefined,
@@ -127,8 +146,8 @@ export function patching(
     vetted: Vetted | undefined,
   ): Promise<Entity> {
     const { db: trx, actor } = writing
-    const row = await changeable(actor, did, ifMatch, trx)
-    const edges = await edgesOf(row, trx)
+    const row = await this.#versions.changeable(actor, did, ifMatch, trx)
+    const edges = await this.#entities.edgesOf(row, trx)
     const before = entityOf(row, edges)
     checkFixed(before, body)
     const after = merged(before, body)
@@ -144,13 +163,13 @@ export function patching(
               (group) => !after.relationships!.some((one) => isSameEdge(group, one)),
             ),
           ]
-    const edgesAfter = await facing(relationships, trx)
+    const edgesAfter = await this.#facing(relationships, trx)
     for (const [at, { relationship, entity }] of edgesAfter.entries())
       checkEdge(relationship, entity, undefined, `relationships.${at}`)
     const presenting = vetted ?? keptOf(row)
-    const wasMinted = await isMinted(did, trx)
+    const wasMinted = await this.#isMinted(did, trx)
     const canMint = wasMinted || presenting.proven.length > 0
-    const checker = await chooseVersion(trx, row, after, edgesAfter, canMint)
+    const checker = await this.#chooseVersion(trx, row, after, edgesAfter, canMint)
     let made = row.edges_made
     let kept: readonly EdgeRow[] = edges
     if (after.relationships !== undefined) {
@@ -167,15 +186,15 @@ export function patching(
           : edge
       })
       if (drawn > 0) {
-        const allowance = await Allowance.open(writing, quotas)
+        const allowance = await Allowance.open(writing, this.#quotas)
         allowance.take({ edges: drawn })
         await allowance.keep()
       }
-      await insertEdges(kept, trx)
+      await this.#creation.insertEdges(kept, trx)
     }
     const details = readDetails(row)
     const mints = checker?.mints !== undefined
-    const minted = await presented.settle(
+    const minted = await this.#presented.settle(
       presenting,
       {
         did,
@@ -186,8 +205,8 @@ export function patching(
       },
       writing,
     )
-    await insertMints(minted, trx)
-    const next = await keep(
+    await this.#creation.insertMints(minted, trx)
+    const next = await this.#versions.keep(
       writing,
       row,
       'updated',
@@ -206,8 +225,6 @@ export function patching(
     )
     return entityOf(next, kept)
   }
-
-  return { vet, apply }
 }
 
 const fixed = ['did', 'type', 'class', 'status', 'version', 'createdAt', 'updatedAt'] as const
@@ -236,9 +253,7 @@ function merged(before: Entity, body: Readonly<Record<string, unknown>>): Change
   if (patch.protocol === null && protocol) after.protocol = null
   const parsed = changeableSchema.safeParse(after)
   if (parsed.success) return parsed.data
-  throw refused(
-    parsed.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message })),
-  )
+  throw refused(faultsIn(parsed.error))
 }
 
 const isProtocolAsRead = (value: unknown): value is { did: unknown } =>

@@ -6,26 +6,33 @@ import type { ChangeAction, EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Writing } from '../writing.ts'
 
 /** Versions of entities: who may make the next one, and how it is kept. */
-export function versions(db: RegistryDatabase, { activeRow }: Entities) {
-  const update = prepared(db, (p: Omit<EntityRow, 'ordinal' | 'type' | 'class' | 'created_at'>) =>
-    db
-      .updateTable('registry_entities')
-      .set({
-        controller: p.controller,
-        protocol: p.protocol,
-        protocol_version: p.protocol_version,
-        status: p.status,
-        version: p.version,
-        updated_at: p.updated_at,
-        properties: p.properties,
-        details: p.details,
-        search: p.search,
-        edges_made: p.edges_made,
-      })
-      .where('did', '=', p.did),
-  )
+export class Versions {
+  readonly #entities: Entities
+  readonly #update
+
+  constructor(db: RegistryDatabase, entities: Entities) {
+    this.#entities = entities
+    this.#update = prepared(db, (p: Omit<EntityRow, 'ordinal' | 'type' | 'class' | 'created_at'>) =>
+      db
+        .updateTable('registry_entities')
+        .set({
+          controller: p.controller,
+          protocol: p.protocol,
+          protocol_version: p.protocol_version,
+          status: p.status,
+          version: p.version,
+          updated_at: p.updated_at,
+          properties: p.properties,
+          details: p.details,
+          search: p.search,
+          edges_made: p.edges_made,
+        })
+        .where('did', '=', p.did),
+    )
+  }
+
   /** Keeps a new version of a row, with the change that made it. */
-  async function keep(
+  async keep(
     writing: Writing,
     row: EntityRow,
     action: ChangeAction,
@@ -33,7 +40,7 @@ export function versions(db: RegistryDatabase, { activeRow }: Entities) {
     about: object | null,
   ): Promise<EntityRow> {
     const next = { ...row, ...parts, version: row.version + 1, updated_at: writing.at }
-    await update(next, writing.db)
+    await this.#update(next, writing.db)
     const { did, type, version, controller, protocol, protocol_version, properties, details } = next
     // An edge leaves the rest as it is, so its version need not repeat it.
     const state =
@@ -51,18 +58,15 @@ export function versions(db: RegistryDatabase, { activeRow }: Entities) {
   }
 
   /** The row that a caller may change, in the version that the caller has seen. */
-  async function changeable(
+  async changeable(
     actor: Actor,
     did: string,
     ifMatch: string | undefined,
     on: RegistryDatabase,
   ): Promise<EntityRow> {
-    const row = await activeRow(did, on)
+    const row = await this.#entities.activeRow(did, on)
     mustControl(actor, row)
     mustMatch(ifMatch, row)
     return row
   }
-
-  return { keep, changeable }
 }
-export type Versions = ReturnType<typeof versions>

@@ -42,35 +42,44 @@ interface Step extends GraphEdge {
   readonly type: string
 }
 
-/** Walks the graph breadth first, one level at a time. Only edges are read, and the types of what they lead to. */
-export function traversal(db: RegistryDatabase, entities: Entities) {
-  const walked = (end: 'source' | 'target', other: 'source' | 'target') =>
-    overList<Step>(db, (dids) =>
-      db
-        .selectFrom('registry_edges as edge')
-        .innerJoin('registry_entities as entity', 'entity.did', `edge.${other}`)
-        .select([
-          'edge.source as from',
-          'edge.role as role',
-          'edge.target as to',
-          `edge.${other} as next`,
-          'entity.type as type',
-        ])
-        .where(`edge.${end}`, 'in', dids)
-        // A hub may have millions; one more than the most that is shown tells that there are more.
-        .limit(mostEdges + 1),
-    )
-  const outward = walked('source', 'target')
-  const inward = walked('target', 'source')
+type End = 'source' | 'target'
 
-  return async function walk(
-    start: string,
-    asked: Walk,
-    reader: Reader,
-    signal?: AbortSignal,
-  ): Promise<Graph> {
-    await entities.mustSee(start, reader)
-    const { type } = await entities.activeRow(start)
+/** The steps over the edges that have one of some entities at one end. */
+const walked = (db: RegistryDatabase, end: End, other: End) =>
+  overList<Step>(db, (dids) =>
+    db
+      .selectFrom('registry_edges as edge')
+      .innerJoin('registry_entities as entity', 'entity.did', `edge.${other}`)
+      .select([
+        'edge.source as from',
+        'edge.role as role',
+        'edge.target as to',
+        `edge.${other} as next`,
+        'entity.type as type',
+      ])
+      .where(`edge.${end}`, 'in', dids)
+      // A hub may have millions; one more than the most that is shown tells that there are more.
+      .limit(mostEdges + 1),
+  )
+
+/** Walks the graph breadth first, one level at a time. Only edges are read, and the types of what they lead to. */
+export class Traversal {
+  readonly #db: RegistryDatabase
+  readonly #entities: Entities
+  readonly #outward
+  readonly #inward
+
+  constructor(db: RegistryDatabase, entities: Entities) {
+    this.#db = db
+    this.#entities = entities
+    this.#outward = walked(db, 'source', 'target')
+    this.#inward = walked(db, 'target', 'source')
+  }
+
+  /** What can be reached from an entity, within bounds, as far as the reader sees it. */
+  async walk(start: string, asked: Walk, reader: Reader, signal?: AbortSignal): Promise<Graph> {
+    await this.#entities.mustSee(start, reader)
+    const { type } = await this.#entities.activeRow(start)
     const { directions, roles, kinds } = asked
     const depth = Math.min(asked.depth, deepest)
     const nodes: GraphNode[] = [{ did: start, type, depth: 0 }]
@@ -78,15 +87,15 @@ export function traversal(db: RegistryDatabase, entities: Entities) {
     const edges = new Map<string, GraphEdge>()
     let truncated = false
 
-    async function stepsFrom(level: readonly string[]): Promise<Step[]> {
+    const stepsFrom = async (level: readonly string[]): Promise<Step[]> => {
       const steps: Step[] = []
-      if (directions.has('out')) for (const step of await outward(level)) steps.push(step)
-      if (directions.has('in')) for (const step of await inward(level)) steps.push(step)
+      if (directions.has('out')) for (const step of await this.#outward(level)) steps.push(step)
+      if (directions.has('in')) for (const step of await this.#inward(level)) steps.push(step)
       const walked = roles ? steps.filter(({ role }) => roles.has(role)) : steps
       if (reader.did === undefined) return walked
       // What the reader does not see is not there: neither a node, nor a way, nor a reason to say that more follows.
       const unknown = walked.flatMap(({ next }) => (types.has(next) ? [] : next))
-      const seen = await seenAmong(db, 'entity', unknown, reader)
+      const seen = await seenAmong(this.#db, 'entity', unknown, reader)
       return walked.filter(({ next }) => types.has(next) || seen.has(next))
     }
 
@@ -125,10 +134,10 @@ export function traversal(db: RegistryDatabase, entities: Entities) {
     }
   }
 }
+
 /** An order that no database decides. */
 function inOrder(a: GraphEdge, b: GraphEdge): number {
   if (a.from !== b.from) return a.from < b.from ? -1 : 1
   if (a.role !== b.role) return a.role < b.role ? -1 : 1
   return a.to < b.to ? -1 : a.to > b.to ? 1 : 0
 }
-export type Traverse = ReturnType<typeof traversal>

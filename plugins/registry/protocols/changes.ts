@@ -10,13 +10,20 @@ import type { ProtocolRow, ProtocolVersionRow, RegistryDatabase } from '../table
 import type { Write, Writing } from '../writing.ts'
 
 /** Changes of protocols: each makes a new version, and the old ones stay as they are. */
-export function protocolChanges(
-  write: Write,
-  { newest, active, versionOf }: Protocols,
-  oracleDid: string,
-  quotas: Quotas,
-) {
-  async function create(writing: Writing, request: ProtocolRequest): Promise<Protocol> {
+export class ProtocolChanges {
+  readonly #write: Write
+  readonly #protocols: Protocols
+  readonly #oracleDid: string
+  readonly #quotas: Quotas
+
+  constructor(write: Write, protocols: Protocols, oracleDid: string, quotas: Quotas) {
+    this.#write = write
+    this.#protocols = protocols
+    this.#oracleDid = oracleDid
+    this.#quotas = quotas
+  }
+
+  async #create(writing: Writing, request: ProtocolRequest): Promise<Protocol> {
     const { actor, at, db: trx } = writing
     const definition = readDefinition(request)
     mustOwnId(actor, request.did)
@@ -32,8 +39,8 @@ export function protocolChanges(
       throw conflicting(`${did} is in use already.`, 'Leave out the did, and one is minted.', {
         did,
       })
-    const effective = effectiveOf(definition, await parentOf(definition, trx))
-    const allowance = await Allowance.open(writing, quotas)
+    const effective = effectiveOf(definition, await this.#parentOf(definition, trx))
+    const allowance = await Allowance.open(writing, this.#quotas)
     allowance.take({ protocols: 1 })
     await allowance.keep()
     const seq = writing.change({
@@ -47,7 +54,7 @@ export function protocolChanges(
       did,
       ordinal: seq,
       version: 1,
-      controller: request.controller ?? actor.did ?? oracleDid,
+      controller: request.controller ?? actor.did ?? this.#oracleDid,
       status: 'active',
       created_at: at,
       updated_at: at,
@@ -58,10 +65,10 @@ export function protocolChanges(
         .insertInto('registry_extensions')
         .values({ did, extends: definition.extends })
         .execute()
-    return wire(row, await keepVersion(writing, did, 1, definition, effective))
+    return wire(row, await this.#keepVersion(writing, did, 1, definition, effective))
   }
 
-  async function keepVersion(
+  async #keepVersion(
     { db: trx, at }: Writing,
     did: string,
     version: number,
@@ -79,18 +86,18 @@ export function protocolChanges(
     return row
   }
 
-  async function parentOf(
+  async #parentOf(
     { extends: parent }: ProtocolDefinition,
     on: RegistryDatabase,
   ): Promise<Effective | undefined> {
     if (parent === undefined) return undefined
-    const found = await newest(parent, on)
+    const found = await this.#protocols.newest(parent, on)
     if (found) return found
     throw unresolved('extends', `there is no protocol ${parent}`, 'Create it first.')
   }
 
   /** A new version of a protocol, and of those that extend it: what they inherit has changed. */
-  async function advance(
+  async #advance(
     writing: Writing,
     row: ProtocolRow,
     definition: ProtocolDefinition,
@@ -105,19 +112,19 @@ export function protocolChanges(
       .set({ version, updated_at: at })
       .where('did', '=', did)
       .execute()
-    const kept = await keepVersion(writing, did, version, definition, effective)
+    const kept = await this.#keepVersion(writing, did, version, definition, effective)
     writing.change({ kind: 'protocol', did, version, type: definition.type, action: 'updated' })
     const touched = [did]
-    for (const child of await childrenOf(did, trx)) {
-      const before = await versionOf(child.did, child.version, trx)
+    for (const child of await this.#childrenOf(did, trx)) {
+      const before = await this.#protocols.versionOf(child.did, child.version, trx)
       const own: ProtocolDefinition = JSON.parse(before!.definition)
-      touched.push(...(await advance(writing, child, own, effective)).touched)
+      touched.push(...(await this.#advance(writing, child, own, effective)).touched)
     }
     return { row: { ...row, version, updated_at: at }, kept, touched }
   }
 
-  const childrenOf = (did: string, on: RegistryDatabase): Promise<ProtocolRow[]> =>
-    on
+  #childrenOf(did: string, on: RegistryDatabase): Promise<ProtocolRow[]> {
+    return on
       .selectFrom('registry_protocols')
       .innerJoin('registry_extensions as extension', 'extension.did', 'registry_protocols.did')
       .selectAll('registry_protocols')
@@ -125,13 +132,10 @@ export function protocolChanges(
       .where('registry_protocols.status', '=', 'active')
       .orderBy('registry_protocols.ordinal')
       .execute()
+  }
 
   /** Refuses a protocol that would inherit from itself. */
-  async function mustNotLoop(
-    did: string,
-    { extends: first }: ProtocolDefinition,
-    on: RegistryDatabase,
-  ) {
+  async #mustNotLoop(did: string, { extends: first }: ProtocolDefinition, on: RegistryDatabase) {
     const path = [did]
     for (let parent = first; parent !== undefined;) {
       path.push(parent)
@@ -146,21 +150,21 @@ export function protocolChanges(
     }
   }
 
-  async function replace(
+  async #replace(
     writing: Writing,
     did: string,
     request: ProtocolRequest,
     ifMatch: string | undefined,
   ) {
     const { db: trx, actor } = writing
-    const row = await active(did, trx)
+    const row = await this.#protocols.active(did, trx)
     mustControl(actor, row)
     mustMatch(ifMatch, row)
     if (request.controller !== undefined && request.controller !== row.controller)
       mustSpeakFor(actor, request.controller)
     const definition = readDefinition(request)
-    await mustNotLoop(did, definition, trx)
-    const parent = await parentOf(definition, trx)
+    await this.#mustNotLoop(did, definition, trx)
+    const parent = await this.#parentOf(definition, trx)
     await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
     if (definition.extends !== undefined)
       await trx
@@ -174,13 +178,13 @@ export function protocolChanges(
         .set({ controller })
         .where('did', '=', did)
         .execute()
-    const { row: next, kept, touched } = await advance(writing, row, definition, parent)
+    const { row: next, kept, touched } = await this.#advance(writing, row, definition, parent)
     return { protocol: wire({ ...next, controller }, kept), touched }
   }
 
-  async function remove(writing: Writing, did: string, ifMatch: string | undefined) {
+  async #remove(writing: Writing, did: string, ifMatch: string | undefined) {
     const { db: trx, actor, at } = writing
-    const row = await active(did, trx)
+    const row = await this.#protocols.active(did, trx)
     mustControl(actor, row)
     mustMatch(ifMatch, row)
     const users = await trx
@@ -191,7 +195,7 @@ export function protocolChanges(
       .orderBy('ordinal')
       .limit(100)
       .execute()
-    const children = await childrenOf(did, trx)
+    const children = await this.#childrenOf(did, trx)
     const dependents = [
       ...users.map((user) => ({ ...user, role: 'protocol' })),
       ...children.map((child) => ({ did: child.did, type: 'Protocol', role: 'extends' })),
@@ -216,15 +220,16 @@ export function protocolChanges(
     return { did, type: 'Protocol', status: 'deactivated', version, deactivatedAt: at }
   }
 
-  return {
-    create: (actor: Actor, request: ProtocolRequest) =>
-      write(actor, (writing) => create(writing, request)),
+  create(actor: Actor, request: ProtocolRequest) {
+    return this.#write(actor, (writing) => this.#create(writing, request))
+  }
 
-    /** The next version of a protocol; `touched` are the protocols whose entities are to be checked again. */
-    replace: (actor: Actor, did: string, request: ProtocolRequest, ifMatch: string | undefined) =>
-      write(actor, (writing) => replace(writing, did, request, ifMatch)),
+  /** The next version of a protocol; `touched` are the protocols whose entities are to be checked again. */
+  replace(actor: Actor, did: string, request: ProtocolRequest, ifMatch: string | undefined) {
+    return this.#write(actor, (writing) => this.#replace(writing, did, request, ifMatch))
+  }
 
-    remove: (actor: Actor, did: string, ifMatch: string | undefined) =>
-      write(actor, (writing) => remove(writing, did, ifMatch)),
+  remove(actor: Actor, did: string, ifMatch: string | undefined) {
+    return this.#write(actor, (writing) => this.#remove(writing, did, ifMatch))
   }
 }

@@ -18,25 +18,34 @@ const listed = 1000
 const pageSize = 500
 
 /** Finds the entities of protocols that do not conform to their newest versions. They stay as they are. */
-export function conformance(db: RegistryDatabase, protocols: Protocols) {
-  const edgesFrom = overList<EdgeRow & Pick<Known, 'type' | 'class' | 'status'>>(db, (dids) =>
-    db
-      .selectFrom('registry_edges as edge')
-      .innerJoin('registry_entities as entity', 'entity.did', 'edge.target')
-      .selectAll('edge')
-      .select(['entity.type', 'entity.class', 'entity.status'])
-      .where('edge.source', 'in', dids)
-      .orderBy('edge.position'),
-  )
+export class Conformance {
+  readonly #db: RegistryDatabase
+  readonly #protocols: Protocols
+  readonly #edgesFrom
 
-  return async function check(dids: readonly string[]) {
+  constructor(db: RegistryDatabase, protocols: Protocols) {
+    this.#db = db
+    this.#protocols = protocols
+    this.#edgesFrom = overList<EdgeRow & Pick<Known, 'type' | 'class' | 'status'>>(db, (dids) =>
+      db
+        .selectFrom('registry_edges as edge')
+        .innerJoin('registry_entities as entity', 'entity.did', 'edge.target')
+        .selectAll('edge')
+        .select(['entity.type', 'entity.class', 'entity.status'])
+        .where('edge.source', 'in', dids)
+        .orderBy('edge.position'),
+    )
+  }
+
+  /** The entities of these protocols that the newest versions would not take, up to a number, and how many they are. */
+  async check(dids: readonly string[]) {
     const nonConforming: NonConforming[] = []
     let total = 0
     for (const did of dids) {
-      const checker = await protocols.newest(did)
+      const checker = await this.#protocols.newest(did)
       if (!checker) continue
       for (let after = 0; ;) {
-        const rows = await db
+        const rows = await this.#db
           .selectFrom('registry_entities')
           .select(['did', 'ordinal', 'protocol_version', 'properties', 'edges_made'])
           .where('protocol', '=', did)
@@ -46,7 +55,7 @@ export function conformance(db: RegistryDatabase, protocols: Protocols) {
           .limit(pageSize)
           .execute()
         const sources = rows.flatMap((row) => (row.edges_made > 0 ? [row.did] : []))
-        const edges = Map.groupBy(await edgesFrom(sources), ({ source }) => source)
+        const edges = Map.groupBy(await this.#edgesFrom(sources), ({ source }) => source)
         for (const row of rows) {
           const own = edges.get(row.did) ?? []
           const facing = own.map((edge) => ({ relationship: relationshipOf(edge), entity: edge }))

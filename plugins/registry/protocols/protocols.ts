@@ -26,104 +26,108 @@ export interface Checker extends Effective {
   readonly conform: Conform
 }
 
-/** Protocols as they are read, and the checks that they stand for. */
-export function protocols(db: RegistryDatabase) {
-  const rowOf = prepared(db, (p: { did: string }) =>
-    db.selectFrom('registry_protocols').selectAll().where('did', '=', p.did),
-  )
-  const byVersion = prepared(db, (p: { did: string; version: number }) =>
-    db
-      .selectFrom('registry_protocol_versions')
-      .selectAll()
-      .where('did', '=', p.did)
-      .where('version', '=', p.version),
-  )
-  /** A version never changes, so what was read once is kept; the oldest goes when there are many. */
-  const kept = new Map<string, Checker>()
+/** So many checkers are kept ready. */
+const mostKept = 1000
 
-  /** A version as it was kept. */
-  async function versionOf(
-    did: string,
-    version: number,
-    on = db,
-  ): Promise<ProtocolVersionRow | undefined> {
-    return (await byVersion({ did, version }, on)).rows[0]
+/** Protocols as they are read, and the checks that they stand for. */
+export class Protocols {
+  readonly #db: RegistryDatabase
+  readonly #rowOf
+  readonly #byVersion
+  /** A version never changes, so a checker that was made once is kept; the oldest goes when there are many. */
+  readonly #kept = new Map<string, Checker>()
+
+  constructor(db: RegistryDatabase) {
+    this.#db = db
+    this.#rowOf = prepared(db, (p: { did: string }) =>
+      db.selectFrom('registry_protocols').selectAll().where('did', '=', p.did),
+    )
+    this.#byVersion = prepared(db, (p: { did: string; version: number }) =>
+      db
+        .selectFrom('registry_protocol_versions')
+        .selectAll()
+        .where('did', '=', p.did)
+        .where('version', '=', p.version),
+    )
   }
 
-  async function checker(did: string, version: number, on = db): Promise<Checker | undefined> {
+  /** A version as it was kept. */
+  async versionOf(
+    did: string,
+    version: number,
+    on = this.#db,
+  ): Promise<ProtocolVersionRow | undefined> {
+    return (await this.#byVersion({ did, version }, on)).rows[0]
+  }
+
+  /** A version of a protocol, to check with. */
+  async checker(did: string, version: number, on = this.#db): Promise<Checker | undefined> {
     const key = `${did} ${version}`
-    const known = kept.get(key)
+    const known = this.#kept.get(key)
     if (known) return known
-    const row = await versionOf(did, version, on)
+    const row = await this.versionOf(did, version, on)
     if (!row) return undefined
     const effective: Effective = JSON.parse(row.effective)
     const made = { did, version, ...effective, conform: conformTo(effective) }
-    kept.set(key, made)
-    if (kept.size > 1000) kept.delete(kept.keys().next().value!)
+    this.#kept.set(key, made)
+    const oldest = this.#kept.keys().next()
+    if (this.#kept.size > mostKept && !oldest.done) this.#kept.delete(oldest.value)
     return made
   }
 
   /** The newest version of an active protocol, to check with. */
-  async function newest(did: string, on = db): Promise<Checker | undefined> {
-    const { rows } = await rowOf({ did }, on)
-    return rows[0]?.status === 'active' ? checker(did, rows[0].version, on) : undefined
+  async newest(did: string, on = this.#db): Promise<Checker | undefined> {
+    const { rows } = await this.#rowOf({ did }, on)
+    return rows[0]?.status === 'active' ? this.checker(did, rows[0].version, on) : undefined
   }
 
-  async function active(did: string, on = db): Promise<ProtocolRow> {
-    const { rows } = await rowOf({ did }, on)
+  /** The row of an active protocol: 404 and 410 else. */
+  async active(did: string, on = this.#db): Promise<ProtocolRow> {
+    const { rows } = await this.#rowOf({ did }, on)
     if (rows[0]?.status === 'active') return rows[0]
     throw rows[0] ? gone(did, { did, status: 'deactivated' }) : notFound('protocol', did)
   }
 
-  return {
-    checker,
-    newest,
-    active,
-    versionOf,
+  /** The newest version of every protocol, in the order of creation. */
+  async list(reader: Reader, limit: number, after = 0): Promise<Page<Protocol>> {
+    const rows = await this.#db
+      .selectFrom('registry_protocols as protocol')
+      .innerJoin('registry_protocol_versions as kept', (join) =>
+        join.onRef('kept.did', '=', 'protocol.did').onRef('kept.version', '=', 'protocol.version'),
+      )
+      .selectAll('protocol')
+      .select(['kept.definition', 'kept.effective', 'kept.created_at as made_at'])
+      .where('protocol.status', '=', 'active')
+      .where(protocolsOf(reader, 'protocol'))
+      .where('protocol.ordinal', '>', after)
+      .orderBy('protocol.ordinal')
+      .limit(limit + 1)
+      .execute()
+    const last = rows.length > limit ? rows[limit - 1] : undefined
+    return {
+      items: rows.slice(0, limit).map(({ definition, effective, made_at, ...row }) =>
+        wire(row, {
+          did: row.did,
+          version: row.version,
+          definition,
+          effective,
+          created_at: made_at,
+        }),
+      ),
+      ...(last && { nextCursor: writeCursor(last.ordinal) }),
+    }
+  }
 
-    /** The newest version of every protocol, in the order of creation. */
-    async list(reader: Reader, limit: number, after = 0): Promise<Page<Protocol>> {
-      const rows = await db
-        .selectFrom('registry_protocols as protocol')
-        .innerJoin('registry_protocol_versions as kept', (join) =>
-          join
-            .onRef('kept.did', '=', 'protocol.did')
-            .onRef('kept.version', '=', 'protocol.version'),
-        )
-        .selectAll('protocol')
-        .select(['kept.definition', 'kept.effective', 'kept.created_at as made_at'])
-        .where('protocol.status', '=', 'active')
-        .where(protocolsOf(reader, 'protocol'))
-        .where('protocol.ordinal', '>', after)
-        .orderBy('protocol.ordinal')
-        .limit(limit + 1)
-        .execute()
-      const last = rows.length > limit ? rows[limit - 1] : undefined
-      return {
-        items: rows.slice(0, limit).map(({ definition, effective, made_at, ...row }) =>
-          wire(row, {
-            did: row.did,
-            version: row.version,
-            definition,
-            effective,
-            created_at: made_at,
-          }),
-        ),
-        ...(last && { nextCursor: writeCursor(last.ordinal) }),
-      }
-    },
-
-    async read(did: string, reader: Reader, version?: number): Promise<Protocol> {
-      if ((await seenAmong(db, 'protocol', [did], reader)).size === 0)
-        throw notFound('protocol', did)
-      const row = await active(did)
-      const found = await versionOf(did, version ?? row.version)
-      if (found) return wire(row, found)
-      throw notFound(`version ${version} of the protocol`, did)
-    },
+  /** A protocol that the reader sees, or an earlier version of it. */
+  async read(did: string, reader: Reader, version?: number): Promise<Protocol> {
+    if ((await seenAmong(this.#db, 'protocol', [did], reader)).size === 0)
+      throw notFound('protocol', did)
+    const row = await this.active(did)
+    const found = await this.versionOf(did, version ?? row.version)
+    if (found) return wire(row, found)
+    throw notFound(`version ${version} of the protocol`, did)
   }
 }
-export type Protocols = ReturnType<typeof protocols>
 
 /** A version of a protocol as it goes over the wire. */
 export function wire(

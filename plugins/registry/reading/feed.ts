@@ -20,75 +20,87 @@ export interface FeedEvent {
  * The changes in the order of their commits. Every reader asks the table for what comes after the last one it had, so
  * nothing is missed between a read and a wait; `announce` only ends the wait.
  */
-export function feed(db: RegistryDatabase) {
-  const page = prepared(db, (p: { after: number; limit: number }) =>
-    db
-      .selectFrom('registry_changes')
-      .select(['seq', 'kind', 'did', 'version', 'type', 'action', 'actor', 'at', 'about'])
-      .where('seq', '>', p.after)
-      .orderBy('seq')
-      .limit(p.limit),
-  )
-  const head = prepared(db, (_: {}) =>
-    db.selectFrom('registry_clock').select('seq').where('id', '=', 1),
-  )
-  // Nobody else writes a SQLite file; other replicas on PostgreSQL are noticed by looking.
-  const others = db.getExecutor().adapter instanceof PostgresAdapter
-  let next = Promise.withResolvers<void>()
-  let following = 0
-  let waiting = 0
-  let looking = false
+export class Feed {
+  readonly #db: RegistryDatabase
+  /** Nobody else writes a SQLite file; what other replicas write to PostgreSQL is noticed by looking. */
+  readonly #hasReplicas: boolean
+  readonly #page
+  readonly #head
+  #next = Promise.withResolvers<void>()
+  #following = 0
+  #waiting = 0
+  #isLooking = false
 
-  function announce(): void {
-    if (following === 0) return
-    next.resolve()
-    next = Promise.withResolvers()
+  constructor(db: RegistryDatabase) {
+    this.#db = db
+    this.#hasReplicas = db.getExecutor().adapter instanceof PostgresAdapter
+    this.#page = prepared(db, (p: { after: number; limit: number }) =>
+      db
+        .selectFrom('registry_changes')
+        .select(['seq', 'kind', 'did', 'version', 'type', 'action', 'actor', 'at', 'about'])
+        .where('seq', '>', p.after)
+        .orderBy('seq')
+        .limit(p.limit),
+    )
+    this.#head = prepared(db, (_: {}) =>
+      db.selectFrom('registry_clock').select('seq').where('id', '=', 1),
+    )
+  }
+
+  /** Ends the wait of every reader: a transaction of this server was committed. */
+  announce(): void {
+    if (this.#following === 0) return
+    this.#next.resolve()
+    this.#next = Promise.withResolvers()
   }
 
   /** One look for all who wait, however many they are. */
-  async function look(): Promise<void> {
-    if (looking) return
-    looking = true
+  async #look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
     try {
-      let seen = await headNow()
-      while (waiting > 0) {
+      let seen = await this.#headNow()
+      while (this.#waiting > 0) {
         await sleep(lookMs, undefined, { ref: false })
-        const now = await headNow().catch(() => seen)
-        if (now !== seen) announce()
+        const now = await this.#headNow().catch(() => seen)
+        if (now !== seen) this.announce()
         seen = now
       }
     } finally {
-      looking = false
+      this.#isLooking = false
     }
   }
 
-  const headNow = async () => (await head({})).rows[0]!.seq
+  async #headNow(): Promise<number> {
+    return (await this.#head({})).rows[0]!.seq
+  }
 
   /** Resolves when there may be more, or when the signal fires. */
-  async function more(changed: Promise<void>, signal: AbortSignal): Promise<void> {
+  async #more(changed: Promise<void>, signal: AbortSignal): Promise<void> {
     const left = Promise.withResolvers<void>()
     const leave = () => left.resolve()
     signal.addEventListener('abort', leave, { once: true })
-    waiting++
+    this.#waiting++
     // A failed look is no news: the reader's own next read meets the same database.
-    if (others) look().catch(announce)
+    if (this.#hasReplicas) this.#look().catch(() => this.announce())
     try {
       await Promise.race([changed, left.promise])
     } finally {
-      waiting--
+      this.#waiting--
       signal.removeEventListener('abort', leave)
     }
   }
 
-  async function* follow(
+  /** The wanted changes after a number, or from now on, until the signal fires. */
+  async *follow(
     after: number | undefined,
     wanted: (change: FeedRow) => boolean,
     signal: AbortSignal,
     reader: () => Promise<Reader> = async () => everything,
   ): AsyncGenerator<FeedEvent> {
-    following++
+    this.#following++
     try {
-      const now = await headNow()
+      const now = await this.#headNow()
       let seq = after ?? now
       // An id from a database that was put back to an earlier day: say so rather than wait for its future.
       if (seq > now) {
@@ -96,20 +108,20 @@ export function feed(db: RegistryDatabase) {
         seq = now
       }
       while (!signal.aborted) {
-        const changed = next.promise
-        const { rows } = await page({ after: seq, limit: pageSize })
-        const told = await seen(rows.filter(wanted), reader)
+        const changed = this.#next.promise
+        const { rows } = await this.#page({ after: seq, limit: pageSize })
+        const told = await this.#seen(rows.filter(wanted), reader)
         for (const change of told) yield eventOf(change)
         seq = rows.at(-1)?.seq ?? seq
-        if (rows.length < pageSize) await more(changed, signal)
+        if (rows.length < pageSize) await this.#more(changed, signal)
       }
     } finally {
-      following--
+      this.#following--
     }
   }
 
   /** Those of some changes that a reader sees by now: rights come and go while a feed is open. */
-  async function seen(changes: readonly FeedRow[], readerNow: () => Promise<Reader>) {
+  async #seen(changes: readonly FeedRow[], readerNow: () => Promise<Reader>) {
     if (changes.length === 0) return changes
     const reader = await readerNow()
     if (reader.did === undefined) return changes
@@ -119,7 +131,7 @@ export function feed(db: RegistryDatabase) {
         kind,
         isKind(kind)
           ? await seenAmong(
-              db,
+              this.#db,
               kind,
               group.map(({ did }) => did),
               reader,
@@ -128,13 +140,12 @@ export function feed(db: RegistryDatabase) {
       )
     return changes.filter(({ kind, did }) => ids.get(kind)?.has(did))
   }
-
-  return { announce, follow }
 }
 
 const isKind = (kind: string): kind is Kind =>
   ['entity', 'protocol', 'claim', 'credential'].includes(kind)
 
+/** A change as the feed reads it. */
 export type FeedRow = Omit<
   ChangeRow,
   'controller' | 'protocol' | 'protocol_version' | 'properties' | 'details'

@@ -37,20 +37,33 @@ export interface Version extends Omit<Entity, 'relationships' | 'createdAt' | 'c
 const columns = ['type', 'protocol', 'controller', 'class'] as const
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
+/** So many combinations of filters are compiled once; a rarer one is compiled for each request. */
+const mostCompiled = 200
+
+type Parameters = { after: number; limit: number; status: string } & Record<string, unknown>
+type Compiled = (parameters: Parameters) => Promise<{ readonly rows: EntityRow[] }>
+
 /** Lists in the order of creation: who comes later stands behind, so a cursor never skips or repeats. */
-export function lists(db: RegistryDatabase, entities: Entities) {
-  const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
-  const edgesFrom = overList<EdgeRow>(db, (dids) =>
-    db.selectFrom('registry_edges').selectAll().where('source', 'in', dids).orderBy('position'),
-  )
+export class Lists {
+  readonly #db: RegistryDatabase
+  readonly #entities: Entities
+  readonly #isPostgres: boolean
+  readonly #edgesFrom
   /** One compiled query for each combination of filters that was asked for. */
-  const queries = new Map<string, ReturnType<typeof compile>>()
+  readonly #queries = new Map<string, Compiled>()
 
-  type Parameters = { after: number; limit: number; status: string } & Record<string, unknown>
+  constructor(db: RegistryDatabase, entities: Entities) {
+    this.#db = db
+    this.#entities = entities
+    this.#isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
+    this.#edgesFrom = overList<EdgeRow>(db, (dids) =>
+      db.selectFrom('registry_edges').selectAll().where('source', 'in', dids).orderBy('position'),
+    )
+  }
 
-  function compile(filter: Filter, byNumber: readonly boolean[], seesAll: boolean) {
-    return prepared(db, (p: Parameters) => {
-      let query = db
+  #compile(filter: Filter, byNumber: readonly boolean[], seesAll: boolean): Compiled {
+    return prepared(this.#db, (p: Parameters) => {
+      let query = this.#db
         .selectFrom('registry_entities')
         .selectAll()
         .where('ordinal', '>', p.after)
@@ -62,13 +75,13 @@ export function lists(db: RegistryDatabase, entities: Entities) {
       if (!seesAll) query = query.where(entitiesOf({ did: p.reader }))
       if (filter.q !== undefined) query = query.where(sql<boolean>`search like ${p.q} escape '\\'`)
       for (const [at, isNumber] of byNumber.entries())
-        query = query.where(hasProperty(p[`name${at}`], p[`value${at}`], isNumber))
+        query = query.where(this.#hasProperty(p[`name${at}`], p[`value${at}`], isNumber))
       return query
     })
   }
 
-  function hasProperty(name: unknown, value: unknown, isNumber: boolean) {
-    if (isPostgres)
+  #hasProperty(name: unknown, value: unknown, isNumber: boolean) {
+    if (this.#isPostgres)
       return sql<boolean>`exists (
         select 1 from jsonb_each(properties::jsonb) as part (name, value)
         where part.name = ${name} and case jsonb_typeof(part.value)
@@ -86,12 +99,7 @@ export function lists(db: RegistryDatabase, entities: Entities) {
         else 0 end)`
   }
 
-  async function rows(
-    filter: Filter,
-    after: number,
-    limit: number,
-    reader: Reader,
-  ): Promise<EntityRow[]> {
+  async #rows(filter: Filter, after: number, limit: number, reader: Reader): Promise<EntityRow[]> {
     const seesAll = reader.did === undefined
     const properties = [...(filter.properties ?? [])]
     const byNumber = properties.map(([, value]) => jsonNumber.test(value))
@@ -102,10 +110,10 @@ export function lists(db: RegistryDatabase, entities: Entities) {
       ...[...columns, 'q' as const].map((name) => filter[name] !== undefined),
       ...byNumber,
     ].join()
-    let query = queries.get(shape)
+    let query = this.#queries.get(shape)
     if (!query) {
-      query = compile(filter, byNumber, seesAll)
-      if (queries.size < 200) queries.set(shape, query)
+      query = this.#compile(filter, byNumber, seesAll)
+      if (this.#queries.size < mostCompiled) this.#queries.set(shape, query)
     }
     const values: Record<string, unknown> = { reader: reader.did }
     for (const [at, [name, value]] of properties.entries())
@@ -117,49 +125,14 @@ export function lists(db: RegistryDatabase, entities: Entities) {
   }
 
   /** Rows with their edges, which are read together. */
-  async function withEdges(found: readonly EntityRow[]): Promise<Entity[]> {
+  async #withEdges(found: readonly EntityRow[]): Promise<Entity[]> {
     const sources = found.flatMap(({ did, edges_made }) => (edges_made > 0 ? [did] : []))
-    const bySource = Map.groupBy(await edgesFrom(sources), ({ source }) => source)
+    const bySource = Map.groupBy(await this.#edgesFrom(sources), ({ source }) => source)
     return found.map((row) => entityOf(row, bySource.get(row.did) ?? []))
   }
 
-  return {
-    async list(filter: Filter, reader: Reader, limit: number, after = 0): Promise<Page<Entity>> {
-      const found = await rows(filter, after, limit + 1, reader)
-      const last = found.length > limit ? found[limit - 1] : undefined
-      const items = await withEdges(last ? found.slice(0, limit) : found)
-      return { items, ...(last && { nextCursor: writeCursor(last.ordinal) }) }
-    },
-
-    /** The versions of an entity, oldest first; of a deactivated one too. */
-    async history(did: string, reader: Reader, limit: number, after = 0): Promise<Page<Version>> {
-      await entities.mustSee(did, reader)
-      const row = await entities.findRow(did)
-      if (!row) throw notFound('entity', did)
-      const found = await db
-        .selectFrom('registry_changes')
-        .selectAll()
-        .where('did', '=', did)
-        .where('kind', '=', 'entity')
-        .where('version', '>', after)
-        .orderBy('version')
-        .limit(limit + 1)
-        .execute()
-      const page = found.slice(0, limit)
-      const before =
-        page[0]?.properties === null ? await stateBefore(did, page[0].version) : undefined
-      let state = before
-      const items = page.map((change) => {
-        if (hasState(change)) state = change
-        return versionOf(change, state!)
-      })
-      const last = found.length > limit ? page.at(-1) : undefined
-      return { items, ...(last && { nextCursor: writeCursor(last.version) }) }
-    },
-  }
-
-  async function stateBefore(did: string, version: number) {
-    return (await db
+  async #stateBefore(did: string, version: number) {
+    return (await this.#db
       .selectFrom('registry_changes')
       .selectAll()
       .where('did', '=', did)
@@ -170,8 +143,41 @@ export function lists(db: RegistryDatabase, entities: Entities) {
       .limit(1)
       .executeTakeFirst()) as (ChangeRow & StateColumns) | undefined // its properties are there
   }
+
+  /** A page of the entities that a filter lets through and the reader sees. */
+  async list(filter: Filter, reader: Reader, limit: number, after = 0): Promise<Page<Entity>> {
+    const found = await this.#rows(filter, after, limit + 1, reader)
+    const last = found.length > limit ? found[limit - 1] : undefined
+    const items = await this.#withEdges(last ? found.slice(0, limit) : found)
+    return { items, ...(last && { nextCursor: writeCursor(last.ordinal) }) }
+  }
+
+  /** The versions of an entity, oldest first; of a deactivated one too. */
+  async history(did: string, reader: Reader, limit: number, after = 0): Promise<Page<Version>> {
+    await this.#entities.mustSee(did, reader)
+    const row = await this.#entities.findRow(did)
+    if (!row) throw notFound('entity', did)
+    const found = await this.#db
+      .selectFrom('registry_changes')
+      .selectAll()
+      .where('did', '=', did)
+      .where('kind', '=', 'entity')
+      .where('version', '>', after)
+      .orderBy('version')
+      .limit(limit + 1)
+      .execute()
+    const page = found.slice(0, limit)
+    const before =
+      page[0]?.properties === null ? await this.#stateBefore(did, page[0].version) : undefined
+    let state = before
+    const items = page.map((change) => {
+      if (hasState(change)) state = change
+      return versionOf(change, state!)
+    })
+    const last = found.length > limit ? page.at(-1) : undefined
+    return { items, ...(last && { nextCursor: writeCursor(last.version) }) }
+  }
 }
-export type Lists = ReturnType<typeof lists>
 
 const hasState = (change: ChangeRow): change is ChangeRow & StateColumns =>
   change.properties !== null

@@ -41,18 +41,29 @@ const results = [
   'application/json',
 ]
 /** DID resolution and the dereferencing of DID URLs over HTTP, as W3C binds them. */
-export function resolution(db: RegistryDatabase, oracle: Oracle) {
-  const oracleDocument = oracleDocuments(oracle)
+export class Resolution {
+  readonly #db: RegistryDatabase
+  readonly #oracleDocument: ReturnType<typeof oracleDocuments>
+
+  constructor(db: RegistryDatabase, oracle: Oracle) {
+    this.#db = db
+    this.#oracleDocument = oracleDocuments(oracle)
+  }
 
   /** The row that answers for an id: none for the DIDs that stand for something without us. */
-  const find = async (id: string) =>
-    /^did:(?:key|web):/.test(id) || oracleDocument(id)
+  async #find(id: string): Promise<EntityRow | undefined> {
+    return /^did:(?:key|web):/.test(id) || this.#oracleDocument(id)
       ? undefined
-      : db.selectFrom('registry_entities').selectAll().where('did', '=', id).executeTakeFirst()
+      : this.#db
+          .selectFrom('registry_entities')
+          .selectAll()
+          .where('did', '=', id)
+          .executeTakeFirst()
+  }
 
   /** Whether nobody but holders of API keys ever changed an entity. */
-  async function isByOperator(id: string): Promise<boolean> {
-    const other = await db
+  async #isByOperator(id: string): Promise<boolean> {
+    const other = await this.#db
       .selectFrom('registry_changes')
       .select('version')
       .where('did', '=', id)
@@ -64,23 +75,23 @@ export function resolution(db: RegistryDatabase, oracle: Oracle) {
   }
 
   /** A client may send a DID as it is: a percent-encoding in it is then part of the DID, not of the address. */
-  async function asSent(did: string, parameters: DidParameters, { path }: Koa) {
+  async #asSent(did: string, parameters: DidParameters, { path }: Koa) {
     const url = readDidUrl(did, parameters)
     const sent = path.slice(prefix.length)
-    if (!sent.includes('%') || (url && (await find(url.id)))) return url
+    if (!sent.includes('%') || (url && (await this.#find(url.id)))) return url
     const other = readDidUrl(sent, parameters)
-    return other && (await find(other.id)) ? other : url
+    return other && (await this.#find(other.id)) ? other : url
   }
 
-  async function resolve(url: DidUrl): Promise<Resolved> {
+  async #resolve(url: DidUrl): Promise<Resolved> {
     const { id, method } = url
-    const own = oracleDocument(id)
+    const own = this.#oracleDocument(id)
     if (own) return { document: own, metadata: {}, isOurs: true }
-    const row = await find(id)
+    const row = await this.#find(id)
     if (row) {
       const isPresent = url.versionId === undefined && url.versionTime === undefined
-      const found = isPresent ? resolved(row) : await past(row, url)
-      return { ...found, isOurs: url.service !== undefined && (await isByOperator(id)) }
+      const found = isPresent ? resolved(row) : await this.#past(row, url)
+      return { ...found, isOurs: url.service !== undefined && (await this.#isByOperator(id)) }
     }
     if (method === 'key') {
       const document = keyDocument(id)
@@ -95,7 +106,7 @@ export function resolution(db: RegistryDatabase, oracle: Oracle) {
   }
 
   /** An earlier version of an entity: what the last change before it left. */
-  async function past(row: EntityRow, { id, versionId, versionTime }: DidUrl): Promise<Resolved> {
+  async #past(row: EntityRow, { id, versionId, versionTime }: DidUrl): Promise<Resolved> {
     const time = versionTime === undefined ? undefined : new Date(versionTime)
     if (versionId !== undefined && !/^[1-9]\d{0,8}$/.test(versionId))
       throw new Unresolved('INVALID_OPTIONS', 'A versionId is the number of a version.')
@@ -104,7 +115,7 @@ export function resolution(db: RegistryDatabase, oracle: Oracle) {
         'INVALID_OPTIONS',
         'A versionTime is a date and time, such as 2026-01-31T12:00:00Z.',
       )
-    let query = db
+    let query = this.#db
       .selectFrom('registry_changes')
       .selectAll()
       .where('kind', '=', 'entity')
@@ -129,16 +140,16 @@ export function resolution(db: RegistryDatabase, oracle: Oracle) {
   }
 
   /** Answers a request for a DID or a DID URL, refusals included. */
-  return async (did: string, parameters: DidParameters, koa: Koa): Promise<unknown> => {
+  async answer(did: string, parameters: DidParameters, koa: Koa): Promise<unknown> {
     const result = koa.accepts(...results, dereferencing)
     try {
-      const url = await asSent(did, parameters, koa)
+      const url = await this.#asSent(did, parameters, koa)
       if (!url)
         throw new Unresolved(
           /[/?#]/.test(did) ? 'INVALID_DID_URL' : 'INVALID_DID',
           `"${shortened(did)}" is not a DID.`,
         )
-      const found = await resolve(url)
+      const found = await this.#resolve(url)
       if (found.document && (url.service !== undefined || url.fragment !== undefined))
         return dereference(url, found.document, found.isOurs === true, koa)
       return answer(found, koa)
@@ -156,7 +167,6 @@ export function resolution(db: RegistryDatabase, oracle: Oracle) {
     }
   }
 }
-export type Resolution = ReturnType<typeof resolution>
 
 function resolved(row: EntityRow): Resolved {
   const { controller, services } = stateOf(row)

@@ -51,41 +51,45 @@ export const protocolsOf = ({ did }: Reader, table = 'registry_protocols'): Cond
 const ability = 'registry/read'
 
 /** Who reads with whose eyes. */
-export function readers(db: RegistryDatabase, oracleDid: string, isPublic: boolean) {
+export class Readers {
+  readonly #db: RegistryDatabase
+  readonly #oracleDid: string
+  readonly #isPublic: boolean
+
+  constructor(db: RegistryDatabase, oracleDid: string, isPublic: boolean) {
+    this.#db = db
+    this.#oracleDid = oracleDid
+    this.#isPublic = isPublic
+  }
+
   /** Whether anything here is the DID's own, or names it. */
-  async function hasOwn(did: string): Promise<boolean> {
+  async #hasOwn(did: string): Promise<boolean> {
     const { rows } = await sql<{ found: unknown }>`select 1 as found where
       exists (select 1 from registry_entities as mine where mine.controller = ${did} or mine.did = ${did})
       or exists (select 1 from registry_edges where target = ${did})
       or exists (select 1 from registry_claims where submitter = ${did})
-      or exists (select 1 from registry_protocols where controller = ${did})`.execute(db)
+      or exists (select 1 from registry_protocols where controller = ${did})`.execute(this.#db)
     return rows.length > 0
   }
 
   /** Who reads what is not theirs to see finds nothing there. */
-  function of({ user }: Calling): Reader {
-    const seesAll = !user || isPublic || user.can(ability, oracleDid)
+  of({ user }: Calling): Reader {
+    const seesAll = !user || this.#isPublic || user.can(ability, this.#oracleDid)
     return seesAll ? everything : { did: user.did }
   }
 
   /** Whether the caller sees anything at all: with a grant everything, without one what is theirs. */
-  async function hasAny(calling: Calling): Promise<boolean> {
-    const { did } = of(calling)
-    return did === undefined || (await hasOwn(did))
+  async hasAny(calling: Calling): Promise<boolean> {
+    const { did } = this.of(calling)
+    return did === undefined || (await this.#hasOwn(did))
   }
 
-  return {
-    of,
-    hasAny,
-
-    /** The reader of a stream that goes on: whoever sees nothing any more is told so, and the stream ends. */
-    async still(calling: Calling): Promise<Reader> {
-      if (await hasAny(calling)) return of(calling)
-      throw new RuntimeError('NOT_GRANTED', `Reading on needs "${ability}" on ${oracleDid}.`, {
-        hint: 'The operator of the oracle grants it: npm run grant.',
-        details: { ability, resource: oracleDid },
-      })
-    },
+  /** The reader of a stream that goes on: whoever sees nothing any more is told so, and the stream ends. */
+  async still(calling: Calling): Promise<Reader> {
+    if (await this.hasAny(calling)) return this.of(calling)
+    throw new RuntimeError('NOT_GRANTED', `Reading on needs "${ability}" on ${this.#oracleDid}.`, {
+      hint: 'The operator of the oracle grants it: npm run grant.',
+      details: { ability, resource: this.#oracleDid },
+    })
   }
 }
-export type Readers = ReturnType<typeof readers>

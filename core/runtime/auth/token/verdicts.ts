@@ -50,6 +50,7 @@ interface DelegationDemands {
   readonly address?: string
 }
 
+/** How much was examined since the start, and what is remembered of it. */
 export interface VerdictStats extends Readonly<Tally> {
   /** Verdicts remembered. */
   readonly invocations: number

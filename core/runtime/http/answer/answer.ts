@@ -11,6 +11,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** The Content-Type of every JSON answer. */
 export const jsonType = 'application/json; charset=utf-8'
 const textType = 'text/plain; charset=utf-8'
 

@@ -16,6 +16,7 @@ export interface SseLimits {
   readonly maxBufferedBytes: number
 }
 
+/** The limits unless a server sets its own. */
 export const sseLimits: SseLimits = {
   heartbeatMs: 15_000,
   openAfterMs: 250,

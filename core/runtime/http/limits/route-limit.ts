@@ -1,19 +1,42 @@
+import type { IncomingMessage } from 'node:http'
+import type { Context } from 'koa'
 import type { RouteLimit } from '../../../plugin.ts'
-import { bodyKind, parseBody, readEarly } from '../read/body.ts'
+import { readEarly } from '../read/body.ts'
 import { clientNetwork } from './client-address.ts'
-import type { Limit, RateLimits } from './rate-limit.ts'
+import type { RateLimits } from './rate-limit.ts'
+
+/** Counts a request of a route, whose captures and query its input may be read from. */
+export type CountRequest = (
+  koa: Context,
+  captures: readonly string[],
+  query: string,
+) => Promise<void>
+
+type ReadInput = (
+  req: IncomingMessage,
+  captures: readonly string[],
+  query: string,
+) => Promise<{ readonly input: unknown }>
 
 /** The limit that a route declares: by address, or by what the route says. */
-export function createRouteLimit(limits: RateLimits, key: string, declared: RouteLimit): Limit {
+export function createRouteLimit(
+  limits: RateLimits,
+  key: string,
+  declared: RouteLimit,
+  readInput: ReadInput,
+): CountRequest {
   const { max, perMs, by } = declared
   if (by === undefined) return limits.limit(key, max, perMs)
   const count = limits.limit(key, max, perMs, {
     of: ({ state, ip }) => (state.countedBy as string | undefined) ?? clientNetwork(ip),
     what: 'requests',
   })
-  return async (koa) => {
-    const { req } = koa
-    const read = async () => parseBody(await readEarly(req), bodyKind(req, ['json', 'form']))
+  return async (koa, captures, query) => {
+    const read = async () => {
+      // A body that is read to be counted has the usual size at most, whatever its route takes.
+      await readEarly(koa.req)
+      return (await readInput(koa.req, captures, query)).input
+    }
     const name = await by(koa, read)
     // In a room of its own, so that no name can be mistaken for an address.
     koa.state.countedBy = name === undefined ? undefined : `by:${name}`

@@ -54,6 +54,7 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer
   })
 }
 
+/** The refusal of a body that is longer than its route takes. */
 export function tooLarge(maxBytes: number): RuntimeError {
   return new RuntimeError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`)
 }

@@ -21,6 +21,18 @@ export type ReadInput = (
   query: string,
 ) => Promise<RequestInput>
 
+/**
+ * Reads an input once for each request: a limit that counts by it reads it before its route, which then gets the same.
+ */
+export function once(readInput: ReadInput): ReadInput {
+  const known = new WeakMap<IncomingMessage, Promise<RequestInput>>()
+  return (req, captures, query) => {
+    const read = known.get(req) ?? readInput(req, captures, query)
+    known.set(req, read)
+    return read
+  }
+}
+
 const bodyBytes = 1024 * 1024
 const ndjsonBytes = 64 * 1024 * 1024
 

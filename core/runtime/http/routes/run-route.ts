@@ -67,16 +67,27 @@ export interface RunOptions {
 export type RunRoute = (koa: Context, captures: readonly string[], target: Target) => Promise<void>
 
 /** Prepares a route: what can be known before its first request is worked out here. */
-export function prepareRoute(served: ServedRoute, key: RouteKey, options: RunOptions): RunRoute {
+export function prepareRoute(
+  served: ServedRoute,
+  key: RouteKey,
+  options: RunOptions,
+  readInput: ReadInput,
+): RunRoute {
   const either = eitherBody(served.route)
   if (either === undefined) {
-    const whole = new PreparedRoute(served, key, options)
+    const whole = new PreparedRoute(served, key, options, readInput)
     return (koa, captures, target) => whole.run(koa, captures, target)
   }
   const half = (kind: 'json' | 'ndjson') => {
     const route = { ...served.route, body: { kind, maxBytes: either[kind] } }
     const context = (base: RouteBase) => served.context(base)
-    return new PreparedRoute({ ...served, route, context }, key, options, true)
+    return new PreparedRoute(
+      { ...served, route, context },
+      key,
+      options,
+      prepareInput(key, route),
+      true,
+    )
   }
   const json = half('json')
   const lines = half('ndjson')
@@ -102,7 +113,13 @@ class PreparedRoute {
   readonly #keys: Idempotency | undefined
   readonly #traced: TracedRoute | undefined
 
-  constructor(served: ServedRoute, key: RouteKey, options: RunOptions, isOneOfTwo = false) {
+  constructor(
+    served: ServedRoute,
+    key: RouteKey,
+    options: RunOptions,
+    readInput: ReadInput,
+    isOneOfTwo = false,
+  ) {
     const { route, owner } = served
     const { kind, maxBytes } = bodyRule(route)
     const auth = route.auth ?? 'ucan'
@@ -113,7 +130,7 @@ class PreparedRoute {
     this.#ability = abilityOf(owner, key.method, route)
     this.#can = auth === 'bearer' ? undefined : route.can
     this.#begins = underWayAs(`${served.key} of ${owner}`)
-    this.#readInput = prepareInput(key, route)
+    this.#readInput = readInput
     this.#parseOutput = route.output && prepareSchema(route.output)
     this.#lineBytes = kind === 'ndjson' ? maxBytes : undefined
     this.#readableLineBytes = this.#lineBytes ?? (isOneOfTwo ? 0 : undefined)

@@ -10,6 +10,7 @@ import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } fr
 import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
 import { meaning, mostDescription, stem, Stems, words } from './words.ts'
 
+/** The arguments that were found, and the fields for which none was. */
 export interface Filled {
   readonly args: Record<string, unknown>
   /** What is required and could not be read. */
@@ -205,6 +206,7 @@ function takes({ name, type, schema }: Field, kind: Kind): boolean {
   }
 }
 
+/** Whether a field takes a number. */
 export function isNumeric({ type }: Field): boolean {
   return type === 'number' || type === 'integer'
 }
@@ -222,6 +224,7 @@ function fits(field: Field, value: Finding): boolean {
   return number >= minimum && number <= maximum
 }
 
+/** A number that was found, as its field wants it. */
 export function asNumber({ schema, name }: Field, { value, percent }: Finding): number {
   const number = Number(value)
   const most = schema.maximum ?? schema.exclusiveMaximum

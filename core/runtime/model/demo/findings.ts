@@ -1,5 +1,6 @@
 import { words } from './words.ts'
 
+/** What a finding in a sentence is. */
 export type Kind =
   'quoted' | 'did' | 'url' | 'email' | 'uuid' | 'phone' | 'date' | 'number' | 'json' | 'word'
 

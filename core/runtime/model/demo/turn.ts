@@ -3,6 +3,7 @@ import { unquote } from '../../base/quote.ts'
 import { askedFor } from './render.ts'
 import { givesUp } from './speech.ts'
 
+/** A tool call that the model has made. */
 export interface Call {
   readonly name: string
   readonly args: Record<string, unknown>

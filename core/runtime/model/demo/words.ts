@@ -41,6 +41,7 @@ export function meaning(text: string): string[] {
 
 /** How many words of a text are looked for elsewhere, and how much of a description is read. */
 export const mostWords = 64
+/** So many characters of a description are read. */
 export const mostDescription = 1000
 
 /** Stems to look others up in. Related ones begin with the same five letters. */

@@ -1,0 +1,59 @@
+import type { z } from 'zod'
+import type { RouteContext, User } from '#core'
+import type { Registry } from './registry.ts'
+
+/** What `setup` made: the registry comes with the first request, for a server that has none of them starts sooner. */
+export interface Self {
+  readonly oracleDid: string
+  registry(): Promise<Registry>
+}
+
+/** What a route of the registry sees. */
+export interface RegistryRouteContext extends Pick<
+  RouteContext,
+  'caller' | 'koa' | 'lines' | 'signal'
+> {
+  readonly self: Self
+  readonly user: User | undefined
+}
+
+/** What a tool of the registry sees. */
+export interface RegistryToolContext {
+  readonly self: Self
+  readonly user: User
+  readonly signal: AbortSignal
+}
+
+interface RegistryRoute<Input extends z.ZodType, Auth extends 'bearer' | 'public'> {
+  readonly auth: Auth
+  readonly summary: string
+  readonly answers?: Readonly<Record<number, readonly string[]>>
+  readonly input: Input
+  readonly body?: 'ndjson'
+  readonly can?: { readonly can: string }
+  own?(ctx: RegistryRouteContext): Promise<boolean>
+  run(input: z.output<Input>, ctx: RegistryRouteContext): unknown
+}
+
+/** A route in a file of its own; its handler's types follow from its schema. */
+export const route = <Input extends z.ZodType, Auth extends 'bearer' | 'public'>(
+  definition: RegistryRoute<Input, Auth>,
+): RegistryRoute<Input, Auth> => definition
+
+interface RegistryTool<Input extends z.ZodType> {
+  readonly description: string
+  readonly input: Input
+  readonly effect?: 'read' | 'write'
+  readonly foreign?: boolean
+  readonly can?: { readonly can: string; with(input: unknown, ctx: RegistryToolContext): string }
+  run(input: z.output<Input>, ctx: RegistryToolContext): Promise<unknown>
+}
+
+/** A tool in a file of its own; its handler's types follow from its schema. */
+export const tool = <Input extends z.ZodType>(
+  definition: RegistryTool<Input>,
+): RegistryTool<Input> => definition
+
+/** Whether the caller sees anything here: with a grant everything, without one what is the caller's own. */
+export const seesAny = async (ctx: RegistryRouteContext): Promise<boolean> =>
+  (await ctx.self.registry()).readers.hasAny(ctx)

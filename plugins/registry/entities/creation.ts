@@ -1,0 +1,155 @@
+import { giveWay, RuntimeError } from '#core'
+import { bulkInsert, overList } from '../bulk.ts'
+import { none, type PresentedCredentials, type Vetted } from '../credentials/presented.ts'
+import type { Known } from '../graph/edges.ts'
+import type { Protocols } from '../protocols/protocols.ts'
+import type { EntityRequest } from '../request.ts'
+import { Allowance, type Quotas } from '../rights/allowance.ts'
+import type { EdgeRow, EntityRow, RegistryDatabase } from '../tables.ts'
+import type { Writing } from '../writing.ts'
+import { groupId } from './kinds.ts'
+import { defaultGroup, Making } from './making.ts'
+
+/** What became of one request: the entity, or why there is none. */
+export type Outcome =
+  | { readonly row: EntityRow; readonly edges: readonly EdgeRow[]; readonly error?: undefined }
+  | { readonly row?: undefined; readonly error: RuntimeError }
+
+/** A request whose credentials were looked at: what they prove, or why they are refused. */
+export interface Asked {
+  readonly request: EntityRequest
+  readonly vetted: Vetted | RuntimeError
+}
+
+/** What entities are made with. */
+export interface CreationParts {
+  readonly db: RegistryDatabase
+  readonly presented: PresentedCredentials
+  readonly quotas: Quotas
+  readonly protocols: Protocols
+  /** Types whose entities are organisational domains. */
+  readonly organisational: ReadonlySet<string>
+  readonly oracleDid: string
+}
+
+/** Makes entities, any number in one transaction. */
+export class Creation {
+  readonly #parts: CreationParts
+  readonly #protocolsOf
+  /** The entities among some ids, as far as others have to know them. */
+  readonly entitiesOf
+  /** Inserts rows into `registry_entities`. */
+  readonly insertEntities
+  /** Inserts rows into `registry_edges`. */
+  readonly insertEdges
+  /** Inserts rows into `registry_mints`. */
+  readonly insertMints
+
+  constructor(parts: CreationParts) {
+    const { db } = parts
+    this.#parts = parts
+    this.#protocolsOf = overList<{ did: string }>(db, (dids) =>
+      db.selectFrom('registry_protocols').select('did').where('did', 'in', dids),
+    )
+    this.entitiesOf = overList<Known>(db, (dids) =>
+      db
+        .selectFrom('registry_entities')
+        .select(['did', 'type', 'class', 'status', 'controller'])
+        .where('did', 'in', dids),
+    )
+    this.insertEntities = bulkInsert(db, 'registry_entities', entityColumns)
+    this.insertEdges = bulkInsert(db, 'registry_edges', edgeColumns)
+    this.insertMints = bulkInsert(db, 'registry_mints', ['credential', 'entity', 'at'])
+  }
+
+  /** Looks at what the requests present, before the transaction. */
+  async vet(requests: readonly EntityRequest[]): Promise<Asked[]> {
+    const asked: Asked[] = []
+    for (const request of requests)
+      asked.push({
+        request,
+        vetted: request.verifiableCredential
+          ? await this.#parts.presented.vet(request.verifiableCredential).catch(asOutcome)
+          : none,
+      })
+    return asked
+  }
+
+  /**
+   * Creates what can be created. With `together` the requests may name each other in any order: the caller, who sees
+   * the outcomes, then keeps all of them or none.
+   */
+  async createAll(writing: Writing, all: readonly Asked[], together = false): Promise<Outcome[]> {
+    const { db: trx } = writing
+    const { known, taken } = await this.#lookUp(all, trx)
+    const allowance = await Allowance.open(writing, this.#parts.quotas)
+    const making = new Making(this.#parts, writing, allowance, known, taken)
+    if (together) for (const { request } of all) making.promise(request)
+    const outcomes: Outcome[] = []
+    for (const asked of all) {
+      await giveWay()
+      try {
+        outcomes.push(await making.make(asked))
+      } catch (error) {
+        outcomes.push({ error: asOutcome(error) })
+      }
+    }
+    await this.insertEntities(making.rows, trx)
+    await this.insertEdges(making.edges, trx)
+    await this.insertMints(making.mints, trx)
+    await allowance.keep()
+    return outcomes
+  }
+
+  /** What is known of the ids that the requests name, before any of them is carried out. */
+  async #lookUp(all: readonly Asked[], on: RegistryDatabase) {
+    const named = new Set<string>()
+    const wanted = new Set<string>()
+    for (const { request } of all) {
+      const { did, relationships, groups = [defaultGroup] } = request
+      if (did !== undefined) wanted.add(did)
+      if (did !== undefined) for (const group of groups) named.add(groupId(did, group))
+      for (const { target } of relationships ?? []) named.add(target)
+    }
+    const known = new Map<string, Known>()
+    for (const row of await this.entitiesOf([...new Set([...named, ...wanted])], on))
+      known.set(row.did, row)
+    const taken = new Set((await this.#protocolsOf([...wanted], on)).map(({ did }) => did))
+    return { known, taken }
+  }
+}
+
+/** A refusal is the answer to one request; any other error ends them all. */
+function asOutcome(error: unknown): RuntimeError {
+  if (error instanceof RuntimeError) return error
+  throw error
+}
+
+const entityColumns = [
+  'did',
+  'ordinal',
+  'type',
+  'class',
+  'controller',
+  'protocol',
+  'protocol_version',
+  'status',
+  'version',
+  'created_at',
+  'updated_at',
+  'properties',
+  'details',
+  'search',
+  'edges_made',
+] as const
+
+const edgeColumns = [
+  'source',
+  'role',
+  'target',
+  'position',
+  'properties',
+  'drawn_by',
+  'by_operator',
+  'confirmed_by',
+] as const

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { created } from '#core'
+import { claimSchema, claimsQuery, evaluationSchema } from '../claims/request.ts'
+import { route, seesAny } from '../context.ts'
+import { idParameter } from './parameters.ts'
+
+/** Claims about assets, and what oracles say of them. */
+export const claimsRoutes = {
+  'POST /v1/claims': route({
+    auth: 'bearer',
+    summary: 'Claims something of an asset.',
+    answers: { 201: ['application/json'] },
+    input: claimSchema,
+    async run(request, ctx) {
+      const registry = await ctx.self.registry()
+      const claim = await registry.claims.submit(request, registry.actorOf(ctx))
+      return created(`/v1/claims/${claim.id}`, claim)
+    },
+  }),
+  'GET /v1/claims': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'Claims, newest first.',
+    input: claimsQuery,
+    async run(query, ctx) {
+      const { claims, readers } = await ctx.self.registry()
+      return claims.list(query, readers.of(ctx))
+    },
+  }),
+  'GET /v1/claims/:id': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'A claim, with what an oracle said of it.',
+    input: z.object({ id: idParameter }),
+    async run({ id }, ctx) {
+      const { claims, readers } = await ctx.self.registry()
+      return claims.read(id, readers.of(ctx))
+    },
+  }),
+  'POST /v1/claims/:id/evaluation': route({
+    auth: 'bearer',
+    summary: 'An oracle approves a claim, which makes it a credential, or rejects it.',
+    input: evaluationSchema.extend({ id: idParameter }),
+    async run({ id, ...verdict }, ctx) {
+      const registry = await ctx.self.registry()
+      return registry.claims.evaluate(id, verdict, registry.actorOf(ctx))
+    },
+  }),
+}

@@ -1,0 +1,100 @@
+import { Readable } from 'node:stream'
+import { z } from 'zod'
+import { created } from '#core'
+import { route, seesAny } from '../context.ts'
+import { entityPath } from '../did.ts'
+import { tombstoneOf } from '../entities/entity.ts'
+import { demandedTag, etagOf } from '../etag.ts'
+import { listSchema, pageSchema } from '../reading/query.ts'
+import { entitySchema } from '../request.ts'
+import { wants } from '../wants.ts'
+import { didParameter, named } from './parameters.ts'
+
+/** Entities, one by one, as a list and by the batch. */
+export const entitiesRoutes = {
+  'POST /v1/entities': route({
+    auth: 'bearer',
+    summary: 'Creates an entity.',
+    answers: { 201: ['application/json'] },
+    input: entitySchema,
+    async run(request, ctx) {
+      const registry = await ctx.self.registry()
+      const entity = await registry.changes.create(registry.actorOf(ctx), request)
+      ctx.koa.set('ETag', etagOf(entity))
+      return created(entityPath(entity.did), entity)
+    },
+  }),
+  'GET /v1/entities': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'Entities in the order of their creation, page by page.',
+    input: listSchema,
+    async run({ filter, limit, after }, ctx) {
+      const { lists, readers } = await ctx.self.registry()
+      return lists.list(filter, readers.of(ctx), limit, after)
+    },
+  }),
+  'POST /v1/entities/batch': route({
+    auth: 'bearer',
+    summary: 'Creates entities, one a line; with atomic=true all of them or none.',
+    answers: { 200: ['application/x-ndjson'] },
+    body: 'ndjson',
+    input: z.object({ atomic: z.stringbool().default(false) }),
+    async run({ atomic }, ctx) {
+      const registry = await ctx.self.registry()
+      const { lines } = ctx
+      const actor = registry.actorOf(ctx)
+      const results = atomic
+        ? await registry.batches.together(actor, lines)
+        : registry.batches.each(actor, lines)
+      ctx.koa.type = 'application/x-ndjson'
+      return Readable.from(results)
+    },
+  }),
+  'GET /v1/entities/:did': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'An entity; 410 with its tombstone once it is deactivated.',
+    answers: { 200: ['application/json'], 304: [] },
+    input: named,
+    async run({ did }, ctx) {
+      const { entities, readers } = await ctx.self.registry()
+      const entity = await entities.read(did, readers.of(ctx))
+      ctx.koa.set('ETag', etagOf(entity))
+      return entity
+    },
+  }),
+  'PATCH /v1/entities/:did': route({
+    auth: 'bearer',
+    summary: 'Changes an entity by a JSON merge patch, in the version that If-Match names.',
+    input: named.loose(),
+    async run({ did, ...patch }, ctx) {
+      const tag = demandedTag(ctx.koa.get('If-Match'))
+      const registry = await ctx.self.registry()
+      const entity = await registry.changes.patch(registry.actorOf(ctx), did, tag, patch)
+      ctx.koa.set('ETag', etagOf(entity))
+      return entity
+    },
+  }),
+  'DELETE /v1/entities/:did': route({
+    auth: 'bearer',
+    summary: 'Deactivates an entity on which no other depends.',
+    input: named.extend({ cascade: z.literal('groups', wants('"groups"')).optional() }),
+    async run({ did, cascade }, ctx) {
+      const tag = demandedTag(ctx.koa.get('If-Match'))
+      const registry = await ctx.self.registry()
+      const actor = registry.actorOf(ctx)
+      return tombstoneOf(await registry.changes.deactivate(actor, did, tag, cascade === 'groups'))
+    },
+  }),
+  'GET /v1/entities/:did/history': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'The versions of an entity, oldest first, and what changed.',
+    input: pageSchema.extend({ did: didParameter }),
+    async run({ did, limit, cursor }, ctx) {
+      const { lists, readers } = await ctx.self.registry()
+      return lists.history(did, readers.of(ctx), limit, cursor)
+    },
+  }),
+}

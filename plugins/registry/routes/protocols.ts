@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { created } from '#core'
+import { route, seesAny } from '../context.ts'
+import { etagOf } from '../etag.ts'
+import { pageSchema } from '../reading/query.ts'
+import { protocolSchema } from '../request.ts'
+import { didParameter, named, version } from './parameters.ts'
+
+/** Protocols and their versions. */
+export const protocolsRoutes = {
+  'POST /v1/protocols': route({
+    auth: 'bearer',
+    summary: 'Creates a protocol.',
+    answers: { 201: ['application/json'] },
+    input: protocolSchema,
+    async run(request, ctx) {
+      const registry = await ctx.self.registry()
+      const protocol = await registry.protocolChanges.create(registry.actorOf(ctx), request)
+      ctx.koa.set('ETag', etagOf(protocol))
+      return created(`/v1/protocols/${encodeURIComponent(protocol.did)}`, protocol)
+    },
+  }),
+  'GET /v1/protocols': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'Every protocol in its newest version.',
+    input: pageSchema,
+    async run({ limit, cursor }, ctx) {
+      const { protocols, readers } = await ctx.self.registry()
+      return protocols.list(readers.of(ctx), limit, cursor)
+    },
+  }),
+  'GET /v1/protocols/:did': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'A protocol, or an earlier version of it.',
+    answers: { 200: ['application/json'], 304: [] },
+    input: named.extend({ version: z.coerce.number().pipe(version).optional() }),
+    async run({ did, version }, ctx) {
+      const { protocols, readers } = await ctx.self.registry()
+      const protocol = await protocols.read(did, readers.of(ctx), version)
+      ctx.koa.set('ETag', etagOf(protocol))
+      return protocol
+    },
+  }),
+  'PUT /v1/protocols/:did': route({
+    auth: 'bearer',
+    summary: 'The next version of a protocol; lists the entities that do not conform to it.',
+    input: protocolSchema.extend({ did: didParameter }),
+    async run({ did, ...request }, ctx) {
+      const registry = await ctx.self.registry()
+      const tag = ctx.koa.get('If-Match') || undefined
+      const actor = registry.actorOf(ctx)
+      const { protocol, touched } = await registry.protocolChanges.replace(actor, did, request, tag)
+      ctx.koa.set('ETag', etagOf(protocol))
+      return { ...protocol, ...(await registry.conformance.check(touched)) }
+    },
+  }),
+  'DELETE /v1/protocols/:did': route({
+    auth: 'bearer',
+    summary: 'Removes a protocol that nothing uses.',
+    input: named,
+    async run({ did }, ctx) {
+      const registry = await ctx.self.registry()
+      const tag = ctx.koa.get('If-Match') || undefined
+      return registry.protocolChanges.remove(registry.actorOf(ctx), did, tag)
+    },
+  }),
+}

@@ -1,0 +1,52 @@
+import { created } from '#core'
+import { route, seesAny } from '../context.ts'
+import { edgePath } from '../did.ts'
+import { etagOf } from '../etag.ts'
+import { walkOf, walkSchema } from '../reading/query.ts'
+import { relationshipSchema } from '../request.ts'
+import { didParameter } from './parameters.ts'
+
+/** An edge, by its ends and its role. */
+export const edgeSchema = relationshipSchema.extend({ did: didParameter })
+
+/** Edges, and the walk along them. */
+export const relationshipsRoutes = {
+  'GET /v1/entities/:did/graph': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'The entities that can be reached, breadth first, and the edges between them.',
+    input: walkSchema,
+    async run({ did, ...walk }, ctx) {
+      const { graph, readers } = await ctx.self.registry()
+      return graph.walk(did, walkOf(walk), readers.of(ctx), ctx.signal)
+    },
+  }),
+  'PUT /v1/entities/:did/relationships/:role/:target': route({
+    auth: 'bearer',
+    summary: 'Draws an edge, or changes its properties.',
+    answers: { 200: ['application/json'], 201: ['application/json'] },
+    input: edgeSchema,
+    async run({ did, ...relationship }, ctx) {
+      const registry = await ctx.self.registry()
+      const tag = ctx.koa.get('If-Match') || undefined
+      const actor = registry.actorOf(ctx)
+      const { version, isNew } = await registry.changes.relate(actor, did, relationship, tag)
+      ctx.koa.set('ETag', etagOf({ version }))
+      const body = { from: did, ...relationship, version }
+      return isNew ? created(edgePath(did, relationship), body) : body
+    },
+  }),
+  'DELETE /v1/entities/:did/relationships/:role/:target': route({
+    auth: 'bearer',
+    summary: 'Removes an edge.',
+    input: edgeSchema.omit({ properties: true }),
+    async run({ did, role, target }, ctx) {
+      const registry = await ctx.self.registry()
+      const tag = ctx.koa.get('If-Match') || undefined
+      const actor = registry.actorOf(ctx)
+      const { version } = await registry.changes.unrelate(actor, did, role, target, tag)
+      ctx.koa.set('ETag', etagOf({ version }))
+      return { from: did, role, target, version }
+    },
+  }),
+}
