@@ -23,26 +23,27 @@ export interface OracleClientOptions {
   readonly createDelegation: MintFn
   readonly createInvocation?: MintFn
   readonly transactSignX?: TransactionFn
-  /** A DID resolver (the W3C HTTP binding), to find oracles by their DID. */
+  /** The address of a DID resolver (the W3C HTTP binding) by which the client finds oracles. */
   readonly resolverUrl?: string
-  /** Where a tab remembers its runs over a reload; `sessionStorage` where nothing is said. */
+  /** Where a tab remembers its runs over a reload; `sessionStorage` without it. */
   readonly storage?: TabStorage
   readonly timing?: Partial<Timing>
 }
 
-/** Which chat. */
+/** Names a chat: an oracle, and a session with it. */
 export interface ChatAddress {
   readonly oracleDid: string
   readonly sessionId: string
   readonly overrides?: Overrides
 }
 
+/** The models that an oracle offers, and the one that answers where the user chose none. */
 export interface Models {
   readonly models: readonly ModelInfo[]
   readonly default: string
 }
 
-/** The library without React: stores to read and follow, for one user. */
+/** The library without React: the stores of one user, to read and to follow. */
 export class OracleClient {
   readonly wallet: IWalletProps
   readonly tokens: Tokens
@@ -80,7 +81,7 @@ export class OracleClient {
     })
   }
 
-  /** One session with an oracle; the same store for all who ask. */
+  /** One session with an oracle; every caller gets the same store. */
   chat({ oracleDid, sessionId, overrides = {} }: ChatAddress): Chat {
     return this.#once(`chat ${sessionId}`, oracleDid, overrides, () => {
       const { tokens, actions } = this
@@ -99,7 +100,7 @@ export class OracleClient {
     })
   }
 
-  /** The components of whoever shows a session. */
+  /** The components that the page lends the chats of a session. */
   components(sessionId: string): Chat['components'] {
     const shown = [...this.#things.values()].filter(
       (one) => one instanceof Chat && one.sessionId === sessionId,
@@ -107,6 +108,7 @@ export class OracleClient {
     return Object.assign({}, ...(shown as Chat[]).map(({ components }) => components))
   }
 
+  /** The user's sessions with an oracle; every caller with the same `limit` gets the same store. */
   sessions(oracleDid: string, overrides: Overrides = {}, limit = 20): Sessions {
     return this.#once(
       `sessions ${limit}`,
@@ -116,6 +118,7 @@ export class OracleClient {
     )
   }
 
+  /** The models that an oracle offers. */
   models(oracleDid: string, overrides: Overrides = {}): Resource<Models> {
     const load = async () => {
       const { apiUrl } = await this.config(oracleDid, overrides).read()
@@ -124,15 +127,17 @@ export class OracleClient {
     return this.#once('models', oracleDid, overrides, () => new Resource(load))
   }
 
-  /** Chooses the model of the turns to come; without a name, the oracle's own choice. */
+  /** Chooses the model of the turns to come; without a name the oracle chooses. */
   useModel(oracleDid: string, model: string | undefined): void {
     this.#models.set(oracleDid, model)
   }
 
+  /** The model that the user chose for an oracle, if any. */
   chosenModel(oracleDid: string): string | undefined {
     return this.#models.get(oracleDid)
   }
 
+  /** What an oracle can do, and in a session, what of it is loaded. */
   capabilities({
     oracleDid,
     sessionId,
@@ -157,7 +162,7 @@ export class OracleClient {
     return readJson<T>(call, (bounded) => askAs(this.tokens, oracleDid, url, bounded))
   }
 
-  /** Anything that is made once and shared by all who ask for it. */
+  /** Makes a thing at the first call with a key; every later call with that key gets the same thing. */
   once<T>(key: string, make: () => T): T {
     if (!this.#things.has(key)) this.#things.set(key, make())
     return this.#things.get(key) as T

@@ -1,4 +1,4 @@
-/** What can go wrong, in the words that an app branches on. */
+/** The codes of what can go wrong, for an app to branch on. */
 export type OracleErrorCode =
   | 'network'
   | 'timeout'
@@ -17,7 +17,7 @@ export type OracleErrorCode =
   | 'schema_unsupported'
   | 'plugin_not_available'
 
-/** The one shape of every error answer of a server. */
+/** The body of every error answer of an oracle. The server has the same type; a test compares the two. */
 export interface ErrorBody {
   readonly statusCode: number
   readonly code: string
@@ -27,7 +27,7 @@ export interface ErrorBody {
   readonly requestId: string
 }
 
-/** What may be known about an error beside its code and its sentence. */
+/** What an error may have beside its code and its sentence. */
 export interface ErrorFacts {
   /** The HTTP status; 0 when no answer came. */
   readonly status?: number
@@ -36,14 +36,14 @@ export interface ErrorFacts {
   readonly hint?: string
   readonly details?: unknown
   readonly requestId?: string
-  /** What is to be paid first. */
+  /** The claims that the user has to pay first. */
   readonly claimIds?: readonly string[]
-  /** After how many milliseconds the server wants to be asked again. */
+  /** How many milliseconds the client should wait before it asks again, as the server says. */
   readonly retryAfterMs?: number
   readonly cause?: unknown
 }
 
-/** Every error of this library. */
+/** The class of every error of this library. */
 export class OracleError extends Error {
   declare readonly status: number
   declare readonly serverCode?: string
@@ -72,7 +72,7 @@ const codes: Readonly<Record<number, OracleErrorCode>> = {
   504: 'timeout',
 }
 
-/** The error that an answer stands for. */
+/** The error that an answer of a server stands for. */
 export async function errorOf(response: Response): Promise<OracleError> {
   const { status, headers } = response
   const body = await bodyOf(response)
@@ -96,16 +96,17 @@ async function bodyOf(response: Response): Promise<Partial<ErrorBody> & { claims
   try {
     return Object(await response.json())
   } catch {
-    return {} // A proxy's page, say; the status speaks.
+    return {} // The answer is not JSON, a proxy's page for example: the status says enough.
   }
 }
 
-/** Claims come as ids, or as records that have one. */
+/** The ids of claims, which a server sends as ids or as records that have one. */
 export function claimIdsOf(claims: unknown): string[] {
   if (!Array.isArray(claims)) return []
   return claims.map((claim) => String(claim?.claimId ?? claim?.id ?? claim))
 }
 
+/** Any thrown value as an error of this library; what `fetch` throws means that the server cannot be reached. */
 export function toOracleError(thrown: unknown): OracleError {
   if (thrown instanceof OracleError) return thrown
   const timedOut = (thrown as Error | null)?.name === 'TimeoutError'

@@ -17,7 +17,7 @@ interface ActionCall extends Where {
   readonly error?: unknown
 }
 
-/** How a run ended; `waiting` stands for a person who is asked. */
+/** How a run ended; `waiting` means that a tool of the run waits for a person. */
 export type RunEnding = 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
 
 /** What every event carries, by its name on the wire. */
@@ -40,7 +40,7 @@ export interface EventPayloads {
   tool_call: Omit<ActionCall, 'toolCallId'> & {
     readonly eventId: string
     readonly toolCallId?: string
-    /** A capability that is loaded after words of others were read says which. */
+    /** Whose words the oracle had read before it loaded a capability, if it had read any. */
     readonly foreign?: readonly ForeignSource[]
     readonly reason?: string
   }
@@ -87,6 +87,7 @@ export interface EventPayloads {
   done: { readonly runId: string; readonly status: RunEnding }
 }
 
+/** The names of the events. */
 export type EventName = keyof EventPayloads
 
 /** An event of one name. */
@@ -95,10 +96,14 @@ export interface OracleEvent<Name extends EventName> {
   readonly payload: EventPayloads[Name]
 }
 
-/** Any event that the runtime streams or pushes. */
+/** Any event that a server streams with a run or pushes on the channel. */
 export type AnyEvent = { [Name in EventName]: OracleEvent<Name> }[EventName]
 
+/** A tool was called, or a call came to its end. */
 export type ToolCallEvent = OracleEvent<'tool_call'>
+/** The oracle draws a component of the page. */
 export type RenderComponentEvent = OracleEvent<'render_component'>
+/** The oracle calls a tool of the page. */
 export type BrowserToolCallEvent = OracleEvent<'browser_tool_call'>
+/** The oracle invokes an action of the page, or an action came to its end. */
 export type ActionCallEvent = OracleEvent<'action_call'>

@@ -1,4 +1,4 @@
-/** A token by which another service learns from the messaging server who the user is. */
+/** A token with which another service asks the messaging server who the user is. */
 export interface IOpenIDToken {
   readonly access_token: string
   readonly token_type: string
@@ -6,16 +6,17 @@ export interface IOpenIDToken {
   readonly expires_in: number
 }
 
+/** The messaging account that an OpenID token is for. */
 export interface GetOpenIdTokenParams {
   /** `@name:server` */
   readonly userId: string
   readonly matrixAccessToken: string
   readonly did?: string
-  /** The messaging server's address; without it, the server in the user's id. */
+  /** The address of the messaging server; without it the server in `userId`. */
   readonly homeServer?: string
 }
 
-/** Mints an OpenID token on the messaging server. */
+/** Asks the user's messaging server for an OpenID token. */
 export async function getOpenIdToken(params: GetOpenIdTokenParams): Promise<IOpenIDToken> {
   return (await import('../later/messaging-server.ts')).mintOpenIdToken(params)
 }

@@ -1,10 +1,10 @@
 import type { RunEnding } from './events.ts'
 import type { OracleError } from './error.ts'
 
-/** The tools of a plugin as `ToolsOf<typeof plugin>` gives them; anything where nothing is said. */
+/** The type of tools that nobody named; `ToolsOf<typeof plugin>` names those of a plugin. */
 export type AnyTools = Record<string, { input: unknown; output: unknown }>
 
-/** A tool call of a message. `result` is `output` read as JSON. */
+/** A call of one of these tools in a message. `result` is `output` read as JSON. */
 export type ToolCallOf<Tools> = {
   [Name in keyof Tools & string]: {
     readonly id: string
@@ -17,9 +17,10 @@ export type ToolCallOf<Tools> = {
   }
 }[keyof Tools & string]
 
+/** A call of any tool in a message. */
 export type ToolCall = ToolCallOf<AnyTools>
 
-/** A place in a message's content where a component stands. It is data: `renderMessageContent` renders it. */
+/** A place in a message's content where a component stands: data from which `renderMessageContent` makes the component. */
 export interface IComponentMetadata {
   readonly name: string
   readonly props: {
@@ -35,8 +36,10 @@ export interface IComponentMetadata {
   }
 }
 
+/** What a message says: text, components, or both. */
 export type MessageContent = string | IComponentMetadata | (string | IComponentMetadata)[]
 
+/** A file that the user sent with a message. */
 export interface Attachment {
   readonly filename: string
   readonly mimetype: string
@@ -53,31 +56,33 @@ export interface IMessage<Tools = AnyTools> {
   readonly content: MessageContent
   readonly toolCalls?: readonly ToolCallOf<Tools>[]
   readonly reasoning?: string
-  /** The model still thinks. */
+  /** The model is still thinking. */
   readonly isReasoning?: boolean
-  /** False while it streams, and for a reply that was cut short. */
+  /** False while the message streams, and for a reply that ended before its end. */
   readonly isComplete?: boolean
   readonly createdAt?: string
   readonly attachments?: readonly Attachment[]
 }
 
+/** Where the turn of a chat stands. */
 export type ChatStatus = 'submitted' | 'streaming' | 'ready' | 'error'
+/** How often a chat renders while a reply streams: once in 50 ms, or for each event. */
 export type StreamingMode = 'batched' | 'immediate'
 
-/** The run behind the present or last turn. */
+/** The run behind the turn under way, or behind the last one. */
 export interface ChatRunState {
   readonly runId: string | null
   readonly requestId: string | null
-  /** The connection is lost and being made again. */
+  /** The connection is lost, and the chat is making it again. */
   readonly reconnecting: boolean
   /** How often another process took the run over. */
   readonly resumed: number
   readonly ended: RunEnding | 'disconnected' | null
-  /** The last tool that failed in it. */
+  /** The error of the last tool that failed in the run. */
   readonly toolError: OracleError | null
 }
 
-/** Something that the oracle has read and that others wrote: a tool's result, an attachment, the answer of a page. */
+/** Words of others that the oracle has read: a tool's result, an attachment, the answer of a page. */
 export interface ForeignSource {
   readonly kind: 'tool' | 'attachment' | 'page'
   readonly tool?: string
@@ -91,11 +96,13 @@ export interface PendingApproval {
   readonly toolCallId: string
   readonly toolName: string
   readonly args: Readonly<Record<string, unknown>>
-  /** What of others was read before it was asked for, and the same as a sentence. Show it: it may be what asks. */
+  /** Whose words the oracle had read before it made this call. Show them: those words may be what asks for it. */
   readonly foreign?: readonly ForeignSource[]
+  /** The same as a sentence. */
   readonly reason?: string
 }
 
+/** A conversation of the user with an oracle. The server has the same type; a test compares the two. */
 export interface IChatSession {
   readonly sessionId: string
   readonly title?: string
@@ -117,6 +124,7 @@ export interface OracleConfig {
   readonly price?: string | null
 }
 
+/** A model that an oracle offers. */
 export interface ModelInfo {
   readonly id: string
   readonly label: string
@@ -150,22 +158,25 @@ export interface Capability {
   }[]
 }
 
-/** A token, and until when it is good (milliseconds since 1970). */
+/** A token, and when it expires in milliseconds since 1970. */
 export interface Serialized {
   readonly serialized: string
   readonly expiresAt: number
 }
 
+/** The user whom a wallet speaks for. */
 export interface IWalletProps {
   readonly address: string
   readonly did: string
   readonly matrix: { readonly accessToken: string; readonly homeServer: string }
 }
 
+/** Signs and broadcasts messages to a chain. */
 export type TransactionFn = (messages: readonly unknown[], memo?: string) => Promise<unknown>
+/** Makes a token for an oracle. */
 export type MintFn = (oracleDid: string) => Promise<Serialized>
 
-/** Where an oracle answers, when that is not to be looked up. */
+/** Where an oracle answers, for an app that does not look the address up by the DID. */
 export interface Overrides {
   readonly baseUrl?: string
   readonly wsUrl?: string

@@ -1,10 +1,10 @@
 import { errorOf, OracleError, toOracleError } from './error.ts'
 import type { Tokens } from './tokens.ts'
 
-/** How long an answer in one piece may take. */
+/** How long an answer that is not a stream may take. */
 const answerMs = 30_000
 
-/** A request with JSON in it. */
+/** A request whose body is JSON. */
 export interface Call {
   readonly method?: string
   readonly body?: unknown
@@ -12,7 +12,7 @@ export interface Call {
   readonly signal?: AbortSignal
 }
 
-/** Asks without saying who asks. Any answer that is not good is thrown. */
+/** Sends a request without a token. Throws the error that an answer of 400 and above stands for. */
 export async function ask(url: string, call: Call = {}): Promise<Response> {
   const { body, headers, method = body === undefined ? 'GET' : 'POST', signal } = call
   let response: Response
@@ -30,7 +30,7 @@ export async function ask(url: string, call: Call = {}): Promise<Response> {
   return response
 }
 
-/** Asks an oracle as its user. A refused token is replaced once, and the request repeated once. */
+/** Sends a request with the user's tokens. When the oracle refuses them, makes new ones once and sends it once more. */
 export async function askAs(
   tokens: Tokens,
   oracleDid: string,
@@ -48,7 +48,7 @@ export async function askAs(
   }
 }
 
-/** The JSON of an answer, within bounded time. */
+/** The JSON of an answer, which has to come within 30 seconds. */
 export async function readJson<T>(call: Call, send: (call: Call) => Promise<Response>): Promise<T> {
   const timeout = AbortSignal.timeout(answerMs)
   const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout
@@ -60,5 +60,5 @@ export async function readJson<T>(call: Call, send: (call: Call) => Promise<Resp
   }
 }
 
-/** An address to which a path can be added. */
+/** An address without the slash at its end, so that a path can follow. */
 export const trimmed = (url: string) => url.replace(/\/+$/, '')

@@ -1,13 +1,14 @@
 import { toOracleError, type OracleError } from './error.ts'
 import { Store } from './store.ts'
 
+/** What is known of a resource. */
 export interface Loaded<T> {
   readonly data: T | undefined
   readonly isLoading: boolean
   readonly error: OracleError | null
 }
 
-/** Something that is read when it is first looked at, and again when that is asked for. */
+/** Something that a page reads when a component first looks at it, and again when the page calls `refetch`. */
 export class Resource<T> extends Store<Loaded<T>> {
   readonly #load: () => Promise<T>
   #loading: Promise<T> | undefined
@@ -21,12 +22,12 @@ export class Resource<T> extends Store<Loaded<T>> {
     if (this.getSnapshot().data === undefined) this.refetch().catch(() => {})
   }
 
-  /** What is known, or else what the first reading gives. */
+  /** The data that is known, or else what the first reading gives. */
   async read(): Promise<T> {
     return this.getSnapshot().data ?? this.refetch()
   }
 
-  /** One reading at a time serves all who ask. */
+  /** Reads again. One reading at a time serves every caller. */
   refetch = (): Promise<T> => {
     if (this.#loading) return this.#loading
     if (!this.getSnapshot().isLoading) this.set({ isLoading: true })

@@ -3,6 +3,7 @@ import type { IChatSession } from './records.ts'
 import type { Call } from './request.ts'
 import { Store } from './store.ts'
 
+/** What a page sees of the user's sessions. */
 export interface SessionsSnapshot {
   readonly sessions: IChatSession[]
   readonly total: number
@@ -50,12 +51,13 @@ export class Sessions extends Store<SessionsSnapshot> {
     void this.refetch()
   }
 
-  /** Reads as many as are shown again. */
+  /** Reads again as many sessions as the list has. */
   refetch = (): Promise<void> => {
     const count = Math.max(this.#limit, this.getSnapshot().sessions.length)
     return (this.#loading ??= this.#read(0, count).finally(() => (this.#loading = undefined)))
   }
 
+  /** Reads the sessions that follow those of the list. */
   fetchNextPage = async (): Promise<void> => {
     const { hasNextPage, isFetchingNextPage, sessions } = this.getSnapshot()
     if (!hasNextPage || isFetchingNextPage) return
@@ -64,6 +66,7 @@ export class Sessions extends Store<SessionsSnapshot> {
     this.set({ isFetchingNextPage: false })
   }
 
+  /** Creates a session and puts it at the top of the list. */
   createSession = async (): Promise<IChatSession> => {
     this.set({ isCreatingSession: true, isCreateSessionError: false })
     try {
@@ -77,6 +80,7 @@ export class Sessions extends Store<SessionsSnapshot> {
     }
   }
 
+  /** Deletes a session, on the server and from the list. */
   deleteSession = async (sessionId: string): Promise<void> => {
     this.set({ isDeletingSession: true, isDeleteSessionError: false })
     try {

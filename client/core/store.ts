@@ -10,11 +10,15 @@ export abstract class Store<Snapshot> {
     this.#snapshot = this.#initial = initial
   }
 
-  /** Called when somebody begins to look. */
+  /** The store calls this when a first component subscribes. */
   protected abstract mount(): void
-  /** Called when nobody has looked for a moment: React unmounts and mounts again in a breath. */
+  /**
+   * The store calls this when no component has been subscribed for 100 ms: React in its strict mode unmounts a
+   * component and mounts it again at once.
+   */
   protected unmount(): void {}
 
+  /** Calls back at every change; returns how to stop. */
   subscribe = (listener: () => void): (() => void) => {
     const own = () => listener()
     this.#listeners.add(own)
@@ -34,13 +38,17 @@ export abstract class Store<Snapshot> {
     }
   }
 
+  /** Whether any component looks at the store. */
   get isMounted(): boolean {
     return this.#mounted
   }
 
+  /** What the store knows now: the same object until something changes. */
   getSnapshot = (): Snapshot => this.#snapshot
+  /** What a page shows that a server renders. */
   getServerSnapshot = (): Snapshot => this.#initial
 
+  /** Replaces a part of the snapshot and tells every subscriber. */
   protected set(part: Partial<Snapshot>): void {
     this.#snapshot = { ...this.#snapshot, ...part }
     for (const listener of [...this.#listeners]) listener()

@@ -1,16 +1,18 @@
 /** The waits of a chat, in milliseconds. */
 export interface Timing {
-  /** One publish in this time while a reply streams. */
+  /** A chat publishes once in this time while a reply streams. */
   readonly flushMs: number
-  /** A stream that brings no byte for so long is taken for dead; the server beats every 15 s. */
+  /** A stream that brings no byte for so long is dead; the server sends a heartbeat every 15 s. */
   readonly stallMs: number
-  /** The first wait before a lost stream is joined again, and the longest. */
+  /** The first wait before the chat joins a lost stream again. */
   readonly retryMs: number
+  /** The longest of these waits. */
   readonly maxRetryMs: number
-  /** How often in a row without any progress. */
+  /** How often in a row the chat tries without any progress before it gives up. */
   readonly retries: number
 }
 
+/** The waits of a chat for which an app names no others. */
 export const usualTiming: Timing = {
   flushMs: 50,
   stallMs: 40_000,
@@ -19,7 +21,7 @@ export const usualTiming: Timing = {
   retries: 14,
 }
 
-/** Resolves after a while, or as soon as the page is seen again, is back online, or the signal fires. */
+/** Resolves after some time, or as soon as the user sees the page again, the page is online again, or the signal fires. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = () => {
@@ -47,7 +49,7 @@ export function onReturn(back: () => void): () => void {
   }
 }
 
-/** Grows with every try and is never the same for two clients, which would come back all at once. */
+/** The wait before a try: longer with every try, and random, so that clients who lost a server do not return all at once. */
 export function backoff(tries: number, { retryMs, maxRetryMs }: Timing): number {
   return Math.min(maxRetryMs, retryMs * 2 ** (tries - 1)) * (0.5 + Math.random() / 2)
 }

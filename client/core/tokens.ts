@@ -3,10 +3,10 @@ import type { MintFn, Serialized } from './records.ts'
 
 type Kind = 'delegation' | 'invocation'
 
-/** A token is renewed this long before it ends, or a tenth of its life when that is shorter. */
+/** The client makes a new token so long before the old one expires, or a tenth of its life when that is shorter. */
 const earlyMs = 30_000
 
-/** The tokens of one user, a delegation and an invocation for each oracle. */
+/** The tokens of one user: a delegation and an invocation for each oracle. */
 export class Tokens {
   readonly #mint: (kind: Kind) => MintFn | undefined
   readonly #minting = new Map<string, Promise<Serialized>>()
@@ -16,7 +16,7 @@ export class Tokens {
     this.#mint = mint
   }
 
-  /** The token to call an oracle with; undefined when there is none of the kind. */
+  /** The token to call an oracle with; undefined when the wallet makes none of the kind. */
   async get(kind: Kind, oracleDid: string): Promise<string | undefined> {
     const mint = this.#mint(kind)
     if (!mint) return undefined
@@ -48,7 +48,7 @@ export class Tokens {
     }
   }
 
-  /** Forgets tokens that an oracle did not take; newer ones stay. */
+  /** Forgets the tokens that an oracle refused, or all tokens for that oracle; a token made meanwhile stays. */
   drop(oracleDid: string, refused?: Readonly<Record<string, string>>): void {
     for (const kind of ['delegation', 'invocation']) {
       const key = `${kind} ${oracleDid}`
@@ -58,7 +58,7 @@ export class Tokens {
     }
   }
 
-  /** Both tokens as every request carries them. */
+  /** The headers of a request that carry both tokens. */
   async headers(oracleDid: string): Promise<Record<string, string>> {
     const [delegation, invocation] = await Promise.all([
       this.get('delegation', oracleDid),

@@ -1,6 +1,7 @@
+/** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** What we use of https://standardschema.dev: zod 3.24 and later, zod 4, valibot, arktype, … */
+/** What the client uses of https://standardschema.dev, which zod from 3.24 on, valibot, arktype and others speak. */
 export interface StandardSchema<Output = any> {
   readonly '~standard': {
     readonly version: 1
@@ -19,8 +20,8 @@ interface Issue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-/** What the arguments of a tool look like: a schema of a library, or JSON Schema as it stands. */
+/** The schema of a tool's arguments: one of a schema library, or a JSON Schema. */
 export type ToolSchema<Output = any> = StandardSchema<Output> | JsonSchema
 
-/** What a tool's function is given: `any` for plain JSON Schema, which has no type to tell. */
+/** The arguments that a tool's function receives: `any` for a JSON Schema, from which TypeScript reads no type. */
 export type OutputOf<Schema> = Schema extends StandardSchema<infer Output> ? Output : any

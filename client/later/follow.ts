@@ -3,27 +3,28 @@ import { OracleError, toOracleError } from '../core/error.ts'
 import type { AnyEvent } from '../core/events.ts'
 import { backoff, onReturn, pause, type Timing } from '../core/timing.ts'
 
+/** A run to read, and whom to tell what the run says. */
 export interface Following {
-  /** The run, once it is known. */
+  /** The run, when the caller knows it. */
   runId?: string
-  /** Begins the run, or finds it again: used until the run is known. */
+  /** Makes the request that begins the run, or finds the run that an earlier such request began. */
   begin(signal: AbortSignal): Promise<Response>
-  /** Reads a run's events after a number. */
+  /** Reads the events of a run after the one with a number. */
   join(runId: string, after: number, signal: AbortSignal): Promise<Response>
   onRun(runId: string): void
   onEvent(event: AnyEvent): void
-  /** The connection is lost, or there again. */
+  /** Hears that the connection is lost, or there again. */
   onConnection(connected: boolean): void
   readonly signal: AbortSignal
   readonly timing: Timing
 }
 
-/** Silence after which a page that is seen again does not trust its connection: one missed heartbeat. */
+/** After such a silence, one missed heartbeat, a page that the user sees again gives its connection up. */
 const staleMs = 16_000
 
 /**
- * Reads a run to its end, whatever happens to the connection: each event once, in order. Rejects with what cannot
- * be mended by trying again.
+ * Reads a run to its end, whatever happens to the connection: each event once, in order. Rejects with an error that
+ * another try cannot mend.
  */
 export async function follow(following: Following): Promise<void> {
   const { signal, timing } = following
@@ -31,7 +32,7 @@ export async function follow(following: Following): Promise<void> {
   let last = 0
   let ended = false
   for (let tries = 0; ;) {
-    // Of this connection alone: a stall must not end the whole.
+    // Ends this connection alone: the next one goes on after a stall.
     const connection = new AbortController()
     const cut = () => connection.abort()
     signal.addEventListener('abort', cut)
@@ -53,12 +54,12 @@ export async function follow(following: Following): Promise<void> {
         onByte: () => (heard = Date.now()),
         onEvent(event, id) {
           if (ended || signal.aborted || id <= last) return
-          // What has no number, a good-bye for example, is no progress and cannot be asked for again.
+          // An event without a number, a server's good-bye for example, is no progress; nobody can ask for it again.
           if (id > last) {
             last = id
             tries = 0
           }
-          // A proxy may keep the header from us.
+          // A proxy may have dropped the header `x-run-id`.
           if (event.eventName === 'run' && !runId) following.onRun((runId = event.payload.runId))
           ended = event.eventName === 'done'
           following.onEvent(event)
@@ -77,10 +78,10 @@ export async function follow(following: Following): Promise<void> {
     if (++tries > timing.retries)
       throw new OracleError(
         'stream_interrupted',
-        'The connection was lost and does not come back.',
+        'The connection was lost, and no try brought it back.',
         {
           cause: fault,
-          hint: 'The answer is being made all the same; it is in the history when it is done.',
+          hint: 'The oracle goes on with its answer; the history has it when it is done.',
         },
       )
     following.onConnection(false)
@@ -108,7 +109,7 @@ async function readEvents(
   })
   const decoder = new TextDecoder()
   const reader = response.body!.getReader()
-  // A body that was opened may outlive its request's signal, in browsers and in stand-ins for them.
+  // In some browsers a body that is being read outlives its request's signal.
   const cancel = () => void reader.cancel().catch(() => {})
   signal.addEventListener('abort', cancel, { once: true })
   for (;;) {

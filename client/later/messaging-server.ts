@@ -11,7 +11,7 @@ export async function mintOpenIdToken({
   if (!matrixAccessToken || !homeServer)
     throw new OracleError(
       'invalid_request',
-      'The wallet has no messaging account: its matrix field is empty.',
+      'The wallet has no messaging account: its field "matrix" is empty.',
     )
   const server = /^https?:/.test(homeServer) ? trimmed(homeServer) : `https://${homeServer}`
   const url = `${server}/_matrix/client/v3/user/${encodeURIComponent(userId)}/openid/request_token`

@@ -1,3 +1,3 @@
-// What a turn needs and a history does not; it is loaded behind the history.
+// The code that reads a run. A page that shows a history does not need it, so the chat loads it behind the history.
 export { follow } from './follow.ts'
 export { LiveReply } from './reply.ts'

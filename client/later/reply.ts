@@ -3,7 +3,7 @@ import type { AnyEvent, EventPayloads } from '../core/events.ts'
 import { stopped, withResult } from '../core/chat/tool-call.ts'
 import type { IMessage, ToolCall } from '../core/records.ts'
 
-/** A piece of a reply as the history will have it: some text, and the calls that followed it. */
+/** A message of a reply as the history will have it: some text, and the calls that followed it. */
 interface Segment {
   readonly id: string
   text: string
@@ -11,11 +11,11 @@ interface Segment {
   isReasoning: boolean
   calls: ToolCall[]
   isComplete: boolean
-  /** As it was last shown; undefined when it has changed since. */
+  /** The message as the chat showed it last; undefined when the segment has changed since. */
   view: IMessage | undefined
 }
 
-/** The reply of one run, put together from its events. */
+/** The reply of one run, which this class puts together from the run's events. */
 export class LiveReply {
   readonly #requestId: string
   readonly #segments: Segment[] = []
@@ -28,7 +28,7 @@ export class LiveReply {
     this.#requestId = requestId
   }
 
-  /** The messages; those that did not change are the same objects as before. */
+  /** The messages of the reply; a message that did not change is the same object as before. */
   get messages(): readonly IMessage[] {
     if (!this.#dirty) return this.#views
     this.#dirty = false
@@ -97,7 +97,7 @@ export class LiveReply {
         return true
       case 'tool_call': {
         const { toolCallId = payload.eventId, eventId } = payload
-        // A call that a sub-agent makes is part of the call that started it.
+        // A call that a sub-agent makes is part of the call that started the sub-agent.
         if (toolCallId !== eventId) return false
         this.#call(callOf(toolCallId, payload))
         return true
@@ -126,7 +126,7 @@ export class LiveReply {
     }
   }
 
-  /** The reply ended before its end. */
+  /** The reply ends here, before the oracle had said all of it. */
   cutShort(): void {
     for (const segment of this.#segments)
       this.#change(segment, (one) => {
@@ -136,7 +136,7 @@ export class LiveReply {
       })
   }
 
-  /** Replaces a call wherever it stands; false when it is not here. */
+  /** Replaces a call in the message that has it; false when none has. */
   update(call: ToolCall): boolean {
     const segment = this.#segments.find(({ calls }) => calls.some(({ id }) => id === call.id))
     if (!segment) return false
@@ -147,7 +147,7 @@ export class LiveReply {
   #call(call: ToolCall, isBeside = false): void {
     if (this.update(call)) return
     const last = this.#segments.at(-1)
-    // A new round of calls begins a message of its own, as in the history; calls made at once share one.
+    // A new round of calls begins a message of its own, as in the history; calls that are made at once share one.
     const isNewRound =
       !isBeside &&
       !!last &&
@@ -160,7 +160,7 @@ export class LiveReply {
     })
   }
 
-  /** The segment that text goes to: what is said after calls stands behind them. */
+  /** Changes the segment that text goes to: text after calls begins a new one, behind those calls. */
   #open(change: (segment: Segment) => void): void {
     const last = this.#segments.at(-1)
     this.#change(!last || last.calls.length > 0 ? this.#add() : last, change)
@@ -188,7 +188,7 @@ export class LiveReply {
     this.#dirty = true
   }
 
-  /** Another process goes on from what was kept: what was said beyond that is said again. */
+  /** Another process goes on from the text that the server kept; it says again what was said beyond that. */
   #cutText(length: number): void {
     let left = length
     for (const segment of [...this.#segments]) {

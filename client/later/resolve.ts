@@ -7,7 +7,7 @@ const json = <T>(url: string) =>
     ask(url, call),
   )
 
-/** Where an oracle answers, and what it says of itself, by its DID. */
+/** Finds by its DID where an oracle answers, and what the oracle says of itself. */
 export async function resolveOracle(
   oracleDid: string,
   resolverUrl: string | undefined,
@@ -24,15 +24,15 @@ export async function resolveOracle(
   } catch (cause) {
     throw new OracleError(
       'config_unresolved',
-      `Where the oracle ${oracleDid} answers cannot be found: ${(cause as Error).message}`,
+      `The address of the oracle ${oracleDid} cannot be found: ${(cause as Error).message}`,
       { cause, hint: 'Give overrides.baseUrl, or a client with a resolverUrl.' },
     )
   }
 }
 
 /**
- * The address of a DID's document: did:web has its own, the resolver knows the rest. Without one, the page's
- * own server may be the oracle.
+ * The address of a DID's document. The DID of a did:web says it; a resolver knows every other. Without a resolver there
+ * is none, and the server that the page came from may be the oracle.
  */
 function documentAddress(did: string, resolverUrl: string | undefined) {
   const [, method, name = '', ...path] = did.split(':')

@@ -3,7 +3,7 @@ import type { JsonSchema, StandardSchema, ToolSchema } from '../core/tool-schema
 
 const known = new WeakMap<object, JsonSchema>()
 
-/** The schema as the model reads it. One that cannot be expressed is an error: an empty one would let anything pass. */
+/** The schema as the model reads it. One that JSON Schema cannot express is an error: an empty schema would let anything pass. */
 export async function toJsonSchema(name: string, schema: ToolSchema): Promise<JsonSchema> {
   let json = known.get(schema)
   if (json) return json
@@ -24,7 +24,7 @@ async function converted(schema: ToolSchema): Promise<JsonSchema> {
   if (_zod)
     return (await import('zod/v4/core')).toJSONSchema(schema as never, {
       io: 'input',
-      // Descriptions are kept by the copy of zod that made the schema, and this may be another.
+      // The copy of zod that made the schema keeps its descriptions, and the copy that is loaded here may be another.
       override({ zodSchema, jsonSchema }) {
         const { description } = zodSchema as { description?: string }
         if (description !== undefined) jsonSchema.description ??= description
@@ -42,7 +42,7 @@ const unsupported = (name: string, why: string, cause?: unknown) =>
     hint: 'Use a zod object, another Standard Schema that knows JSON Schema, or JSON Schema itself.',
   })
 
-/** The arguments as the schema makes them. Nobody else checks them: to the server the schema is data. */
+/** The arguments as the schema parses them. The server does not check them: to the server the schema is data. */
 export async function validated(schema: ToolSchema, args: unknown): Promise<unknown> {
   const { '~standard': standard } = schema as Partial<StandardSchema>
   if (!standard) return plainlyValid(schema as JsonSchema, args)
@@ -58,7 +58,7 @@ export async function validated(schema: ToolSchema, args: unknown): Promise<unkn
 const misfit = (faults: readonly string[]) =>
   new Error(`The arguments do not fit: ${faults.join('; ')}`)
 
-/** Of a plain JSON Schema: what must be there is there, and each is of its type. The function checks the rest. */
+/** Checks of a JSON Schema that required properties are there and of their types. The tool's function checks the rest. */
 function plainlyValid({ required = [], properties = {} }: JsonSchema, args: unknown): unknown {
   const given = args as Record<string, unknown>
   const missing = (required as string[]).filter((name) => !Object.hasOwn(given, name))

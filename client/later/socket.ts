@@ -2,6 +2,7 @@ import type { AnyEvent } from '../core/events.ts'
 import { backoff, pause, type Timing } from '../core/timing.ts'
 import type { Tokens } from '../core/tokens.ts'
 
+/** The channel of which session to open, and whom to tell what comes. */
 export interface SocketOptions {
   readonly wsUrl: string
   readonly oracleDid: string
@@ -12,15 +13,16 @@ export interface SocketOptions {
   onConnection(connected: boolean): void
 }
 
-/** What the server closes with when it does not take the credentials, or the session is another's. */
+/** The code with which a server closes the channel when it refuses the tokens. */
 const refused = 4401
+/** The code with which a server closes the channel when the session is another user's. */
 const foreign = 4403
-/** A server takes 64 KiB, and a character has up to three bytes. */
+/** A server takes frames of 64 KiB, and a character of a string has up to three bytes. */
 const longestFrame = 20_000
-/** A server without the channel is not asked all the time. */
+/** The longest wait between two tries, so that a server without the channel is not asked all the time. */
 const patienceMs = 30_000
 
-/** The event channel of one session, made again as long as it is wanted. */
+/** The event channel of one session, which connects again until somebody closes it. */
 export class EventSocket {
   readonly #options: SocketOptions
   readonly #closing = new AbortController()
@@ -32,12 +34,13 @@ export class EventSocket {
     if (typeof WebSocket !== 'undefined') void this.#keepOpen()
   }
 
-  /** Sends a frame where there is a connection; one that is too long would end it. */
+  /** Sends a frame when there is a connection. A frame that is too long would end the connection, so it is left out. */
   send(frame: unknown): void {
     const text = JSON.stringify(frame)
-    if (this.#connected && text.length <= longestFrame) this.#socket!.send(text)
+    if (this.#connected && text.length <= longestFrame) this.#socket?.send(text)
   }
 
+  /** Closes the channel for good. */
   close(): void {
     this.#closing.abort()
     this.#socket?.close()
@@ -59,7 +62,7 @@ export class EventSocket {
     }
   }
 
-  /** Resolves when the connection is over, to how that came. */
+  /** Connects; resolves when the connection is over, to the code that closed it. */
   async #connect(): Promise<{ code: number; wasConnected: boolean }> {
     const { wsUrl, sessionId, oracleDid, tokens, onEvent, onConnection } = this.#options
     const [invocation, ucanDelegation] = await Promise.all([
@@ -87,7 +90,7 @@ export class EventSocket {
   }
 }
 
-/** Where the channel is: beside the API, or where the oracle says. */
+/** The address of the channel: below the API, unless the oracle names an address that ends in /ws. */
 function socketUrl(wsUrl: string): string {
   const url = wsUrl.replace(/^http/, 'ws').replace(/\/+$/, '')
   return url.endsWith('/ws') ? url : `${url}/ws`

@@ -1,7 +1,7 @@
 import { OracleError } from '../core/error.ts'
 import { useClient } from './provider.ts'
 
-/** What needs a plugin that oracles do not have yet says so, and nothing else. */
+/** The error of everything that needs a plugin which oracles do not have yet. */
 export function pluginNotAvailable(plugin: string, purpose: string): OracleError {
   return new OracleError(
     'plugin_not_available',
@@ -9,6 +9,7 @@ export function pluginNotAvailable(plugin: string, purpose: string): OracleError
   )
 }
 
+/** What `useContractOracle` returns. */
 export interface ContractOracle {
   readonly contractOracle: (options?: { useAuthz?: boolean }) => Promise<void>
   readonly payClaim: () => Promise<void>
@@ -17,7 +18,7 @@ export interface ContractOracle {
   readonly error: OracleError
 }
 
-/** Pays to contract an oracle. Its plugin is not there yet: every call rejects with `plugin_not_available`. */
+/** Contracts an oracle and pays for that. The plugin `payments` is not there yet: every call rejects with `plugin_not_available`. */
 export function useContractOracle(_options?: unknown): ContractOracle {
   const { error, refuse } = useAwaited('payments', 'Contracting an oracle')
   return {
@@ -29,6 +30,7 @@ export function useContractOracle(_options?: unknown): ContractOracle {
   }
 }
 
+/** What `useMemoryEngine` returns. */
 export interface MemoryEngine {
   readonly enableMemoryEngine: (memoryEngineUserId: string) => Promise<void>
   readonly inviteUser: (userId: string) => Promise<void>
@@ -37,7 +39,7 @@ export interface MemoryEngine {
   readonly error: OracleError
 }
 
-/** The optional memory beyond a session. Its plugin is not there yet: every call rejects with `plugin_not_available`. */
+/** Memory beyond one session. The plugin `memory` is not there yet: every call rejects with `plugin_not_available`. */
 export function useMemoryEngine(_oracleDid?: string): MemoryEngine {
   const { error, refuse } = useAwaited('memory', 'The memory engine')
   return {

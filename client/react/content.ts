@@ -4,7 +4,7 @@ import { useClientIfAny } from './provider.ts'
 import { readOutput } from '../core/chat/tool-call.ts'
 import type { IComponentMetadata, IMessage, MessageContent, ToolCall } from '../core/records.ts'
 
-/** What a component of a tool call is given. */
+/** The props of a component that draws a tool call. */
 export interface UIComponentProps {
   readonly id: string
   readonly args: unknown
@@ -18,7 +18,7 @@ export interface UIComponentProps {
 
 const known = new WeakMap<IMessage, IMessage>()
 
-/** The message with the places of its components in its content. The same message gives the same again. */
+/** The message with places for its components in its content. The same message gives the same object again. */
 export function contentOf(
   message: IMessage,
   sessionId: string,
@@ -56,7 +56,7 @@ function placeOf(
   }
 }
 
-/** A message's content as React renders it: its text, and its components from `uiComponents` or the chat's own. */
+/** The content of a message as React renders it: its text, and its components from `uiComponents` or from the chat's own. */
 export function renderMessageContent(
   content: MessageContent,
   uiComponents?: UIComponents,
@@ -78,7 +78,7 @@ const isPlace = (value: unknown): value is IComponentMetadata =>
 const render = (place: IComponentMetadata, uiComponents: UIComponents | undefined, i = 0) =>
   createElement(Place, { key: `${place.props.id}-${i}`, place, uiComponents })
 
-/** Finds the component when it renders: those of the chat are known by then. */
+/** Looks for its component when it renders, because the chat may know its components only then. */
 function Place({
   place,
   uiComponents,
@@ -94,11 +94,11 @@ function Place({
   const action = client?.actions.get(name)
   if (action?.render)
     return action.render({ status, args, result: readOutput(output), error, isLoading })
-  // The model chooses the name: what every object inherits is not a component.
+  // The model chooses the name, so a property that every object inherits must not count as a component.
   const isOwn = Object.hasOwn(all, name)
   const Component = isOwn ? all[name] : ((action && all.AgActionToolCall) ?? all.ToolCall)
   if (!Component) return null
-  // A component of its own also gets its arguments one by one, as in JSX; these two are React's.
+  // A component of that name also gets the arguments as props, except for `key` and `ref`, which are React's.
   const { key: _, ref: __, ...own } = isOwn ? (Object(args) as Record<string, unknown>) : {}
   return createElement(Component, {
     ...props,

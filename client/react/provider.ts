@@ -4,23 +4,25 @@ import { createOracleClient, type OracleClient } from '../core/client.ts'
 import type { IWalletProps, MintFn, TransactionFn } from '../core/records.ts'
 import { useLatest } from './use-latest.ts'
 
+/** The user's wallet, as `OraclesProvider` takes it. */
 export interface IOraclesProviderProps {
-  /** Who the user is. Another `did` is another user: everything begins anew. */
+  /** Who the user is. Another `did` is another user: every chat and every list begins anew. */
   readonly initialWallet: IWalletProps
   /** Signs and broadcasts chain transactions. */
   readonly transactSignX: TransactionFn
   readonly createDelegation: MintFn
-  /** Without it, the delegation alone says who calls. */
+  /** Without this function the delegation alone says who calls. */
   readonly createInvocation?: MintFn
   readonly children?: ReactNode
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
 
+/** What `useOraclesContext` returns. */
 export interface IOraclesContextProps {
   readonly wallet: IWalletProps
   readonly transactSignX: TransactionFn
-  /** A request with the user's tokens. `url` is whole, or a path of the oracle's API. */
+  /** Sends a request with the user's tokens. `url` is a whole address, or a path of the oracle's API. */
   readonly authedRequest: <T>(
     url: string,
     method: Method,
@@ -62,7 +64,7 @@ export function OraclesProvider({ children, ...props }: IOraclesProviderProps): 
   return createElement(ClientContext.Provider, { value: client }, children)
 }
 
-/** The same for an app that made its client itself. */
+/** Gives every hook below it a client that the app made itself. */
 export function OracleClientProvider(props: {
   client: OracleClient
   children?: ReactNode
@@ -70,13 +72,14 @@ export function OracleClientProvider(props: {
   return createElement(ClientContext.Provider, { value: props.client }, props.children)
 }
 
+/** The client of the provider above. */
 export function useClient(): OracleClient {
   const client = useContext(ClientContext)
   if (!client) throw new Error('useOraclesContext must be used within a OraclesProvider')
   return client
 }
 
-/** The client above, if there is one. */
+/** The client of the provider above, if there is a provider. */
 export const useClientIfAny = (): OracleClient | null => useContext(ClientContext)
 
 /** The wallet, the tokens and the actions of the provider above. */

@@ -3,7 +3,7 @@ import type { ChatSnapshot } from '../core/chat/view.ts'
 import type { ChatAddress } from '../core/client.ts'
 import { useChatSnapshot } from './use-chat.ts'
 
-/** What the announcements say. */
+/** The words of the announcements, for another language than English. */
 export interface AnnouncerWords {
   readonly answering: string
   readonly using: (tool: string) => string
@@ -20,7 +20,7 @@ const english: AnnouncerWords = {
   failed: 'The answer failed.',
 }
 
-/** Props of an element that screen readers speak politely. */
+/** The props of an element whose text screen readers speak when the user pauses. */
 export interface Announcer {
   readonly role: 'status'
   readonly 'aria-live': 'polite'
@@ -29,14 +29,14 @@ export interface Announcer {
 }
 
 /**
- * What a screen reader is to say about a chat: that it answers, which tool it uses, and then the answer as a whole.
- * A reader that hears every token hears nothing.
+ * What a screen reader says about a chat: that the oracle answers, which tool the oracle uses, and then the answer as a
+ * whole. A live region that changed with every token would be read from its beginning each time.
  */
 export function useChatAnnouncer(address: ChatAddress, words: AnnouncerWords = english): Announcer {
   const snapshot = useChatSnapshot(address)
   const [hasSpoken, setHasSpoken] = useState(false)
   const isBusy = snapshot.status === 'submitted' || snapshot.status === 'streaming'
-  // What was there before is not read out when the page opens.
+  // Says nothing when the page opens: the user did not just hear from the oracle.
   useEffect(() => {
     if (isBusy) setHasSpoken(true)
   }, [isBusy])

@@ -10,22 +10,24 @@ import type { AnyTools, ChatStatus, IMessage, Overrides, StreamingMode } from '.
 import { useLatest } from './use-latest.ts'
 import { useStore } from './use-store.ts'
 
+/** The options of `useChat`. */
 export interface IChatOptions {
   readonly oracleDid: string
   readonly sessionId: string
   readonly onPaymentRequiredError: (claimIds: string[]) => void
-  /** Tools that run in this page, read when they are called. */
+  /** Tools that run in this page; the chat reads them when the agent calls one. */
   readonly browserTools?: IBrowserTools
   /** Components by name; `ToolCall` is for tools without one of their own. */
   readonly uiComponents?: UIComponents
   readonly overrides?: Overrides
-  /** `batched` (usual): one render in 50 ms while a reply streams; `immediate`: one for each event. */
+  /** `batched`, the default: one render in 50 ms while a reply streams; `immediate`: one for each event. */
   readonly streamingMode?: StreamingMode
 }
 
+/** What `useChat` returns. */
 export interface ChatResult<Tools = AnyTools> {
   readonly messages: IMessage<Tools>[]
-  /** Resolves when the turn is over, and never rejects: see `sendMessageError`. */
+  /** Resolves when the turn is over, and never rejects: `sendMessageError` says what went wrong. */
   readonly sendMessage: (message: string) => Promise<void>
   readonly abortStream: () => Promise<void>
   readonly status: ChatStatus
@@ -38,7 +40,7 @@ export interface ChatResult<Tools = AnyTools> {
   readonly isConfigReady: boolean
 }
 
-/** A chat with an oracle. `useChat<ToolsOf<typeof plugin>>()` types what its tools take and give. */
+/** A chat with an oracle. `useChat<ToolsOf<typeof plugin>>()` types the arguments and results of its tool calls. */
 export function useChat<Tools = AnyTools>(options: IChatOptions): ChatResult<Tools> {
   const client = useClient()
   const chat = useChatStore(options)
@@ -67,10 +69,11 @@ export function useChat<Tools = AnyTools>(options: IChatOptions): ChatResult<Too
   }
 }
 
-/** The store behind a chat: the same for every component that names the same session. */
+/** The store of a chat: the same for every component that names the same session. */
 export function useChatStore({ oracleDid, sessionId, overrides }: ChatAddress): Chat {
   return useClient().chat({ oracleDid, sessionId, overrides })
 }
 
+/** What a page sees of a chat. */
 export const useChatSnapshot = (address: ChatAddress): ChatSnapshot =>
   useStore(useChatStore(address))

@@ -1,6 +1,7 @@
 import { pluginNotAvailable } from './awaited-plugins.ts'
 import type { OracleError } from '../core/error.ts'
 
+/** The call to make. */
 export interface CallAgentOptions {
   readonly callType: 'audio' | 'video'
   readonly sessionId: string
@@ -9,6 +10,7 @@ export interface CallAgentOptions {
   readonly language?: string
 }
 
+/** What `useLiveAgent` returns. */
 export interface LiveAgent {
   readonly callAgent: (
     options: CallAgentOptions,
@@ -23,7 +25,7 @@ export interface LiveAgent {
   readonly error: OracleError
 }
 
-/** Encrypted voice and video calls. Their plugin is not there yet: a call rejects with `plugin_not_available`. */
+/** Encrypted voice and video calls. The plugin `calls` is not there yet: a call rejects with `plugin_not_available`. */
 export function useLiveAgent(_oracleDid?: string, ..._options: unknown[]): LiveAgent {
   const error = pluginNotAvailable('calls', 'A voice or video call')
   return {

@@ -4,6 +4,7 @@ import { Resource } from '../core/resource.ts'
 import { useClient } from './provider.ts'
 import { useStore } from './use-store.ts'
 
+/** What `useGetOpenIdToken` returns. */
 export interface OpenIdTokenResult {
   readonly openIdToken: IOpenIDToken | undefined
   readonly isLoading: boolean

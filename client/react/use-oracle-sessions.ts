@@ -3,12 +3,14 @@ import { useClient } from './provider.ts'
 import type { IChatSession } from '../core/records.ts'
 import { useStore } from './use-store.ts'
 
+/** The options of `useOracleSessions`. */
 export interface UseOracleSessionsOptions {
   readonly baseUrl?: string
-  /** How many a page has. */
+  /** How many sessions a page of the list has. */
   readonly limit?: number
 }
 
+/** What `useOracleSessions` returns. */
 export interface OracleSessions extends SessionsSnapshot {
   readonly createSession: () => Promise<IChatSession>
   readonly deleteSession: (sessionId: string) => Promise<void>

@@ -5,6 +5,7 @@ import type { Capability, ModelInfo, Overrides } from '../core/records.ts'
 import type { ChatAddress } from '../core/client.ts'
 import { useStore } from './use-store.ts'
 
+/** What `useOraclesConfig` returns. */
 export interface OraclesConfigResult {
   readonly config: {
     readonly apiUrl: string | null
@@ -17,7 +18,7 @@ export interface OraclesConfigResult {
   readonly error: OracleError | null
 }
 
-/** Where an oracle answers, its model and its price, as its DID resolves. */
+/** Where an oracle answers, its model and its price, found by its DID. */
 export function useOraclesConfig(oracleDid: string, overrides?: Overrides): OraclesConfigResult {
   const { data, isLoading, error } = useStore(useClient().config(oracleDid, overrides))
   const { apiUrl = null, wsUrl: socketUrl = null, model = null, price = null } = data ?? {}
@@ -29,20 +30,21 @@ export function useOraclesConfig(oracleDid: string, overrides?: Overrides): Orac
   }
 }
 
+/** What `useModels` returns. */
 export interface UseModelsResult {
   readonly models: readonly ModelInfo[]
   readonly defaultModelId: string | undefined
   readonly defaultModel: ModelInfo | undefined
   /** The model of the turns to come. */
   readonly model: string | undefined
-  /** Chooses it; without a name, the oracle's own choice. */
+  /** Chooses the model of the turns to come; without a name the oracle chooses. */
   readonly setModel: (id: string | undefined) => void
   readonly isLoading: boolean
   readonly error: OracleError | null
   readonly refetch: () => void
 }
 
-/** The models that an oracle offers, and which one is to answer. */
+/** The models that an oracle offers, and which of them answers. */
 export function useModels(oracleDid: string, overrides?: Overrides): UseModelsResult {
   const client = useClient()
   const resource = client.models(oracleDid, overrides)
@@ -61,11 +63,12 @@ export function useModels(oracleDid: string, overrides?: Overrides): UseModelsRe
   }
 }
 
+/** What `useCapabilities` returns. */
 export interface CapabilitiesResult {
   readonly plugins: readonly Capability[]
   readonly isLoading: boolean
   readonly error: OracleError | null
-  /** Loads plugins into the session by hand. */
+  /** Loads plugins into the session without asking the agent. */
   readonly load: (...names: string[]) => Promise<void>
   readonly refetch: () => Promise<void>
 }

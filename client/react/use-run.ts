@@ -5,19 +5,20 @@ import type { ChatRunState, PendingApproval } from '../core/records.ts'
 import { useChatSnapshot, useChatStore } from './use-chat.ts'
 import { useLatest } from './use-latest.ts'
 
-/** The run behind the present or last turn of a chat: whether it reconnects, and how it ended. */
+/** The run behind a chat's turn under way, or behind its last one: whether the chat reconnects, and how the run ended. */
 export const useRun = (address: ChatAddress): ChatRunState => useChatSnapshot(address).run
 
+/** What `useApproval` returns. */
 export interface Approval {
-  /** The call that waits for a person; null when none does. */
+  /** The call that waits for a person; null when none waits. */
   readonly pending: PendingApproval | null
   readonly approve: () => Promise<void>
   readonly reject: () => Promise<void>
-  /** Approves with other arguments. */
+  /** Approves the call with other arguments. */
   readonly edit: (args: Readonly<Record<string, unknown>>) => Promise<void>
 }
 
-/** The tool that waits for a person to agree, and the ways to answer. */
+/** The tool call that waits for a person to agree, and the ways to answer. */
 export function useApproval(address: ChatAddress): Approval {
   const chat = useChatStore(address)
   const { approval } = useChatSnapshot(address)

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 import type { Store } from '../core/store.ts'
 
-/** A store's snapshot; on the server, its first. */
+/** The snapshot of a store; on a server, the snapshot of an empty one. */
 export const useStore = <Snapshot>(store: Store<Snapshot>): Snapshot =>
   useSyncExternalStore(store.subscribe, store.getSnapshot, store.getServerSnapshot)

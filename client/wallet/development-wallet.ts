@@ -4,16 +4,17 @@ import { fromBase64, type Grant, keyOf, mint, toBase64 } from './ucan.ts'
 
 export type { Grant } from './ucan.ts'
 
+/** The options of `createDevelopmentWallet`. */
 export interface DevelopmentWalletOptions {
-  /** Where the key is kept, so that the user is the same at the next visit. Any script of the page can read it there. */
+  /** Where the wallet keeps its key, so that the user is the same at the next visit. Any script of the page can read it there. */
   readonly storage?: Pick<Storage, 'getItem' | 'setItem'>
-  /** The user's 32 secret bytes; with them, nothing is stored. */
+  /** The user's 32 secret bytes; a wallet that gets them stores nothing. */
   readonly seed?: Uint8Array
-  /** What the oracle may do for the user; everything that is the user's own where nothing is said. */
+  /** What the oracle may do for the user; without it, everything with what is the user's own. */
   readonly grants?: readonly Grant[]
 }
 
-/** What `OraclesProvider` takes: `<OraclesProvider {...wallet}>`. */
+/** The props of `OraclesProvider`: `<OraclesProvider {...wallet}>`. */
 export interface DevelopmentWallet {
   readonly initialWallet: IWalletProps
   readonly transactSignX: TransactionFn
@@ -25,7 +26,7 @@ const invocationSeconds = 5 * 60
 const delegationSeconds = 7 * 24 * 60 * 60
 const storageKey = 'oracle-development-wallet'
 
-/** A user with an Ed25519 key, for development: it signs whatever it is asked to, and asks nobody. */
+/** A wallet with an Ed25519 key, for development: it signs whatever the page asks for, and does not ask the user. */
 export async function createDevelopmentWallet({
   storage,
   seed,

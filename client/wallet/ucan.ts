@@ -13,7 +13,7 @@ export interface Key {
 type Bytes = Uint8Array<ArrayBuffer>
 
 const utf8 = new TextEncoder()
-// The beginning of a PKCS #8 document that holds an Ed25519 seed.
+/** The beginning of a PKCS #8 document that holds an Ed25519 seed. */
 const pkcs8 = fromHex('302e020100300506032b657004220420')
 const ed25519Key = [0xed, 0x01]
 const namedDid = [0x9d, 0x1a]
@@ -24,8 +24,8 @@ const version = '0.9.1'
 export async function keyOf(seed: Uint8Array): Promise<Key> {
   const secret = joined(pkcs8, seed)
   const key = await crypto.subtle.importKey('pkcs8', secret, 'Ed25519', true, ['sign'])
-  const { x } = await crypto.subtle.exportKey('jwk', key)
-  const publicKey = fromBase64(x!.replaceAll('-', '+').replaceAll('_', '/'))
+  const { x = '' } = await crypto.subtle.exportKey('jwk', key)
+  const publicKey = fromBase64(x.replaceAll('-', '+').replaceAll('_', '/'))
   return {
     did: `did:key:z${base58(joined(ed25519Key, publicKey))}`,
     sign: async (payload) =>
@@ -41,7 +41,7 @@ export async function mint(
   exp: number,
 ): Promise<string> {
   const header = base64Url(json({ alg: 'EdDSA', typ: 'JWT', ucv: version }))
-  // Keys stand in their canonical order here and below; the signature is over exactly these bytes.
+  // Keys stand in their canonical order here and below: the signature covers exactly these bytes.
   const grants = att.map(({ can, with: resource }) => ({ can, with: resource }))
   const payload = base64Url(json({ att: grants, aud, exp, iss: key.did, prf: [] }))
   const signature = await key.sign(utf8.encode(`${header}.${payload}`))
@@ -87,7 +87,7 @@ function varint(value: number): number[] {
   return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
 }
 
-// As much of CBOR as a token takes; numbers, lengths and tags in their shortest form.
+// The part of CBOR that a token needs; numbers, lengths and tags in their shortest form, as dag-cbor demands.
 
 function cborHead(major: number, value: number): Bytes {
   const kind = major << 5
@@ -115,7 +115,7 @@ function cborMap(entries: Readonly<Record<string, Uint8Array>>): Bytes {
   return joined(cborHead(5, all.length), ...all.flatMap(([name, value]) => [cborText(name), value]))
 }
 
-// Bytes and their texts.
+// Bytes and the texts that stand for them.
 
 function joined(...parts: (Uint8Array | readonly number[])[]): Bytes {
   const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
@@ -128,11 +128,13 @@ function joined(...parts: (Uint8Array | readonly number[])[]): Bytes {
 }
 
 function fromHex(hex: string): Bytes {
-  return joined(hex.match(/../g)!.map((byte) => parseInt(byte, 16)))
+  return joined(Array.from(hex.matchAll(/../g), ([byte]) => parseInt(byte, 16)))
 }
 
+/** Bytes as base64. */
 export const toBase64 = (bytes: Uint8Array) =>
   btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+/** The bytes of a text in base64. */
 export const fromBase64 = (text: string): Bytes =>
   joined(Array.from(atob(text), (character) => character.charCodeAt(0)))
 const base64Url = (bytes: Uint8Array) =>
@@ -140,7 +142,7 @@ const base64Url = (bytes: Uint8Array) =>
 
 const digits = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 
-/** For values that begin with a byte above zero, as keys with their kind before them do. */
+/** Bytes as base58btc. The first byte must not be zero; before a key stands its kind, which is not. */
 function base58(bytes: Uint8Array): string {
   let value = bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n)
   let text = ''

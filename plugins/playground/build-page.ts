@@ -1,7 +1,7 @@
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Builds the page beside the one that is served, then puts it in its place. */
+/** Builds the page beside the one that the server serves, then puts the new one in its place. */
 export async function buildPage(at: { sources: string; directory: string }): Promise<void> {
   const { build } = await import('vite')
   const fresh = `${at.directory.replace(/\/$/, '')}-${process.pid}`
@@ -12,11 +12,11 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
       root: at.sources,
       base: '/playground/',
       mode: 'production',
-      // Whatever the server's own NODE_ENV is, the page has React as it is published.
+      // The page has React's production build, whatever NODE_ENV the server runs with.
       define: { 'process.env.NODE_ENV': '"production"' },
       oxc: { jsx: { runtime: 'automatic', development: false } },
       resolve: {
-        // The library would load zod for schemas of zod's, and the page has none.
+        // The library loads zod for zod's schemas, and the page has none of those.
         alias: { 'zod/v4/core': join(at.sources, 'without-zod.ts') },
         conditions: ['oracle-runtime-source', 'module', 'browser', 'production'],
       },
@@ -25,7 +25,7 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
         emptyOutDir: true,
         target: 'es2022',
         assetsInlineLimit: 0,
-        // The library says 'use client' to frameworks that render on the server; here all of it is.
+        // The library says 'use client' to frameworks that render on a server; this page renders in the browser alone.
         rolldownOptions: {
           onLog: (level, log, pass) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && pass(level, log),
         },

@@ -5,22 +5,22 @@ import { setTimeout as after } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#core'
 
-/** The page's files, and the work on them when they are not there yet or older than their sources. */
+/** The page's files, and the build of them while they are missing or older than their sources. */
 export interface Page {
   readonly directory: string
   readonly building: Promise<void> | undefined
-  /** Why there is no page. */
+  /** Why the build failed. */
   fault: string | undefined
 }
 
-/** The server answers first: a build takes all of a small machine. */
+/** How many milliseconds a build waits, so that the server answers first: a build takes all of a small machine. */
 const whileServing = 300
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const directory = here('./built/')
 const sources = here('./page/')
 
-/** A package brings the built page along, and no sources; a checkout builds it when it has to. */
+/** Builds the page in a checkout when it is missing or stale. A package brings the built page along, and no sources. */
 export function preparePage(log: Log): Page {
   const page: Page & { building: Promise<void> | undefined } = {
     directory,
@@ -46,7 +46,7 @@ export function preparePage(log: Log): Page {
   return page
 }
 
-/** Whether a source, of the page or of the library that it uses, is newer than what was built. */
+/** Whether a source of the page, or of the library that the page uses, is newer than the built files. */
 async function isStale(): Promise<boolean> {
   const { mtimeMs: builtAt } = await stat(join(directory, 'index.html'))
   const library = here('../../client/')

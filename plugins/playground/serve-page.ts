@@ -4,14 +4,15 @@ import { extname, join } from 'node:path'
 import type { WebModule } from '#core'
 import type { Page } from './built-page.ts'
 
+const html = 'text/html; charset=utf-8'
 const types: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
+  '.html': html,
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
 
-/** Nothing from elsewhere, nothing inline: what an answer of a model says can never run. */
+/** The page loads nothing from elsewhere and runs nothing inline, so the text of a model can never run as a script. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -26,7 +27,7 @@ const policy = [
 const waiting = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Playground</title>
 <meta http-equiv="refresh" content="1"><p role="status">The playground is being built. This page comes back by itself.</p></html>`
 
-/** Serves the built files below the mount. Their names carry a digest, so only the page itself is asked for again. */
+/** Serves the built files below `/playground`. Their names carry a digest, so browsers ask again for the page alone. */
 export function servePage(page: Page): WebModule {
   return async (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next()
@@ -55,7 +56,7 @@ export function servePage(page: Page): WebModule {
     }
     if (path !== 'index.html') return next()
     ctx.status = 503
-    ctx.type = types['.html']!
+    ctx.type = html
     ctx.set('Cache-Control', 'no-store')
     ctx.set('Retry-After', '1')
     ctx.body = page.fault

@@ -1,5 +1,6 @@
 import type { JsonSchema } from './parts/schema-form.tsx'
 
+/** One operation of an OpenAPI document, with its method and path. */
 export interface Operation {
   readonly method: string
   readonly path: string
@@ -21,6 +22,7 @@ export interface Operation {
   readonly security?: readonly Readonly<Record<string, unknown>>[]
 }
 
+/** The parts of an OpenAPI document that this page shows. */
 export interface Document {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string }
   readonly paths: Readonly<
@@ -64,7 +66,7 @@ const fieldsOf = (schema: JsonSchema) =>
     .map((name) => (schema.required?.includes(name) ? `${name}*` : name))
     .join(', ') || 'any JSON'
 
-/** The address of an operation with what was typed in the form. */
+/** The address of an operation, with the values that the user typed in the form. */
 export function addressOf(
   { path, parameters = [] }: Operation,
   values: Readonly<Record<string, unknown>>,

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useState } from 'react'
 import { createOracleClient, OracleError, type OracleClient } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 
-/** Who the page talks to, and as whom: a key of its own, made on the first visit and kept in this browser. */
+/** The oracle that the page talks to, and its user: a key that the page makes on the first visit and keeps in this browser. */
 export interface Oracle {
   readonly did: string
   readonly name: string
@@ -25,8 +25,8 @@ export async function meetOracle(): Promise<Oracle> {
 }
 
 /**
- * Grants this browser's user everything here, so that every view works. The server lets only a page of its own do so,
- * opened on the machine of whoever writes plugins; from anywhere else the views say what is not granted.
+ * Grants this browser's user everything on this server, so that every view works. The server allows that to its own page
+ * in development on the same machine alone; elsewhere the views say which capability is missing.
  */
 async function mayEverything(did: string): Promise<void> {
   const body = JSON.stringify({ did, capabilities: ['*'], days: 30, note: 'the playground' })
@@ -34,7 +34,7 @@ async function mayEverything(did: string): Promise<void> {
   await fetch('/grants', { method: 'POST', headers, body }).catch(() => undefined)
 }
 
-/** What a request takes beside its path. */
+/** What a request has beside its path. */
 export interface Ask {
   readonly method?: string
   readonly body?: unknown
@@ -42,11 +42,11 @@ export interface Ask {
   readonly signal?: AbortSignal
 }
 
-/** JSON from a route of the server, asked as this page's user. */
+/** Asks a route of the server for JSON, as this page's user. */
 export const ask = <T>(path: string, call: Ask = {}): Promise<T> =>
   oracle.client.request<T>(oracle.did, path, call)
 
-/** The whole answer, for pages that show status and headers. */
+/** Asks a route of the server for the whole answer, with status and headers. */
 export async function answer(path: string, call: Ask & { text?: string } = {}): Promise<Response> {
   const { body, method = body === undefined ? 'GET' : 'POST', headers, signal } = call
   return fetch(path, {
@@ -61,7 +61,7 @@ export async function answer(path: string, call: Ask & { text?: string } = {}): 
   })
 }
 
-/** The JSON of a path, asked anew when the path changes. Without a path, nothing is asked. */
+/** The JSON of a path, which the page asks for again when the path changes. Without a path the page asks for nothing. */
 export function useAnswer<T>(path: string | undefined) {
   const [state, setState] = useState<{ data?: T; error?: OracleError; path?: string }>({})
   const [turn, setTurn] = useState(0)

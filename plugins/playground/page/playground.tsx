@@ -24,7 +24,7 @@ const views = {
 } as const
 type View = keyof typeof views
 
-/** The frame around the views. What several of them need, the chat and what it loaded, is kept here. */
+/** The frame around the views. It keeps what several of them need: the chat, and what the agent loaded in it. */
 export function Playground({ oracle }: { oracle: Oracle }) {
   const [name = '', detail = ''] = useRoute()
   const view: View = Object.hasOwn(views, name) ? (name as View) : 'chat'
@@ -127,6 +127,6 @@ function Title({ text, isQuiet }: { text: string; isQuiet: boolean }) {
 }
 
 function focusMain(event: { preventDefault(): void }) {
-  event.preventDefault() // The address is the view's.
+  event.preventDefault() // The hash of the address names the view, so a link within the page must not change it.
   document.getElementById('main')?.focus()
 }

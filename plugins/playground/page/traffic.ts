@@ -1,10 +1,10 @@
-/** What went over the wire, newest last: requests, frames of streams, frames of sockets. */
+/** A piece of what the page sent or received: a request, a frame of a stream, a frame of a socket. */
 export interface Piece {
   readonly id: number
   readonly kind: 'http' | 'sse' | 'socket'
   readonly at: number
   readonly title: string
-  /** Characters or bytes, as far as they are known. */
+  /** In characters or bytes, as far as the page knows it. */
   size: number
   ms?: number
   status?: number | string
@@ -19,6 +19,7 @@ let pieces: readonly Piece[] = []
 let count = 0
 let scheduled = false
 
+/** Everything that the page sent and received, the newest last, as a store to follow. */
 export const traffic = {
   subscribe(listener: () => void) {
     listeners.add(listener)
@@ -43,7 +44,7 @@ function change(piece: Piece, part: Partial<Piece>) {
   tell()
 }
 
-/** Listeners hear of many pieces at once: a stream has hundreds a second. */
+/** Tells the listeners of many pieces at once: a stream has hundreds a second. */
 function tell() {
   if (scheduled) return
   scheduled = true
@@ -53,7 +54,7 @@ function tell() {
   }, 100)
 }
 
-/** Writes down what the page sends and gets from now on. */
+/** Writes down what the page sends and receives from now on. */
 export function recordTraffic() {
   const fetchPlain = window.fetch.bind(window)
   window.fetch = async (input, init) => {
@@ -133,12 +134,12 @@ async function follow(body: ReadableStream<Uint8Array>, piece: Piece) {
       }
     }
   } catch {
-    // The reader of the page is told; here the stream merely ends.
+    // The page's own reader hears of the fault; for this copy of the stream the fault is an end.
   }
   change(piece, { size })
 }
 
-/** Tokens are shown by their beginning: a screen shared with others gives nobody away. */
+/** Shows of a token its beginning alone, so that a screen which the user shares with others gives no token away. */
 const masked = (text: string) =>
   text.replace(/[A-Za-z0-9+/_=-]{80,}/g, (token) => `${token.slice(0, 12)}…(${token.length})`)
 

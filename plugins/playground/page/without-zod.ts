@@ -1,2 +1,2 @@
-/** Stands in the page for zod, which nothing here gives the library a schema of. */
+/** Stands in for zod, which the library loads for zod's schemas; no schema of this page is one of zod's. */
 export {}

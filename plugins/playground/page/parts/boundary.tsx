@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from 'react'
 import { Fault } from './fault.tsx'
 
-/** A view that breaks says so in its place; the others go on. */
+/** Shows the fault of a view that breaks in place of that view; the other views go on. */
 export class Boundary extends Component<{ children: ReactNode }, { error?: unknown }> {
   override state: { error?: unknown } = {}
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 
-/** Copies a text, and says that it did. */
+/** A button that copies a text, and says that it did. */
 export function Copy({ text, children = 'Copy' }: { text: () => string; children?: string }) {
   const [state, setState] = useState('')
   useEffect(() => {

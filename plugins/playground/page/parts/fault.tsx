@@ -1,4 +1,4 @@
-/** A fault as a sentence, with what to do next. */
+/** A fault as a sentence, with what the user can do next. */
 export function Fault({ error }: { error: unknown }) {
   if (!error) return null
   const { message, hint, code, details } = error as {

@@ -9,10 +9,10 @@ export interface Walk {
 
 const width = 640
 const rowHeight = 110
-/** More than this in a drawing is a blot; the tree has them all. */
+/** How many entities the drawing shows at most; the tree shows all of them. */
 const drawn = 60
 
-/** The walk as a drawing in rings of depth, its nodes to be chosen by keyboard too, and as a tree. */
+/** The walk as a drawing in rows by depth, whose nodes the keyboard reaches too, and as a tree. */
 export function Graph(props: {
   walk: Walk
   /** What entities are called, as far as the page knows. */
@@ -67,7 +67,7 @@ export function Graph(props: {
           )
         })}
         {walk.nodes.slice(0, drawn).map(({ did, type, depth }) => {
-          const { x, y } = places.get(did)!
+          const { x, y } = places.get(did) ?? { x: 0, y: 0 }
           return (
             <a key={did} href={`#/registry/${encodeURIComponent(did)}`}>
               <circle className={depth === 0 ? 'node root' : 'node'} cx={x} cy={y} r={12} />
@@ -109,7 +109,7 @@ interface BranchProps {
   readonly onSelect: (did: string) => void
 }
 
-/** An entity with what it is related to below it; one that stands above already ends the branch. */
+/** An entity, and below it the entities that it is related to; one that stands above already ends the branch. */
 function Branch({ walk, nameOf, did, above, onSelect }: BranchProps) {
   const related = walk.edges.flatMap(({ from, role, to }) =>
     from === did ? [{ role, other: to }] : to === did ? [{ role: `${role} of`, other: from }] : [],
@@ -141,12 +141,12 @@ function Branch({ walk, nameOf, did, above, onSelect }: BranchProps) {
 /** Rows by depth, each spread over the width, so that names have room. */
 function placesOf({ nodes }: Walk): Map<string, { x: number; y: number }> {
   const places = new Map<string, { x: number; y: number }>()
-  const rows = Object.values(Object.groupBy(nodes.slice(0, drawn), ({ depth }) => depth))
+  const rows = Map.groupBy(nodes.slice(0, drawn), ({ depth }) => depth).values()
   let y = 40
   for (const row of rows) {
     const perLine = 6
-    for (let from = 0; from < row!.length; from += perLine) {
-      const line = row!.slice(from, from + perLine)
+    for (let from = 0; from < row.length; from += perLine) {
+      const line = row.slice(from, from + perLine)
       line.forEach(({ did }, at) =>
         places.set(did, {
           x: ((at + 0.5) / line.length) * width,

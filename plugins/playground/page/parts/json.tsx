@@ -1,4 +1,4 @@
-/** Data as it is, in a box that scrolls with the keyboard too. */
+/** Data as JSON, in a box that the keyboard scrolls too. */
 export function Json({ value, label }: { value: unknown; label: string }) {
   const text = typeof value === 'string' ? pretty(value) : JSON.stringify(value, null, 2)
   return (

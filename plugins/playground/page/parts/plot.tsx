@@ -1,3 +1,4 @@
+/** One size, for one value of the input. */
 export interface Point {
   readonly x: number
   readonly calculatedSize: number
@@ -9,7 +10,7 @@ const height = 280
 const left = 52
 const bottom = 36
 
-/** Sizes over one of their inputs, with the chosen point; the same as a table below. */
+/** A plot of sizes over one of their inputs, with the chosen point; a table below has the same numbers. */
 export function Plot(props: { points: readonly Point[]; label: string; chosen: number }) {
   const { points, label, chosen } = props
   if (points.length < 2) return <p>There is nothing to plot.</p>

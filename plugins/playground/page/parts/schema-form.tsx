@@ -1,6 +1,6 @@
 import { useId, useState, type ReactNode } from 'react'
 
-/** As much of JSON Schema as a form can show; the rest is typed as JSON. */
+/** The part of JSON Schema that a form shows; for anything else the user types JSON. */
 export interface JsonSchema {
   readonly type?: string | readonly string[]
   readonly enum?: readonly unknown[]
@@ -15,13 +15,14 @@ export interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[]
 }
 
+/** What the user typed, by the names of the properties. */
 export type Values = Record<string, unknown>
 
 interface Props {
   readonly schema: JsonSchema
   readonly submit: string
   readonly onSubmit: (values: Values) => void
-  /** Told of every change, complete or not. */
+  /** Hears every change, whether the form is complete or not. */
   readonly onChange?: (values: Values) => void
   readonly busy?: boolean
   readonly children?: ReactNode
@@ -67,7 +68,7 @@ export function SchemaForm({ schema, submit, onSubmit, onChange, busy, children 
             try {
               onChange?.(valuesOf(next))
             } catch {
-              // Half-typed JSON is not a value yet.
+              // JSON that the user has typed by half is not a value yet.
             }
           }}
         />
@@ -178,6 +179,6 @@ function valueOf(text: string, property: JsonSchema): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Error(`This is no JSON: ${text.slice(0, 60)}`)
+    throw new Error(`This is not JSON: ${text.slice(0, 60)}`)
   }
 }

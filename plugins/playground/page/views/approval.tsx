@@ -5,9 +5,9 @@ import { Lines } from '../parts/inputs.tsx'
 
 interface Props {
   readonly approval: Ask
-  /** The stream of the answer goes on for a moment after the question. */
+  /** The chat still streams: the stream of the answer goes on for a moment after the question. */
   readonly isSending: boolean
-  /** Called as soon as the person has answered: what has the focus then is about to go. */
+  /** Hears that the person has answered: the button that has the focus then is about to go. */
   readonly onAnswer: () => void
 }
 
@@ -18,7 +18,7 @@ export function Approval({ approval, isSending, onAnswer }: Props) {
   const [text, setText] = useState(original)
   const [fault, setFault] = useState<unknown>()
   const card = useRef<HTMLElement>(null)
-  // The button that sent the message loses the focus. Nobody who writes or reads elsewhere is taken away from there.
+  // The question takes the focus from the button that sent the message alone, so nobody who writes or reads elsewhere loses it.
   useEffect(() => {
     if (!isSending && hasLostFocus()) card.current?.focus()
   }, [isSending])
@@ -58,10 +58,10 @@ export function Approval({ approval, isSending, onAnswer }: Props) {
 const hasLostFocus = () =>
   document.activeElement === document.body || !!document.activeElement?.matches(':disabled')
 
-/** All of the arguments are in sight where they can be: nobody agrees to what stands below the edge. */
+/** How high the arguments stand: all of them are in sight where that is possible, so that nobody agrees unseen. */
 const rowsOf = (text: string) => Math.min(Math.max(text.split('\n').length, 3), 16)
 
-/** Whose words were read before: they may be what asks for this. */
+/** Whose words the oracle had read before it made the call: those words may be what asks for it. */
 function Foreign({ sources }: { sources: readonly ForeignSource[] }) {
   return (
     <>

@@ -159,7 +159,7 @@ function Conversation({
     if (!message.trim() || isSending) return
     setText('')
     await sendMessage(message)
-    await onSettled().catch(() => {}) // The list of chats shows a title then; without it, it shows the old one.
+    await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
   }
   useEffect(() => {
     if (!draft || isLoading) return
@@ -295,7 +295,7 @@ function Message({ message }: { message: IMessage }) {
   )
 }
 
-/** Stays at the end while it grows, unless the reader has scrolled up. */
+/** Keeps a list at its end while it grows, unless the reader has scrolled up. */
 function useFollow(messages: readonly IMessage[]) {
   const box = useRef<HTMLDivElement>(null)
   const follows = useRef(true)

@@ -9,7 +9,7 @@ interface Held {
   readonly tag: string
 }
 
-/** One entity's properties to edit. Whoever changed it meanwhile is not overwritten: both versions are shown. */
+/** An editor of one entity's properties. When somebody else changed them meanwhile, it shows both versions and overwrites none. */
 export function EntityEditor({ did, onChanged }: { did: string; onChanged: () => void }) {
   const path = `/v1/entities/${encodeURIComponent(did)}`
   const [held, setHeld] = useState<Held>()
@@ -44,7 +44,7 @@ export function EntityEditor({ did, onChanged }: { did: string; onChanged: () =>
   const save = (over = held) =>
     work(async () => {
       const wanted = JSON.parse(text) as Record<string, unknown>
-      // A merge patch says null of what is to go.
+      // A merge patch removes a property by the value null.
       const gone = Object.keys(over!.entity.properties).filter((name) => !(name in wanted))
       const properties = { ...wanted, ...Object.fromEntries(gone.map((name) => [name, null])) }
       const response = await answer(path, {

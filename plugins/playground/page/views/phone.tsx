@@ -16,7 +16,7 @@ interface Call {
   readonly ms: number
 }
 
-/** A phone without a screen to speak of, and what the gateway knows of its call. */
+/** A phone with a small text screen, and what the gateway knows of its call. */
 export function PhoneView() {
   const [number, setNumber] = useState('+254711000111')
   const [code, setCode] = useState('*384#')
@@ -57,7 +57,7 @@ export function PhoneView() {
     }
   }
 
-  /** The record is beside the call: nobody waits for it. */
+  /** Reads the record while the call goes on, which does not wait for the record. */
   async function look(sessionId: string) {
     try {
       const known = await answer(`/api/ussd/debug/${encodeURIComponent(sessionId)}`)

@@ -11,7 +11,7 @@ interface Commitment {
   readonly round: string | number
 }
 
-/** The draw: freeze the list, name a round, reveal its value, and check it all again in this page. */
+/** The draw: the user freezes the list, names a round, reveals its value, and lets this page check all of it. */
 export function Selection({ design }: { design: Design }) {
   const names = design.stratification?.strata.map(({ name }) => name) ?? ['all']
   const [ids, setIds] = useState('')

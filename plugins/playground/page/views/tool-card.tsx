@@ -9,7 +9,7 @@ export const Times = TimesContext.Provider
 
 const WaitingContext = createContext<string | undefined>(undefined)
 
-/** The call that waits for a person: it has not begun. */
+/** The call that waits for a person, and has not begun. */
 export const Waiting = WaitingContext.Provider
 
 function ToolCard({ id, toolName, args, status, output, error }: UIComponentProps) {
@@ -70,7 +70,7 @@ function WeatherCard({ args }: { args?: Reading }) {
   )
 }
 
-/** What the agent may show, by name; everything else is a card. */
+/** The components that the agent may show, by name; every other call is a card. */
 export const components: UIComponents = { ToolCall: ToolCard, WeatherCard }
 
 function briefly(args: unknown): string {

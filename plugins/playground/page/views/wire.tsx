@@ -4,7 +4,7 @@ import { traffic, type Piece } from '../traffic.ts'
 
 const kinds = { http: 'Requests', sse: 'Stream frames', socket: 'Socket frames' } as const
 
-/** Everything that went over the wire since the page opened. */
+/** Everything that the page sent and received since it opened. */
 export function WireView() {
   const pieces = useSyncExternalStore(traffic.subscribe, traffic.pieces)
   const [words, setWords] = useState('')
@@ -90,6 +90,6 @@ const sizeOf = (size: number) => (size < 1_000 ? `${size} B` : `${(size / 1_000)
 const lineOf = (piece: Piece) =>
   `${clock(piece.at)} ${tagOf(piece)} ${piece.title} ${sizeOf(piece.size)}\n${piece.text}\n`
 
-/** What a frame carries, on one line; a request's title says enough. */
+/** The content of a frame, on one line; of a request the title says enough. */
 const previewOf = ({ kind, text }: Piece) =>
   kind === 'http' ? '' : kind === 'socket' ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? '')

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { testApp } from '#core/testing'
-import { ask } from '../../client/core/request.ts'
-import { errorOf, OracleError } from '../../client/core/error.ts'
+import { ask } from '../../../client/core/request.ts'
+import { errorOf, OracleError } from '../../../client/core/error.ts'
 
 const thrownBy = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)
 

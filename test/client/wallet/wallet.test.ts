@@ -3,9 +3,9 @@ import { delegate, Delegation } from '@ucanto/core'
 import type { Capabilities } from '@ucanto/interface'
 import { ed25519 } from '@ucanto/principal'
 import { testApp } from '#core/testing'
-import { type Grant, keyOf, mint } from '../../client/wallet/ucan.ts'
-import { createDevelopmentWallet } from '../../client/wallet.ts'
-import { tabStorage } from './oracle.ts'
+import { type Grant, keyOf, mint } from '../../../client/wallet/ucan.ts'
+import { createDevelopmentWallet } from '../../../client/wallet.ts'
+import { tabStorage } from '../oracle.ts'
 
 const seed = Uint8Array.from({ length: 32 }, (_, i) => (i * 37 + 11) % 256)
 

@@ -12,10 +12,10 @@ import {
   useModels,
   useOracleSessions,
   useRun,
-} from '../../client/index.ts'
-import { heldModel } from '../support/held-model.ts'
-import { testOracle } from './oracle.ts'
-import { hook, mount, until } from './page.ts'
+} from '../../../client/index.ts'
+import { heldModel } from '../../support/held-model.ts'
+import { testOracle } from '../oracle.ts'
+import { hook, mount, until } from '../page.ts'
 
 it('runs on the React that this project of the suite is for', () => {
   expect(version.split('.')[0]).toBe(process.env.REACT)

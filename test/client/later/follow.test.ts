@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import type { AnyEvent } from '../../client/core/events.ts'
-import { follow } from '../../client/later/follow.ts'
-import { usualTiming } from '../../client/core/timing.ts'
-import { shortTiming } from './oracle.ts'
+import type { AnyEvent } from '../../../client/core/events.ts'
+import { follow } from '../../../client/later/follow.ts'
+import { usualTiming } from '../../../client/core/timing.ts'
+import { shortTiming } from '../oracle.ts'
 
 /** Serves texts as event streams, one for each request; what each request came with. */
 async function streams(texts: readonly string[]) {

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { scriptedModel } from '#core/testing'
-import type { Chat } from '../../client/core/chat/chat.ts'
-import { heldModel } from '../support/held-model.ts'
-import { tabStorage, testOracle, type TestOracle } from './oracle.ts'
-import { until } from './page.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import type { Chat } from '../../../client/core/chat/chat.ts'
+import { heldModel } from '../../support/held-model.ts'
+import { tabStorage, testOracle, type TestOracle } from '../oracle.ts'
+import { until } from '../page.ts'
+import { unquote } from '../../../core/runtime/base/quote.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 

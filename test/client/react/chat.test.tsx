@@ -2,9 +2,9 @@ import { expect, it } from 'vitest'
 import { definePlugin } from '#core'
 import { scriptedModel } from '#core/testing'
 import { z } from 'zod'
-import { OraclesProvider, useChat } from '../../client/index.ts'
-import { shortTiming, testOracle } from './oracle.ts'
-import { hook, until } from './page.ts'
+import { OraclesProvider, useChat } from '../../../client/index.ts'
+import { testOracle } from '../oracle.ts'
+import { hook, until } from '../page.ts'
 
 const never = () => {
   throw new Error('Nothing was to be paid.')

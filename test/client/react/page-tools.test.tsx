@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { z as z3 } from '../older-peers/node_modules/zod/index.js'
-import { z as z325 } from '../older-peers/node_modules/zod/v4/index.js'
+import { z as z3 } from '../../older-peers/node_modules/zod/index.js'
+import { z as z325 } from '../../older-peers/node_modules/zod/v4/index.js'
 import { scriptedModel, type ScriptedStep } from '#core/testing'
 import {
   renderMessageContent,
   useAgAction,
   useChat,
   type IBrowserTools,
-} from '../../client/index.ts'
-import { toJsonSchema } from '../../client/later/schema.ts'
-import { tabStorage, testOracle } from './oracle.ts'
-import { hook, mount, until } from './page.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+} from '../../../client/index.ts'
+import { toJsonSchema } from '../../../client/later/schema.ts'
+import { tabStorage, testOracle } from '../oracle.ts'
+import { hook, mount, until } from '../page.ts'
+import { unquote } from '../../../core/runtime/base/quote.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import { scriptedModel, testApp } from '#core/testing'
-import * as core from '../../client/index.ts'
-import type { ChatResult, IChatOptions, IOraclesProviderProps } from '../../client/index.ts'
-import * as liveAgent from '../../client/live-agent.ts'
-import * as wallet from '../../client/wallet.ts'
-import { testOracle, testWallet } from './oracle.ts'
-import { hook, mount, until } from './page.ts'
+import * as core from '../../../client/index.ts'
+import type { ChatResult, IChatOptions, IOraclesProviderProps } from '../../../client/index.ts'
+import * as liveAgent from '../../../client/live-agent.ts'
+import * as wallet from '../../../client/wallet.ts'
+import { testOracle, testWallet } from '../oracle.ts'
+import { hook, mount, until } from '../page.ts'
 
 /** True when two unions are the same. */
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false

@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { scriptedModel, testApp } from '#core/testing'
+import { heldModel } from '../../support/held-model.ts'
+import { tabStorage, testOracle, type TestOracle } from '../oracle.ts'
+import { until } from '../page.ts'
+import { chatOf, ended, library, plain } from './chats.ts'
+
+describe('a reload', () => {
+  it('in mid-stream loses nothing, and Stop still stops', async () => {
+    const model = scriptedModel([
+      { text: Array.from({ length: 400 }, (_, i) => `${i} `), paceMs: 10 },
+    ])
+    await using oracle = await testOracle({ plugins: [], model })
+    const sessionId = await oracle.session()
+    const storage = tabStorage()
+    const before = await chatOf(oracle, sessionId, oracle.tab({ storage }))
+    void before.sendMessage('Count')
+    await until(() => String(plain(before)[1]?.content).length > 10)
+    oracle.proxy.cutAll() // What a reload does to its connections.
+    const { length } = oracle.proxy.requests
+    const after = await chatOf(oracle, sessionId, oracle.tab({ storage }))
+    await until(() => String(plain(after)[1]?.content).startsWith('0 1 2 3 4 5 '))
+    expect(plain(after)).toHaveLength(2)
+    expect(after.getSnapshot().status).toBe('streaming')
+    expect(oracle.proxy.requests.length - length).toBeLessThanOrEqual(3) // the other page joins again, too
+    await after.abortStream()
+    expect(after.getSnapshot()).toMatchObject({ status: 'ready', run: { ended: 'aborted' } })
+    expect(plain(after)[1]).toMatchObject({ isComplete: false })
+    expect(model.requests[0]!.signal.aborted).toBe(true)
+  })
+
+  it('in another browser finds the run by its session', async () => {
+    const model = heldModel(['One '], ['two ', 'three.'])
+    await using oracle = await testOracle({ plugins: [], model })
+    const sessionId = await oracle.session()
+    const here = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    const sending = here.sendMessage('Count')
+    await until(() => plain(here).length === 2)
+    const there = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    await until(() => there.getSnapshot().status === 'streaming')
+    model.goOn()
+    await sending
+    await until(() => ended(there))
+    expect(plain(there)).toEqual(plain(here))
+  })
+})
+
+describe('two tabs on one session', () => {
+  it('the newer message ends the older run, and both tabs show both', async () => {
+    const model = scriptedModel([
+      { text: Array.from({ length: 400 }, (_, i) => `${i} `), paceMs: 10 },
+      'The newer answer.',
+    ])
+    await using oracle = await testOracle({ plugins: [], model })
+    const sessionId = await oracle.session()
+    const older = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    const newer = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    const first = older.sendMessage('Count')
+    await until(() => plain(older).length === 2)
+    await newer.sendMessage('Stop that')
+    await first
+    await until(() => plain(older).at(-1)?.content === 'The newer answer.' && ended(older))
+    await newer.refetchMessages()
+    expect(plain(newer)).toEqual(plain(older))
+    expect(plain(older).map(({ type, isComplete }) => [type, isComplete])).toEqual([
+      ['human', true],
+      ['ai', false],
+      ['human', true],
+      ['ai', true],
+    ])
+  })
+})
+
+it('a restart of the server in mid-run is a pause, and the text is told once', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-runtime-client-'))
+  const env = { DATA_DIR: folder, RUN_LEASE_MS: '500', ORACLE_MNEMONIC: 'one two three', PORT: '0' }
+  let oracle: TestOracle | undefined
+  try {
+    oracle = await testOracle({
+      plugins: [library],
+      model: heldModel(['One '], ['never said']),
+      env,
+    })
+    const chat = await chatOf(oracle)
+    const sending = chat.sendMessage('Count')
+    await until(() => plain(chat)[1]?.content === 'One ')
+    await oracle.app.close()
+    const model = scriptedModel([{ text: ['One ', 'two ', 'three.'], paceMs: 5 }])
+    await using again = await testApp({ plugins: [library], model, env })
+    oracle.proxy.target = again.url
+    await sending
+    expect(plain(chat)).toMatchObject([
+      { content: 'Count' },
+      { content: 'One two three.', isComplete: true },
+    ])
+    expect(chat.getSnapshot().run).toMatchObject({ ended: 'finished', resumed: 1 })
+  } finally {
+    await oracle?.proxy[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
