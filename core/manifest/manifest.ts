@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin, AnyTool } from '../plugin.ts'
 import { meant } from './did-you-mean.ts'
+import { isForeign } from './load-order.ts'
 
 const sentences = z.array(z.string().min(1)).optional()
 
@@ -82,6 +83,14 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
     faults.push(fault(`"${key}" is ${JSON.stringify(value) ?? 'missing'}. ${issue.message}.`))
   }
 
+  for (const written of foreignRequirements(definition.requires))
+    faults.push(
+      fault(
+        `"requires" has ${written}, which is not a plugin.`,
+        'List what definePlugin returned: import the other plugin and write requires: [other].',
+      ),
+    )
+
   for (const key of Object.keys(definition.middleware ?? {}))
     if (!middlewareKinds.includes(key))
       faults.push(
@@ -106,6 +115,18 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
   if (typeof definition.tools === 'object') faults.push(...checkTools(definition, definition.tools))
   return faults
 }
+
+/** What stands in `requires` and is no plugin, as it was written. */
+function foreignRequirements(requires: unknown): string[] {
+  if (requires === undefined) return []
+  if (!Array.isArray(requires)) return [shown(requires)]
+  return requires.filter(isForeign).map(shown)
+}
+
+const shown = (value: unknown): string =>
+  typeof value === 'function'
+    ? 'a function'
+    : (JSON.stringify(value) ?? String(value)).slice(0, 100)
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/
 
