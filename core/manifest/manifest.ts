@@ -199,7 +199,7 @@ function jsonType(schema: z.core.$ZodType): unknown {
   }
 }
 
-/** Two plugins of one name. */
+/** A fault for each name that two plugins have. */
 export function checkNames(plugins: readonly AnyPlugin[]): RuntimeError[] {
   const seen = new Set<string>()
   const twice = new Set<string>()
