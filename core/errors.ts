@@ -49,7 +49,7 @@ export const catalogue = {
   },
   NOT_FOUND: {
     status: 404,
-    means: 'Nothing answers at this address, or the thing named does not exist for this caller.',
+    means: 'No route answers at this address, or the thing named does not exist for this caller.',
   },
   METHOD_NOT_ALLOWED: {
     status: 405,
@@ -117,7 +117,7 @@ export const catalogue = {
     means: 'A tool of the client was called, and no page of the user is connected.',
   },
 
-  // A tool call that does not happen, or whose end nobody knows. Models read these.
+  // A tool call that does not happen, or whose outcome is unknown. Models read these.
   WAITING: { status: 202, means: 'The call waits for a person to agree to it.' },
   CONSENT_NEEDED: {
     status: 403,
@@ -133,7 +133,7 @@ export const catalogue = {
   OUTCOME_UNKNOWN: {
     status: 500,
     means:
-      'A write was interrupted by a crash: it may have happened or not, and is never repeated.',
+      'A crash interrupted a write: the write may have happened or not, and is never repeated.',
   },
   RUN_QUARANTINED: {
     status: 500,
@@ -255,13 +255,15 @@ export const catalogue = {
   },
 } as const satisfies Record<string, CodeEntry>
 
+/** A code of the catalogue. */
 export type Code = keyof typeof catalogue
 
-/** Whether repeating the request later, unchanged, may help. Unknown codes are not. */
+/** Whether the same request may succeed later, unchanged. False for a code that is not in the catalogue. */
 export function isRetryable(code: string): boolean {
   return (catalogue as Record<string, CodeEntry>)[code]?.retryable === true
 }
 
+/** What an error says beside its code and its sentence. */
 export interface ErrorOptions {
   /** What the reader can do next, in one sentence. */
   hint?: string
@@ -271,7 +273,7 @@ export interface ErrorOptions {
   status?: number
   /** Response headers that belong to the error, such as `Retry-After`. */
   headers?: Record<string, string>
-  /** The cause stays in the log. */
+  /** What was thrown before. It stays in the log. */
   cause?: unknown
 }
 

@@ -1,15 +1,35 @@
+import type { Variable } from '../core/manifest/env.ts'
 import { allVariables } from './variables.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
-import { table } from './table.ts'
+import { table, wrapped } from './table.ts'
 
-// Every variable that the kernel and the bundled plugins read, from their schemas.
+// Every variable that the kernel and the bundled plugins read, from their schemas, for a terminal of 100 columns: a
+// line of the table for each, and below it what the variable does.
+const width = 100
+/** A longer default stands below, where it has lines to itself. */
+const widestDefault = 27
+
 const env = loadEnvFileIfAny()
-const rows = allVariables().map((variable) => [
-  variable.name,
-  variable.owner,
-  env[variable.name] ? 'set' : variable.required ? 'unset, required' : 'unset',
-  variable.default ??
-    (variable.generated ? '(generated in development)' : variable.secret ? '(secret)' : '-'),
-  variable.description,
-])
-console.log(table(['variable', 'of', 'now', 'default', 'what it does'], rows))
+const variables = allVariables()
+const rows = variables.map((variable) => {
+  const { name, owner, required } = variable
+  const now = env[name] ? 'set' : required ? 'unset, required' : 'unset'
+  const value = defaultOf(variable)
+  return [name, owner, now, value.length > widestDefault ? '(below)' : value]
+})
+const [head = '', rule = '', ...lines] = table(['variable', 'of', 'now', 'default'], rows).split(
+  '\n',
+)
+console.log(`${head}\n${rule}`)
+for (const [index, variable] of variables.entries()) {
+  console.log(lines[index])
+  const value = defaultOf(variable)
+  const tail = value.length > widestDefault ? `. Default: ${value}` : ''
+  console.log(wrapped(variable.description + tail, width, '    '))
+}
+
+function defaultOf({ default: value, generated, secret }: Variable): string {
+  if (value !== undefined) return value
+  if (generated) return '(generated in development)'
+  return secret ? '(secret)' : '-'
+}

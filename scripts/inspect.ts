@@ -16,10 +16,11 @@ try {
     console.log(`oracle-runtime ${runtime} on node ${node}\n`)
     console.log(
       table(
-        ['plugin', 'state', 'visibility', 'requires', 'state keys'],
+        ['plugin', 'state', 'default', 'visibility', 'requires', 'state keys'],
         plugins.map((p) => [
           p.name,
           p.state,
+          p.defaultState,
           p.visibility,
           p.requires.join(' '),
           p.stateKeys.join(' '),

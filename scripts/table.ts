@@ -11,6 +11,17 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }
 
+/** A text in lines of at most `width` characters, each after the same indent. */
+export function wrapped(text: string, width: number, indent: string): string {
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const line = `${lines.at(-1)} ${word}`.trimStart()
+    if (indent.length + line.length > width && lines.at(-1) !== '') lines.push(word)
+    else lines[lines.length - 1] = line
+  }
+  return lines.map((line) => indent + line).join('\n')
+}
+
 /** The same for a Markdown page. */
 export function markdownTable(
   head: readonly string[],

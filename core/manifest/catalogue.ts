@@ -1,5 +1,6 @@
 import type { AnyDefinition } from '../plugin.ts'
 import { didYouMean } from './did-you-mean.ts'
+import { requiredNames } from './load-order.ts'
 
 /** One line of what the agent may choose from. */
 export interface Capability {
@@ -7,9 +8,13 @@ export interface Capability {
   readonly summary: string
   readonly visibility: string
   readonly loaded: boolean
+  /** Whether the plugin is there when no feature says so. */
+  readonly defaultState: string
   readonly stability: string
   readonly category?: string
   readonly tags?: readonly string[]
+  /** The plugins that it depends on. */
+  readonly requires: readonly string[]
 }
 
 /** What `load_capability` answers for one name. */
@@ -23,16 +28,19 @@ export interface LoadedCapability {
   readonly alreadyLoaded?: true
 }
 
+/** What `list_capabilities` says of one plugin. */
 export function capability(definition: AnyDefinition, loaded: boolean): Capability {
   const {
     name,
     summary,
     visibility = 'on-demand',
+    defaultState = 'on',
     stability = 'stable',
     category,
     tags,
   } = definition
-  return { name, summary, visibility, loaded, stability, category, tags }
+  const requires = requiredNames(definition)
+  return { name, summary, visibility, loaded, defaultState, stability, category, tags, requires }
 }
 
 /** Keeps the capabilities whose words meet the query, the best first; all of them when none does. */
@@ -70,6 +78,7 @@ export function promptLines(onDemand: readonly AnyDefinition[]): string {
   ].join('\n')
 }
 
+/** The name that is close enough to have been meant. */
 export function suggestion(
   name: string,
   definitions: readonly AnyDefinition[],

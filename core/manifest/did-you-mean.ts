@@ -1,14 +1,14 @@
 import { asCourtesy } from './loop-time.ts'
 
-/** Longer words are no slips of names. */
+/** A longer word is not a misspelt name, and is compared with none. */
 const mostCharacters = 64
 /** How many names are looked over, and how many of them are compared letter by letter. */
 const mostNames = 500
 const mostCompared = 50
 
 /**
- * The candidate closest to `word`, when one is close enough to have been meant. A suggestion is a courtesy: none is
- * looked for among very many or very long names, nor when thousands are asked for at once.
+ * The candidate closest to `word`, when one is close enough to have been meant. A suggestion is a courtesy: very many
+ * or very long names are not compared, and requests for thousands of suggestions at once get none.
  */
 export function didYouMean(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > mostCharacters) return undefined
@@ -32,7 +32,7 @@ function closest(word: string, candidates: Iterable<string>): string | undefined
   return best
 }
 
-/** The same as a sentence to append to a hint; empty when nothing is close. */
+/** The closest candidate as a sentence to append to a hint; empty when no candidate is close. */
 export function meant(word: string, candidates: Iterable<string>): string {
   const candidate = didYouMean(word, candidates)
   return candidate === undefined ? '' : `Did you mean "${candidate}"?`

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { Schema, Shape } from '../plugin.ts'
 
+/** Environment variables by name, as they stand in a process or a file. */
 export type EnvSource = Readonly<Record<string, string | undefined>>
 
 /** What a schema's `.meta({ … })` says about its variable. */
@@ -20,9 +21,12 @@ export function metaOf(schema: Schema): VariableMeta & Record<string, unknown> {
   return inner ? { ...metaOf(inner), ...own } : own
 }
 
+/** Whether the log masks the values of this variable. */
 export const isSecret = (schema: Schema): boolean => metaOf(schema).secret === true
+/** Whether the owner of the variable cannot do without a value. */
 export const isRequired = (schema: Schema): boolean => !z.safeParse(schema, undefined).success
 
+/** What the environment holds for one owner. */
 export interface ParsedEnv {
   readonly values: Record<string, unknown>
   /** Required and unset. */
@@ -64,7 +68,7 @@ function invalid(
   )
 }
 
-/** Two owners of one variable. */
+/** A fault for each variable that two owners declare. */
 export function checkVariables(
   owners: Iterable<readonly [owner: string, shape: Shape]>,
 ): RuntimeError[] {
@@ -136,6 +140,7 @@ export interface Variable {
   readonly description: string
 }
 
+/** The variables of one owner, as the tables of variables show them. */
 export function describeVariables(owner: string, shape: Shape): Variable[] {
   return Object.entries(shape).map(([name, schema]) => {
     const meta = metaOf(schema)

@@ -3,22 +3,23 @@ import type { EnvSource } from './env.ts'
 
 /** Every word that NODE_ENV takes. */
 export const environments = ['development', 'test', 'production'] as const
+/** One of those words. */
 export type Environment = (typeof environments)[number]
 
-/** What NODE_ENV says, and development where nobody said anything. Undefined: it is none of the words. */
+/** What NODE_ENV says, and development where it is unset. Undefined when it is none of the words. */
 export function environmentOf({ NODE_ENV }: EnvSource): Environment | undefined {
   return NODE_ENV ? environments.find((word) => word === NODE_ENV) : 'development'
 }
 
-/** Whether secrets may be made up and helpers for authors may load. A word that is unknown is no invitation. */
+/** Whether secrets may be made up and helpers for authors may load. With an unknown word in NODE_ENV they may not. */
 export function isForAuthors(source: EnvSource): boolean {
   const environment = environmentOf(source)
   return environment === 'development' || environment === 'test'
 }
 
 /**
- * Development is open to this machine because only this machine can reach it. So whoever lets others reach the
- * server has to say what it is for: the fault asks for the word.
+ * The fault of an operator who lets others reach the server and leaves NODE_ENV unset. Development is open to this
+ * machine because only this machine can reach it, so the fault asks what the server is for.
  */
 export function unsaidEnvironment(
   { NODE_ENV }: EnvSource,

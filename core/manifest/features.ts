@@ -1,13 +1,14 @@
 import { RuntimeError } from '../errors.ts'
 import { meant } from './did-you-mean.ts'
 
+/** By plugin name: true loads the plugin or stops the boot, false never loads it. */
 export type Features = Readonly<Record<string, boolean>>
 
 const words: Record<string, boolean> = { on: true, true: true, off: false, false: false }
 
 /**
- * Joins the `features` option with the FEATURES variable (`notes=off,maps=on`). The variable wins:
- * the operator has the last word.
+ * Joins the `features` option with the FEATURES variable (`notes=off,maps=on`). Where both name a plugin the variable
+ * wins, for the operator sets it after the author.
  */
 export function readFeatures(
   option: Features,

@@ -7,7 +7,7 @@ const onOff = z
   .enum(['on', 'off', 'true', 'false'], 'on or off')
   .transform((word) => word === 'on' || word === 'true')
 
-/** A whole number in digits within bounds. The bounds are for typing errors: nobody means a billion sockets. */
+/** A whole number in digits within bounds. The bounds catch typing errors: no operator means a billion sockets. */
 function count(min: number, max: number) {
   const says = `a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}, in digits`
   return z
@@ -174,4 +174,5 @@ export const kernelEnv = {
     .describe('How long a browser may take to answer a tool call'),
 }
 
+/** The kernel's environment, parsed. */
 export type KernelEnv = { [K in keyof typeof kernelEnv]: z.output<(typeof kernelEnv)[K]> }

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../errors.ts'
-import type { AnyPlugin } from '../plugin.ts'
+import type { AnyDefinition, AnyPlugin } from '../plugin.ts'
 
+/** The plugins in the order of their setups, and why some have no place in it. */
 export interface LoadOrder {
   readonly order: readonly AnyPlugin[]
   readonly faults: readonly RuntimeError[]
@@ -40,10 +41,23 @@ export function loadOrder(plugins: readonly AnyPlugin[]): LoadOrder {
   return { order, faults }
 }
 
-/** What a plugin requires. An entry is undefined when two modules import each other. */
+/**
+ * What a plugin requires. An entry is undefined when two modules import each other; what is no plugin at all is left
+ * out, for the check of the manifest names it.
+ */
 export function requirementsOf(plugin: AnyPlugin): readonly (AnyPlugin | undefined)[] {
-  return plugin.definition.requires ?? []
+  const { requires } = plugin.definition
+  return Array.isArray(requires) ? requires.filter((entry) => !isForeign(entry)) : []
 }
+
+/** The names of what a plugin requires. */
+export const requiredNames = (definition: AnyDefinition): string[] =>
+  requirementsOf({ name: definition.name, definition }).flatMap((plugin) => plugin?.name ?? [])
+
+/** Whether an entry of `requires` is something other than a plugin; undefined is a plugin that was not there yet. */
+export const isForeign = (entry: unknown): boolean =>
+  entry !== undefined &&
+  !(typeof entry === 'object' && entry !== null && 'name' in entry && 'definition' in entry)
 
 function missing(plugin: AnyPlugin, required: AnyPlugin): RuntimeError {
   return new RuntimeError(

@@ -1,9 +1,9 @@
-/** How long work on input may keep the event loop from everybody else, in milliseconds. */
+/** How long work on one input may keep the event loop from other requests, in milliseconds. */
 const budgetMs = 15
-/** So many courtesies are done whatever they take: a slow moment of the machine costs nobody a hint. */
+/** So many courtesies are done whatever they take, so that a slow moment of the machine costs no caller a hint. */
 const alwaysDone = 20
 
-/** What was done since the event loop last turned; undefined until somebody asks. All share it, as all share the loop. */
+/** The work since the event loop last turned; undefined until a caller asks. All callers share it, as they share the loop. */
 let turn: { readonly since: number; courtesies: number; courtesyMs: number } | undefined
 
 function thisTurn(): NonNullable<typeof turn> {
@@ -14,8 +14,8 @@ function thisTurn(): NonNullable<typeof turn> {
 }
 
 /**
- * For a loop over input: `await giveWay()` between two items. Costs next to nothing while there is time; once the
- * budget is spent it waits until the event loop has turned, so that everybody else is served.
+ * For a loop over input: `await giveWay()` between two items. The call costs next to nothing while there is time; once
+ * the budget is spent it waits until the event loop has turned, so that other requests are served.
  */
 export function giveWay(): Promise<void> | undefined {
   const { since } = thisTurn()
@@ -23,7 +23,7 @@ export function giveWay(): Promise<void> | undefined {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Does what can be left out, a suggestion say; undefined once such things have spent the budget of this turn. */
+/** Does work that can be left out, such as a suggestion; undefined once such work has spent the budget of this turn. */
 export function asCourtesy<T>(work: () => T): T | undefined {
   const done = thisTurn()
   if (++done.courtesies > alwaysDone && done.courtesyMs > budgetMs) return undefined

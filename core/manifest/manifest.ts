@@ -3,6 +3,7 @@ import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin, AnyTool } from '../plugin.ts'
 import { meant } from './did-you-mean.ts'
 import { faultOf } from './faults.ts'
+import { isForeign } from './load-order.ts'
 
 const sentences = z.array(z.string().min(1)).optional()
 
@@ -83,6 +84,14 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
     faults.push(fault(`"${key}" is ${JSON.stringify(value) ?? 'missing'}. ${message}.`))
   }
 
+  for (const written of foreignRequirements(definition.requires))
+    faults.push(
+      fault(
+        `"requires" has ${written}, which is not a plugin.`,
+        'List what definePlugin returned: import the other plugin and write requires: [other].',
+      ),
+    )
+
   for (const key of Object.keys(definition.middleware ?? {}))
     if (!middlewareKinds.includes(key))
       faults.push(
@@ -107,6 +116,18 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
   if (typeof definition.tools === 'object') faults.push(...checkTools(definition, definition.tools))
   return faults
 }
+
+/** What stands in `requires` and is no plugin, as it was written. */
+function foreignRequirements(requires: unknown): string[] {
+  if (requires === undefined) return []
+  if (!Array.isArray(requires)) return [shown(requires)]
+  return requires.filter(isForeign).map(shown)
+}
+
+const shown = (value: unknown): string =>
+  typeof value === 'function'
+    ? 'a function'
+    : (JSON.stringify(value) ?? String(value)).slice(0, 100)
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/
 
@@ -179,7 +200,7 @@ function jsonType(schema: z.core.$ZodType): unknown {
   }
 }
 
-/** Two plugins of one name. */
+/** A fault for each name that two plugins have. */
 export function checkNames(plugins: readonly AnyPlugin[]): RuntimeError[] {
   const seen = new Set<string>()
   const twice = new Set<string>()

@@ -70,7 +70,7 @@ export function select(order: readonly AnyPlugin[], features: Features, source: 
       faults.push(
         ...env.missing.map(
           (variable) =>
-            new RuntimeError('ENV_MISSING', envText(name, variable), {
+            new RuntimeError('ENV_MISSING', missingText(name, variable), {
               hint: remedyFor(name, variable),
             }),
         ),
@@ -78,7 +78,7 @@ export function select(order: readonly AnyPlugin[], features: Features, source: 
     return off(
       'excluded',
       env.missing
-        .map((variable) => `${envText(name, variable)}. ${remedyFor(name, variable)}`)
+        .map((variable) => `${missingText(name, variable)} ${remedyFor(name, variable)}`)
         .join(' '),
       env.missing,
     )
@@ -88,8 +88,8 @@ export function select(order: readonly AnyPlugin[], features: Features, source: 
   return { selections: [...selected.values()], faults }
 }
 
-const envText = (plugin: string, variable: string) =>
-  `Plugin ${plugin} env validation failed for ${variable}`
+const missingText = (plugin: string, variable: string) =>
+  `Plugin ${plugin} env validation failed for ${variable}.`
 const remedyFor = (plugin: string, variable: string) =>
   `Set ${variable}, or turn the plugin off with FEATURES=${plugin}=off.`
 

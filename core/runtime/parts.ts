@@ -91,7 +91,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   await identity.open()
   await conversations.runs.open()
   await channel.open()
-  for (const record of records) log.info(stateLine(record))
+  // A plugin that is left out for want of a variable is what an operator looks for.
+  for (const record of records)
+    log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
   log.info(`model: ${models.default.label ?? models.default.id}`)
   return { lock, audit, identity, grantable, tools, http, addresses, guard }
 }

@@ -1,4 +1,4 @@
-import { requirementsOf } from '../../manifest/load-order.ts'
+import { requiredNames } from '../../manifest/load-order.ts'
 import { isLoaded } from './turn/capabilities.ts'
 import { toolNames } from '../boot/plan.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
@@ -10,6 +10,8 @@ export interface ListedCapability {
   readonly summary: string
   readonly visibility: string
   readonly state: string
+  /** Whether the plugin is there when no feature says so: `on`, `off` or `development`. */
+  readonly defaultState: string
   /** Why it is not there, with the remedy. */
   readonly reason?: string
   /** Whether its tools are within reach of the session that was asked about. */
@@ -44,18 +46,20 @@ export function listCapabilities(
 ): ListedCapability[] {
   return records.map((record): ListedCapability => {
     const { name, definition, visibility, state, reason, missing, routes } = record
-    const { summary, stability = 'stable', category, whenToUse = [] } = definition
+    const { summary, defaultState = 'on', stability = 'stable' } = definition
+    const { category, whenToUse = [] } = definition
     const entries = toolNames(record).flatMap((tool) => tools.entry(tool) ?? [])
     return {
       name,
       summary,
       visibility,
       state,
+      defaultState,
       reason,
       loaded: isActive(record) && isLoaded(record, loaded),
       stability,
       category,
-      requires: requirementsOf({ name, definition }).flatMap((plugin) => plugin?.name ?? []),
+      requires: requiredNames(definition),
       missing: missing.length > 0 ? missing : undefined,
       whenToUse,
       promptBytes: bytesOf.get(name) ?? 0,

@@ -55,6 +55,7 @@ export interface AuthRequest extends CredentialHeaders, BoundRequest {
   readonly address?: string
 }
 
+/** The authentication of one oracle. */
 export interface Auth {
   /** Proves who calls, or rejects with the one 401; with 503 when an issuer cannot be looked up just now. */
   authenticate(request: AuthRequest): Promise<AuthenticatedUser>

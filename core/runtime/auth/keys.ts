@@ -16,8 +16,8 @@ interface Key {
   readonly digest: Buffer
 }
 
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-const MAX_HEADER = 1024
+const keyName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+const mostHeaderCharacters = 1024
 
 /**
  * Reads `name:value,name2:value2`, or one value alone, which gets the name `default`. `variable` is
@@ -28,7 +28,9 @@ export function createKeyring(value: string | undefined, variable = 'API_KEY'): 
   return {
     match(authorization) {
       const presented = /^bearer +(\S+) *$/i.exec(
-        authorization !== undefined && authorization.length <= MAX_HEADER ? authorization : '',
+        authorization !== undefined && authorization.length <= mostHeaderCharacters
+          ? authorization
+          : '',
       )
       const digest = hash('sha256', presented?.[1] ?? '', 'buffer')
       let name: string | undefined
@@ -56,7 +58,8 @@ function parse(value: string | undefined, variable: string): readonly Key[] {
     const which = `${variable}: key ${index + 1}`
     if (colon < 0 && parts.length > 1)
       invalid(`${which} of ${parts.length} has no name.`, 'Write each as name:value.')
-    if (!NAME.test(name)) invalid(`${which} has a name that is not letters, digits, ".", "_", "-".`)
+    if (!keyName.test(name))
+      invalid(`${which} has a name that is not letters, digits, ".", "_", "-".`)
     if (secret === '') invalid(`${which} is empty.`)
     if (!/^[\x21-\x7e]+$/.test(secret))
       invalid(`${which} holds a character that no header can carry.`)

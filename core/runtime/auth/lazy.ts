@@ -6,6 +6,7 @@ export interface LazyAuth extends Omit<Auth, 'stats'> {
   warm(): Promise<void>
 }
 
+/** An authentication that loads its code with its first use. */
 export function lazyAuth(options: AuthOptions): LazyAuth {
   let made: Auth | undefined
   let making: Promise<Auth> | undefined

@@ -14,12 +14,15 @@ export interface BootReport {
   readonly env: readonly (Variable & { readonly set: boolean })[]
 }
 
+/** What boot made of one plugin. */
 export interface PluginReport {
   readonly name: string
   readonly version?: string
   readonly summary: string
   readonly visibility: string
   readonly state: PluginState
+  /** Whether the plugin is there when no feature says so: `on`, `off` or `development`. */
+  readonly defaultState: string
   readonly since: string
   readonly reason?: string
   readonly missing: readonly string[]
@@ -30,6 +33,7 @@ export interface PluginReport {
   readonly web: readonly string[]
 }
 
+/** The report of a boot, as far as it is known now. */
 export function reportOf(records: readonly PluginRecord[], source: EnvSource): BootReport {
   const variables = [
     ...describeVariables('kernel', kernelEnv),
@@ -51,6 +55,7 @@ function pluginReport(record: PluginRecord): PluginReport {
     summary: definition.summary,
     visibility,
     state,
+    defaultState: definition.defaultState ?? 'on',
     since: record.since.toISOString(),
     reason,
     missing,

@@ -56,9 +56,7 @@ export function serverRoutes(
           !connected ||
           !facts.signingKeyLoaded ||
           records.some((record) => record.complaint || record.state === 'failed')
-        const notes = records.filter(
-          (record) => record.complaint || record.state === 'pending' || record.state === 'failed',
-        )
+        const notes = records.filter((record) => record.complaint || isOut(record))
         if (!connected) koa.status = 503
         koa.set('Cache-Control', 'no-store')
         return {
@@ -95,9 +93,13 @@ const healthSchema = z.object({
       z.object({ plugin: z.string(), state: z.string(), since: z.string(), check: z.string() }),
     )
     .optional()
-    .describe('What is pending, failed or complaining, since when, and what to check'),
+    .describe('What is pending, failed, excluded or complaining, since when, and what to check'),
   runtime: z.string(),
 })
+
+/** Not there, though no operator switched it off. */
+const isOut = ({ state }: PluginRecord): boolean =>
+  state === 'pending' || state === 'failed' || state === 'excluded'
 
 function note({ name, state, since, reason, complaint }: PluginRecord) {
   return {

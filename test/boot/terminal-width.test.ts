@@ -1,0 +1,18 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+import { allVariables } from '../../scripts/variables.ts'
+
+it('npm run env fits 100 columns, and tells of every variable what it does', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--conditions=oracle-runtime-source',
+    'scripts/env.ts',
+  ])
+  const tooWide = stdout.split('\n').filter((line) => line.length > 100)
+  expect(tooWide).toEqual([])
+  const told = stdout.replace(/\s+/g, ' ')
+  for (const { name, description } of allVariables()) {
+    expect(stdout).toMatch(new RegExp(`^${name} `, 'm'))
+    expect(told).toContain(description.replace(/\s+/g, ' '))
+  }
+})
