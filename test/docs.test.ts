@@ -31,7 +31,7 @@ interface Block {
 const blocks: Block[] = pages.flatMap((page) =>
   [
     ...readFileSync(join(root, page), 'utf8').matchAll(
-      /(?:<!-- (.+?) -->\n\n)?```(tsx?)\n(.*?)```/gs,
+      /(?:<!-- ([^\n]+?) -->\n\n)?```(tsx?)\n(.*?)```/gs,
     ),
   ].map(([, mark, kind, code]) => ({
     page,

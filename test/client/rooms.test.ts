@@ -56,18 +56,18 @@ describe('the rooms of the client', () => {
   it.each([
     ['client/core/x.ts', `import { useState } from 'react'`],
     ['client/core/x.ts', `import type { ReactNode } from 'react'`],
-    ['client/core/x.ts', `import { LiveReply } from '../../client/later/reply.ts'`],
-    ['client/core/x.ts', `import { useChat } from '../../client/react/use-chat.ts'`],
+    ['client/core/x.ts', `import { LiveReply } from '../later/reply.ts'`],
+    ['client/core/x.ts', `import { useChat } from '../react/use-chat.ts'`],
     ['client/react/x.ts', `import { type A, validated } from '../later/schema.ts'`],
-    ['client/later/x.ts', `import { useChat } from '../../client/react/use-chat.ts'`],
-    ['client/wallet/x.ts', `import { Chat } from '../../client/core/chat/chat.ts'`],
+    ['client/later/x.ts', `import { useChat } from '../react/use-chat.ts'`],
+    ['client/wallet/x.ts', `import { Chat } from '../core/chat/chat.ts'`],
   ])('%s with "%s" is found', (path, source) => {
     expect(planted(path, source)).toContainEqual(expect.stringContaining(path))
   })
 
   it.each([
-    ['client/core/x.ts', `import type { LiveReply } from '../../client/later/reply.ts'`],
-    ['client/core/x.ts', `const { LiveReply } = await import('../../client/later/reply.ts')`],
+    ['client/core/x.ts', `import type { LiveReply } from '../later/reply.ts'`],
+    ['client/core/x.ts', `const { LiveReply } = await import('../later/reply.ts')`],
     ['client/react/x.ts', `import { type A, Chat } from '../core/chat/chat.ts'`],
   ])('%s with "%s" is fine', (path, source) => expect(planted(path, source)).toEqual([]))
 

@@ -133,7 +133,7 @@ test('streams that know no goodbye are ended all the same, and cleaned up once',
   expect(server.logged.filter(({ level }) => level === 'error')).toEqual([])
 })
 
-test('a reader who stalls does not hold the close up', async () => {
+test('closing does not hang on a reader who stalls', async () => {
   let said = 0
   const server = await edge({
     'GET /s': streaming(async function* () {
@@ -174,7 +174,7 @@ test('a stream that begins while the server closes is short', async () => {
   expect(late.received).toContain('data: {"aborted":true}')
 })
 
-test('closing twice is closing once', async () => {
+test('closing twice, at once and again, does not hang', async () => {
   const server = await edge({ 'GET /': open })
   await Promise.all([server.http.close(), server.http.close()])
   await server.http.close()

@@ -507,7 +507,7 @@ describe('SQLite', () => {
     database.close()
   })
 
-  test('brings the log to the disk, again and again, also when it is closed meanwhile', async () => {
+  test('waiting for the disk, again and again and while it is closed, does not hang', async () => {
     const path = join(await folder(), 'db')
     const database = openSqlite(path)
     const wal = new WalSync(path)
