@@ -5,46 +5,25 @@ import {
   flag,
   frameOf,
   frameType,
+  headerFrames,
   headBytes,
   numberFrame,
   preface,
   setting,
   settingsFrame,
-  writeHead,
+  wholeRequest,
 } from './frames.ts'
-import { CompressionError, HeaderDecoder, type Headers } from './hpack.ts'
-
-/** How a stream ended. `refused` means that the other side did nothing about it: it may be tried again. */
-export type Closed =
-  | { readonly kind: 'ended' | 'refused' }
-  | { readonly kind: 'reset'; readonly code: number }
-  | { readonly kind: 'lost'; readonly cause: Error | undefined; readonly spoke: boolean }
-
-/** What a stream tells: its head, its data, its trailers, and last how it closed. */
-export interface StreamEvents {
-  headers(headers: Headers): void
-  data(chunk: Buffer): void
-  closed(how: Closed): void
-}
-
-/** A request on its way. */
-export interface OpenStream {
-  /** Tells the other side that nobody waits any more. Nothing of the stream is told after it. */
-  cancel(): void
-  /** Lets the other side send no more than its window. */
-  pause(): void
-  resume(): void
-}
-
-/** The other side broke the protocol, or never spoke it. */
-export class ProtocolError extends Error {
-  readonly code: number
-  constructor(message: string, code: number = errorCode.protocol) {
-    super(message)
-    this.name = 'ProtocolError'
-    this.code = code
-  }
-}
+import { type HeaderBlock, HeaderBlocks } from './header-blocks.ts'
+import { CompressionError } from './hpack.ts'
+import { Outbox } from './outbox.ts'
+import { numberIn, unpadded } from './payload.ts'
+import {
+  type Closed,
+  type OpenStream,
+  ProtocolError,
+  type Stream,
+  type StreamEvents,
+} from './stream.ts'
 
 /** What may wait in our memory for one slow reader. */
 const streamWindow = 256 * 1024
@@ -58,23 +37,6 @@ const maxHeaderBytes = 64 * 1024
 const maxUnread = 8 * 1024 * 1024
 const lastStreamId = maxWindow - 2
 
-interface Stream extends OpenStream {
-  readonly id: number
-  readonly events: StreamEvents
-  /** What of the request may not be sent yet. */
-  body: Buffer | undefined
-  sendWindow: number
-  received: number
-  paused: boolean
-}
-
-interface Block {
-  readonly id: number
-  readonly flags: number
-  readonly pieces: Buffer[]
-  bytes: number
-}
-
 /**
  * The client's side of one HTTP/2 connection (RFC 9113) for requests that are known whole when they begin.
  * Everything that is asked within one turn of the event loop leaves in one write.
@@ -84,18 +46,16 @@ export class Http2Connection {
   readonly #onSpoken: (() => void) | undefined
   readonly #streams = new Map<number, Stream>()
   readonly #waiting = new Set<() => void>()
-  readonly #decoder = new HeaderDecoder(maxHeaderBytes)
+  readonly #blocks = new HeaderBlocks(maxHeaderBytes)
   /** Runs while an answer to a ping is due. */
   #silence: NodeJS.Timeout | undefined
-  #out: Buffer[] = []
+  readonly #outbox: Outbox
   #rest: Buffer | undefined
   #nextId = 1
   #maxStreams = cautiousStreams
   #peerStreamWindow = initialWindow
   #sendWindow = initialWindow
   #received = 0
-  /** A header block of which more is to come. */
-  #block: Block | undefined
   #spoke = false
   #going = false
   #gone: { readonly cause: Error | undefined } | undefined
@@ -104,6 +64,7 @@ export class Http2Connection {
   constructor(socket: Socket, onSpoken?: () => void) {
     this.#socket = socket
     this.#onSpoken = onSpoken
+    this.#outbox = new Outbox((out) => this.#send(out))
     socket.setNoDelay(true)
     // An idle connection must not keep the process alive.
     socket.unref()
@@ -170,29 +131,15 @@ export class Http2Connection {
     this.#streams.set(id, stream)
     const allowed = Math.min(stream.sendWindow, this.#sendWindow, defaultFrameBytes)
     if (block.length > defaultFrameBytes || body.length > allowed) {
-      this.#writeBlock(id, block)
+      for (const frame of headerFrames(id, block)) this.#write(frame)
       this.#pump(stream)
       return stream
     }
     // Nearly all requests: both frames in one piece.
-    const out = Buffer.allocUnsafe(2 * headBytes + block.length + body.length)
-    let at = writeHead(out, 0, block.length, frameType.headers, flag.endHeaders, id)
-    at += block.copy(out, at)
-    at = writeHead(out, at, body.length, frameType.data, flag.endStream, id)
-    body.copy(out, at)
     stream.body = undefined
     this.#sendWindow -= body.length
-    this.#write(out)
+    this.#write(wholeRequest(id, block, body))
     return stream
-  }
-
-  #writeBlock(id: number, block: Buffer): void {
-    for (let at = 0; at === 0 || at < block.length; at += defaultFrameBytes) {
-      const piece = block.subarray(at, at + defaultFrameBytes)
-      const last = at + piece.length === block.length
-      const type = at === 0 ? frameType.headers : frameType.continuation
-      this.#write(frameOf(type, last ? flag.endHeaders : 0, id, piece))
-    }
   }
 
   /** Sends what the windows allow. */
@@ -245,14 +192,12 @@ export class Http2Connection {
 
   #write(bytes: Buffer): void {
     if (this.#gone !== undefined) return
-    if (this.#out.push(bytes) === 1) setImmediate(this.#flush)
+    this.#outbox.put(bytes)
   }
 
-  readonly #flush = (): void => {
-    const out = this.#out
-    this.#out = []
+  #send(out: Buffer): void {
     if (this.#gone !== undefined) return
-    this.#socket.write(out.length === 1 ? out[0]! : Buffer.concat(out))
+    this.#socket.write(out)
     if (this.#socket.writableLength > maxUnread)
       this.destroy(new Error('the upstream does not read what it is sent'))
   }
@@ -298,17 +243,14 @@ export class Http2Connection {
   }
 
   #frame(type: number, flags: number, id: number, payload: Buffer): void {
-    const block = this.#block
-    if (block !== undefined && (type !== frameType.continuation || id !== block.id))
-      throw new ProtocolError('a header block is interrupted')
+    this.#blocks.mustGoOn(type, id)
     switch (type) {
       case frameType.data:
         return this.#onData(flags, id, payload)
       case frameType.headers:
-        return this.#onHeaders(flags, id, payload)
+        return this.#onBlock(this.#blocks.begin(flags, id, payload))
       case frameType.continuation:
-        if (block === undefined) throw new ProtocolError('a header block goes on that never began')
-        return this.#onBlock(block, flags, payload)
+        return this.#onBlock(this.#blocks.goOn(flags, payload))
       case frameType.resetStream:
         return this.#onReset(id, numberIn(payload, 4))
       case frameType.settings:
@@ -357,33 +299,13 @@ export class Http2Connection {
     stream.received = 0
   }
 
-  #onHeaders(flags: number, id: number, payload: Buffer): void {
-    let piece = flags & flag.padded ? unpadded(payload) : payload
-    if (flags & flag.priority) {
-      if (piece.length < 5) throw new ProtocolError('a priority is too short', errorCode.frameSize)
-      piece = piece.subarray(5)
-    }
-    this.#onBlock({ id, flags, pieces: [], bytes: 0 }, flags, piece)
-  }
-
-  #onBlock(block: Block, flags: number, piece: Buffer): void {
-    block.bytes += piece.length + headBytes
-    if (block.bytes > maxHeaderBytes)
-      throw new ProtocolError('a header block has no end', errorCode.enhanceYourCalm)
-    if ((flags & flag.endHeaders) === 0) {
-      // What lies in it must not keep a whole chunk in memory.
-      block.pieces.push(Buffer.from(piece))
-      this.#block = block
-      return
-    }
-    this.#block = undefined
-    const whole = block.pieces.length === 0 ? piece : Buffer.concat([...block.pieces, piece])
-    const stream = this.#streamOf(block.id)
-    // The table is shared, so blocks of forgotten streams are read too.
-    const headers = this.#decoder.decode(whole)
+  /** Tells a stream of the header block that a frame has completed, if it has. */
+  #onBlock(block: HeaderBlock | undefined): void {
+    if (block === undefined) return
+    const { id, headers, ends } = block
+    const stream = this.#streamOf(id)
     if (stream === undefined) return
     if (headers === undefined) return this.#reset(stream, errorCode.enhanceYourCalm, true)
-    const ends = (block.flags & flag.endStream) !== 0
     const status = headers[':status']
     if (!(typeof status === 'string' && status.startsWith('1') && !ends))
       stream.events.headers(headers)
@@ -486,15 +408,4 @@ export class Http2Connection {
   #closeIfIdle(): void {
     if (this.#going && this.#streams.size === 0) this.destroy()
   }
-}
-
-function numberIn(payload: Buffer, least: number): number {
-  if (payload.length < least) throw new ProtocolError('a frame is too short', errorCode.frameSize)
-  return payload.readUInt32BE(0)
-}
-
-function unpadded(payload: Buffer): Buffer {
-  const padding = payload[0] ?? 0
-  if (padding >= payload.length) throw new ProtocolError('there is more padding than frame')
-  return payload.subarray(1, payload.length - padding)
 }

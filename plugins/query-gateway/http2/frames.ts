@@ -80,3 +80,23 @@ export function settingsFrame(settings: readonly (readonly [id: number, value: n
   }
   return frameOf(frameType.settings, 0, 0, payload)
 }
+
+/** A header block in as many frames as it needs. */
+export function* headerFrames(id: number, block: Buffer): Generator<Buffer> {
+  for (let at = 0; at === 0 || at < block.length; at += defaultFrameBytes) {
+    const piece = block.subarray(at, at + defaultFrameBytes)
+    const last = at + piece.length === block.length
+    const type = at === 0 ? frameType.headers : frameType.continuation
+    yield frameOf(type, last ? flag.endHeaders : 0, id, piece)
+  }
+}
+
+/** A request whose header block and body take one frame each. */
+export function wholeRequest(id: number, block: Buffer, body: Buffer): Buffer {
+  const out = Buffer.allocUnsafe(2 * headBytes + block.length + body.length)
+  let at = writeHead(out, 0, block.length, frameType.headers, flag.endHeaders, id)
+  at += block.copy(out, at)
+  at = writeHead(out, at, body.length, frameType.data, flag.endStream, id)
+  body.copy(out, at)
+  return out
+}

@@ -1,13 +1,9 @@
 import { connect as connectPlain, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { FrameReader, frame } from './frames.ts'
-import {
-  type Closed,
-  Http2Connection,
-  type OpenStream,
-  ProtocolError,
-} from '../http2/connection.ts'
+import { Http2Connection } from '../http2/connection.ts'
 import { encodeHeaders, type Headers } from '../http2/hpack.ts'
+import { type Closed, type OpenStream, ProtocolError } from '../http2/stream.ts'
 import { CallError, grpc } from '../statuses.ts'
 import type { Call, Metadata, StreamAnswer, Transport, UnaryAnswer } from './transport.ts'
 

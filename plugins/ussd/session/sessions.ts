@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Log, type RouteContext, RuntimeError } from '#core'
 import { isLanguage, type Language, languages } from '../screens/catalogue.ts'
+import { countDropped } from './dropped.ts'
 import { type Caller, type Engine, type Outcome, screenName, type State } from './engine.ts'
 import type { Menus } from '../screens/entries.ts'
 import type { Metrics } from './metrics.ts'
 import type { Pins } from '../accounts/pins.ts'
 import { invalidInput, type UssdRequest } from '../request.ts'
+import { Queue } from './queue.ts'
 import type { SessionRows } from './rows.ts'
+import { withinOrUndefined } from './within.ts'
 import { answerOf, fromRow, sanitised, type Session, toRow } from './session.ts'
 
 /** Adds ids to the audit line of a request. */
@@ -33,7 +36,6 @@ const forgetEveryMs = 30_000
 /** Rows stay so much longer than their sessions, for whoever still has to count them. */
 const countedWithinMs = 2000
 const pollMs = 100
-const sliceSize = 200
 /** What is added to two reply budgets, the wait for a copy and one's own, before giving up. */
 const graceMs = 2000
 /** How long a closing server waits for handlers; what takes longer is told to be interrupted. */
@@ -47,7 +49,7 @@ const closeMs = 2000
 export class Sessions {
   readonly #options: SessionsOptions
   readonly #held = new Map<string, Session>()
-  readonly #queues = new Map<string, Promise<unknown>>()
+  readonly #queue = new Queue()
   /** Handlers that are slower than the reply, by session. */
   readonly #working = new Map<string, Promise<void>>()
   readonly #timer: NodeJS.Timeout
@@ -64,7 +66,7 @@ export class Sessions {
   async answer(request: UssdRequest, audit?: Audit): Promise<string> {
     const started = performance.now()
     try {
-      const answer = this.#inTurn(request.sessionId, () => this.#answer(request, audit))
+      const answer = this.#queue.take(request.sessionId, () => this.#answer(request, audit))
       // A network cut without a word would keep the phone waiting until the driver gives up.
       const inTime = await withinOrUndefined(2 * this.#options.replyBudgetMs + graceMs, answer)
       if (inTime !== undefined) return inTime
@@ -90,7 +92,7 @@ export class Sessions {
   async close(): Promise<void> {
     clearInterval(this.#timer)
     const rest = Promise.allSettled([
-      ...this.#queues.values(),
+      ...this.#queue.waiting(),
       ...this.#working.values(),
       this.#sweeping,
     ])
@@ -98,26 +100,15 @@ export class Sessions {
     this.#held.clear()
   }
 
-  async #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#queues.get(id)
-    const mine = before === undefined ? work() : before.then(work, work)
-    this.#queues.set(id, mine)
-    try {
-      return await mine
-    } finally {
-      if (this.#queues.get(id) === mine) this.#queues.delete(id)
-    }
-  }
-
   async #answer(request: UssdRequest, audit: Audit | undefined): Promise<string> {
     const { sessionId: id, phoneNumber, text } = request
-    let session = this.#hot(id) ?? (text === '' ? undefined : await this.#cold(id))
+    let session = this.#hot(id) ?? (text === '' ? undefined : await this.find(id))
     // Each round that is lost to another replica is won by it, so that few are enough.
     for (let round = 0; round < 20; round++) {
       if (session === undefined) {
         const opened = await this.#open(request, audit)
         if (opened) return opened
-        session = await this.#cold(id)
+        session = await this.find(id)
         continue
       }
       if (session.phone !== phoneNumber) return invalidInput
@@ -133,7 +124,7 @@ export class Sessions {
       const answer = await this.#advance(session, text, audit)
       if (answer !== undefined) return answer
       this.#held.delete(id)
-      session = await this.#cold(id)
+      session = await this.find(id)
     }
     throw new Error('A session changed faster than it could be read.')
   }
@@ -273,7 +264,7 @@ export class Sessions {
       return this.#hot(session.id)
     }
     for (const until = performance.now() + replyBudgetMs; ;) {
-      const fresh = await this.#cold(session.id)
+      const fresh = await this.find(session.id)
       if (fresh === undefined || fresh.workingSince === 0) return fresh
       if (Date.now() - fresh.workingSince > abandonedMs) {
         const caller = this.#caller(session.id, session.phone)
@@ -372,10 +363,6 @@ export class Sessions {
     return session && session.expiresAt > Date.now() ? session : undefined
   }
 
-  async #cold(id: string): Promise<Session | undefined> {
-    return this.find(id)
-  }
-
   /** The one that was touched last stands last, so that the first is the first to expire. */
   #hold(session: Session): void {
     this.#held.delete(session.id)
@@ -398,32 +385,10 @@ export class Sessions {
     if (isDue) this.#forgottenAt = now
     if (expired.length === 0 && !isDue) return
     this.#sweeping = this.#sweeping
-      .then(() => this.#countDropped(expired))
+      .then(() => countDropped(this.#options, expired))
       .then(() => (isDue ? rows.forget(now - resumeMs - countedWithinMs) : undefined))
       .catch((error: unknown) =>
         this.#options.log.warn({ err: error }, 'expired sessions stay for now'),
       )
-  }
-
-  /** A session that went on at another replica was dropped by nobody here. */
-  async #countDropped(expired: readonly Session[]): Promise<void> {
-    const { rows, metrics } = this.#options
-    for (let at = 0; at < expired.length; at += sliceSize) {
-      const slice = expired.slice(at, at + sliceSize)
-      const versions = await rows.versions(slice.map(({ id }) => id))
-      for (const { id, version, state } of slice)
-        if (versions.get(id) === version) metrics.dropped(screenName(state))
-    }
-  }
-}
-
-/** What a promise comes to, or undefined when it takes longer. */
-async function withinOrUndefined<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => (timer = setTimeout(resolve, ms, undefined)))
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -1,0 +1,25 @@
+import { screenName } from './engine.ts'
+import type { Metrics } from './metrics.ts'
+import type { SessionRows } from './rows.ts'
+import type { Session } from './session.ts'
+
+/** So many sessions are asked for in one query. */
+const sessionsInQuery = 200
+
+interface Counting {
+  readonly rows: SessionRows
+  readonly metrics: Metrics
+}
+
+/** Counts the sessions at whose last screen the user gave up; one that went on at another replica is not counted. */
+export async function countDropped(
+  { rows, metrics }: Counting,
+  expired: readonly Session[],
+): Promise<void> {
+  for (let at = 0; at < expired.length; at += sessionsInQuery) {
+    const slice = expired.slice(at, at + sessionsInQuery)
+    const versions = await rows.versions(slice.map(({ id }) => id))
+    for (const { id, version, state } of slice)
+      if (versions.get(id) === version) metrics.dropped(screenName(state))
+  }
+}
