@@ -4,10 +4,10 @@ import type { ModelReply } from './model.ts'
 export interface PendingCall {
   readonly id: string
   readonly name: string
-  /** The plugin that the tool belongs to. */
+  /** The plugin that the tool belongs to; `'kernel'` or `'client'` where the tool belongs to none. */
   readonly plugin: string
   readonly effect: 'read' | 'write'
-  /** The arguments. Assign to change them before `next()`: they are parsed afterwards. */
+  /** The parsed arguments. Assign to change them before `next()`: the tool gets what stands here, without another check. */
   args: unknown
 }
 
@@ -17,6 +17,6 @@ export interface Middleware<Context, ModelCall> {
   turn?(ctx: Context, next: () => Promise<void>): Promise<void>
   /** Around one call of the model; `ctx.request` may be replaced before `next()`. */
   model?(ctx: ModelCall, next: () => Promise<ModelReply>): Promise<ModelReply>
-  /** Around one call of any plugin's tool. */
+  /** Around one call of any tool, also of the kernel's and the client's. */
   tool?(call: PendingCall, ctx: Context, next: () => Promise<unknown>): Promise<unknown>
 }

@@ -2,7 +2,7 @@ import type { User } from './context.ts'
 
 /** An event of a turn, as it travels to clients. */
 export interface TurnEvent {
-  /** The event's number in its turn, from 1 without gaps. */
+  /** The event's number in the stream of its turn. */
   readonly seq: number
   /** The event's name: `message`, `tool_call`, `done` and so on. */
   readonly event: string
@@ -11,7 +11,7 @@ export interface TurnEvent {
 
 /** Lets a plugin start a turn of its own: a message that came from elsewhere. */
 export interface Turns {
-  /** Starts a turn and yields its events to the end. Who stops reading leaves the turn running. */
+  /** Starts a turn and yields its events to the end. The turn goes on also when nobody reads them. */
   start(turn: {
     /** Who speaks. */
     readonly user: User | { readonly did: string }
