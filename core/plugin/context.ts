@@ -60,7 +60,7 @@ export interface AuditFacts {
 }
 
 /** What every handler reaches, whatever its plugin. Apart from `Base`, whose members the compiler works out anew for each handler. */
-export interface Call {
+interface Call {
   /** The log of the plugin. */
   readonly log: Log
   /** The network. */

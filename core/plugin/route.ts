@@ -119,7 +119,7 @@ type RouteInput<Key extends string, Input> = Input extends SchemaLike
   : PathParams<Key>
 
 /** The section `routes`, from the schemas of its inputs and outputs and from who may call. */
-export type Routes<Inputs, Outputs, Auths, Env, Self, State, Peers> = {
+export type RouteSection<Inputs, Outputs, Auths, Env, Self, State, Peers> = {
   [K in keyof Inputs]: RouteIn<
     K & string,
     Inputs[K],
@@ -131,7 +131,7 @@ export type Routes<Inputs, Outputs, Auths, Env, Self, State, Peers> = {
 } & Schemas
 
 /** In the function form a handler's context cannot depend on its own route: `user` is optional there. */
-export type LateRoutes<Inputs, Outputs, Context> = {
+export type LateRouteSection<Inputs, Outputs, Context> = {
   [K in keyof Inputs]: RouteIn<K & string, Inputs[K], Context> &
     RouteAccess<RouteAuth> &
     CheckRouteKey<K>

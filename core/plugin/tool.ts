@@ -47,7 +47,7 @@ export interface ToolOut<Output> {
 }
 
 /** The section `tools`, from the schemas of its inputs and outputs. */
-export type Tools<Inputs, Outputs, Context> = {
+export type ToolSection<Inputs, Outputs, Context> = {
   [K in keyof Inputs]: ToolIn<Inputs[K], Context>
 } & {
   [K in keyof Outputs]: ToolOut<Outputs[K]>
