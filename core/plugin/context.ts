@@ -22,6 +22,7 @@ export interface User {
 
 /** The conversation that a turn belongs to. */
 export interface Session {
+  /** The id of the session. */
   readonly id: string
 }
 

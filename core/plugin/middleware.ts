@@ -2,10 +2,13 @@ import type { ModelReply } from './model.ts'
 
 /** A call of a tool that `middleware.tool` is about to pass on. */
 export interface PendingCall {
+  /** The id of the call, as in the events of the turn. */
   readonly id: string
+  /** The name of the tool. */
   readonly name: string
   /** The plugin that the tool belongs to; `'kernel'` or `'client'` where the tool belongs to none. */
   readonly plugin: string
+  /** What the tool says of itself: whether a call changes anything. */
   readonly effect: 'read' | 'write'
   /** The parsed arguments. Assign to change them before `next()`: the tool gets what stands here, without another check. */
   args: unknown

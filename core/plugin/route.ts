@@ -61,7 +61,9 @@ type CheckRouteKey<K> = K extends `${Method} /${string}`
 
 /** How many requests of one counting a route takes in a time. */
 export interface RouteLimit {
+  /** So many requests. */
   readonly max: number
+  /** The time, in milliseconds. */
   readonly perMs: number
   /**
    * Counts by what this function returns; undefined counts by the address. `body` reads the request's body, as
@@ -85,7 +87,7 @@ export interface RouteIn<Key extends string, Input, Context> {
   readonly body?: RouteBody
   /** One sentence for `/openapi.json`. */
   readonly summary?: string
-  /** A capability that the caller must have. */
+  /** A capability that the caller must have, as in a tool. */
   readonly can?: Demand<RouteInput<Key, Input>, Context>
   /**
    * Whether anything here is the caller's own. A `bearer` GET with it lets callers with a DID in who lack the right, when

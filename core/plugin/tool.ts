@@ -22,7 +22,10 @@ export interface ToolIn<Input, Context> {
   readonly input: Input
   /** A write (the default) is executed at most once, whatever crashes; a read may run again. */
   readonly effect?: 'read' | 'write'
-  /** A capability that the user's delegation must grant before the tool runs. */
+  /**
+   * A capability that the user's delegation must grant before the tool runs: `{ can: 'notes/write' }`, and
+   * `with: (input, ctx) => did` where the resource is another than the user's own DID.
+   */
   readonly can?: Demand<Parsed<Input>, Context>
   /**
    * Ask a person first: always, or when the function says so. False: the call is harmless whatever the turn has read,

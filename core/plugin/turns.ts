@@ -6,6 +6,7 @@ export interface TurnEvent {
   readonly seq: number
   /** The event's name: `message`, `tool_call`, `done` and so on. */
   readonly event: string
+  /** What the event says; `docs/events.md` lists it by name. */
   readonly data: Record<string, unknown>
 }
 
