@@ -59,18 +59,6 @@ export type ToolSection<Inputs, Outputs, Context> = {
 /** A tool with its types erased, as the kernel runs it. */
 export interface AnyTool extends ToolIn<Schema, TurnContext>, ToolOut<Schema> {}
 
-/** What a typed client knows of each tool: the input before and the output after parsing. */
-export type ToolTypes<Inputs, Outputs> = {
-  [K in keyof Inputs]: {
-    input: Inputs[K] extends SchemaLike ? Inputs[K]['_zod']['input'] : never
-    output: K extends keyof Outputs
-      ? Outputs[K] extends SchemaLike
-        ? Outputs[K]['_zod']['output']
-        : unknown
-      : unknown
-  }
-}
-
 /** A tool that runs the engine with a prompt of its own and some of its plugin's tools. */
 export interface SubAgent<ToolName extends string = string> {
   /** One or two sentences for the model that hands the task over. */
