@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { catalogue } from '../core/errors.ts'
 import { format, resolveConfig } from 'prettier'
+import { reference } from './reference.ts'
 import { markdownTable } from './table.ts'
 import { allVariables } from './variables.ts'
 
@@ -35,6 +36,7 @@ export const generated: Record<string, Record<string, () => string>> = {
         ),
       ),
   },
+  'docs/reference.md': reference,
 }
 
 /** The page with its generated blocks as they should be now, formatted as the rest. */

@@ -11,6 +11,7 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { generated, withBlocks } from '../scripts/docs.ts'
+import { runProgram, shellBlock } from './support/page-program.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const pages = [
@@ -21,7 +22,10 @@ const pages = [
 
 interface Block {
   readonly page: string
-  /** `file: <path>` builds that file, `include: <path>` shows it as it is. */
+  /**
+   * `file: <path>` builds that file, `include: <path>` shows it as it is, `outside: <path>` is built by the test of the
+   * package, in an app outside of this repository.
+   */
   readonly mark: string | undefined
   /** `tsx` is for browsers, `ts` for Node. */
   readonly kind: string
@@ -67,7 +71,13 @@ describe('the documentation', () => {
       const page = readFileSync(join(root, path), 'utf8')
       expect(await withBlocks(page, parts), 'run: npm run docs').toBe(page)
     },
+    60_000,
   )
+
+  it('says of every block what it is for', () => {
+    for (const { page, mark } of blocks)
+      expect(mark ?? 'file: part of a file', page).toMatch(/^(file|include|outside): /)
+  })
 
   it('shows included files as they are', () => {
     expect(included.length).toBeGreaterThan(0)
@@ -117,9 +127,31 @@ describe('the documentation', () => {
       '--config',
       join(root, 'vitest.config.ts'),
       'field-notes',
+      'recipes/',
     ])
-    expect(output).toMatch(/2 passed, 0 failed/)
+    expect(output).toMatch(/6 passed, 0 failed/)
   }, 120_000)
+
+  it('getting-started runs its application by the command that it names', async () => {
+    const [command = '', curl = ''] = shellBlock(
+      'docs/getting-started.md',
+      'examples/minimal',
+    ).split('\n')
+    await using program = await runProgram(command, root)
+    const path = /http:\/\/127\.0\.0\.1:3000([^"]*)/.exec(curl)?.[1]
+    const answer = await fetch(program.url + path)
+    expect(await answer.json()).toEqual({ rolled: expect.any(Number) })
+  }, 60_000)
+
+  it('README runs its plugin by the command that it names', async () => {
+    const [program] = programs.filter(({ page }) => page === 'README.md')
+    const [, command = '', file = ''] =
+      /`(npx node \S+ (\S+\.ts))`/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
+    writeFileSync(join(folder, file), program?.code.replace('port: 3000', 'port: 0') ?? '')
+    await using running = await runProgram(command, folder)
+    const answer = await fetch(`${running.url}/tides/next?harbour=Lamu`)
+    expect(await answer.json()).toEqual({ harbour: 'Lamu', inMinutes: 90 })
+  }, 60_000)
 
   it('links only to pages that exist', () => {
     for (const page of pages)

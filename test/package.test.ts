@@ -1,9 +1,10 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { markedBlocks, runProgram, shellBlock } from './support/page-program.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
@@ -49,32 +50,54 @@ await app.close()
 `
 
 describe('the published package', () => {
+  let above: string
   let folder: string
   let child: ChildProcess | undefined
   const run = (command: string, args: string[], cwd = folder) =>
     execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'oracle-package-'))
-    run('npm', ['pack', '--pack-destination', folder], root)
-    const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'))!
-    writeFileSync(
-      join(folder, 'package.json'),
-      JSON.stringify({ name: 'a-user', private: true, type: 'module' }),
-    )
-    run('npm', [
-      'install',
-      '--prefer-offline',
-      '--no-audit',
-      '--no-fund',
-      '--ignore-scripts',
-      `./${tarball}`,
-    ])
+    above = mkdtempSync(join(tmpdir(), 'oracle-package-'))
+    folder = join(above, 'my-oracle')
+    const commands = shellBlock('docs/getting-started.md', 'npm pack')
+      .replaceAll('../my-oracle', folder)
+      .replace('node server.ts\n', '')
+    const quick = {
+      npm_config_prefer_offline: 'true',
+      npm_config_audit: 'false',
+      npm_config_fund: 'false',
+    }
+    execFileSync('bash', ['-euc', commands], {
+      cwd: root,
+      env: { ...process.env, ...quick },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
   }, 240_000)
   afterAll(() => {
     child?.kill()
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(above, { recursive: true, force: true })
   })
+
+  it('runs the application of getting-started as the page says', async () => {
+    await using program = await runProgram('node server.ts', folder)
+    const answer = await fetch(`${program.url}/dice?sides=20`)
+    expect(await answer.json()).toEqual({ rolled: expect.any(Number) })
+  }, 60_000)
+
+  it('loads a plugin that was published as write-a-plugin says', async () => {
+    for (const [path, code] of markedBlocks('docs/write-a-plugin.md', 'outside')) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true })
+      writeFileSync(join(folder, path), code)
+    }
+    const plugin = join(folder, 'oracle-plugin-dice')
+    run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], plugin)
+    run('npm', ['pack'], plugin)
+    const install = ['install', '--prefer-offline', '--no-audit', '--no-fund']
+    run('npm', [...install, join(plugin, 'oracle-plugin-dice-1.0.0.tgz')])
+    await using program = await runProgram('node server.ts', join(folder, 'app-with-dice'))
+    const health = await (await fetch(`${program.url}/health`)).json()
+    expect(health).toMatchObject({ plugins: { dice: 'available' } })
+  }, 120_000)
 
   it('runs a small server with a plugin of its user’s own', async () => {
     writeFileSync(join(folder, 'server.js'), server)
@@ -101,7 +124,7 @@ describe('the published package', () => {
   }, 60_000)
 
   it('has types for the kernel, its plugins and the testing entry', () => {
-    writeFileSync(join(folder, 'server.ts'), server)
+    writeFileSync(join(folder, 'kernel.ts'), server)
     writeFileSync(join(folder, 'author.ts'), author)
     writeFileSync(
       join(folder, 'tsconfig.json'),

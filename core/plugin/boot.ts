@@ -19,7 +19,9 @@ export interface Oracle {
   readonly key?: {
     /** The did:key of the key, which is not the oracle's DID where that is a registered one. */
     readonly did: string
+    /** The 32 bytes that others check signatures with. */
     readonly publicKey: Uint8Array
+    /** The signature of bytes: what the plugin signs, the oracle has said. */
     sign(bytes: Uint8Array): Uint8Array
   }
 }

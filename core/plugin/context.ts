@@ -22,6 +22,7 @@ export interface User {
 
 /** The conversation that a turn belongs to. */
 export interface Session {
+  /** The id of the session. */
   readonly id: string
 }
 
@@ -41,9 +42,9 @@ export interface Emit {
   reasoning(text: string): void
   /** Tells how far a long call is: so many of `total` are done. */
   progress(done: number, total?: number, note?: string): void
-  /** Asks the client to go to a page of its own. */
+  /** Tells the client that it may go to a route of its own. */
   router(route: string): void
-  /** Tells clients to load the messages of the session again. */
+  /** Tells clients to read the history of the session again. */
   invalidate(status?: string): void
 }
 
@@ -60,7 +61,7 @@ export interface AuditFacts {
 }
 
 /** What every handler reaches, whatever its plugin. Apart from `Base`, whose members the compiler works out anew for each handler. */
-export interface Call {
+interface Call {
   /** The log of the plugin. */
   readonly log: Log
   /** The network. */
@@ -69,7 +70,7 @@ export interface Call {
   readonly db: Database
   /** Fires when nobody waits for the answer any more: a turn that was stopped, a client that left. */
   readonly signal: AbortSignal
-  /** The id of the request, the same in the log, in the answer's header and in every event. */
+  /** The id of the request: in the log, in the answer's `X-Request-Id` and in the events of a turn. */
   readonly requestId: string
   /**
    * Adds ids to the audit line of this call: never words, arguments or secrets. Every write of a signed-in caller and

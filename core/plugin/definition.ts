@@ -3,9 +3,9 @@ import type { Boot, Booted } from './boot.ts'
 import type { ModelContext, TurnContext } from './context.ts'
 import type { Manifest } from './manifest.ts'
 import type { Middleware } from './middleware.ts'
-import type { AnyRoute, LateRoutes, RouteContext, Routes, WebModule } from './route.ts'
+import type { AnyRoute, LateRouteSection, RouteContext, RouteSection, WebModule } from './route.ts'
 import type { ParsedShape, Shape } from './schema.ts'
-import type { AnyTool, SubAgent, Tools } from './tool.ts'
+import type { AnyTool, SubAgent, ToolSection } from './tool.ts'
 
 /** A migration changes the database one step; it runs once per database, under its lock. */
 export type Migration = (db: Kysely<any>) => Promise<void> // any: a migration sees tables that no type knows yet
@@ -56,16 +56,16 @@ interface Needs<Name extends string, Env, Requires, State> extends Manifest<Name
 /** The second half of a definition: what I offer. */
 interface Offers<
   In extends Scope,
-  ToolSection,
+  OwnTools,
   ToolName extends string,
-  RouteSection,
-  LateRouteSection,
+  OwnRoutes,
+  LateRoutes,
   Mount extends string,
 > {
   /** The plugin's lines in the system prompt, once it is loaded. Answers at once: a promise here is a fault. */
   prompt?(ctx: TurnIn<In>): string | undefined
   /** What the model may call, by name. */
-  readonly tools?: OrMade<ToolSection, In>
+  readonly tools?: OrMade<OwnTools, In>
   /** Tools that run the engine with a prompt of their own, by name. */
   readonly subAgents?: Readonly<Record<string, SubAgent<ToolName>>>
   /** Onions around turns, model calls and tool calls. */
@@ -74,7 +74,7 @@ interface Offers<
     ModelContext<In['env'], In['self'], In['state'], In['peers']>
   >
   /** What HTTP clients may call, by method and path. */
-  readonly routes?: OrMade<RouteSection, In, LateRouteSection>
+  readonly routes?: OrMade<OwnRoutes, In, LateRoutes>
   /** Whole web modules, by mount: a page, a foreign Koa app. */
   readonly web?: OrMade<Readonly<Record<Mount, WebModule>>, In>
 }
@@ -100,10 +100,10 @@ export interface PluginDefinition<
     Needs<Name, Env, Requires, State>,
     Offers<
       In,
-      Tools<TI, TO, TurnIn<In>>,
+      ToolSection<TI, TO, TurnIn<In>>,
       keyof TI & string,
-      Routes<RI, RO, RA, In['env'], In['self'], In['state'], In['peers']>,
-      LateRoutes<RI, RO, RouteContext<In['env'], In['self'], In['state'], In['peers']>>,
+      RouteSection<RI, RO, RA, In['env'], In['self'], In['state'], In['peers']>,
+      LateRouteSection<RI, RO, RouteContext<In['env'], In['self'], In['state'], In['peers']>>,
       `/${string}`
     > {
   /** Runs at boot. What `setup` returns is `self` in every handler. */

@@ -18,6 +18,7 @@ export type Category =
 export interface Manifest<Name extends string = string> {
   /** Lower-case words joined by hyphens, unique in the app. */
   readonly name: Name
+  /** Shown in the boot report. */
   readonly version?: string
   /** One sentence; the agent chooses by it. */
   readonly summary: string
@@ -27,10 +28,13 @@ export interface Manifest<Name extends string = string> {
   readonly whenNotToUse?: readonly string[]
   /** What a user might say. */
   readonly examples?: readonly string[]
+  /** Words to search by. */
   readonly tags?: readonly string[]
   /** `'always'`, `'on-demand'` (default), or `'silent'`: no agent sees the plugin. */
   readonly visibility?: Visibility
+  /** How settled the plugin is: `'stable'`, `'beta'` or `'experimental'`. */
   readonly stability?: Stability
+  /** What the plugin is about: `'data'`, `'communication'`, `'ui'` and so on. */
   readonly category?: Category
   /** `'off'` waits for a feature to turn the plugin on, `'development'` does so in production only. */
   readonly defaultState?: 'on' | 'off' | 'development'

@@ -61,7 +61,9 @@ type CheckRouteKey<K> = K extends `${Method} /${string}`
 
 /** How many requests of one counting a route takes in a time. */
 export interface RouteLimit {
+  /** So many requests. */
   readonly max: number
+  /** The time, in milliseconds. */
   readonly perMs: number
   /**
    * Counts by what this function returns; undefined counts by the address. `body` reads the route's input, once for both,
@@ -90,7 +92,7 @@ export interface RouteIn<Key extends string, Input, Context> {
    * Without it the route answers 200 with JSON. Errors in the usual shape need no entry.
    */
   readonly answers?: Readonly<Record<number, readonly string[]>>
-  /** A capability that the caller must have. */
+  /** A capability that the caller must have, as in a tool. */
   readonly can?: Demand<RouteInput<Key, Input>, Context>
   /**
    * Whether anything here is the caller's own. A `bearer` GET with it lets callers with a DID in who lack the right, when
@@ -124,7 +126,7 @@ type RouteInput<Key extends string, Input> = Input extends SchemaLike
   : PathParams<Key>
 
 /** The section `routes`, from the schemas of its inputs and outputs and from who may call. */
-export type Routes<Inputs, Outputs, Auths, Env, Self, State, Peers> = {
+export type RouteSection<Inputs, Outputs, Auths, Env, Self, State, Peers> = {
   [K in keyof Inputs]: RouteIn<
     K & string,
     Inputs[K],
@@ -136,7 +138,7 @@ export type Routes<Inputs, Outputs, Auths, Env, Self, State, Peers> = {
 } & Schemas
 
 /** In the function form a handler's context cannot depend on its own route: `user` is optional there. */
-export type LateRoutes<Inputs, Outputs, Context> = {
+export type LateRouteSection<Inputs, Outputs, Context> = {
   [K in keyof Inputs]: RouteIn<K & string, Inputs[K], Context> &
     RouteAccess<RouteAuth> &
     CheckRouteKey<K>

@@ -22,7 +22,10 @@ export interface ToolIn<Input, Context> {
   readonly input: Input
   /** A write (the default) is executed at most once, whatever crashes; a read may run again. */
   readonly effect?: 'read' | 'write'
-  /** A capability that the user's delegation must grant before the tool runs. */
+  /**
+   * A capability that the user's delegation must grant before the tool runs: `{ can: 'notes/write' }`, and
+   * `with: (input, ctx) => did` where the resource is another than the user's own DID.
+   */
   readonly can?: Demand<Parsed<Input>, Context>
   /**
    * Ask a person first: always, or when the function says so. False: the call is harmless whatever the turn has read,
@@ -47,7 +50,7 @@ export interface ToolOut<Output> {
 }
 
 /** The section `tools`, from the schemas of its inputs and outputs. */
-export type Tools<Inputs, Outputs, Context> = {
+export type ToolSection<Inputs, Outputs, Context> = {
   [K in keyof Inputs]: ToolIn<Inputs[K], Context>
 } & {
   [K in keyof Outputs]: ToolOut<Outputs[K]>
@@ -55,18 +58,6 @@ export type Tools<Inputs, Outputs, Context> = {
 
 /** A tool with its types erased, as the kernel runs it. */
 export interface AnyTool extends ToolIn<Schema, TurnContext>, ToolOut<Schema> {}
-
-/** What a typed client knows of each tool: the input before and the output after parsing. */
-export type ToolTypes<Inputs, Outputs> = {
-  [K in keyof Inputs]: {
-    input: Inputs[K] extends SchemaLike ? Inputs[K]['_zod']['input'] : never
-    output: K extends keyof Outputs
-      ? Outputs[K] extends SchemaLike
-        ? Outputs[K]['_zod']['output']
-        : unknown
-      : unknown
-  }
-}
 
 /** A tool that runs the engine with a prompt of its own and some of its plugin's tools. */
 export interface SubAgent<ToolName extends string = string> {

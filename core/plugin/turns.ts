@@ -2,16 +2,17 @@ import type { User } from './context.ts'
 
 /** An event of a turn, as it travels to clients. */
 export interface TurnEvent {
-  /** The event's number in its turn, from 1 without gaps. */
+  /** The event's number in the stream of its turn. */
   readonly seq: number
   /** The event's name: `message`, `tool_call`, `done` and so on. */
   readonly event: string
+  /** What the event says; `docs/events.md` lists it by name. */
   readonly data: Record<string, unknown>
 }
 
 /** Lets a plugin start a turn of its own: a message that came from elsewhere. */
 export interface Turns {
-  /** Starts a turn and yields its events to the end. Who stops reading leaves the turn running. */
+  /** Starts a turn and yields its events to the end. The turn goes on also when nobody reads them. */
   start(turn: {
     /** Who speaks. */
     readonly user: User | { readonly did: string }

@@ -4,6 +4,7 @@ import type { Fetch } from '../plugin.ts'
 export type FakeAnswer =
   unknown | Response | ((request: Request) => unknown | Response | Promise<unknown | Response>)
 
+/** A `fetch` that remembers what it was asked. */
 export interface FakeFetch extends Fetch {
   /** Every request, in order. */
   readonly calls: readonly Request[]
@@ -35,7 +36,7 @@ export function fakeFetch(answers: Readonly<Record<string, FakeAnswer>>): FakeFe
   return Object.assign(fetch, { calls })
 }
 
-/** As the real one: a request that is given up rejects at once, whatever the other side does. */
+/** As the real `fetch` does: a request that its caller gives up rejects at once, whatever the other side does. */
 function untilAborted<T>(signal: AbortSignal, value: T | Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason)

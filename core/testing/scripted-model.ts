@@ -4,22 +4,27 @@ import { unquote } from '../runtime/base/quote.ts'
 
 /** A tool that the scripted model calls. */
 export interface ScriptedCall {
+  /** The name of the tool. */
   readonly call: string
-  /** Arguments; text is sent as it is, to try arguments that are no JSON. */
+  /** Arguments; the model sends text as it is, to try arguments that are no JSON. */
   readonly args?: unknown
 }
 
-/** An answer in full. What is left out does not happen. */
+/** An answer in full. What a script leaves out does not happen. */
 export interface ScriptedAnswer {
-  /** Sent word by word, or piece by piece when it is an array. */
+  /** The reply: the model sends a text word by word, and an array piece by piece. */
   readonly text?: string | readonly string[]
+  /** What the model thinks before it answers. */
   readonly reasoning?: string
+  /** The tools that the model calls, all at once. */
   readonly calls?: readonly ScriptedCall[]
+  /** What the call cost, in tokens. */
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
-  /** Before the first piece, and between two of them, in milliseconds. */
+  /** The time before the first piece, in milliseconds. */
   readonly delayMs?: number
+  /** The time between two pieces, in milliseconds. */
   readonly paceMs?: number
-  /** Thrown after all of it was sent. */
+  /** What the model throws after it has sent all the rest. */
   readonly error?: Error
 }
 
@@ -35,10 +40,11 @@ export type ScriptedStep =
   | ScriptedAnswer
   | ((request: ModelRequest, nth: number) => ScriptedStep | Promise<ScriptedStep>)
 
+/** A model that follows a script, and remembers what it was asked. */
 export interface ScriptedModel extends Model {
   /** Every request so far, as it was when it came. */
   readonly requests: readonly ModelRequest[]
-  /** Steps that were not asked for yet; a test that ends with some has tested less than it says. */
+  /** How many steps nobody has asked for yet; a test that ends with some has tested less than it says. */
   readonly remaining: number
 }
 

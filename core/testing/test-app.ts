@@ -6,22 +6,30 @@ import { Thread, type ThreadOptions } from './thread.ts'
 import { say, type Said, type SayOptions } from './turn.ts'
 import type { Wallet } from './wallet.ts'
 
+/** What the app answered. */
 export interface TestResponse {
+  /** The HTTP status. */
   readonly status: number
   readonly headers: Headers
   /** Parsed when it is JSON, the text otherwise. */
   readonly body: any // any: a test asserts on it right away
 }
 
-/** Ways to call the app; JSON bodies are objects, anything else is sent as the text it is. */
+/** Ways to call the app. A body that is an object travels as JSON, text as it is. */
 export interface Calls {
+  /** Reads. */
   get(path: string, init?: CallInit): Promise<TestResponse>
+  /** Deletes. */
   delete(path: string, init?: CallInit): Promise<TestResponse>
+  /** Sends something new. */
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
+  /** Replaces. */
   put(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
+  /** Changes a part. */
   patch(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
 }
 
+/** What a GET or a DELETE may carry. */
 export interface CallInit {
   readonly body?: unknown
   readonly headers?: Record<string, string>
@@ -29,7 +37,9 @@ export interface CallInit {
 
 /** A user with a wallet of their own: every call carries a fresh invocation and a delegation. */
 export interface TestUser extends Calls {
+  /** The user's DID. */
   readonly did: string
+  /** The user's key, to make tokens of one's own with. */
   readonly wallet: Wallet
   /** Sends a message and reads its turn to the end. */
   say(message: string, options?: SayOptions): Promise<Said>
@@ -39,21 +49,25 @@ export interface TestUser extends Calls {
 
 /** A running app on a free loopback port, with everything in memory. */
 export interface TestApp extends Calls, AsyncDisposable {
+  /** Where the app listens. */
   readonly url: string
+  /** The DID of the oracle. */
   readonly oracleDid: string
+  /** What boot made of every plugin, tool and route. */
   readonly report: RunningApp['report']
   /** What the app logged, a line each. */
   readonly log: readonly string[]
-  /** A user who calls the locked routes. The same words give the same user; without any it is a new one. */
+  /** A user who calls the locked routes. The same words give the same user; without words the user is a new one. */
   user(words?: string): Promise<TestUser>
   /** A conversation without a model, to call tools in. */
   thread(options?: ThreadOptions): Thread
+  /** Stops the app; `await using` does so at the end of the test. */
   close(): Promise<void>
 }
 
 /**
- * Boots plugins for a test. Nothing is read from the process's environment and nothing is written: the
- * database is in memory, keys are made up, and the network is whatever `fetch` is given.
+ * Boots plugins for a test. The app reads nothing from the process's environment and writes nothing: the database is
+ * in memory, keys are made up, and the network is whatever `fetch` the test gives.
  */
 export async function testApp(options: AppOptions): Promise<TestApp> {
   const log: string[] = []

@@ -5,25 +5,31 @@ import { startingState } from '../runtime/store/room-state.ts'
 import { Consent } from '../runtime/agent/turn/consent.ts'
 import type { Turn } from '../runtime/agent/turn/turn.ts'
 
+/** Who speaks in a thread, and what they may do. */
 export interface ThreadOptions {
+  /** The user's DID. */
   readonly did?: string
   /** What the user's delegation grants; everything by default. `['notes/write']` grants only that. */
   readonly grants?: readonly string[]
+  /** What tools read as `ctx.signal`. */
   readonly signal?: AbortSignal
   /** What tools read as `ctx.approvals`: true as from a client that shows approvals. */
   readonly approvals?: boolean
 }
 
-/** Something a tool told its listeners. */
+/** Something that a tool told its listeners. */
 export interface Emitted {
+  /** The function of `ctx.emit`. */
   readonly event: keyof Emit
+  /** What the tool gave it. */
   readonly args: readonly unknown[]
 }
 
 /** A conversation without a model: loads capabilities and calls tools as an agent would. */
 export class Thread {
+  /** Who speaks. */
   readonly user: User
-  /** What tools emitted, in order. */
+  /** What tools told their listeners, in order. */
   readonly emitted: Emitted[] = []
   readonly #app: RunningApp
   readonly #turn: Turn
@@ -59,7 +65,7 @@ export class Thread {
     return this
   }
 
-  /** Calls a tool through gate, validation and middleware. Resolves to its value, rejects with its error. */
+  /** Calls a tool through gate, validation and middleware. Resolves to the tool's value, rejects with its error. */
   async call(name: string, args: unknown = {}): Promise<unknown> {
     const outcome = await this.#app.tools.call(
       { id: `call-${++this.#calls}`, name, args },
@@ -69,7 +75,7 @@ export class Thread {
     return outcome.value
   }
 
-  /** The names of the tools that a model would be shown now. */
+  /** The names of the tools that the kernel would show a model now. */
   get tools(): string[] {
     return this.#app.tools.specs(this.#turn).map(({ name }) => name)
   }

@@ -2,29 +2,37 @@ import { createParser } from 'eventsource-parser'
 
 /** One event of a turn's stream. */
 export interface StreamedEvent {
+  /** The event's number in the stream of its turn. */
   readonly id: number
+  /** The event's name. */
   readonly event: string
+  /** What the event says. */
   readonly data: any // any: a test asserts on it right away
 }
 
 /** A whole turn, as a client saw it. */
 export interface Said {
+  /** The session of the turn. */
   readonly sessionId: string
+  /** The run that the message began. */
   readonly runId: string
+  /** Every event, in order. */
   readonly events: readonly StreamedEvent[]
   /** The reply, put together. */
   readonly text: string
-  /** What `done` said. */
+  /** What `done` said: `finished`, `waiting`, `failed`, or `cut off` where the stream ended without it. */
   readonly status: string
   /** The data of every event of a name. */
   of(event: string): any[] // any: as above
-  /** The tools that were called, in order. */
+  /** The tools that the model called, in order. */
   readonly tools: readonly string[]
 }
 
+/** How a test user says something. */
 export interface SayOptions {
+  /** The session; by default a new one. */
   readonly sessionId?: string
-  /** Says it as a client does that shows approvals. */
+  /** Sends the message as a client does that shows approvals. */
   readonly approvals?: boolean
   /** More fields of the message's body: `tools`, `agActions`, `model`, … */
   readonly body?: Readonly<Record<string, unknown>>
@@ -32,7 +40,7 @@ export interface SayOptions {
 
 type Credentials = () => Promise<Record<string, string>>
 
-/** Sends a message and reads its stream to the end; in a new session where none is named. */
+/** Sends a message and reads its stream to the end; in a new session where `sessionId` names none. */
 export async function say(
   url: string,
   credentials: Credentials,

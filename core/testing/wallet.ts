@@ -5,11 +5,13 @@ import { ed25519 } from '@ucanto/principal'
 
 /** A capability, as a token carries it. */
 export interface Grant {
+  /** The ability: `registry/read`, or `*` for all. */
   readonly can: string
+  /** The resource, a DID as a rule. */
   readonly with: string
 }
 
-/** What both kinds of token take. */
+/** What delegations and invocations both take. */
 export interface TokenOptions {
   /** The DID of the oracle, or of the session key that is granted something. */
   readonly audience: string
@@ -29,7 +31,9 @@ export interface Minted {
 
 /** A user with an Ed25519 key, for tests and for development. */
 export interface Wallet {
+  /** The user's did:key. */
   readonly did: string
+  /** ucanto's view of the key. */
   readonly signer: API.Signer
   /** Grants capabilities; without any, everything that is the user's own, and calling. */
   delegate(options: TokenOptions & { capabilities?: readonly Grant[] }): Promise<Minted>

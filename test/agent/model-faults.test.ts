@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { definePlugin, RuntimeError } from '#core'
-import { fakeOpenAi, type FakeAnswer } from '../../core/testing/fake-openai.ts'
+import { fakeOpenAi, type FakeAnswer } from '../support/fake-openai.ts'
 import { openAiModel } from '../../core/runtime/model/openai.ts'
 import { testEngine } from '../support/engine.ts'
 import { modelScript } from '../support/model-script.ts'

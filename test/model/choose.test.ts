@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { RuntimeError } from '../../core/errors.ts'
 import { assemble } from '../../core/runtime/model/assemble.ts'
 import { chooseModels as choose, type GivenModel } from '../../core/runtime/model/choose.ts'
-import { fakeOpenAi } from '../../core/testing/fake-openai.ts'
+import { fakeOpenAi } from '../support/fake-openai.ts'
 import { scriptedModel } from '../../core/testing/scripted-model.ts'
 import { ask } from '../support/model-request.ts'
 

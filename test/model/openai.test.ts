@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { assemble } from '../../core/runtime/model/assemble.ts'
 import { openAiModel, type OpenAiOptions } from '../../core/runtime/model/openai.ts'
 import type { Delta, Message, ToolSpec } from '../../core/plugin.ts'
-import { fakeOpenAi, type FakeAnswer, type FakeOpenAi } from '../../core/testing/fake-openai.ts'
+import { fakeOpenAi, type FakeAnswer, type FakeOpenAi } from '../support/fake-openai.ts'
 import { ask } from '../support/model-request.ts'
 
 let provider: FakeOpenAi

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import type { RunMoment } from '../../core/runtime/turns/carry/carried-run.ts'
 import type { Engine } from '../../core/runtime/turns/run.ts'
-import { dieAt } from '../../core/testing/die-at.ts'
+import { dieAt } from './die-at.ts'
 import { say, stopped } from './fake-engines.ts'
 import { startServer } from './server.ts'
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
-import { fakeOpenAi, type FakeAnswer, type FakeRequest } from '../../core/testing/fake-openai.ts'
+import { fakeOpenAi, type FakeAnswer, type FakeRequest } from '../support/fake-openai.ts'
 import { unquote } from '../../core/runtime/base/quote.ts'
 
 const sky = definePlugin({
