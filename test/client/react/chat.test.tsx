@@ -3,7 +3,7 @@ import { definePlugin } from '#core'
 import { scriptedModel } from '#core/testing'
 import { z } from 'zod'
 import { OraclesProvider, useChat } from '../../../client/index.ts'
-import { testOracle } from '../oracle.ts'
+import { shortTiming, testOracle } from '../oracle.ts'
 import { hook, until } from '../page.ts'
 
 const never = () => {
