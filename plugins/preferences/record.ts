@@ -15,6 +15,7 @@ const fields = {
 
 /** What a user has asked for. Every field may be missing. */
 export const preferencesSchema = z.strictObject(fields).partial()
+/** How a user wants to be answered. */
 export type Preferences = z.output<typeof preferencesSchema>
 
 /** Fields to change; null clears one, and what is not named stays. */
@@ -30,8 +31,10 @@ export const changesSchema = z
     customInstructions: fields.customInstructions.nullable(),
   })
   .partial()
+/** What a user changes of the preferences. */
 export type Changes = z.output<typeof changesSchema>
 
+/** The preferences after a change. */
 export function withChanges(preferences: Preferences, changes: Changes): Preferences {
   const merged = { ...preferences, ...changes }
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value != null))

@@ -5,6 +5,7 @@ import type { Template } from './operations/template.ts'
 
 type Json = Record<string, unknown>
 
+/** How what is served is described. */
 export interface DescribeOptions {
   readonly dialect: Dialect
   /** Methods that the upstream does not implement, as `/package.Service/Method`. */

@@ -45,10 +45,12 @@ const credential = z.looseObject(
   },
   wants('a credential: { type, issuer }'),
 )
+/** The credentials that an entity presents. */
 export const credentialsSchema = z
   .array(credential, wants('a list of credentials'))
   .max(100, wants('at most 100 credentials'))
 
+/** An edge: its role, what it leads to, and its properties. */
 export const relationshipSchema = z.object(
   {
     role: name(100, aRole),
@@ -105,6 +107,7 @@ export const entitySchema = z
     error: `missing; give ${aProtocol}`,
     when: ({ value }) => isRecord(value) && value.protocol === undefined,
   })
+/** A request for an entity that passed the schema. */
 export type EntityRequest = z.output<typeof entitySchema>
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -119,8 +122,10 @@ export const changeableSchema = z.object({
   verifiableCredential: credentialsSchema,
   relationships: relationships.optional(),
 })
+/** The changeable parts of an entity that passed the schema. */
 export type Changeable = z.output<typeof changeableSchema>
 
+/** The types that a protocol gives to properties. */
 export const typeNames = [
   'string',
   'number',
@@ -131,6 +136,7 @@ export const typeNames = [
   'date-time',
   'did',
 ] as const
+/** A type that a protocol gives to a property. */
 export type TypeName = (typeof typeNames)[number]
 
 /** What a protocol says of one property, written out. */
@@ -143,6 +149,7 @@ export interface PropertyRule {
   readonly items?: TypeName | PropertyRule
 }
 
+/** What a protocol says, without what it inherits. */
 export interface ProtocolDefinition {
   readonly type: 'Protocol'
   readonly name?: string
@@ -181,4 +188,5 @@ export const protocolSchema = z.object(
   },
   wants('a JSON object: { type: "Protocol", properties, relationships }'),
 )
+/** A request for a protocol that passed the schema. */
 export type ProtocolRequest = z.output<typeof protocolSchema>

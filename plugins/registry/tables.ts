@@ -3,7 +3,10 @@ import type { Database } from '#core'
 
 // Types, not interfaces: Kysely wants an index signature, which only a type has. JSON is kept as text.
 
-/** Counts the changes. Whoever writes holds its one row until the commit, so that changes are numbered in the order of their commits, on every database. */
+/**
+ * Counts the changes. A transaction that writes holds the one row until its commit, so that changes are numbered in the
+ * order of their commits, on every database.
+ */
 export type ClockRow = { id: number; seq: number }
 
 /** What an entity is at one moment; the present and each version of its past have these. */
@@ -16,6 +19,7 @@ export type StateColumns = {
   details: string | null
 }
 
+/** An entity as it is now. */
 export type EntityRow = StateColumns & {
   did: string
   /** The number of the change that created it: the order of lists. */
@@ -47,6 +51,7 @@ export type EdgeRow = {
   confirmed_by: string | null
 }
 
+/** What a change did to an entity. */
 export type ChangeAction = 'created' | 'updated' | 'related' | 'unrelated' | 'deactivated'
 
 /** A change of anything that the feed tells of; for an entity also the version that came of it. */
@@ -70,6 +75,7 @@ export type ChangeRow = {
   details: string | null
 }
 
+/** A protocol as it is now; what it says stands in its versions. */
 export type ProtocolRow = {
   did: string
   ordinal: number
@@ -106,6 +112,7 @@ export type UsageRow = {
 /** Which credential became which credit: for good, also when the credit is no more. */
 export type MintRow = { credential: string; entity: string; at: string }
 
+/** The tables of entities and protocols. */
 export type Tables = {
   registry_clock: ClockRow
   registry_entities: EntityRow
@@ -117,10 +124,13 @@ export type Tables = {
   registry_usage: UsageRow
   registry_mints: MintRow
 }
+/** The database, or a transaction in it, with the tables of the registry. */
 export type RegistryDatabase = Kysely<Tables>
 
+/** The database with the tables of the registry. */
 export const withRegistryTables = (db: Database): RegistryDatabase => db.withTables<Tables>()
 
+/** Makes the tables of entities, edges, changes and the clock. */
 export async function createEntities(db: Kysely<any>) {
   // any: a migration sees tables that no type knows yet
   await db.schema
@@ -199,6 +209,7 @@ export async function createEntities(db: Kysely<any>) {
     .execute()
 }
 
+/** Makes the tables of protocols. */
 export async function createProtocols(db: Kysely<any>) {
   // any: as above
   await db.schema

@@ -35,4 +35,5 @@ export const did = (what: string) =>
 export const entityId = (what: string) =>
   z.string(wants(what)).max(longestId, onlyFault(what)).refine(isEntityId, wants(what))
 
+/** A JSON object with any members. */
 export const record = (what: string) => z.record(z.string(), z.unknown(), wants(what))

@@ -31,11 +31,14 @@ export const designIdSchema = z
   .max(100, wants('a designId of at most 100 characters'))
   .describe('The designId of a sample design')
 const aRevision = 'the number of a revision, from 1'
+/** The number of a revision, as an argument. */
 export const revisionSchema = integer(1, 1_000_000_000, aRevision)
 /** A number in a query is text; what is none stays as it is, to be named. */
 const inQuery = (of: z.ZodNumber) =>
   z.preprocess((text) => (Number.isNaN(Number(text)) ? text : Number(text)), of)
+/** The number of a revision, in a query. */
 export const revisionInQuery = inQuery(revisionSchema)
+/** Which designs are listed. */
 export const listSchema = z.object({
   projectId: z
     .string(wants('the DID of the project'))
@@ -176,6 +179,7 @@ export const requestSchema = z
       })
     }
   })
+/** A request for a design that passed the schema. */
 export type SamplingRequest = z.output<typeof requestSchema>
 
 /** What a monitoring period found. */
@@ -202,6 +206,7 @@ export const recalculationSchema = z.object({
     .max(100, wants('at most 100 strata'))
     .optional(),
 })
+/** What a monitoring period found, once it passed the schema. */
 export type Recalculation = z.output<typeof recalculationSchema>
 
 /** A step in the life of a design. */
@@ -223,6 +228,7 @@ export const verificationSchema = z.object({
     .max(1000, wants('at most 1000 projects'))
     .optional(),
 })
+/** A step of the verification that passed the schema. */
 export type Verification = z.output<typeof verificationSchema>
 
 const anId = 'an id of 1 to 200 characters, none of them a line break'
@@ -237,6 +243,7 @@ const ids = z
       ctx.addIssue({ code: 'custom', path: [at], message: `give ${anId}, not ${shown(list[at])}` })
   })
   .meta({ type: 'array', items: { type: 'string' } })
+/** The ids of a frame, by stratum. */
 export const frameSchema = z.record(
   stratumName('the name of a stratum'),
   ids,
@@ -244,6 +251,7 @@ export const frameSchema = z.record(
 )
 
 const aRound = 'the round that will be drawn: its number, or a name of at most 200 characters'
+/** A public beacon, and a round of it. */
 export const beaconSchema = z.object({
   source: z
     .string(wants('"caller" or "drand:<chain hash>"'))
@@ -274,9 +282,11 @@ export const commitSchema = z
     ctx.addIssue({ code: 'custom', path: [path], message })
     return z.NEVER
   })
+/** A round of a beacon that passed the schema. */
 export type Beacon = z.output<typeof beaconSchema>
 
 const hex = 'the value of the beacon: 16 to 512 hexadecimal digits'
+/** The value of the committed round, or what a verifier drew. */
 export const revealSchema = z.object({
   beaconHex: z
     .string(wants(hex))
@@ -292,4 +302,5 @@ export const revealSchema = z.object({
     })
     .optional(),
 })
+/** A request for a draw that passed the schema. */
 export type Reveal = z.output<typeof revealSchema>

@@ -61,16 +61,20 @@ export type UploadRow = {
   touched_at: string
 }
 
+/** The tables of sampling. */
 export type Tables = {
   sampling_revisions: RevisionRow
   sampling_selections: SelectionRow
   sampling_frames: FrameRow
   sampling_uploads: UploadRow
 }
+/** The database, or a transaction in it, with the tables of sampling. */
 export type SamplingDatabase = Kysely<Tables>
 
+/** The database with the tables of sampling. */
 export const withSamplingTables = (db: Database): SamplingDatabase => db.withTables<Tables>()
 
+/** How the tables of sampling came to be, in order. */
 export const migrations = {
   '001-designs': async (db: Kysely<any>) => {
     // any: a migration sees tables that no type knows yet

@@ -2,6 +2,7 @@ import { BlockList, isIP } from 'node:net'
 
 const entriesOf = (text: string) => text.split(',').flatMap((entry) => entry.trim() || [])
 
+/** Whether a list of gateways names nobody. */
 export const isEmptyList = (text: string): boolean => entriesOf(text).length === 0
 
 /** The entries that are neither an address nor a network such as `2001:db8::/32`. */

@@ -23,4 +23,5 @@ export const requestSchema = z.object({
     .regex(/^.{0,182}$/su)
     .refine(wellFormed),
 })
+/** One input of a phone that passed the schema. */
 export type UssdRequest = z.output<typeof requestSchema>

@@ -17,6 +17,7 @@ export type SessionRow = {
   expires_at: number
 }
 
+/** The tables of the gateway. */
 export type Tables = {
   ussd_sessions: SessionRow
   ussd_accounts: {
@@ -49,6 +50,7 @@ const weekMs = 7 * 24 * 60 * 60_000
 
 type Any = Kysely<any> // any: a migration sees tables that no type knows yet
 
+/** How the tables of the gateway came to be, in order. */
 export const migrations = {
   '001-ussd': async (db: Any) => {
     await db.schema

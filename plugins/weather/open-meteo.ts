@@ -3,6 +3,7 @@ import { RuntimeError } from '#core'
 import { FlightCache } from './flight-cache.ts'
 import { conditionsOf, inUnit, type Day, type Reading, type Unit } from './reading.ts'
 
+/** How Open-Meteo is asked. */
 export interface OpenMeteoOptions {
   readonly fetch: typeof globalThis.fetch
   readonly units: Unit

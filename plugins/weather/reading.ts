@@ -1,6 +1,8 @@
 import { z } from 'zod'
 
+/** The units of a temperature. */
 export const unitSchema = z.enum(['celsius', 'fahrenheit'])
+/** The unit of a temperature. */
 export type Unit = z.output<typeof unitSchema>
 
 /** The weather of a place right now. `temp_c` is always Celsius; `units` names the unit of `temperature`. */
@@ -15,6 +17,7 @@ export const readingSchema = z.object({
   longitude: z.number(),
   observed_at: z.string().optional(),
 })
+/** The weather of a place, now. */
 export type Reading = z.output<typeof readingSchema>
 
 /** One day of a forecast, in Celsius and millimetres. */
@@ -25,8 +28,10 @@ export const daySchema = z.object({
   rain_mm: z.number().optional(),
   conditions: z.string(),
 })
+/** The forecast for a day. */
 export type Day = z.output<typeof daySchema>
 
+/** A temperature in a unit. */
 export function inUnit(celsius: number, unit: Unit): number {
   return unit === 'celsius' ? celsius : Math.round((celsius * 1.8 + 32) * 10) / 10
 }

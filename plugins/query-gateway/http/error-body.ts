@@ -4,6 +4,7 @@ import { bundledRegistry } from '../descriptors/descriptors.ts'
 import { createJsonWriter, type Dialect } from '../json/writer.ts'
 import { CallError, grpc } from '../statuses.ts'
 
+/** What a client is answered for a failure. */
 export interface ErrorAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

@@ -2,6 +2,7 @@ import { timingSafeEqual, createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { CallError, grpc } from '../statuses.ts'
 
+/** What the gate asks of clients. */
 export interface GateOptions {
   readonly apiKey: string | undefined
   /** `name` must be there, `name=value` must have that value. */
@@ -18,6 +19,7 @@ export interface Gate {
   isOwn(name: string, value: string): boolean
 }
 
+/** The gate of a deployment. */
 export function createGate({ apiKey, requiredHeaders }: GateOptions): Gate {
   const required = requiredHeaders.map((text) => {
     const at = text.indexOf('=')

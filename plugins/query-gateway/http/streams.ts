@@ -10,6 +10,7 @@ export interface StreamForm {
   readonly heartbeat?: string
 }
 
+/** The media type of a stream of lines. */
 export const ndjsonType = 'application/x-ndjson'
 const ndjson: StreamForm = {
   type: ndjsonType,
@@ -23,9 +24,11 @@ const events: StreamForm = {
   heartbeat: ': heartbeat\n\n',
 }
 
+/** The form of a stream for what a client accepts: lines, unless it asks for events. */
 export const formFor = (accept: string | undefined): StreamForm =>
   accept?.includes('text/event-stream') ? events : ndjson
 
+/** Where a stream goes, and in which form. */
 export interface Sending {
   readonly res: ServerResponse
   readonly form: StreamForm

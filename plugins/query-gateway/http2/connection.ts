@@ -8,13 +8,22 @@ import {
   headerFrames,
   headBytes,
   numberFrame,
-  preface,
   setting,
-  settingsFrame,
   wholeRequest,
 } from './frames.ts'
 import { type HeaderBlock, HeaderBlocks } from './header-blocks.ts'
 import { CompressionError } from './hpack.ts'
+import {
+  cautiousStreams,
+  connectionWindow,
+  greeting,
+  initialWindow,
+  lastStreamId,
+  maxHeaderBytes,
+  maxUnread,
+  maxWindow,
+  streamWindow,
+} from './limits.ts'
 import { Outbox } from './outbox.ts'
 import { numberIn, unpadded } from './payload.ts'
 import {
@@ -24,18 +33,6 @@ import {
   type Stream,
   type StreamEvents,
 } from './stream.ts'
-
-/** What may wait in our memory for one slow reader. */
-const streamWindow = 256 * 1024
-const connectionWindow = 16 * streamWindow
-const initialWindow = 65_535
-const maxWindow = 2 ** 31 - 1
-/** Until the other side says how many streams it takes at once. */
-const cautiousStreams = 100
-const maxHeaderBytes = 64 * 1024
-/** Answers to pings that the other side does not read are not piled up for ever. */
-const maxUnread = 8 * 1024 * 1024
-const lastStreamId = maxWindow - 2
 
 /**
  * The client's side of one HTTP/2 connection (RFC 9113) for requests that are known whole when they begin.
@@ -68,17 +65,7 @@ export class Http2Connection {
     socket.setNoDelay(true)
     // An idle connection must not keep the process alive.
     socket.unref()
-    this.#write(
-      Buffer.concat([
-        preface,
-        settingsFrame([
-          [setting.enablePush, 0],
-          [setting.initialWindowSize, streamWindow],
-          [setting.maxHeaderListSize, maxHeaderBytes],
-        ]),
-        numberFrame(frameType.windowUpdate, 0, connectionWindow - initialWindow),
-      ]),
-    )
+    this.#write(greeting())
     socket.on('data', (chunk: Buffer) => this.#read(chunk))
     socket.on('error', (error) => this.destroy(error))
     socket.on('close', () => this.destroy())

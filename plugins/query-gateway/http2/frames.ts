@@ -11,8 +11,10 @@ export const frameType = {
   continuation: 9,
 } as const
 
+/** The flags of frames (RFC 9113). */
 export const flag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, priority: 32 } as const
 
+/** Why a stream or a connection is ended (RFC 9113). */
 export const errorCode = {
   none: 0,
   protocol: 1,
@@ -24,6 +26,7 @@ export const errorCode = {
   enhanceYourCalm: 11,
 } as const
 
+/** The settings of a connection (RFC 9113). */
 export const setting = {
   headerTableSize: 1,
   enablePush: 2,
@@ -33,9 +36,11 @@ export const setting = {
   maxHeaderListSize: 6,
 } as const
 
+/** The length of a frame's head. */
 export const headBytes = 9
 /** What either side may send unless the other one allows more, which we never do. */
 export const defaultFrameBytes = 16_384
+/** What a client's side of a connection begins with. */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 /** Writes a frame into `out` at `at`; the payload follows behind the head. */
@@ -59,6 +64,7 @@ export function writeHead(
   return at + headBytes
 }
 
+/** A frame. */
 export function frameOf(type: number, flags: number, stream: number, payload: Uint8Array): Buffer {
   const out = Buffer.allocUnsafe(headBytes + payload.length)
   out.set(payload, writeHead(out, 0, payload.length, type, flags, stream))
@@ -72,6 +78,7 @@ export function numberFrame(type: number, stream: number, value: number): Buffer
   return frameOf(type, 0, stream, payload)
 }
 
+/** A SETTINGS frame. */
 export function settingsFrame(settings: readonly (readonly [id: number, value: number])[]): Buffer {
   const payload = Buffer.allocUnsafe(settings.length * 6)
   for (const [index, [id, value]] of settings.entries()) {

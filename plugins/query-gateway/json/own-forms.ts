@@ -5,6 +5,7 @@ const named = new Set(
     (name) => `google.protobuf.${name}`,
   ),
 )
+/** Whether a message is one of the wrappers of a single scalar. */
 export const isWrapper = ({ typeName }: DescMessage): boolean =>
   /^google\.protobuf\.(Double|Float|U?Int(32|64)|Bool|String|Bytes)Value$/.test(typeName)
 

@@ -9,6 +9,7 @@ import { RuntimeError } from '#core'
 import { hasOwnForm } from './own-forms.ts'
 import { LongNumber, scalarInput, withDoubles } from './exact.ts'
 
+/** A JSON object. */
 export type JsonObject = { [key: string]: JsonValue }
 
 const deepest = 64

@@ -14,8 +14,10 @@ import { bundledRegistry } from '../descriptors/descriptors.ts'
 import { hasOwnForm, isWrapper } from './own-forms.ts'
 import { decimalText, scalarJson } from './scalars.ts'
 
+/** How JSON is written: as a ledger, grpc-gateway or protobuf itself writes it. */
 export type Dialect = 'cosmos' | 'grpc-gateway' | 'proto3'
 
+/** What JSON writers are compiled with. */
 export interface WriterOptions {
   readonly dialect: Dialect
   readonly registry: Registry
@@ -23,6 +25,7 @@ export interface WriterOptions {
   readonly decimals: boolean
 }
 
+/** Writes a message as JSON. */
 export type WriteJson = (message: Message) => string
 type WriteValue = (value: never) => string
 

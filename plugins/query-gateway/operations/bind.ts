@@ -16,6 +16,7 @@ import { bareObject, fieldsByName, pruneUnknown, type JsonObject } from '../json
 import { hasOwnForm } from '../json/own-forms.ts'
 import { readQuery } from './query.ts'
 
+/** How requests become messages. */
 export interface BindOptions {
   readonly registry: Registry
   /** Refuse query parameters that name no field, instead of ignoring them. */

@@ -6,6 +6,7 @@ import { compileOperations, type OperationOptions, type Operations } from './ope
 import { reflect } from '../descriptors/reflection.ts'
 import type { Transport } from '../upstream/transport.ts'
 
+/** Where descriptors come from, and how operations are compiled from them. */
 export interface CatalogueOptions extends OperationOptions {
   readonly transport: Transport
   /** A FileDescriptorSet; without it the upstream is asked by reflection. */
@@ -15,6 +16,7 @@ export interface CatalogueOptions extends OperationOptions {
   readonly pauseMs?: number
 }
 
+/** The operations as they are now. */
 export interface Catalogue {
   /** What is served now; undefined until descriptors were read for the first time. */
   readonly current: Operations | undefined

@@ -28,6 +28,7 @@ interface CustomPattern {
 
 const httpOption = bundledRegistry.getExtension('google.api.http')!
 
+/** The HTTP rules of all services, and what of them cannot be served. */
 export interface Rules {
   readonly rules: readonly HttpRule[]
   /** What could not be served, a sentence each. */

@@ -33,6 +33,7 @@ export interface Operation {
   write(message: Uint8Array): string
 }
 
+/** What is served: every binding, and how its path is found. */
 export interface Operations {
   readonly registry: FileRegistry
   readonly table: RouteTable<Operation>
@@ -47,6 +48,7 @@ export interface Operations {
   readonly notes: readonly string[]
 }
 
+/** How operations are compiled. */
 export interface OperationOptions {
   readonly dialect: Dialect
   readonly decimals: boolean

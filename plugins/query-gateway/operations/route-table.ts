@@ -16,12 +16,14 @@ interface Node<T> {
   readonly ends: Map<string, Map<string, Entry<T>>>
 }
 
+/** What a path leads to, and the values of its variables. */
 export interface Found<T> {
   readonly value: T
   /** The values of the template's variables, decoded, in its order. */
   readonly values: readonly string[]
 }
 
+/** Paths with variables, and what they lead to. */
 export interface RouteTable<T> {
   /** Undefined where no template matches with this method. */
   find(method: string, path: string): Found<T> | undefined

@@ -12,6 +12,7 @@ export interface PathVariable {
   readonly multi: boolean
 }
 
+/** The path of an HTTP rule, taken apart. */
 export interface Template {
   readonly text: string
   readonly parts: readonly Part[]

@@ -7,6 +7,7 @@ import { type Closed, type OpenStream, ProtocolError } from '../http2/stream.ts'
 import { CallError, grpc } from '../statuses.ts'
 import type { Call, Metadata, StreamAnswer, Transport, UnaryAnswer } from './transport.ts'
 
+/** Where the upstream is, and what it may send. */
 export interface Http2Options {
   /** host:port */
   readonly upstream: string

@@ -1,6 +1,7 @@
 /** Metadata of a call, in or out. Names are lower case; a `-bin` value is base64. */
 export type Metadata = Readonly<Record<string, string | readonly string[] | undefined>>
 
+/** One call of the upstream. */
 export interface Call {
   /** `/package.Service/Method` */
   readonly path: string
@@ -12,11 +13,13 @@ export interface Call {
   readonly signal?: AbortSignal
 }
 
+/** The answer to a call for one message. */
 export interface UnaryAnswer {
   readonly message: Uint8Array
   readonly metadata: Metadata
 }
 
+/** The answer to a call for a stream. */
 export interface StreamAnswer {
   /** Resolves with the first headers of the upstream. */
   readonly metadata: Promise<Metadata>

@@ -16,6 +16,7 @@ import { pageOf } from './pages.ts'
 import type { ClaimRequest, ClaimsQuery, EvaluationRequest } from './request.ts'
 import { withClaimTables, type ClaimRow, type ClaimsDatabase } from './tables.ts'
 
+/** What claims are submitted and evaluated with. */
 export interface ClaimsParts {
   readonly db: RegistryDatabase
   readonly write: Write

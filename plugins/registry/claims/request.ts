@@ -39,6 +39,7 @@ const properties = record('an object with what is claimed').superRefine((value, 
   ctx.addIssue({ code: 'custom', path, message: 'give it a name that does not begin with @' })
 })
 
+/** What a claim is submitted with. */
 export const claimSchema = z.object(
   {
     subject: entityId(anAsset).describe('DID of the asset'),
@@ -57,11 +58,13 @@ export const claimSchema = z.object(
   },
   wants('a JSON object: { subject, type, properties }'),
 )
+/** A claim that passed the schema. */
 export type ClaimRequest = z.output<typeof claimSchema>
 
 const someNotes = 'notes of at most 4000 characters'
 const reason = z.string(wants(someNotes)).max(4000, wants(someNotes))
 
+/** What an oracle says of a claim. */
 export const evaluationSchema = z.object(
   {
     status: z.enum(['approved', 'rejected'], wants('"approved" or "rejected"')),
@@ -72,8 +75,10 @@ export const evaluationSchema = z.object(
   },
   wants('a JSON object: { oracle, status }'),
 )
+/** A verdict that passed the schema. */
 export type EvaluationRequest = z.output<typeof evaluationSchema>
 
+/** Which claims are listed. */
 export const claimsQuery = pageSchema.extend({
   subject: z.string().optional(),
   type: z.string().optional(),
@@ -84,6 +89,7 @@ export const claimsQuery = pageSchema.extend({
   oracle: z.string().optional(),
   protocol: z.string().optional(),
 })
+/** A question for claims that passed the schema. */
 export type ClaimsQuery = z.output<typeof claimsQuery>
 
 /** What the agent narrows a list by. */
@@ -91,12 +97,15 @@ export const findClaimsSchema = claimsQuery.extend({
   limit: z.number().int().min(1).max(100).default(20),
 })
 
+/** Which credentials are listed. */
 export const credentialsQuery = pageSchema.extend({
   subject: z.string().optional(),
   oracle: z.string().optional(),
   claim: z.string().optional(),
   status: z.enum(['valid', 'revoked'], wants('"valid" or "revoked"')).optional(),
 })
+/** A question for credentials that passed the schema. */
 export type CredentialsQuery = z.output<typeof credentialsQuery>
 
+/** What a credential is revoked with. */
 export const revocationSchema = z.object({ reason: reason.optional() })

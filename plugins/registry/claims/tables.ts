@@ -38,9 +38,12 @@ export type CredentialRow = {
 
 type Tables = { registry_claims: ClaimRow; registry_credentials: CredentialRow }
 
+/** The database with the tables of claims and credentials. */
 export const withClaimTables = (db: RegistryDatabase) => db.withTables<Tables>()
+/** The database, or a transaction in it, with the tables of claims and credentials. */
 export type ClaimsDatabase = ReturnType<typeof withClaimTables>
 
+/** Makes the tables of claims and credentials. */
 export async function createClaims(db: Kysely<any>) {
   // any: a migration sees tables that no type knows yet
   await db.schema

@@ -10,6 +10,7 @@ import type { Write } from '../writing.ts'
 import type { Credential } from './credential.ts'
 import { statusList } from './status-list.ts'
 
+/** What credentials are read and revoked with. */
 export interface CredentialsParts {
   readonly db: RegistryDatabase
   readonly write: Write

@@ -41,6 +41,7 @@ export interface Presenting extends Pick<EntityRow, 'did' | 'controller'> {
   readonly wasMinted: boolean
 }
 
+/** What an entity presents that presents nothing. */
 export const none: Vetted = { entries: [], proven: [] }
 
 /** The credentials that entities present of themselves: who vouches for them, and what they become. */

@@ -1,6 +1,7 @@
 import type { TwinClass } from './kinds.ts'
 import type { EdgeRow, EntityRow, StateColumns } from '../tables.ts'
 
+/** A service of an entity, as DID documents have it. */
 export interface Service {
   /** In fragment form: `#api`. */
   readonly id: string
@@ -8,12 +9,14 @@ export interface Service {
   readonly endpoint: string
 }
 
+/** A credential that an entity presents. */
 export interface EmbeddedCredential {
   readonly type: string | readonly string[]
   readonly issuer: string
   readonly [field: string]: unknown
 }
 
+/** An edge as the entity that it starts from lists it. */
 export interface Relationship {
   readonly role: string
   readonly target: string
@@ -38,6 +41,7 @@ export interface Entity {
   readonly updatedAt: string
 }
 
+/** What of an entity is kept as JSON beside its properties. */
 export interface Details {
   readonly services?: readonly Service[]
   readonly verifiableCredential?: readonly EmbeddedCredential[]
@@ -45,11 +49,13 @@ export interface Details {
   readonly checked?: true
 }
 
+/** The details in a row. */
 export const readDetails = ({ details }: Pick<StateColumns, 'details'>): Details =>
   details === null ? {} : JSON.parse(details)
 
 /** What stands at a credential that nobody has proven here. */
 export const unverified = 'unverified'
+/** A credential without a proof, marked as such. */
 export const marked = (credential: EmbeddedCredential): EmbeddedCredential => ({
   ...credential,
   status: unverified,
@@ -81,6 +87,7 @@ export const detailsOf = (
     ? null
     : JSON.stringify({ services, verifiableCredential, ...(checked && { checked }) })
 
+/** An entity as it goes over the wire. */
 export function entityOf(row: EntityRow, edges: readonly EdgeRow[]): Entity {
   return {
     did: row.did,
@@ -95,6 +102,7 @@ export function entityOf(row: EntityRow, edges: readonly EdgeRow[]): Entity {
   }
 }
 
+/** An edge of a row as it goes over the wire. */
 export const relationshipOf = ({ role, target, properties }: EdgeRow): Relationship => ({
   role,
   target,

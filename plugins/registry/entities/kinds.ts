@@ -1,7 +1,9 @@
 /** What a twin is, whatever its type. */
 export const classes = ['physical-twin', 'cognitive-twin', 'twin-system', 'oracle-twin'] as const
+/** What kind of twin an entity is. */
 export type TwinClass = (typeof classes)[number]
 
+/** The type of membership groups. */
 export const groupType = 'MembershipGroup'
 /** The role of the edge from a domain to the domains inside it. */
 export const contains = 'contains'

@@ -85,9 +85,11 @@ export function faultsOf(
 export const isGroupEdge = ({ source, role, target }: EdgeRow): boolean =>
   role === contains && readGroupId(target)?.organisation === source
 
+/** Whether two edges of one entity have the same role and target. */
 export const isSameEdge = (a: Relationship, b: Relationship) =>
   a.role === b.role && a.target === b.target
 
+/** Deletes the row of an edge. */
 export const removeEdge = (on: RegistryDatabase, source: string, role: string, target: string) =>
   on
     .deleteFrom('registry_edges')

@@ -4,6 +4,7 @@ import type { Reader } from '../rights/reader.ts'
 import { seenAmong } from '../rights/seen-among.ts'
 import type { RegistryDatabase } from '../tables.ts'
 
+/** How far, in which directions and over which edges a walk goes. */
 export interface Walk {
   readonly depth: number
   readonly directions: ReadonlySet<'out' | 'in'>
@@ -13,18 +14,21 @@ export interface Walk {
   readonly kinds?: ReadonlySet<string>
 }
 
+/** An entity that a walk reached, and over how many edges. */
 export interface GraphNode {
   readonly did: string
   readonly type: string
   readonly depth: number
 }
 
+/** An edge between two entities that a walk reached. */
 export interface GraphEdge {
   readonly from: string
   readonly role: string
   readonly to: string
 }
 
+/** What a walk found. */
 export interface Graph {
   readonly nodes: readonly GraphNode[]
   readonly edges: readonly GraphEdge[]
@@ -32,8 +36,11 @@ export interface Graph {
   readonly truncated: boolean
 }
 
+/** A walk goes over so many edges at most, one after the other. */
 export const deepest = 10
+/** A walk reaches so many entities at most. */
 export const mostNodes = 10_000
+/** A walk returns so many edges at most. */
 export const mostEdges = 100_000
 
 interface Step extends GraphEdge {

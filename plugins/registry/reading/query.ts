@@ -128,6 +128,7 @@ const eventId = z
   .regex(/^\d{1,15}$/, wants(anEventId))
   .transform(Number)
 
+/** What a reader of the feed asks for. */
 export const feedSchema = z.object({
   after: eventId.optional().describe('Like the header Last-Event-ID, which goes first'),
   did: text('the id that events are about'),

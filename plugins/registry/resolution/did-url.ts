@@ -14,12 +14,14 @@ export interface DidUrl {
   readonly versionTime?: string
 }
 
+/** The parameters of a DID URL, as a query has them. */
 export const didParameters = z.object({
   service: z.string().optional(),
   relativeRef: z.string().optional(),
   versionId: z.string().optional(),
   versionTime: z.string().optional(),
 })
+/** The parameters of a DID URL that passed the schema. */
 export type DidParameters = z.output<typeof didParameters>
 
 /**

@@ -6,6 +6,7 @@ import type { Writing } from '../writing.ts'
 export type Quotas = Readonly<Record<Kind, number>>
 type Kind = Exclude<keyof UsageRow, 'did'>
 
+/** The variables that set the quotas. */
 export const variables = {
   entities: 'REGISTRY_ENTITIES_PER_DID',
   protocols: 'REGISTRY_PROTOCOLS_PER_DID',

@@ -7,6 +7,7 @@ import type { RegistryDatabase } from '../tables.ts'
 export interface Reader {
   readonly did: string | undefined
 }
+/** A reader who sees everything. */
 export const everything: Reader = { did: undefined }
 
 type Condition = RawBuilder<boolean>
@@ -35,6 +36,7 @@ export const claimsOf = ({ did }: Reader): Condition =>
     ? always
     : sql<boolean>`(registry_claims.submitter in ${own(did)} or registry_claims.subject in ${own(did)} or registry_claims.oracle in ${own(did)})`
 
+/** Credentials of the reader's assets, of the reader's oracles, or of claims that the reader made. */
 export const credentialsOf = ({ did }: Reader): Condition =>
   did === undefined
     ? always

@@ -24,6 +24,7 @@ export const curveSchema = z
   })
 
 const point = z.object({ x: z.number(), calculatedSize: z.number(), adjustedSize: z.number() })
+/** The points of the curves. */
 export const curvesSchema = z.object({
   precision: z.array(point),
   expectedSD: z.array(point),

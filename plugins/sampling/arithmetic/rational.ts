@@ -35,7 +35,9 @@ function gcd(a: bigint, b: bigint): bigint {
   return a
 }
 
+/** Nought. */
 export const zero = exact(0n)
+/** One. */
 export const one = exact(1n)
 
 /** Lowest terms cost more than the step itself, so they are only sought when the terms have grown long. */
@@ -43,13 +45,18 @@ const long = 1n << 2048n
 const inTerms = (num: bigint, den: bigint): Rational =>
   den > long ? fraction(num, den) : { num, den }
 
+/** The sum of two numbers. */
 export const plus = (a: Rational, b: Rational) =>
   inTerms(a.num * b.den + b.num * a.den, a.den * b.den)
+/** The difference of two numbers. */
 export const minus = (a: Rational, b: Rational) =>
   inTerms(a.num * b.den - b.num * a.den, a.den * b.den)
+/** The product of two numbers. */
 export const times = (a: Rational, b: Rational) => inTerms(a.num * b.num, a.den * b.den)
+/** The quotient of two numbers. */
 export const over = (a: Rational, b: Rational) =>
   b.num > 0n ? inTerms(a.num * b.den, a.den * b.num) : fraction(a.num * b.den, a.den * b.num)
+/** The square of a number. */
 export const squared = (a: Rational) => times(a, a)
 
 /** Negative, 0 or positive, as `a` is below, at or above `b`. */
@@ -59,10 +66,12 @@ export function compare(a: Rational, b: Rational): number {
   return left < right ? -1 : left > right ? 1 : 0
 }
 
+/** The largest whole number that is not above a number. */
 export function floor({ num, den }: Rational): bigint {
   const quotient = num / den
   return num % den < 0n ? quotient - 1n : quotient
 }
+/** The smallest whole number that is not below a number. */
 export const ceiling = ({ num, den }: Rational): bigint => -floor({ num: -num, den })
 /** The nearest integer; halves go up. */
 export const nearest = ({ num, den }: Rational): bigint => floor(fraction(2n * num + den, 2n * den))

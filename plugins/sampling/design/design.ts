@@ -32,11 +32,13 @@ export interface Working {
   readonly tAdjustedSize: number
 }
 
+/** What a reader of a design should know of it. */
 export interface Warning {
   readonly code: string
   readonly message: string
 }
 
+/** The figures of a stratum. */
 export interface StratumFigures {
   readonly name: string
   readonly weight: number

@@ -84,6 +84,7 @@ export const parsed = <T>(text: string): T => JSON.parse(text) as T
 /** What a record tells of a selection. */
 type Commitment = Pick<SelectionRow, 'frame_digest' | 'beacon' | 'committed_at' | 'selected_at'>
 
+/** A design as it is answered, from its row and its commitment. */
 export function recordOf(row: RevisionRow, commitment?: Commitment): SampleDesign {
   const figures = parsed<Figures>(row.figures)
   const verification = parsed<VerificationState>(row.verification)
@@ -112,6 +113,7 @@ export function recordOf(row: RevisionRow, commitment?: Commitment): SampleDesig
 const beaconOf = ({ beacon }: Pick<SelectionRow, 'beacon'>) =>
   parsed<{ source: string; round: string | number }>(beacon)
 
+/** A selection as it is answered, from its row. */
 export function selectionOf(row: SelectionRow): Selection {
   return {
     designId: row.design_id,
@@ -126,4 +128,5 @@ export function selectionOf(row: SelectionRow): Selection {
   }
 }
 
+/** The request that a revision was worked out from. */
 export const requestOf = (row: RevisionRow): SamplingRequest => parsed(row.request)

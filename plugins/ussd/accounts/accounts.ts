@@ -6,6 +6,7 @@ import { OwnPhones } from './own-phones.ts'
 import type { Pins } from './pins.ts'
 import type { Tables } from '../tables.ts'
 
+/** What an account is opened with. */
 export interface NewAccount {
   readonly customerId: string
   readonly name: string

@@ -6,10 +6,12 @@
 const minuteMs = 60_000
 /** How many wrong PINs lock. The pair's own number is what a customer meets; the others stop many phones and many accounts. */
 export const mostWrong = { pair: 5, account: 10, phone: 10 } as const
+/** What wrong PINs are counted for. */
 export type Kind = keyof typeof mostWrong
 
 /** The first lock. Each further one lasts twice as long as the one before. */
 export const firstLockMs = 15 * minuteMs
+/** No lock lasts longer. */
 export const longestLockMs = 24 * 60 * minuteMs
 /**
  * How long a count outlives its last wrong PIN, or its lock. In a week of waiting a guesser earns the forty
@@ -30,9 +32,11 @@ export type Count = {
   forget_at: number
 }
 
+/** How many wrong PINs a subject may have before it is locked. */
 export const mostOf = (subject: string): number =>
   mostWrong[subject.slice(0, subject.indexOf(':')) as Kind]
 
+/** The count of a subject for which no wrong PIN came. */
 export const noCount = (subject: string): Count => ({
   subject,
   failures: 0,

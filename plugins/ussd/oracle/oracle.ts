@@ -16,6 +16,7 @@ export interface Owner {
   readonly isGuest: boolean
 }
 
+/** What questions to the agent are asked with. */
 export interface OracleOptions {
   readonly db: Kysely<Tables>
   readonly turns: Turns

@@ -1,12 +1,16 @@
 /** The languages that a phone can be answered in, the first of them by default. */
 export const languages = ['en', 'sw', 'fr'] as const
+/** A language that a phone can be answered in. */
 export type Language = (typeof languages)[number]
 
 /** Sentences by their keys. `{name}` is a place for a value. */
 export type Catalogue = Readonly<Record<string, string>>
+/** A catalogue for each language. */
 export type Catalogues = Readonly<Record<Language, Catalogue>>
+/** What fills the places of a sentence, by their names. */
 export type Values = Readonly<Record<string, string>>
 
+/** Whether a text names a language that a phone can be answered in. */
 export function isLanguage(value: string): value is Language {
   return languages.some((language) => language === value)
 }

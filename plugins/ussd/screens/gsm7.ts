@@ -29,6 +29,7 @@ export function measure(text: string): Measure {
   return { size: septets, most: mostSeptets, unit: 'septets' }
 }
 
+/** Whether a text fits on one screen. */
 export function fits(text: string): boolean {
   const { size, most } = measure(text)
   return size <= most

@@ -21,6 +21,7 @@ export interface Session {
   readonly expiresAt: number
 }
 
+/** A session as its row. */
 export function toRow(session: Session): SessionRow {
   return {
     session_id: session.id,
@@ -38,6 +39,7 @@ export function toRow(session: Session): SessionRow {
   }
 }
 
+/** The session of a row. */
 export function fromRow(row: SessionRow): Session {
   return {
     id: row.session_id,

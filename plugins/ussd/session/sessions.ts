@@ -15,6 +15,7 @@ import { answerOf, fromRow, sanitised, type Session, toRow } from './session.ts'
 /** Adds ids to the audit line of a request. */
 export type Audit = RouteContext['audit']
 
+/** What sessions are answered with. */
 export interface SessionsOptions {
   readonly engine: Engine
   readonly menus: Menus
