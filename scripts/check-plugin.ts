@@ -77,7 +77,7 @@ async function check({ name, definition }: AnyPlugin, folder: string): Promise<s
     )
   }
   for (const [key] of await declared<AnyRoute>(definition.routes, tests, 'routes', found)) {
-    const fixed = key.split(' ')[1]!.split('/:')[0]!
+    const fixed = /^\S+ (.*?)(\/:|$)/.exec(key)?.[1] ?? key
     lacks(!tests.includes(fixed), `No test calls the route ${key}.`)
     lacks(readme !== '' && !readme.includes(fixed), `The README does not name the route ${key}.`)
   }

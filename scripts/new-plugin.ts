@@ -14,7 +14,7 @@ if (existsSync(folder))
 
 const snake = name.replaceAll('-', '_')
 const camel = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
-const title = name[0]!.toUpperCase() + name.slice(1).replaceAll('-', ' ')
+const title = name.charAt(0).toUpperCase() + name.slice(1).replaceAll('-', ' ')
 
 const files: Record<string, string> = {
   'index.ts': `import { z } from 'zod'
@@ -123,21 +123,18 @@ ${folder} is there, and plugins/index.ts loads it. Next:
 async function addToBundle() {
   const path = join('plugins', 'index.ts')
   const source = await readFile(path, 'utf8')
-  const list = /export const bundled = \[([^\]]*)\]/.exec(source)
-  if (!list)
+  const [list, entries] = /export const bundled = \[([^\]]*)\]/.exec(source) ?? []
+  if (list === undefined || entries === undefined)
     return console.warn(`plugins/index.ts has no list called "bundled"; add ${camel} yourself.`)
   const names = [
-    ...list[1]!
+    ...entries
       .split(',')
       .map((entry) => entry.trim())
       .filter(Boolean),
     camel,
   ].sort()
   const line = `import ${camel} from './${name}/index.ts'\n`
-  await writeFile(
-    path,
-    line + source.replace(list[0], `export const bundled = [${names.join(', ')}]`),
-  )
+  await writeFile(path, line + source.replace(list, `export const bundled = [${names.join(', ')}]`))
 }
 
 function fail(sentence: string): never {

@@ -135,7 +135,7 @@ function callsTo(url: string, credentials: () => Promise<Record<string, string>>
         ...(await credentials()),
         ...headers,
       },
-      body: json ? JSON.stringify(body) : (body as string | undefined),
+      body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
     })
     const text = await response.text()
     const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '') && text !== ''

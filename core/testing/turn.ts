@@ -23,7 +23,7 @@ export interface Said {
   /** What `done` said: `finished`, `waiting`, `failed`, or `cut off` where the stream ended without it. */
   readonly status: string
   /** The data of every event of a name. */
-  of(event: string): any[] // any: as above
+  of(event: string): StreamedEvent['data'][]
   /** The tools that the model called, in order. */
   readonly tools: readonly string[]
 }
@@ -58,8 +58,9 @@ export async function say(
       throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
     return response
   }
-  const session =
-    sessionId ?? ((await (await post('/sessions', {})).json()) as { sessionId: string }).sessionId
+  const newSession = async (): Promise<string> =>
+    JSON.parse(await (await post('/sessions', {})).text()).sessionId
+  const session = sessionId ?? (await newSession())
   const response = await post(`/messages/${session}`, {
     message,
     ...(approvals !== undefined && { approvals }),

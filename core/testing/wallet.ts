@@ -3,8 +3,8 @@ import { delegate } from '@ucanto/core'
 import type * as API from '@ucanto/interface'
 import { ed25519 } from '@ucanto/principal'
 
-/** A capability, as a token carries it. */
-export interface Grant {
+/** What a token permits: an ability on a resource. */
+export interface Permission {
   /** The ability: `registry/read`, or `*` for all. */
   readonly can: string
   /** The resource, a DID as a rule. */
@@ -36,14 +36,14 @@ export interface Wallet {
   /** ucanto's view of the key. */
   readonly signer: API.Signer
   /** Grants capabilities; without any, everything that is the user's own, and calling. */
-  delegate(options: TokenOptions & { capabilities?: readonly Grant[] }): Promise<Minted>
+  delegate(options: TokenOptions & { capabilities?: readonly Permission[] }): Promise<Minted>
   /** Calls; without a capability, as the published client does. */
-  invoke(options: TokenOptions & { capability?: Grant }): Promise<Minted>
+  invoke(options: TokenOptions & { capability?: Permission }): Promise<Minted>
   /** The headers of a request to an oracle, an invocation and a delegation beside it. */
   headers(oracleDid: string): Promise<Record<string, string>>
 }
 
-const IDENTITY: Grant = { can: '*', with: 'ixo:oracle' }
+const IDENTITY: Permission = { can: '*', with: 'ixo:oracle' }
 
 /**
  * Makes a wallet. The same seed words make the same user; without any it is a new one. The words
@@ -57,7 +57,7 @@ export async function createWallet(words?: string): Promise<Wallet> {
 
   async function mint(
     { audience, lifetime = 300, proofs = [], facts = [], nonce }: TokenOptions,
-    capabilities: readonly Grant[],
+    capabilities: readonly Permission[],
   ): Promise<Minted> {
     const delegation = await delegate({
       issuer: signer,

@@ -5,7 +5,12 @@ import { access, capability, Schema } from '@ucanto/validator'
 import { denials, grants } from '../../core/runtime/auth/token/capabilities.ts'
 import { principal } from '../../core/runtime/auth/did/ed25519.ts'
 import { readToken } from '../../core/runtime/auth/token/token.ts'
-import { createWallet, type Grant, type Minted, type Wallet } from '../../core/testing/wallet.ts'
+import {
+  createWallet,
+  type Permission,
+  type Minted,
+  type Wallet,
+} from '../../core/testing/wallet.ts'
 import { fan } from '../support/tokens.ts'
 
 const oracle = await createWallet()
@@ -13,7 +18,7 @@ const user = await createWallet()
 const owner = await createWallet()
 
 const linkOf = ({ text }: Minted) => readToken(text, { blocks: 0, signatures: 0 }).root
-const granting = async (...capabilities: (Grant & { nb?: object })[]) =>
+const granting = async (...capabilities: (Permission & { nb?: object })[]) =>
   linkOf(await user.delegate({ audience: oracle.did, capabilities }))
 
 describe('what a delegation grants', () => {
@@ -122,7 +127,7 @@ describe('beside ucanto’s own validator', () => {
     const keys = await Promise.all(['a', 'b', 'c'].map((words) => createWallet(words)))
     const abilities = ['*', '*', 'registry/*', 'registry/write', 'registry/read', 'notes/*']
     const resources = [...keys.map((key) => key.did), 'ucan:*', `${keys[0]!.did.slice(0, 30)}*`]
-    const grant = (): Grant => ({ can: pick(abilities), with: pick(resources) })
+    const grant = (): Permission => ({ can: pick(abilities), with: pick(resources) })
 
     async function delegation(issuer: Wallet, audience: string, depth: number): Promise<Minted> {
       const proofs = await Promise.all(

@@ -9,7 +9,7 @@ import * as Digest from 'multiformats/hashes/digest'
 import {
   createWallet,
   textOf,
-  type Grant,
+  type Permission,
   type Minted,
   type Wallet,
 } from '../../core/testing/wallet.ts'
@@ -38,7 +38,7 @@ export function bearer(invocation: string, delegation?: string): TokenHeaders {
 }
 
 export const seconds = () => Math.floor(Date.now() / 1000)
-export const IDENTITY: Grant = { can: '*', with: 'ixo:oracle' }
+export const IDENTITY: Permission = { can: '*', with: 'ixo:oracle' }
 
 // ── Tokens by hand, so that every byte can be wrong ───────────────────────────────────────────
 
@@ -159,7 +159,7 @@ export async function minted(
     audience,
     capabilities,
     proofs = [],
-  }: { audience: string; capabilities: readonly Grant[]; proofs?: readonly Minted[] },
+  }: { audience: string; capabilities: readonly Permission[]; proofs?: readonly Minted[] },
 ): Promise<Minted> {
   const delegation = await delegate({
     issuer: signer as API.Signer,
