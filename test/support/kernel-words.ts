@@ -20,6 +20,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/read/body.ts': 'an event of Node’s streams',
     'core/runtime/model/post.ts': 'an event of Node’s streams',
     'core/runtime/turns/journal/event-lines.ts': 'a column of the table of events',
+    'core/testing/turn.ts': 'a key of an event that was streamed',
   },
   demo: {
     'core/manifest/kernel-env.ts': 'the model that MODEL chooses by default',
@@ -37,6 +38,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
   messages: {
     'core/runtime/model/openai-request.ts': 'a field of the provider’s request',
     'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
+    'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
     'core/plugin/model.ts': 'a kind of delta that models stream',
