@@ -7,6 +7,7 @@ const ticks = definePlugin({
   summary: 'Ticks.',
   routes: {
     'GET /ticks': {
+      answers: { 200: ['text/event-stream'] },
       auth: 'public',
       async *run(_, { signal }) {
         for (let n = 0; !signal.aborted; n++) {

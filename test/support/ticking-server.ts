@@ -11,6 +11,7 @@ const ticker = definePlugin({
   summary: 'Streams.',
   routes: {
     'GET /ticks': {
+      answers: { 200: ['text/event-stream'] },
       auth: 'public',
       async *run(_, { signal }) {
         yield { event: 'tick', data: {} }

@@ -58,6 +58,7 @@ export function wellKnownRoutes({
     'GET /.well-known/did.json': {
       auth: 'public',
       summary: 'The DID document of the signing key.',
+      answers: { 200: ['application/did+json'] },
       run(_, { koa }) {
         if (!signer)
           throw new RuntimeError(
