@@ -9,8 +9,9 @@ export default defineConfig({
   test: {
     setupFiles: [join(import.meta.dirname, 'test/support/answers-as-described.ts')],
     reporters: ['default', './test/support/closing-line.ts'],
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // Far more than a test takes: a machine that does something else as well may be slow.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // How long `expect.poll` waits for what will come: a busy machine takes more than a second.
     expect: { poll: { timeout: 10_000 } },
     pool: 'forks',

@@ -13,6 +13,7 @@ const ticker = definePlugin({
   summary: 'Streams.',
   routes: {
     'GET /ticks': {
+      answers: { 200: ['text/event-stream'] },
       auth: 'public',
       async *run(_, { signal }) {
         yield { event: 'tick', data: {} }

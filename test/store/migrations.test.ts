@@ -196,7 +196,7 @@ behavesAlike('on SQLite', async () => {
 
 test('servers that boot together on one SQLite file share the migrations', async () => {
   for (let round = 0; round < 3; round++) await bootTogether(3, await emptyFolder())
-})
+}, 120_000)
 
 await describeWith('postgres', 'on PostgreSQL', (server) => {
   behavesAlike('alike', async () => {
@@ -257,5 +257,5 @@ await describeWith('postgres', 'on PostgreSQL', (server) => {
       await bootTogether(4, own.url)
       await own.drop()
     }
-  })
+  }, 120_000)
 })
