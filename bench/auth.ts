@@ -1,6 +1,6 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { cpus } from 'node:os'
-import { createAuth } from '../core/runtime/auth/authenticate.ts'
+import { Auth } from '../core/runtime/auth/authenticate.ts'
 import { Resolver } from '../core/runtime/auth/did/resolver.ts'
 import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet } from '../core/testing/wallet.ts'
@@ -13,7 +13,7 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const oracle = signerFromMnemonic('an oracle that only exists for measuring')
 
 function freshAuth() {
-  return createAuth({
+  return new Auth({
     signer: oracle,
     oracleDid: oracle.did,
     maxTtlSeconds: 900,

@@ -45,7 +45,8 @@ export const catalogue = {
   NOT_GRANTED: {
     status: 403,
     means:
-      'The caller is known and lacks a right on the oracle’s DID. `details` names the ability and the resource, `hint` how the operator grants it.',
+      'The caller is known and lacks a right on the oracle’s DID. ' +
+      '`details` names the ability and the resource, `hint` how the operator grants it.',
   },
   NOT_FOUND: {
     status: 404,
@@ -82,7 +83,8 @@ export const catalogue = {
   TURNS_LIMIT: {
     status: 429,
     means:
-      'Too many turns are under way, or were begun today: of this DID, from this address or on this server. `details` says which limit it is.',
+      'Too many turns are under way, or were begun today: of this DID, from this address or on this server. ' +
+      '`details` says which limit it is.',
   },
   TOO_MANY_CONNECTIONS: {
     status: 429,

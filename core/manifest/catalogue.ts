@@ -70,7 +70,10 @@ const listedInPrompt = 30
 export function promptLines(onDemand: readonly AnyDefinition[]): string {
   if (onDemand.length === 0) return ''
   if (onDemand.length > listedInPrompt)
-    return `${onDemand.length} more capabilities can be loaded: find them with list_capabilities({ query }), then load_capability({ names }).`
+    return (
+      `${onDemand.length} more capabilities can be loaded: ` +
+      'find them with list_capabilities({ query }), then load_capability({ names }).'
+    )
   const lines = onDemand.map(({ name, summary }) => `- ${name}: ${summary}`)
   return [
     'Capabilities that load_capability({ names }) brings in, with their tools, within this turn:',

@@ -25,7 +25,8 @@ export const kernelEnv = {
     .enum(environments, 'development, test or production')
     .default('development')
     .describe(
-      'development, test or production. Unset, only this machine can reach the server; in production nothing is generated and HOST defaults to 0.0.0.0',
+      'development, test or production. Unset, only this machine can reach the server; ' +
+        'in production nothing is generated and HOST defaults to 0.0.0.0',
     ),
   PORT: z.coerce
     .number()

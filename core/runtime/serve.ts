@@ -173,7 +173,8 @@ function connectionsOf({ config: { CONNECTIONS_TOTAL: asked }, log }: Blueprint)
   const allowed = connectionsAllowed(asked)
   if (allowed < asked)
     log.warn(
-      `CONNECTIONS_TOTAL is ${asked}, but the process may open too few files for that: it takes ${allowed} connections. Raise the limit (ulimit -n), or lower CONNECTIONS_TOTAL.`,
+      `CONNECTIONS_TOTAL is ${asked}, but the process may open too few files for that: ` +
+        `it takes ${allowed} connections. Raise the limit (ulimit -n), or lower CONNECTIONS_TOTAL.`,
     )
   return allowed
 }

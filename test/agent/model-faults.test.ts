@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { definePlugin, RuntimeError } from '#core'
 import { fakeOpenAi, type FakeAnswer } from '../support/fake-openai.ts'
-import { openAiModel } from '../../core/runtime/model/openai.ts'
+import { OpenAiModel } from '../../core/runtime/model/openai.ts'
 import { testEngine } from '../support/engine.ts'
 import { modelScript } from '../support/model-script.ts'
 
@@ -93,7 +93,7 @@ describe('a model that fails', () => {
 describe('a provider on a real wire', () => {
   async function turnWith(answers: readonly FakeAnswer[]) {
     const provider = await fakeOpenAi(answers)
-    const model = openAiModel({ name: 'm', baseUrl: provider.url, attempts: 1 })
+    const model = new OpenAiModel({ name: 'm', baseUrl: provider.url, attempts: 1 })
     const engine = await testEngine({ model })
     return {
       engine,

@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isRetryable, RuntimeError } from '../../core/errors.ts'
 import { assemble, Assembly } from '../../core/runtime/model/assemble.ts'
-import { openAiModel, type OpenAiOptions } from '../../core/runtime/model/openai.ts'
+import { OpenAiModel, type OpenAiOptions } from '../../core/runtime/model/openai.ts'
 import { fakeOpenAi, type FakeAnswer, type FakeOpenAi } from '../support/fake-openai.ts'
 import { ask } from '../support/model-request.ts'
 
@@ -13,7 +13,12 @@ afterEach(() => provider?.close())
 
 async function model(answers: Parameters<typeof fakeOpenAi>[0], options?: Partial<OpenAiOptions>) {
   provider = await fakeOpenAi(answers)
-  return openAiModel({ name: 'small', baseUrl: provider.url, apiKey: 'sk-secret-1', ...options })
+  return new OpenAiModel({
+    name: 'small',
+    baseUrl: provider.url,
+    apiKey: 'sk-secret-1',
+    ...options,
+  })
 }
 
 /** What a stream throws, after all it said. */
@@ -175,7 +180,7 @@ describe('before the first word', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
     const baseUrl = `http://127.0.0.1:${port}`
-    const once = openAiModel({ name: 'm', baseUrl, attempts: 1 })
+    const once = new OpenAiModel({ name: 'm', baseUrl, attempts: 1 })
     for (let turn = 0; turn < 3; turn++)
       expect((await assemble(once.stream(ask('Hello')))).content).toBe('Hi')
     expect(served).toBe(3)
@@ -185,7 +190,7 @@ describe('before the first word', () => {
   it('a port where nobody listens is MODEL_UNREACHABLE', async () => {
     const closed = await fakeOpenAi([])
     await closed.close()
-    const nobody = openAiModel({ name: 'm', baseUrl: closed.url, attempts: 2 })
+    const nobody = new OpenAiModel({ name: 'm', baseUrl: closed.url, attempts: 2 })
     const error = await fault(nobody.stream(ask('Hello')))
     expect(error).toMatchObject({
       code: 'MODEL_UNREACHABLE',
@@ -202,7 +207,7 @@ describe('before the first word', () => {
   it.each(['ftp://x/v1', 'not an address', 'https://user:pw@api.example/v1'])(
     'the base address "%s" is refused, and not repeated',
     (baseUrl) => {
-      expect(() => openAiModel({ name: 'm', baseUrl })).toThrow(
+      expect(() => new OpenAiModel({ name: 'm', baseUrl })).toThrow(
         'OPENAI_BASE_URL is not an http or https address.',
       )
     },

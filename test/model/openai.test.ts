@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { assemble } from '../../core/runtime/model/assemble.ts'
-import { openAiModel, type OpenAiOptions } from '../../core/runtime/model/openai.ts'
+import { OpenAiModel, type OpenAiOptions } from '../../core/runtime/model/openai.ts'
 import type { Delta, Message, ToolSpec } from '../../core/plugin.ts'
 import { fakeOpenAi, type FakeAnswer, type FakeOpenAi } from '../support/fake-openai.ts'
 import { ask } from '../support/model-request.ts'
@@ -13,7 +13,7 @@ async function model(
   options: Partial<OpenAiOptions> = {},
 ) {
   provider = await fakeOpenAi(answers)
-  return openAiModel({ name: 'small', baseUrl: provider.url, apiKey: 'sk-test', ...options })
+  return new OpenAiModel({ name: 'small', baseUrl: provider.url, apiKey: 'sk-test', ...options })
 }
 
 /** One answer, as the model port gives it. */
@@ -110,7 +110,7 @@ describe('the request', () => {
     async (path) => {
       provider = await fakeOpenAi(['Found.'])
       const baseUrl = `http://127.0.0.1:${provider.port}${path}`
-      const reply = await assemble(openAiModel({ name: 'm', baseUrl }).stream(ask('Hello')))
+      const reply = await assemble(new OpenAiModel({ name: 'm', baseUrl }).stream(ask('Hello')))
       expect(reply.content).toBe('Found.')
       expect(provider.requests[0]?.path).toBe('/v1/chat/completions')
     },
@@ -119,7 +119,7 @@ describe('the request', () => {
   it('keeps a path and a query of its own', async () => {
     provider = await fakeOpenAi(['Found.'])
     const baseUrl = `http://127.0.0.1:${provider.port}/openai/deployments/x/?api-version=2`
-    await assemble(openAiModel({ name: 'm', baseUrl }).stream(ask('Hello')))
+    await assemble(new OpenAiModel({ name: 'm', baseUrl }).stream(ask('Hello')))
     expect(provider.requests[0]?.path).toBe('/openai/deployments/x/chat/completions?api-version=2')
   })
 

@@ -1,8 +1,4 @@
-import {
-  createAuth,
-  type AuthOptions,
-  type AuthRequest,
-} from '../../core/runtime/auth/authenticate.ts'
+import { Auth, type AuthOptions, type AuthRequest } from '../../core/runtime/auth/authenticate.ts'
 import { Resolver } from '../../core/runtime/auth/did/resolver.ts'
 import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
 import type { Fetch, Log } from '../../core/plugin.ts'
@@ -31,7 +27,7 @@ export const noNetwork: Fetch = () => Promise.reject(new Error('the test has no 
 /** Authentication as the runtime sets it up, with a log to look at. */
 export function testAuth(options: Partial<AuthOptions> = {}) {
   const { log, lines } = capturingLog()
-  const auth = createAuth({
+  const auth = new Auth({
     signer: oracle,
     oracleDid: oracle.did,
     maxTtlSeconds: 900,

@@ -55,22 +55,8 @@ export interface AuthRequest extends CredentialHeaders, BoundRequest {
   readonly address?: string
 }
 
-/** The authentication of one oracle. */
-export interface Auth {
-  /** Proves who calls, or rejects with the one 401; with 503 when an issuer cannot be looked up just now. */
-  authenticate(request: AuthRequest): Promise<AuthenticatedUser>
-  /** A user without a request, with the stored delegation in force: for work that outlives its request. */
-  restore(did: string): Promise<AuthenticatedUser>
-  /** The same user with the stored delegation in force, where no header brought one. Never rejects. */
-  withDelegation(user: AuthenticatedUser): Promise<AuthenticatedUser>
-  /** Verifies a delegation that `issuer` hands in. Rejects with a 400 that says what is wrong. */
-  verifyDelegation(raw: string, expected: { issuer: string }): Promise<VerifiedDelegation>
-  /** Work done since the start, and what is remembered of it. */
-  stats(): VerdictStats & { readonly refused: number }
-}
-
 /** Reasons that make a delegation of one's own useless, not suspicious. */
-const LAPSED: Partial<Record<Reason, DelegationState>> = {
+const lapses: Partial<Record<Reason, DelegationState>> = {
   expired: 'expired',
   'not valid yet': 'refused',
   'never expires': 'refused',
@@ -85,160 +71,183 @@ interface Familiar {
   readonly cids: readonly string[]
   readonly until: number
 }
-/** Clients send the same pair of headers for minutes: whoever comes again is recognised by the text alone. */
-const MAX_FAMILIAR = 1_000
+/** Clients send the same pair of headers for minutes: `Auth` recognises whoever comes again by the text alone. */
+const mostFamiliar = 1_000
 
 /**
- * The order of checks: signing key, header form, size, decoding, audience, time, life, capability,
- * resolver, signatures, revocation, binding. Whatever fails, the caller sees the same 401.
+ * The authentication of one oracle. The order of checks: signing key, header form, size, decoding, audience, time, life,
+ * capability, resolver, signatures, revocation, binding. Whatever fails, the caller sees the same 401.
  */
-export function createAuth(options: AuthOptions): Auth {
-  const { signer, delegationOnly, log, now = Date.now } = options
-  const { replays = new MemoryReplays({ now }) } = options
-  const audiences = new Set([options.oracleDid, ...(options.aliases ?? [])])
-  const oracle = { did: options.oracleDid, keyDid: signer?.did }
-  const judgement: Judgement = { oracle, rights: options.rights, now }
-  const verdicts = new Verdicts({ ...options, audiences, now })
-  const familiar = new Cache<Familiar>(MAX_FAMILIAR)
-  let refused = 0
-  let familiars = 0
+export class Auth {
+  readonly #options: AuthOptions
+  readonly #now: () => number
+  readonly #replays: Replays
+  readonly #judgement: Judgement
+  readonly #verdicts: Verdicts
+  readonly #familiar = new Cache<Familiar>(mostFamiliar)
+  #refused = 0
+  #recognitions = 0
+
+  constructor(options: AuthOptions) {
+    const { signer, oracleDid, aliases = [], rights, now = Date.now } = options
+    const audiences = new Set([oracleDid, ...aliases])
+    this.#options = options
+    this.#now = now
+    this.#replays = options.replays ?? new MemoryReplays({ now })
+    this.#judgement = { oracle: { did: oracleDid, keyDid: signer?.did }, rights, now }
+    this.#verdicts = new Verdicts({ ...options, audiences, now })
+  }
+
+  /** Proves who calls, or rejects with the one 401; with 503 when an issuer cannot be looked up just now. */
+  async authenticate(request: AuthRequest): Promise<AuthenticatedUser> {
+    if (!this.#options.signer) throw signingKeyNotLoaded()
+    try {
+      return await this.#callerOf(request)
+    } catch (error) {
+      if (isLookUpUnavailable(error)) throw error
+      this.#refused++
+      report(this.#options.log, error)
+      throw unauthorized()
+    }
+  }
+
+  /** A user without a request, with the stored delegation in force: for work that outlives its request. */
+  restore(did: string): Promise<AuthenticatedUser> {
+    const caller: Caller = {
+      did: did as Did, // it was authenticated when its run began
+      via: 'invocation',
+      expiresAt: Infinity,
+      cids: [],
+      carries: () => false,
+    }
+    return this.withDelegation(createUser(caller, 'missing', this.#judgement))
+  }
+
+  /** The same user with the stored delegation in force, where no header brought one. Never rejects. */
+  async withDelegation(user: AuthenticatedUser): Promise<AuthenticatedUser> {
+    const { log } = this.#options
+    if (user.delegation || !this.#options.stored) return user
+    try {
+      const raw = await this.#options.stored(user.did)
+      return raw === undefined ? user : (await this.#userWith(user, raw, 'stored')).user
+    } catch (error) {
+      if (isLookUpUnavailable(error))
+        log.warn('The issuers of a stored delegation cannot be looked up')
+      else report(log, error)
+      return createUser(user, 'refused', this.#judgement)
+    }
+  }
+
+  /** Verifies a delegation that `issuer` hands in. Rejects with a 400 that says what is wrong. */
+  async verifyDelegation(raw: string, { issuer }: { issuer: string }): Promise<VerifiedDelegation> {
+    if (!this.#options.signer) throw signingKeyNotLoaded()
+    try {
+      return describe(await this.#verdicts.delegation(raw, { issuer }))
+    } catch (error) {
+      if (isLookUpUnavailable(error)) throw error
+      report(this.#options.log, error)
+      const reason = error instanceof Refusal ? error.reason : 'not readable'
+      throw new RuntimeError('BAD_REQUEST', `The delegation is refused: ${reason}.`, {
+        details: { reason },
+      })
+    }
+  }
+
+  /** Work done since the start, and what is remembered of it. */
+  stats(): VerdictStats & { readonly refused: number } {
+    const { cached, ...stats } = this.#verdicts.stats
+    return { ...stats, cached: cached + this.#recognitions, refused: this.#refused }
+  }
+
+  /** Who calls, by the invocation, or by the delegation alone where the oracle takes that for a proof. */
+  async #callerOf(request: AuthRequest): Promise<AuthenticatedUser> {
+    const { invocation, delegation } = readCredentials(request)
+    if (invocation !== undefined) {
+      const recognising = this.#recognised(invocation, delegation)
+      const known = recognising instanceof Promise ? await recognising : recognising
+      return known ?? this.#invoking(request, invocation, delegation)
+    }
+    if (delegation === undefined) refuse('no credential')
+    if (!this.#options.delegationOnly) refuse('delegations alone do not authenticate here')
+    return this.#delegating(request, delegation)
+  }
 
   /** The user of the same two headers a moment ago, if nothing has ended since. */
-  function recognised(invocation: string, delegation: string | undefined) {
-    const known = familiar.get(invocation)
-    if (known === undefined || known.delegation !== delegation || now() >= known.until)
+  #recognised(
+    invocation: string,
+    delegation: string | undefined,
+  ): AuthenticatedUser | undefined | Promise<AuthenticatedUser | undefined> {
+    const known = this.#familiar.get(invocation)
+    if (known === undefined || known.delegation !== delegation || this.#now() >= known.until)
       return undefined
-    const revoked = options.revocations.isRevoked(known.cids)
+    const revoked = this.#options.revocations.isRevoked(known.cids)
     if (typeof revoked !== 'boolean')
       return revoked.then((ended) => (ended ? undefined : known.user))
     if (revoked) return undefined
-    familiars++
+    this.#recognitions++
     return known.user
   }
 
-  async function authenticate(request: AuthRequest): Promise<AuthenticatedUser> {
-    const { invocation, delegation } = readCredentials(request)
+  /** The user whom an invocation proves, with the delegation beside it in force. */
+  async #invoking(
+    request: AuthRequest,
+    invocation: string,
+    delegation: string | undefined,
+  ): Promise<AuthenticatedUser> {
+    const { address } = request
+    const { did, expiresAt, bound, cids, until } = await this.#verdicts.invocation(
+      invocation,
+      address,
+    )
+    if (bound) await checkBinding(bound, request, this.#replays)
     const carries = (raw: string) => raw === delegation
-    if (invocation !== undefined) {
-      const recognising = recognised(invocation, delegation)
-      const known = recognising instanceof Promise ? await recognising : recognising
-      if (known) return known
-      const { did, expiresAt, bound, cids, until } = await verdicts.invocation(
-        invocation,
-        request.address,
-      )
-      if (bound) await checkBinding(bound, request, replays)
-      const caller: Caller = { did, expiresAt, via: 'invocation', cids, carries }
-      if (delegation === undefined) {
-        const user = createUser(caller, 'missing', judgement)
-        if (!bound) familiar.set(invocation, { delegation, user, cids, until })
-        return user
-      }
-      const { user, verdict } = await userWith(caller, delegation, 'header', request.address)
-      if (!bound && verdict)
-        familiar.set(invocation, {
-          delegation,
-          user,
-          cids: [...cids, ...verdict.cids],
-          until: Math.min(until, verdict.until),
-        })
+    const caller: Caller = { did, expiresAt, via: 'invocation', cids, carries }
+    if (delegation === undefined) {
+      const user = createUser(caller, 'missing', this.#judgement)
+      if (!bound) this.#familiar.set(invocation, { delegation, user, cids, until })
       return user
     }
-    if (delegation === undefined) refuse('no credential')
-    if (!delegationOnly) refuse('delegations alone do not authenticate here')
-    const verdict = await verdicts.delegation(delegation, {
-      calling: true,
-      address: request.address,
-    })
+    const { user, verdict } = await this.#userWith(caller, delegation, 'header', address)
+    if (!bound && verdict)
+      this.#familiar.set(invocation, {
+        delegation,
+        user,
+        cids: [...cids, ...verdict.cids],
+        until: Math.min(until, verdict.until),
+      })
+    return user
+  }
+
+  /** The user whom a delegation alone proves. */
+  async #delegating({ address }: AuthRequest, delegation: string): Promise<AuthenticatedUser> {
+    const verdict = await this.#verdicts.delegation(delegation, { calling: true, address })
     const { did, expiresAt, cids, token } = verdict
+    const carries = (raw: string) => raw === delegation
     const caller: Caller = { did, expiresAt, via: 'delegation', cids, carries }
-    return createUser(caller, { root: token.root, source: 'header', expiresAt }, judgement)
+    return createUser(caller, { root: token.root, source: 'header', expiresAt }, this.#judgement)
   }
 
   /** Puts a delegation in force for a caller whom something else has proved. */
-  async function userWith(
+  async #userWith(
     caller: Caller,
     raw: string,
     source: DelegationSource,
     address?: string,
   ): Promise<{ user: AuthenticatedUser; verdict?: DelegationVerdict }> {
     try {
-      const verdict = await verdicts.delegation(raw, { party: caller.did, address })
+      const verdict = await this.#verdicts.delegation(raw, { party: caller.did, address })
       const { token, expiresAt, did } = verdict
       const from = did === caller.did ? source : 'received'
       const both = { ...caller, cids: [...caller.cids, ...verdict.cids] }
       return {
-        user: createUser(both, { root: token.root, source: from, expiresAt }, judgement),
+        user: createUser(both, { root: token.root, source: from, expiresAt }, this.#judgement),
         verdict,
       }
     } catch (error) {
-      const lapsed = error instanceof Refusal ? LAPSED[error.reason] : undefined
+      const lapsed = error instanceof Refusal ? lapses[error.reason] : undefined
       if (lapsed === undefined) throw error
-      return { user: createUser(caller, lapsed, judgement) }
+      return { user: createUser(caller, lapsed, this.#judgement) }
     }
-  }
-
-  async function withDelegation(user: AuthenticatedUser): Promise<AuthenticatedUser> {
-    if (user.delegation || !options.stored) return user
-    try {
-      const raw = await options.stored(user.did)
-      return raw === undefined ? user : (await userWith(user, raw, 'stored')).user
-    } catch (error) {
-      if (isLookUpUnavailable(error))
-        log.warn('The issuers of a stored delegation cannot be looked up')
-      else report(log, error)
-      return createUser(user, 'refused', judgement)
-    }
-  }
-
-  return {
-    async authenticate(request) {
-      if (!signer) throw signingKeyNotLoaded()
-      try {
-        return await authenticate(request)
-      } catch (error) {
-        if (isLookUpUnavailable(error)) throw error
-        refused++
-        report(log, error)
-        throw unauthorized()
-      }
-    },
-
-    restore: (did) =>
-      withDelegation(
-        createUser(
-          {
-            did: did as Did,
-            via: 'invocation',
-            expiresAt: Infinity,
-            cids: [],
-            carries: () => false,
-          }, // it was authenticated when its run began
-          'missing',
-          judgement,
-        ),
-      ),
-
-    withDelegation,
-
-    async verifyDelegation(raw, { issuer }) {
-      if (!signer) throw signingKeyNotLoaded()
-      try {
-        return describe(await verdicts.delegation(raw, { issuer }))
-      } catch (error) {
-        if (isLookUpUnavailable(error)) throw error
-        report(log, error)
-        const reason = error instanceof Refusal ? error.reason : 'not readable'
-        throw new RuntimeError('BAD_REQUEST', `The delegation is refused: ${reason}.`, {
-          details: { reason },
-        })
-      }
-    },
-
-    stats: () => {
-      const { cached, ...stats } = verdicts.stats
-      return { ...stats, cached: cached + familiars, refused }
-    },
   }
 }
 

@@ -11,7 +11,7 @@ export function lazyAuth(options: AuthOptions): LazyAuth {
   let made: Auth | undefined
   let making: Promise<Auth> | undefined
   const load = () =>
-    (making ??= import('./authenticate.ts').then(({ createAuth }) => (made = createAuth(options))))
+    (making ??= import('./authenticate.ts').then(({ Auth }) => (made = new Auth(options))))
   return {
     authenticate: (request) =>
       made ? made.authenticate(request) : load().then((auth) => auth.authenticate(request)),

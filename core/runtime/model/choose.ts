@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Model } from '../../plugin.ts'
 import { demoModel } from './demo.ts'
 import { isLangChainModel, langChainModel, type LangChainChatModel } from './langchain.ts'
-import { openAiModel } from './openai.ts'
+import { OpenAiModel } from './openai.ts'
 
 /** What createApp takes as a model: one of ours, or any chat model of LangChain. */
 export type GivenModel = Model | LangChainChatModel
@@ -78,7 +78,7 @@ function named(name: string, { OPENAI_API_KEY, OPENAI_BASE_URL }: ModelEnv): Mod
     throw new RuntimeError('ENV_INVALID', `MODEL is "${name}", but OPENAI_API_KEY is not set.`, {
       hint: 'Set it, or set OPENAI_BASE_URL to a compatible endpoint that needs no key, or MODEL=demo.',
     })
-  return openAiModel({ name: model, apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL })
+  return new OpenAiModel({ name: model, apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL })
 }
 
 /** Whatever else is compatible may go without a key. */

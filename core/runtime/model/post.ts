@@ -36,7 +36,11 @@ export interface ProviderExchange {
 }
 
 /** Posts a body on a kept connection and resolves with the head of the answer, whatever its status. */
-type Post = (body: string, signal: AbortSignal, patience: Patience) => Promise<ProviderExchange>
+export type Post = (
+  body: string,
+  signal: AbortSignal,
+  patience: Patience,
+) => Promise<ProviderExchange>
 
 // One pool for all models of the process. Idle sockets are unreferenced by Node: none keeps it alive.
 const pool = { keepAlive: true, keepAliveMsecs: 30_000, maxFreeSockets: 256 }

@@ -80,8 +80,10 @@ function codeOf({ status = 0, text }: Complaint): Code {
   return 'MODEL_FAILED'
 }
 
-const tooLong =
-  /context_length_exceeded|contextoverflow|context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|exceeds? .*(token|context)/
+const tooLong = new RegExp(
+  'context_length_exceeded|contextoverflow|context[ _](length|window|size)|maximum context|' +
+    'prompt is too long|too many (input )?tokens|exceeds? .*(token|context)',
+)
 
 /** `{ error: { code, type, message } }`, `{ error: 'words' }`, `{ message }`, or no JSON at all. */
 function errorOf(text: string): { code: string; type: string; status: string; message: string } {

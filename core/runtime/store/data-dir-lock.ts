@@ -78,7 +78,9 @@ function refusal(path: string, error: unknown): unknown {
     'DATA_DIR_IN_USE',
     `DATA_DIR ${path} is in use by ${who}${address ? ` at ${address}` : ''}${since ? `, running since ${since}` : ''}.`,
     {
-      hint: `Stop it${pid === undefined ? '' : ` (kill ${pid})`}, or give this server a DATA_DIR of its own; several servers share a PostgreSQL (DATABASE_URL).`,
+      hint:
+        `Stop it${pid === undefined ? '' : ` (kill ${pid})`}, or give this server a DATA_DIR of its own; ` +
+        'several servers share a PostgreSQL (DATABASE_URL).',
       details: { pid, address, since },
     },
   )

@@ -29,8 +29,11 @@ const gone = /^(08...|53[13]00|57P0[1-5])$/
 /** What Kysely says before it asks the driver, which therefore cannot translate it. */
 const closed = 'driver has already been destroyed'
 /** What pg and node:sqlite say without a code of their own. */
-const goneSayings =
-  /^(Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout expired|Cannot use a pool after calling end|database is not open|statement has been finalized)/
+const goneSayings = new RegExp(
+  '^(Connection terminated|Client has encountered a connection error|Client was closed|' +
+    'Query read timeout|timeout expired|Cannot use a pool after calling end|' +
+    'database is not open|statement has been finalized)',
+)
 const allTaken = 'timeout exceeded when trying to connect'
 
 /**

@@ -12,6 +12,7 @@ export interface WatchdogOrders {
 /**
  * The whole program of the thread. It is handed over as its own source, so it uses nothing from around it: a file
  * would have to be translated anew in the thread, and the translator takes ten times the memory of all this.
+ * For the same reason `watchdogThread` is one long function: a part of it that stood outside would be missing in the thread.
  */
 export function watchdogThread(): void {
   const { workerData } = process.getBuiltinModule('node:worker_threads')

@@ -17,6 +17,7 @@ export const isLoaded = (record: PluginRecord, loaded: ReadonlySet<string>): boo
 export const visibleTo = (records: readonly PluginRecord[]): PluginRecord[] =>
   records.filter((record) => isActive(record) && record.visibility !== 'silent')
 
+/** What the model reads after it asked for capabilities: what it has now, and why it has no more. */
 export interface LoadResult {
   readonly loaded: readonly LoadedCapability[]
   readonly unknown?: readonly { readonly name: string; readonly didYouMean?: string }[]
@@ -83,7 +84,8 @@ export function capabilityTools(records: readonly PluginRecord[]) {
     } satisfies KernelTool<{ query?: string }>,
     load_capability: {
       description:
-        'Loads plugins by name. Their tools are yours from your next step in this same turn on. Answers with when to use each and its tools.',
+        'Loads plugins by name. Their tools are yours from your next step in this same turn on. ' +
+        'Answers with when to use each and its tools.',
       effect: 'read',
       saysWhy: true,
       input: z.object({

@@ -88,7 +88,8 @@ export function labelOf(args: unknown): string | undefined {
     if (typeof value !== 'string' && typeof value !== 'number') continue
     words += `${words === '' ? '' : ', '}${typeof value === 'string' ? value : `${name} ${value}`}`
   }
-  if (!isPlain.test(words)) words = words.replace(/[\s\p{Cc}]+/gu, ' ').replace(/\p{Cf}/gu, '') // what turns text round could make a person read another name
+  // A character that turns text round could make a person read another name.
+  if (!isPlain.test(words)) words = words.replace(/[\s\p{Cc}]+/gu, ' ').replace(/\p{Cf}/gu, '')
   return words === '' ? undefined : words.slice(0, longestLabel).toWellFormed()
 }
 

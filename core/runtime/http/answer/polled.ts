@@ -7,4 +7,5 @@ export interface Polled<T = unknown> extends AsyncIterator<T> {
   [poll](ready: () => void): IteratorResult<T> | undefined
 }
 
+/** Whether a stream can be asked for what it has now. */
 export const isPolled = (source: AsyncIterator<unknown>): source is Polled => poll in source

@@ -102,7 +102,8 @@ export class Connections {
     this.#toldAt = now
     this.#log.warn(
       { refused: this.#refused, total: this.#total },
-      'The server has nearly as many connections as it takes (CONNECTIONS_TOTAL): idle ones make way, and beyond the total new ones are dropped',
+      'The server has nearly as many connections as it takes (CONNECTIONS_TOTAL): ' +
+        'idle ones make way, and beyond the total new ones are dropped',
     )
     this.#refused = 0
   }

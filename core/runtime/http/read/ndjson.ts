@@ -15,8 +15,8 @@ const newline = 0x0a
 /**
  * The lines of an NDJSON body as they arrive. A line that cannot be read carries its fault and the
  * rest goes on; only a body over `maxBytes` throws. Reads no further than its reader, so a slow
- * handler slows the sender down; gives way to others between two lines when their work has taken long. The body stays readable when the handler stops early. `print` is told
- * of all that is read.
+ * handler slows the sender down; gives way to others between two lines when their work has taken
+ * long. The body stays readable when the handler stops early. `print` is told of all that is read.
  */
 export function readLines(
   req: IncomingMessage,

@@ -86,7 +86,8 @@ export function checkRoutes(routes: readonly DeclaredRoute[]): RuntimeError[] {
       faults.push(
         new RuntimeError(
           'ROUTE_CONFLICT',
-          `${sentenceStart(first.owner)} and ${owner} both serve "${key}"${first.key === key ? '' : `, which is "${first.key}" by another name`}.`,
+          `${sentenceStart(first.owner)} and ${owner} both serve "${key}"` +
+            `${first.key === key ? '' : `, which is "${first.key}" by another name`}.`,
           { hint: 'Change one of the two paths.', details: { key, owners: [first.owner, owner] } },
         ),
       )

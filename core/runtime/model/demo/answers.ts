@@ -1,11 +1,5 @@
-import {
-  asNumber,
-  fillArguments,
-  isNumeric,
-  matchesText,
-  type Filled,
-  type Sentence,
-} from './arguments.ts'
+import { asNumber, isNumeric, matchesText } from './fitting.ts'
+import { fillArguments, type Filled, type Sentence } from './arguments.ts'
 import { findings, type Finding } from './findings.ts'
 import { explicitValue, splitList } from './phrases.ts'
 import type { Field, JsonSchema } from './schema.ts'

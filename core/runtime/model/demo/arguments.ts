@@ -1,14 +1,9 @@
-import {
-  findings,
-  surroundings,
-  withoutFindings,
-  wordFindings,
-  type Finding,
-  type Kind,
-} from './findings.ts'
+import { cue, stemsAround, wordsOf } from './cues.ts'
+import { findings, withoutFindings, wordFindings, type Finding, type Kind } from './findings.ts'
+import { asNumber, fits, isNumeric, isText, matchesText, takes } from './fitting.ts'
 import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
 import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
-import { meaning, mostDescription, stem, Stems, words } from './words.ts'
+import { stem, Stems, words } from './words.ts'
 
 /** The arguments that were found, and the fields for which none was. */
 export interface Filled {
@@ -17,6 +12,7 @@ export interface Filled {
   readonly missing: readonly Field[]
 }
 
+/** What somebody asked, with what is needed to read values from it. */
 export interface Sentence {
   readonly text: string
   /** The tool's own words, which are not values. */
@@ -45,7 +41,7 @@ function writtenOut(schema: JsonSchema, text: string): Record<string, unknown> {
   const object = /\{.*\}/s.exec(text)?.[0]
   if (object === undefined) return {}
   try {
-    const given = Object.entries(JSON.parse(object) as object)
+    const given = Object.entries(JSON.parse(object))
     const names = new Set(fieldsOf(schema).map(({ name }) => name))
     return given.every(([name]) => names.has(name)) ? Object.fromEntries(given) : {}
   } catch {
@@ -61,85 +57,113 @@ function fillObject(
   room: Room,
   depth = 0,
   args: Record<string, unknown> = {},
-) {
+): Filled {
   const fields = fieldsOf(schema, root)
   if (Object.keys(args).length > 0) return { args, missing: missingOf(fields, args) }
-  const set = (field: Field, value: unknown) => {
-    if (value !== undefined && args[field.name] === undefined) args[field.name] = value
-  }
-
+  const filling = new Filling(fields, sentence, found)
   // From the surest to the vaguest, so that a vague field does not take a sure one's value.
-  for (const field of fields) set(field, spokenOut(field, sentence.text))
-  const listed = fields.filter((field) => field.schema.enum && field.schema.const === undefined)
-  const chosen = wordFindings(
-    sentence.text,
-    listed.flatMap((field) => field.schema.enum ?? []),
-  )
-  found.push(...chosen)
-  assign('word', listed)
-  for (const field of listed) {
-    const word = chosen.find((one) => !one.used && fits(field, one))
-    if (word) take(field, word)
-  }
+  for (const field of fields) filling.set(field, spokenOut(field, sentence.text))
+  filling.choose()
   for (const kind of ['did', 'url', 'email', 'uuid', 'phone', 'date'] as const)
-    assign(
+    filling.assign(
       kind,
-      fields.filter((field) => !Object.hasOwn(args, field.name) && takes(field, kind)),
+      filling.open((field) => takes(field, kind)),
     )
   for (const field of fields)
-    if (field.type === 'array') set(field, listOf(field, root, sentence, found))
+    if (field.type === 'array') filling.set(field, listOf(field, root, sentence, found))
   for (const field of fields)
-    if (field.type === 'object') set(field, objectOf(field, root, sentence, found, room, depth))
-  assign(
-    'number',
-    fields.filter((field) => !Object.hasOwn(args, field.name) && isNumeric(field)),
-  )
-  const texts = fields.filter((field) => !Object.hasOwn(args, field.name) && isText(field))
-  for (const field of texts) {
-    const value = explicitly(field, sentence.text)
-    set(field, value)
-    for (const one of found) if (one.kind === 'quoted' && one.value === value) one.used = true
-  }
-  assign(
-    'quoted',
-    texts.filter((field) => !Object.hasOwn(args, field.name)),
-  )
-  const rest = texts.filter((field) => !Object.hasOwn(args, field.name))
-  const names = namesIn(withoutFindings(sentence.text, found), sentence.tool)
-  const texting = fields.filter((field) => field.required && isText(field))
-  for (const field of rest) {
-    // Two texts cannot be told apart in one sentence without their names.
-    if (field.required && texting.length === 1) set(field, wholeFor(field, sentence))
-    set(field, nameFor(field, names, texting.length === 1))
+    if (field.type === 'object')
+      filling.set(field, objectOf(field, root, sentence, found, room, depth))
+  filling.assign('number', filling.open(isNumeric))
+  filling.write()
+  return { args: filling.args, missing: missingOf(fields, filling.args) }
+}
+
+/** One object in the making: which fields have their values, and which findings are spent on them. */
+class Filling {
+  readonly args: Record<string, unknown> = {}
+  readonly #fields: readonly Field[]
+  readonly #sentence: Sentence
+  readonly #found: Finding[]
+
+  constructor(fields: readonly Field[], sentence: Sentence, found: Finding[]) {
+    this.#fields = fields
+    this.#sentence = sentence
+    this.#found = found
   }
 
-  return { args, missing: missingOf(fields, args) }
+  /** The fields of a sort that have no value yet. */
+  open(ofSort: (field: Field) => boolean): Field[] {
+    return this.#fields.filter((field) => !Object.hasOwn(this.args, field.name) && ofSort(field))
+  }
+
+  set(field: Field, value: unknown): void {
+    if (value !== undefined && this.args[field.name] === undefined) this.args[field.name] = value
+  }
+
+  /** Fills the fields that name the values they take. */
+  choose(): void {
+    const listed = this.#fields.filter(({ schema }) => schema.enum && schema.const === undefined)
+    const chosen = wordFindings(
+      this.#sentence.text,
+      listed.flatMap((field) => field.schema.enum ?? []),
+    )
+    this.#found.push(...chosen)
+    this.assign('word', listed)
+    for (const field of listed) this.#takeFirst(field, chosen)
+  }
 
   /** Gives the values of one form to the fields whose words stand nearest to them. */
-  function assign(kind: Kind, open: Field[]) {
-    const values = found.filter((value) => value.kind === kind && !value.used)
-    const around = values.map((value) => stemsAround(sentence.text, value))
+  assign(kind: Kind, open: readonly Field[]): void {
+    const values = this.#found.filter((value) => value.kind === kind && !value.used)
+    const placed = values.map((value) => ({
+      value,
+      around: stemsAround(this.#sentence.text, value),
+    }))
     const pairs = open
       .flatMap((field) => {
         const named = wordsOf(field)
-        return values.map((value, at) => ({ field, value, score: cue(named, around[at]!) }))
+        return placed.map(({ value, around }) => ({ field, value, score: cue(named, around) }))
       })
       .filter(({ score, field, value }) => score > 0 && fits(field, value))
       .sort((a, b) => b.score - a.score)
-    for (const { field, value } of pairs) take(field, value)
+    for (const { field, value } of pairs) this.#take(field, value)
     // Without a word to go by: what is left over goes to what is required, in order.
-    const unclear = open.filter((field) => !Object.hasOwn(args, field.name))
+    const unclear = open.filter((field) => !Object.hasOwn(this.args, field.name))
     const wanting = unclear.filter((field) => field.required)
-    const only = wanting.length === 0 && fields.length === 1 ? unclear : wanting
-    for (const field of only) {
-      const value = values.find((one) => !one.used && fits(field, one))
-      if (value) take(field, value)
+    const only = wanting.length === 0 && this.#fields.length === 1 ? unclear : wanting
+    for (const field of only) this.#takeFirst(field, values)
+  }
+
+  /** Fills the fields that take any text. */
+  write(): void {
+    const { text, tool } = this.#sentence
+    const texts = this.open(isText)
+    for (const field of texts) {
+      const value = explicitly(field, text)
+      this.set(field, value)
+      for (const one of this.#found)
+        if (one.kind === 'quoted' && one.value === value) one.used = true
+    }
+    this.assign('quoted', this.open(isText))
+    const names = namesIn(withoutFindings(text, this.#found), tool)
+    // Two texts cannot be told apart in one sentence without their names.
+    const alone = this.#fields.filter((field) => field.required && isText(field)).length === 1
+    for (const field of this.open(isText)) {
+      if (field.required && alone) this.set(field, wholeFor(field, this.#sentence))
+      this.set(field, nameFor(field, names, alone))
     }
   }
-  function take(field: Field, value: Finding) {
-    if (Object.hasOwn(args, field.name) || value.used) return
+
+  #takeFirst(field: Field, values: readonly Finding[]): void {
+    const value = values.find((one) => !one.used && fits(field, one))
+    if (value) this.#take(field, value)
+  }
+
+  #take(field: Field, value: Finding): void {
+    if (Object.hasOwn(this.args, field.name) || value.used) return
     value.used = true
-    args[field.name] = isNumeric(field) ? asNumber(field, value) : value.value
+    this.args[field.name] = isNumeric(field) ? asNumber(field, value) : value.value
   }
 }
 
@@ -149,100 +173,6 @@ function missingOf(fields: readonly Field[], args: Record<string, unknown>): Fie
     ({ name, required, schema }) =>
       required && !Object.hasOwn(args, name) && schema.default === undefined,
   )
-}
-
-/** How well the words around a value name a field; nearer words count more. */
-function cue({ names, about }: FieldWords, { before, after }: Around): number {
-  let score = 0
-  for (const [side, list] of [
-    [1, before],
-    [0.9, after],
-  ] as const)
-    for (const [distance, word] of list.entries())
-      score += (side * Math.max(3 * names.likeness(word), about.likeness(word))) / (distance + 1)
-  return score
-}
-
-type Around = ReturnType<typeof surroundings>
-
-function stemsAround(text: string, value: Finding): Around {
-  const { before, after } = surroundings(text, value)
-  return { before: before.map(stem), after: after.map(stem) }
-}
-
-interface FieldWords {
-  readonly names: Stems
-  readonly about: Stems
-}
-
-function wordsOf({ name, schema }: Field): FieldWords {
-  const about = meaning((schema.description ?? '').slice(0, mostDescription))
-  return { names: new Stems(words(name).map(stem)), about: new Stems(about) }
-}
-
-function takes({ name, type, schema }: Field, kind: Kind): boolean {
-  if (type !== 'string') return false
-  const says = words(`${name} ${schema.format ?? ''}`)
-  const told = `${schema.description ?? ''} ${schema.pattern ?? ''}`
-  switch (kind) {
-    case 'did':
-      return /\bdids?\b|did:|\^did/i.test(told) || says.some((word) => /^dids?$/.test(word))
-    case 'url':
-      return says.some((word) => ['url', 'uri', 'link', 'endpoint', 'href'].includes(word))
-    case 'email':
-      return says.some((word) => ['email', 'mail'].includes(word))
-    case 'uuid':
-      return says.some((word) => ['uuid', 'guid', 'id'].includes(word))
-    case 'phone':
-      return says.some((word) => ['phone', 'msisdn', 'mobile', 'telephone'].includes(word))
-    case 'date':
-      return says.some((word) =>
-        ['date', 'day', 'time', 'from', 'until', 'since', 'start', 'end', 'at', 'on'].includes(
-          word,
-        ),
-      )
-    default:
-      return false
-  }
-}
-
-/** Whether a field takes a number. */
-export function isNumeric({ type }: Field): boolean {
-  return type === 'number' || type === 'integer'
-}
-
-function isText({ type, schema }: Field): boolean {
-  return type === 'string' && !schema.format
-}
-
-function fits(field: Field, value: Finding): boolean {
-  if (field.schema.enum) return field.schema.enum.includes(value.value)
-  if (!isNumeric(field)) return matchesText(field.schema, String(value.value))
-  const number = asNumber(field, value)
-  const { minimum = -Infinity, maximum = Infinity } = field.schema
-  if (field.type === 'integer' && !Number.isInteger(number)) return false
-  return number >= minimum && number <= maximum
-}
-
-/** A number that was found, as its field wants it. */
-export function asNumber({ schema, name }: Field, { value, percent }: Finding): number {
-  const number = Number(value)
-  const most = schema.maximum ?? schema.exclusiveMaximum
-  const says = `${name} ${schema.description ?? ''}`
-  const isFraction =
-    most === undefined ? /fraction|rate|ratio|share|probab|\b0\.\d/i.test(says) : most <= 1
-  // 95 % of a fraction is 0.95. Rounded, because 0.07 is not what 7 / 100 is in binary.
-  if (percent && isFraction) return Number((number / 100).toPrecision(12))
-  return number
-}
-
-/** Whether a text is of a length that fits. A pattern is never tried: it may be a client's, and may never end. */
-export function matchesText(
-  { minLength = 0, maxLength = Infinity }: JsonSchema,
-  text: string,
-): boolean {
-  if (text.length < minLength || text.length > maxLength) return false
-  return true
 }
 
 /** A fixed value, or a yes or no. */

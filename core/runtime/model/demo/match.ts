@@ -9,6 +9,7 @@ export interface Described {
   readonly weak: string
 }
 
+/** How well something answers to a question. */
 export interface Match<T> {
   readonly of: T
   readonly score: number

@@ -1,5 +1,6 @@
 import { beginsARequest, stem, words } from './words.ts'
 
+/** What reads like a name in a sentence. */
 export interface Name {
   readonly text: string
   /** What the words before it make of it. */
@@ -90,7 +91,8 @@ export function explicitValue(field: string, sentence: string, asList = false): 
   ).exec(sentence)
   if (quoted?.[1]) return quoted[1]
   const sure = new RegExp(
-    String.raw`\b${name}s?\s*(?::|=|\bis\b|\bare\b|\bas\b|\bto\b|\bof\b|\bcalled\b|\bnamed\b|\bshould be\b)\s*["“']?(.{1,400}?)["”']?(?=${end})`,
+    String.raw`\b${name}s?\s*(?::|=|\bis\b|\bare\b|\bas\b|\bto\b|\bof\b|\bcalled\b|\bnamed\b|\bshould be\b)` +
+      String.raw`\s*["“']?(.{1,400}?)["”']?(?=${end})`,
     'iu',
   ).exec(sentence)
   if (sure?.[1]) return sure[1].trim()

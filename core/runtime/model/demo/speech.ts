@@ -1,6 +1,7 @@
 /** What the model says of itself in its first answer of a session. */
 export const introduction =
-  'I am the demonstration model: fixed rules that need no key and no network, and tools that are really called. (Set MODEL to talk to a real one.)'
+  'I am the demonstration model: fixed rules that need no key and no network, ' +
+  'and tools that are really called. (Set MODEL to talk to a real one.)'
 
 /** What small talk is answered with, or nothing when the message is more than that. */
 export function smallTalk(message: string): string | undefined {
@@ -25,8 +26,12 @@ export function smallTalk(message: string): string | undefined {
 
 /** Whether the message asks what there is, and not for something in particular. */
 export function asksWhatThereIs(message: string): boolean {
-  return /\bwhat (can|could) (you|this|it) do\b|\bwhat (are|can be) your (capabilit|skill|abilit)|\b(list|show|which|what)\b.{0,20}\b(capabilities|plugins|tools|skills)\b|^\s*(help|capabilities|plugins|tools)\s*[?!.]*\s*$/i.test(
-    message,
+  return (
+    /\bwhat (can|could) (you|this|it) do\b|\bwhat (are|can be) your (capabilit|skill|abilit)/i.test(
+      message,
+    ) ||
+    /\b(list|show|which|what)\b.{0,20}\b(capabilities|plugins|tools|skills)\b/i.test(message) ||
+    /^\s*(help|capabilities|plugins|tools)\s*[?!.]*\s*$/i.test(message)
   )
 }
 
@@ -43,8 +48,10 @@ export function givesUp(message: string): boolean {
 
 /** Whether the message asks for something long, which tries out Stop, reload and resume. */
 export function asksForLength(message: string): boolean {
-  return /\b(story|tale|essay|poem|novel|long (answer|text|reply|message)|at length|in (great )?detail about yourself|\d{3,} words)\b|\bcount\b.{0,12}\b(to|from|until|up)\b/i.test(
-    message,
+  return (
+    /\b(story|tale|essay|poem|novel|long (answer|text|reply|message)|at length)\b/i.test(message) ||
+    /\b(in (great )?detail about yourself|\d{3,} words)\b/i.test(message) ||
+    /\bcount\b.{0,12}\b(to|from|until|up)\b/i.test(message)
   )
 }
 

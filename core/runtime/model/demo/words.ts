@@ -77,7 +77,9 @@ function likeness(a: string, b: string): number {
 }
 
 const kinds = {
-  read: 'get list show tell give find search read look lookup query check fetch view see what which who where when how is are current describe display',
+  read:
+    'get list show tell give find search read look lookup query check fetch view see ' +
+    'what which who where when how is are current describe display',
   create:
     'create add new make register write save remember note put insert book order submit start instantiate record open',
   change: 'set update change edit rename call prefer switch adjust modify turn',

@@ -7,7 +7,8 @@ import type { TurnRequest } from '../run.ts'
 
 /** What the user reads in place of an answer at which the server died twice. */
 export const quarantinedNotice =
-  'This could not be answered: the server stopped twice while working on it. The message was set aside, and whoever runs this server can look into it.'
+  'This could not be answered: the server stopped twice while working on it. ' +
+  'The message was set aside, and whoever runs this server can look into it.'
 
 /** The error that the readers of a quarantined run's stream are told. */
 export const quarantined = new RuntimeError(
