@@ -14,7 +14,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
   },
   data: {
     'core/manifest/manifest.ts': 'a category of plugins',
-    'core/plugin.ts': 'the same category, as a type',
+    'core/plugin/manifest.ts': 'the same category, as a type',
     'core/runtime/http/answer/answer.ts': 'an event of Node’s streams',
     'core/runtime/http/answer/sse.ts': 'a key of an event that a route sends',
     'core/runtime/http/read/body.ts': 'an event of Node’s streams',
@@ -27,11 +27,11 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/model/demo.ts': 'the id of that model',
   },
   health: {
-    'core/plugin.ts': 'a key of what a setup is given',
+    'core/plugin/boot.ts': 'a key of what a setup is given',
   },
   memory: {
     'core/manifest/manifest.ts': 'a category of plugins',
-    'core/plugin.ts': 'the same category, as a type',
+    'core/plugin/manifest.ts': 'the same category, as a type',
     'core/runtime/http/limits/rate-limit.ts': 'a driver of koa-ratelimit',
   },
   messages: {
@@ -40,7 +40,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
-    'core/plugin.ts': 'a kind of delta that models stream',
+    'core/plugin/model.ts': 'a kind of delta that models stream',
     'core/runtime/model/assemble.ts': 'that kind of delta',
     'core/runtime/model/langchain.ts': 'that kind of delta',
     'core/runtime/model/openai-deltas.ts': 'that kind of delta',
