@@ -6,9 +6,9 @@ import { blocksOf, notRun, pages, type Block } from './support/pages.ts'
 
 /** What a block shows that nobody could run. */
 const shown = new Set(['text', 'json', 'mermaid'])
-/** Files that a page spells out, and programs: `docs.test.ts` builds and type-checks them. */
+/** Files that a page spells out, and programs: `docs.test.ts` builds and type-checks them, `package.test.ts` those of an app outside. */
 const isChecked = ({ kind, mark }: Block) =>
-  /^(tsx?|md)$/.test(kind) && (mark === undefined || /^(file|include): /.test(mark))
+  /^(tsx?|md)$/.test(kind) && (mark === undefined || /^(file|include|outside): /.test(mark))
 
 const all = pages.flatMap((page) => blocksOf(page))
 const walked = pages.filter((page) => blocksOf(page).some(({ kind }) => kind === 'sh'))

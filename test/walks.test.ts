@@ -92,8 +92,8 @@ describe('docs/architecture.md', () => {
     const file = 'core/runtime/turns/carry/runs.ts'
     expect(fault({ name: 'Runs.send', file }, true)).toBeUndefined()
     expect(fault({ name: 'Runs.nothing', file }, true)).toBe(`${file} does not export Runs.nothing`)
-    expect(fault({ name: 'closing', file }, true)).toBe(`${file} does not export closing`)
-    expect(fault({ name: 'closing', file }, false)).toBeUndefined()
+    expect(fault({ name: 'closeGraceMs', file }, true)).toBe(`${file} does not export closeGraceMs`)
+    expect(fault({ name: 'closeGraceMs', file }, false)).toBeUndefined()
     expect(fault({ name: 'x', file: 'core/x.ts' }, true)).toContain('is no file')
   })
 })

@@ -10,7 +10,8 @@ const root = resolve(import.meta.dirname, '../..')
 const left = new Set(['node_modules', '.git', '.data', 'dist', '.ci'])
 
 /** Lines that start something which goes on until somebody ends it. */
-const starts = /^(?:npm ci && )?(?:[A-Z_]+=\S+ )*npm (?:start|run example:ledger)$/
+const starts =
+  /^(?:npm ci && )?(?:[A-Z_]+=\S+ )*(?:npm (?:start|run example:ledger)|npx node --conditions=\S+ \S+\/server\.ts)$/
 /** Lines that are answered with an error, as the comment before them says. */
 const refused = /\b4\d\d\b|\brefused\b/
 
@@ -178,14 +179,22 @@ class Running {
   }
 }
 
-/** The same commands, where those that are to be refused may be. */
+/** The same commands, where those that are to be refused may be. A command goes on to the line where its quotes and backslashes end. */
 function withRefusals(commands: string): string[] {
   let expected = false
+  let command = ''
   return commands.split('\n').map((line) => {
-    if (line.startsWith('#')) expected = refused.test(line)
-    return expected && line.startsWith('curl ') ? `${line} || [ $? = 22 ]; echo` : line
+    if (command === '' && line.startsWith('#')) expected = refused.test(line)
+    command += line
+    if (!line.startsWith('#') && goesOn(command)) return line
+    const isRefused = expected && command.startsWith('curl ')
+    command = ''
+    return isRefused ? `${line} || [ $? = 22 ]; echo` : line
   })
 }
+
+const goesOn = (command: string): boolean =>
+  command.endsWith('\\') || command.split("'").length % 2 === 0
 
 async function freePort(): Promise<number> {
   const server = createServer()
