@@ -260,9 +260,12 @@ export const catalogue = {
 /** A code of the catalogue. */
 export type Code = keyof typeof catalogue
 
+/** The catalogue by any code at all, also one of a plugin's own. */
+const entries: Readonly<Record<string, CodeEntry | undefined>> = catalogue
+
 /** Whether the same request may succeed later, unchanged. False for a code that is not in the catalogue. */
 export function isRetryable(code: string): boolean {
-  return (catalogue as Record<string, CodeEntry>)[code]?.retryable === true
+  return entries[code]?.retryable === true
 }
 
 /** What an error says beside its code and its sentence. */
@@ -291,7 +294,7 @@ export class RuntimeError extends Error {
   constructor(code: Code | (string & {}), message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.status = options.status ?? (catalogue as Record<string, CodeEntry>)[code]?.status ?? 500
+    this.status = options.status ?? entries[code]?.status ?? 500
     this.hint = options.hint
     this.details = options.details
     this.headers = options.headers

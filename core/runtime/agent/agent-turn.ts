@@ -1,5 +1,5 @@
 import { RuntimeError } from '../../errors.ts'
-import type { Log, Message, Model } from '../../plugin.ts'
+import type { Log, Message, Model, User } from '../../plugin.ts'
 import { asSent, Consent } from './turn/consent.ts'
 import type { Decided, Kept, Update } from './state/graph.ts'
 import type { AuditTrail } from '../audit/trail.ts'
@@ -31,6 +31,9 @@ import type { ToolEntry } from './tools/entry.ts'
 import type { Tools } from './tools/tools.ts'
 import { turnContext, type Turn } from './turn/turn.ts'
 import { untilAborted } from './turn/until-aborted.ts'
+
+/** Who talks. A user whom a plugin names has come without tokens. */
+type TurnUser = User & Partial<Pick<AuthenticatedUser, 'cids' | 'delegationState'>>
 
 /** What the agent lends to each of its turns. */
 export interface TurnParts {
@@ -228,7 +231,7 @@ export class AgentTurn {
 
   /** Once a turn, when there is no delegation in force: the client gets a new one, and the user asks again. */
   #askForDelegation(isRevoked: boolean): void {
-    const { delegationState } = this.#run.user as Partial<AuthenticatedUser> // a plugin's own user has none
+    const { delegationState }: TurnUser = this.#run.user
     const reason = isRevoked ? 'revoked' : delegationState
     if (!reason || this.#askedForDelegation) return
     this.#askedForDelegation = true
@@ -237,7 +240,7 @@ export class AgentTurn {
 
   /** A turn can outlive what the user has allowed. */
   #isRevoked(): boolean | Promise<boolean> {
-    const { cids } = this.#run.user as Partial<AuthenticatedUser> // a plugin's own user has none
+    const { cids }: TurnUser = this.#run.user
     return cids !== undefined && cids.length > 0 && (this.#parts.isRevoked?.(cids) ?? false)
   }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { AnyRoute } from '../../plugin.ts'
+import { routeOf } from '../http/routes/route-of.ts'
 import type { Models } from '../model/choose.ts'
 import type { Rooms } from '../boot/plugin-routes.ts'
 import type { Runs } from '../turns/carry/runs.ts'
@@ -28,18 +29,17 @@ export function catalogueRoutes({
   models,
 }: CatalogueParts): Record<(typeof catalogueRouteKeys)[number], AnyRoute> {
   return {
-    'GET /capabilities': {
+    'GET /capabilities': routeOf({
       summary: 'Every plugin with its state, its tools and its share of the prompt.',
       input: capabilitiesInput,
-      async run(input, { user, requestId }) {
-        const { sessionId } = input as z.output<typeof capabilitiesInput>
+      async run({ sessionId }, { user, requestId }) {
         const caller = { user: user!, room: rooms.of(user!.did), requestId } // a ucan route has a user
         if (sessionId === undefined) return agent.capabilities(caller)
         await runs.sessions.demand(caller.user.did, sessionId)
         const checkpoint = await runs.headOf(sessionId)
         return agent.capabilities(caller, { id: sessionId, checkpoint })
       },
-    },
+    }),
     'GET /models': {
       auth: 'public',
       summary: 'The models that a turn may ask for.',

@@ -155,5 +155,5 @@ function whenUsed(routes: TurnRoutes, then: () => void): TurnRoutes {
     },
   })
   const entries = turnRouteKeys.map((key) => [key, noted(routes[key])] as const)
-  return Object.fromEntries(entries) as unknown as TurnRoutes // an entry for each key
+  return { ...routes, ...Object.fromEntries(entries) }
 }

@@ -29,6 +29,7 @@ export function toRow(line: TimedLine, id: number): AuditRow {
 
 /** A row as operators read it. What a line lacks is left out of the JSON. */
 export function fromRow(row: AuditRow) {
+  const what: unknown = JSON.parse(row.what)
   return {
     id: row.id,
     time: new Date(row.at).toISOString(),
@@ -36,7 +37,7 @@ export function fromRow(row: AuditRow) {
     route: row.route ?? undefined,
     tool: row.tool ?? undefined,
     task: row.task ?? undefined,
-    what: JSON.parse(row.what) as unknown,
+    what,
     outcome: row.outcome,
     status: row.status ?? undefined,
     code: row.code ?? undefined,

@@ -40,7 +40,7 @@ export class AuditTable {
   #retry: NodeJS.Timeout | undefined
   #isFailing = false
   #isClosed = false
-  #left = { lines: 0, telling: undefined as NodeJS.Timeout | undefined }
+  #left: { lines: number; telling: NodeJS.Timeout | undefined } = { lines: 0, telling: undefined }
   #refusals = { minute: 0, count: 0 }
 
   constructor(options: AuditTableOptions) {

@@ -31,14 +31,14 @@ export class AuditTrail {
   /** Ids that callers and models choose may be anything, the value of a key too. */
   #withoutSecrets({ who, what, requestId, callId, ...line }: AuditLine): AuditLine {
     const safe = (text: string | undefined) => text && this.#masked(text)
-    const ids = Object.entries(what).map(([name, value]) => [
+    const ids = Object.entries(what).map(([name, value]): [string, string | number] => [
       name,
       typeof value === 'string' ? this.#masked(value) : value,
     ])
     return {
       ...line,
       who: this.#masked(who),
-      what: Object.fromEntries(ids) as AuditLine['what'],
+      what: Object.fromEntries(ids),
       requestId: safe(requestId),
       callId: safe(callId),
     }

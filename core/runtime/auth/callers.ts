@@ -190,8 +190,8 @@ export class Callers implements Access {
     const { authorization, 'x-auth-type': authType, 'x-ucan-delegation': delegation } = req.headers
     const user = await auth.authenticate({
       authorization,
-      authType: authType as string | undefined, // the edge refuses headers that come twice
-      delegation: delegation as string | undefined,
+      authType: single(authType),
+      delegation: single(delegation),
       method: koa.method,
       path: pathOf(koa),
       body: () => readEarly(req),
@@ -216,6 +216,10 @@ export class Callers implements Access {
     else if (error instanceof RuntimeError && error.status === 401) await this.#failures(koa)
   }
 }
+
+/** A header that has one value: the edge refuses these when they come twice. */
+const single = (header: string | readonly string[] | undefined): string | undefined =>
+  typeof header === 'string' ? header : undefined
 
 /** All that a limit looks at: when a token comes over a socket, the request that opened the socket is gone. */
 const countedAs = (ip: string) => ({ ip, state: {}, set: () => undefined }) as unknown as Context

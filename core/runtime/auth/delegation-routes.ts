@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { AnyRoute, RouteContext } from '../../plugin.ts'
+import { routeOf } from '../http/routes/route-of.ts'
 import { unauthorized } from './did/refusal.ts'
 import type { Delegations } from './grants/delegations.ts'
 import type { LazyAuth } from './lazy.ts'
@@ -38,12 +39,11 @@ export function delegationRoutes({
   // A ucan route of the kernel: the user is the one that the kernel's own authentication made.
   const caller = (ctx: RouteContext) => ctx.user as AuthenticatedUser
   return {
-    'POST /delegation': {
+    'POST /delegation': routeOf({
       summary: 'Keeps a signed delegation of the caller for this oracle.',
       input: delegationInput,
       output: z.object({ ok: z.literal(true), expiration: z.number() }),
-      async run(input, ctx) {
-        const { raw } = input as z.output<typeof delegationInput>
+      async run({ raw }, ctx) {
         const user = caller(ctx)
         // A caller who comes with a delegation alone may hand in that very one, and no other.
         if (user.via === 'delegation' && !user.carries(raw)) throw unauthorized()
@@ -52,7 +52,7 @@ export function delegationRoutes({
         stored.forget(user.did)
         return { ok: true, expiration: verified.expiration }
       },
-    },
+    }),
     'GET /delegation': {
       summary: 'Whether a delegation of the caller is in force.',
       output: z.object({ authorized: z.boolean(), expiration: z.number().optional() }),

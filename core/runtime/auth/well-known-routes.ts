@@ -68,9 +68,9 @@ export function wellKnownRoutes({
           )
         koa.type = 'application/did+json'
         const alsoKnownAs = [config.ORACLE_DID, config.ORACLE_ENTITY_DID].filter(
-          (did) => did !== undefined && did !== signer.did,
+          (did): did is string => did !== undefined && did !== signer.did,
         )
-        return signer.didDocument({ ...addresses(), alsoKnownAs: alsoKnownAs as string[] })
+        return signer.didDocument({ ...addresses(), alsoKnownAs })
       },
     },
   }

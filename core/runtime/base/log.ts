@@ -1,3 +1,4 @@
+import { fieldsIn } from './fields.ts'
 import { pino, type DestinationStream, type Logger } from 'pino'
 
 interface LogOptions {
@@ -60,6 +61,8 @@ function forPeople(line: string): string {
   const head = [clock, word, plugin && `[${plugin}]`, msg, fields.join(' ')]
     .filter(Boolean)
     .join(' ')
-  const stack = (err as { stack?: string } | undefined)?.stack
-  return stack ? `${head}\n${stack.replace(/^/gm, '    ')}\n` : `${head}\n`
+  const { stack } = fieldsIn(err)
+  return typeof stack === 'string' && stack
+    ? `${head}\n${stack.replace(/^/gm, '    ')}\n`
+    : `${head}\n`
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { parseEnv } from 'node:util'
 import { generateMissing, type EnvSource } from '../../manifest/env.ts'
 import type { Shape } from '../../plugin.ts'
+import { fieldsIn } from '../base/fields.ts'
 import type { DataDir } from '../store/data-dir.ts'
 
 /** The process's variables over those of a `.env` file in the working directory, when there is one. */
@@ -14,7 +15,7 @@ async function readFileIfAny(path: string): Promise<EnvSource> {
   try {
     return parseEnv(await readFile(path, 'utf8'))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    if (fieldsIn(error).code === 'ENOENT') return {}
     throw error
   }
 }

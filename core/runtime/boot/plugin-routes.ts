@@ -20,7 +20,7 @@ export function pluginRoutes(record: PluginRecord, rooms: Rooms): ServedRoute[] 
       route: ucan && hasRoom ? withRoomState(record, route, rooms) : route,
       context(base) {
         // With the base it is one: the base has the request's part, the record the plugin's.
-        const ctx = Object.assign(base, baseOf(record)) as unknown as RouteContext
+        const ctx = Object.assign(base, baseOf(record)) as RouteContext
         return ucan && record.definition.state
           ? Object.assign(ctx, { state: startingState(record) })
           : ctx

@@ -1,3 +1,4 @@
+import { fieldsIn } from '../base/fields.ts'
 import type { Framing, ClientFrame } from './framing.ts'
 import {
   readToolAnswer,
@@ -21,7 +22,7 @@ export const plain: Framing = {
 function read(text: string): ClientFrame {
   const frame = readFrame(text)
   if (typeof frame !== 'object' || frame === null) return { kind: 'broken' }
-  const { type, sessionId, auth } = frame as Record<string, unknown>
+  const { type, sessionId, auth } = fieldsIn(frame)
   switch (type) {
     case 'auth': {
       const approvals = readApprovals(frame)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
+import { fieldsIn } from '../base/fields.ts'
 import { parseJson } from '../base/safe-json.ts'
 import type { ToolAnswer, Tokens } from './framing.ts'
 
@@ -42,7 +43,7 @@ export function readTokens(value: unknown): Tokens {
 
 /** Whether a client shows approvals; undefined when it does not say, null when what it says is no answer. */
 export function readApprovals(value: unknown): boolean | undefined | null {
-  const { approvals } = Object(value) as { approvals?: unknown }
+  const { approvals } = fieldsIn(value)
   return approvals === undefined || typeof approvals === 'boolean' ? approvals : null
 }
 

@@ -94,7 +94,7 @@ function readPacket(text: string): ClientFrame {
   const value = json === '' ? undefined : readFrame(json)
   if (type === '0') return readAuth(value ?? {})
   if (!Array.isArray(value)) return { kind: 'broken' }
-  const [name, data] = value as unknown[]
+  const [name, data]: unknown[] = value
   if (name === 'auth') return readAuth(data)
   if (name !== 'tool_result' && name !== 'action_call_result') return { kind: 'nothing' }
   const answer = readToolAnswer(data)

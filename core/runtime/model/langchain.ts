@@ -1,4 +1,5 @@
 import { RuntimeError } from '../../errors.ts'
+import { fieldsIn } from '../base/fields.ts'
 import { modelFault } from './model-fault.ts'
 import type { Delta, Message, Model, ToolSpec } from '../../plugin.ts'
 import { callSlots, type CallPiece } from './call-slots.ts'
@@ -37,7 +38,7 @@ interface Chunk {
 
 /** Whether this is a chat model of LangChain, and not one of our own. */
 export function isLangChainModel(value: unknown): value is LangChainChatModel {
-  const { invoke, stream } = (value ?? {}) as Record<string, unknown>
+  const { invoke, stream } = fieldsIn(value)
   return typeof invoke === 'function' && typeof stream === 'function'
 }
 
@@ -108,7 +109,7 @@ export function langChainModel(
       yield { type: 'usage', inputTokens, outputTokens } satisfies Delta
   }
 
-  const window = (chat.profile as { maxInputTokens?: unknown } | undefined)?.maxInputTokens
+  const window = fieldsIn(chat.profile).maxInputTokens
   return {
     id: `langchain/${name}`,
     label: name,

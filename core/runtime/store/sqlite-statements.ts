@@ -86,8 +86,7 @@ export class Statement {
     if (this.#isScript) return this.#runScript(parameters)
     const values = bind(parameters)
     if (this.#columns.length > 0) {
-      const rows = this.#prepared.all(...values) as unknown as SQLOutputValue[][] // setReturnArrays
-      return { rows: rows.map((row) => this.#read<R>(row)) }
+      return { rows: this.#prepared.all(...values).map((row) => this.#read<R>(row)) }
     }
     const { changes, lastInsertRowid } = this.#prepared.run(...values)
     return {
@@ -99,8 +98,7 @@ export class Statement {
   }
 
   *iterate<R>(parameters: readonly unknown[]): Generator<R> {
-    for (const row of this.#prepared.iterate(...bind(parameters)))
-      yield this.#read<R>(row as unknown as SQLOutputValue[]) // setReturnArrays
+    for (const row of this.#prepared.iterate(...bind(parameters))) yield this.#read<R>(row)
   }
 
   #runScript<R>(parameters: readonly unknown[]): QueryResult<R> {
@@ -125,7 +123,8 @@ export class Statement {
     }
   }
 
-  #read<R>(values: readonly SQLOutputValue[]): R {
+  /** Reads by place: `setReturnArrays` makes arrays, which the types of node:sqlite do not tell from objects. */
+  #read<R>(values: Readonly<Record<number, SQLOutputValue>>): R {
     const row = { ...this.#empty }
     const columns = this.#columns
     for (let i = 0; i < columns.length; i++) {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql } from 'kysely'
 import { RuntimeError } from '../../errors.ts'
 import type { Database, Log, Migration } from '../../plugin.ts'
+import { fieldsIn } from '../base/fields.ts'
 import { type Channels, localChannels } from './channels.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
@@ -138,7 +139,7 @@ async function firstAnswer(db: Database, target: string, log: Log, patienceMs: n
       await sql`select 1`.execute(db)
       return
     } catch (error) {
-      const { cause } = error as RuntimeError
+      const { cause } = fieldsIn(error)
       const reason = cause instanceof Error ? cause.message : String(error)
       if (!isConnectionError(error) || isRefusal(cause) || performance.now() > deadline)
         throw new RuntimeError(

@@ -50,8 +50,9 @@ function described(attachment: unknown): string {
 }
 
 function first(fields: Record<string, unknown>, keys: readonly string[]): string | undefined {
-  const found = keys.map((key) => fields[key]).find((value) => typeof value === 'string' && value)
-  return found as string | undefined // the find says so
+  return keys
+    .map((key) => fields[key])
+    .find((value): value is string => typeof value === 'string' && value !== '')
 }
 
 const quoted = (name: string) => JSON.stringify(line(name, 200))

@@ -22,7 +22,7 @@ class Watchdog {
     this.#turning = setInterval(turn, Math.min(1_000, Math.max(10, limitMs / 5))).unref()
     const workerData: WatchdogOrders = {
       limitMs,
-      signs: this.#signs.buffer as SharedArrayBuffer, // made above as one
+      signs: this.#signs.buffer,
       notes,
       slots,
       slotBytes,

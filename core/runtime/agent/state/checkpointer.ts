@@ -167,9 +167,12 @@ export class Checkpointer extends BaseCheckpointSaver {
 
   async #values(thread: string, namespace: string, versions: ChannelVersions) {
     const rows = await selectValues(this.#db, thread, namespace, versions)
-    const entries = rows.map(async ({ channel, value }) => [channel, await this.#read(value)])
+    const entries = rows.map(async ({ channel, value }): Promise<[string, unknown]> => [
+      channel,
+      await this.#read(value),
+    ])
     // fromEntries, because it sets a channel named __proto__ like any other.
-    return Object.fromEntries(await Promise.all(entries)) as Record<string, unknown>
+    return Object.fromEntries(await Promise.all(entries))
   }
 
   async #writes(thread: string, namespace: string, id: string): Promise<CheckpointPendingWrite[]> {

@@ -2,6 +2,7 @@ import type { RuntimeError } from '../../../errors.ts'
 import { isRetryable } from '../../../errors.ts'
 import type { Emit, ToolCall } from '../../../plugin.ts'
 import { reasonOf } from '../turn/consent.ts'
+import { fieldsIn, isRecord } from '../../base/fields.ts'
 import type { ForeignSource, RenderedComponent, Run, WaitingCall } from '../../turns/run.ts'
 import { jsonOf } from './tool-content.ts'
 
@@ -113,7 +114,7 @@ export class Narrator {
   }
 
   error({ message, code, status, details }: RuntimeError): void {
-    const { claims } = Object(details) as { claims?: unknown }
+    const { claims } = fieldsIn(details)
     this.#tell('error', {
       error: message,
       code,
@@ -202,8 +203,7 @@ function kindOf(code: string): string | undefined {
 
 /** Arguments as an object, because clients read fields: a value that is no object becomes the field `value`. */
 export function asObject(value: unknown): Record<string, unknown> {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return isObject ? (value as Record<string, unknown>) : { value }
+  return isRecord(value) ? value : { value }
 }
 
 const now = () => new Date().toISOString()

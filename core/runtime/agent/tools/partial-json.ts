@@ -1,3 +1,5 @@
+import { isRecord } from '../../base/fields.ts'
+
 /**
  * What the beginning of a JSON object holds so far: text that is cut off ends where it was cut, a key without
  * a value and a word or number that is not over are left out. Undefined when it is no object.
@@ -7,8 +9,7 @@ export function partialObject(text: string): Record<string, unknown> | undefined
   if (completed === undefined) return undefined
   try {
     const value: unknown = JSON.parse(completed)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as Record<string, unknown>) : undefined
+    return isRecord(value) ? value : undefined
   } catch {
     return undefined
   }

@@ -249,7 +249,7 @@ function jsonFault(text: string): string {
       ? `they nest deeper than ${maxDepth} levels`
       : 'they are text, not an object'
   } catch (error) {
-    return (error as SyntaxError).message // JSON.parse throws nothing else
+    return error instanceof Error ? error.message : String(error)
   }
 }
 

@@ -1,4 +1,5 @@
 import { RuntimeError } from '../../../errors.ts'
+import { fieldsIn } from '../../base/fields.ts'
 
 /** What a model is given of one result. More would fill its window and say little. */
 const mostBytes = 100 * 1024
@@ -16,7 +17,7 @@ export function explained({ message, code, hint, details }: RuntimeError): strin
 
 /** The error behind a text of `explained`: what a call that failed before a crash came to. */
 export function recordedError(content: string): RuntimeError {
-  const { error, code, hint, details } = fieldsOf(content)
+  const { error, code, hint, details } = writtenFields(content)
   return new RuntimeError(
     typeof code === 'string' ? code : 'INTERNAL',
     typeof error === 'string' ? error : content,
@@ -24,9 +25,9 @@ export function recordedError(content: string): RuntimeError {
   )
 }
 
-function fieldsOf(json: string): Record<string, unknown> {
+function writtenFields(json: string): Readonly<Record<string, unknown>> {
   try {
-    return Object(JSON.parse(json)) as Record<string, unknown>
+    return fieldsIn(JSON.parse(json))
   } catch {
     return {} // a text that was cut is no JSON any more; it is the message then
   }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { RuntimeError } from '../../../errors.ts'
 import type { Message } from '../../../plugin.ts'
+import { fieldsIn } from '../../base/fields.ts'
 
 /** How often one call may fail in a run before it is no longer carried out. */
 const patience = 3
@@ -62,7 +63,7 @@ const brokenConnections =
 
 function isTransient(error: unknown): boolean {
   if (error instanceof RuntimeError) return transientCodes.has(error.code)
-  const { code } = Object(error) as { code?: unknown }
+  const { code } = fieldsIn(error)
   if (typeof code === 'string' && brokenConnections.test(code)) return true
   // The global fetch wraps what broke in a TypeError.
   return error instanceof TypeError && error.cause !== undefined && isTransient(error.cause)

@@ -4,6 +4,7 @@ import type { AnyRoute } from '../../../plugin.ts'
 import type { Grants } from './grants.ts'
 import { checkedGrant, type Grantable, grantSchema } from './request.ts'
 import { created } from '../../http/answer/reply.ts'
+import { routeOf } from '../../http/routes/route-of.ts'
 
 const grantShape = z.object({
   id: z.string(),
@@ -43,14 +44,14 @@ export function grantRoutes(
 ): Record<(typeof grantRouteKeys)[number], AnyRoute> {
   const grantInput = grantSchema(grantable)
   return {
-    'POST /grants': {
+    'POST /grants': routeOf({
       auth: 'operator',
       summary: 'Grants a DID rights on the oracle’s DID; the same grant again answers the first.',
       answers: { 200: ['application/json'], 201: ['application/json'] },
       input: grantInput,
       output: grantShape,
       async run(input, { caller }) {
-        const request = checkedGrant(input as z.output<typeof grantInput>)
+        const request = checkedGrant(input)
         const { grant, isNew } = await grants.issue({
           ...request,
           // Without a token it is the author of plugins who tries them out: see `openToLoopback`.
@@ -58,27 +59,26 @@ export function grantRoutes(
         })
         return isNew ? created(`/grants/${grant.id}`, grant) : grant
       },
-    },
-    'GET /grants': {
+    }),
+    'GET /grants': routeOf({
       auth: 'operator',
       summary: 'The grants, newest first, also those that ended a while ago.',
       input: listInput,
       output: z.object({ items: z.array(grantShape), nextCursor: z.string().optional() }),
-      run: (input) => grants.list(input as z.output<typeof listInput>),
-    },
-    'DELETE /grants/:id': {
+      run: (input) => grants.list(input),
+    }),
+    'DELETE /grants/:id': routeOf({
       auth: 'operator',
       summary: 'Ends a grant, in force at once, with all that was re-delegated from it.',
       input: idInput,
       output: grantShape,
-      async run(input) {
-        const { id } = input as z.output<typeof idInput>
+      async run({ id }) {
         const ended = await grants.revoke(id)
         if (ended) return ended
         throw new RuntimeError('NOT_FOUND', `There is no grant "${id}".`, {
           hint: 'GET /grants lists them; one that ended 30 days ago is gone.',
         })
       },
-    },
+    }),
   }
 }

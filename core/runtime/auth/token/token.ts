@@ -106,7 +106,7 @@ function linkOf(delegation: API.Delegation, ucan: API.UCAN.View, proofs: readonl
 
 // ucanto's type shows a principal's name only; the bytes behind it are what is checked.
 function bytesOf(principal: API.UCAN.Principal): Uint8Array {
-  return principal as unknown as Uint8Array
+  return principal instanceof Uint8Array ? principal : refuse('a DID of an unsupported kind')
 }
 
 // ucanto types a CID by what it links to, which nobody can know of bytes that just arrived.

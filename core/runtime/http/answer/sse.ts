@@ -236,8 +236,8 @@ const lineBreak = /\r\n|\r|\n/
 /** One item as a frame: `{ id?, event?, data }`, or anything else as bare data. */
 export function toFrame(item: unknown): string {
   const full = typeof item === 'object' && item !== null && 'data' in item
-  const { id, event, data } = full
-    ? (item as { id?: unknown; event?: unknown; data: unknown })
+  const { id, event, data }: { id?: unknown; event?: unknown; data: unknown } = full
+    ? item
     : { data: item }
   const head =
     (id === undefined ? '' : `id: ${oneLine(id)}\n`) +

@@ -141,6 +141,8 @@ export class SweptMap extends Map<string, Counted> {
 type Verdict = [remaining: number, resetSeconds: number, max: number]
 type Command = (key: string, now: number, ms: number, max: number, peek: string) => Promise<Verdict>
 
+const isCommand = (value: unknown): value is Command => typeof value === 'function'
+
 /** Stands between the driver and Redis, and bounds how long an answer may take. */
 class SharedCounter {
   static readonly patienceMs = 200
@@ -161,8 +163,8 @@ class SharedCounter {
   defineCommand(name: string, definition: { lua: string; numberOfKeys: number }): void {
     this.#redis.defineCommand(name, definition)
     // A defined command is a new method of the client, which its types cannot know.
-    const command = (this.#redis as unknown as Record<string, Command>)[name]?.bind(this.#redis)
-    this.ratelimiter = command && ((...args) => inTime(command(...args)))
+    const command: unknown = Reflect.get(this.#redis, name)
+    if (isCommand(command)) this.ratelimiter = (...args) => inTime(command.apply(this.#redis, args))
   }
 
   /** Counts in Redis. False means that Redis is away, which is asked again after a pause. */

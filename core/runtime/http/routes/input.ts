@@ -161,8 +161,8 @@ function wrapArrays(pairs: Pairs, arrays: ReadonlySet<string>): Pairs {
 /** The names of a schema's fields that are lists. */
 function arrayFields(schema: Schema, depth = 0): ReadonlySet<string> {
   const names = new Set<string>()
-  for (const { _zod } of layersOf(schema)) {
-    const { def } = _zod as z.core.$ZodTypes['_zod']
+  for (const layer of layersOf(schema)) {
+    const def = definitionOf(layer)
     // A lazy intersection may lead back to itself.
     if (def.type === 'intersection' && depth < 8) {
       for (const side of [def.left, def.right])
@@ -183,8 +183,11 @@ function layersOf(schema: Schema): Schema[] {
   return layers
 }
 
-function inner({ _zod }: Schema): Schema | undefined {
-  const { def } = _zod as z.core.$ZodTypes['_zod']
+/** The schema's definition by its kind: every schema is one of zod's own. */
+const definitionOf = ({ _zod }: Schema) => (_zod as z.core.$ZodTypes['_zod']).def
+
+function inner(schema: Schema): Schema | undefined {
+  const def = definitionOf(schema)
   // A preprocess is a pipe that begins with a transform; what a client sends is told by its end.
   if (def.type === 'pipe') return def.in._zod.def.type === 'transform' ? def.out : def.in
   if (def.type === 'lazy') return def.getter()

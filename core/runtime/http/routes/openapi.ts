@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { AnyRoute, RouteAuth, Schema, ServedApi } from '../../../plugin.ts'
 import { abilityOf } from '../../../manifest/abilities.ts'
+import { isRecord } from '../../base/fields.ts'
 import { nodeHttp } from '../../base/node-http.ts'
 import { bodyRule, eitherBody } from './input.ts'
 import { type DeclaredRoute, readRouteKey, type RouteKey } from './routes.ts'
@@ -65,7 +66,7 @@ function addModule(
     if (own !== name) renamed.set(`#/components/schemas/${name}`, own)
     return own
   })
-  const pointed = <T>(value: T) => (renamed.size > 0 ? (pointAt(value, renamed) as T) : value)
+  const pointed = (value: Json) => (renamed.size > 0 ? pointAt(value, renamed) : value)
   for (const name of named) schemas[name] = pointed(schemas[name] ?? {})
   for (const [path, item] of Object.entries(module.paths))
     paths[path] = { ...pointed(item), ...paths[path] }
@@ -194,23 +195,27 @@ function toJsonSchema(
   const renamed = new Map(definitions.map(([key]) => [`#/$defs/${pointer(key)}`, component(key)]))
   renamed.set('#', name)
   for (const [key, definition] of definitions)
-    schemas[component(key)] = pointAt(definition, renamed) as Json
-  schemas[name] = pointAt(rest, renamed) as Json
+    schemas[component(key)] = pointAt(definition, renamed)
+  schemas[name] = pointAt(rest, renamed)
   return { $ref: `#/components/schemas/${name}` }
 }
 
 /** A key as it stands in a JSON pointer. */
 const pointer = (key: string) => key.replaceAll('~', '~0').replaceAll('/', '~1')
 
-function pointAt(value: unknown, renamed: ReadonlyMap<string, string>): unknown {
-  if (Array.isArray(value)) return value.map((item) => pointAt(item, renamed))
-  if (typeof value !== 'object' || value === null) return value
+/** The same schema, whose references lead to components by their new names. */
+function pointAt(schema: Json, renamed: ReadonlyMap<string, string>): Json {
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => {
+    Object.entries(schema).map(([key, item]) => {
       const target = key === '$ref' && typeof item === 'string' ? renamed.get(item) : undefined
-      return [key, target === undefined ? pointAt(item, renamed) : `#/components/schemas/${target}`]
+      return [key, target === undefined ? within(item, renamed) : `#/components/schemas/${target}`]
     }),
   )
+}
+
+function within(value: unknown, renamed: ReadonlyMap<string, string>): unknown {
+  if (Array.isArray(value)) return value.map((item) => within(item, renamed))
+  return isRecord(value) ? pointAt(value, renamed) : value
 }
 
 function resolve(schema: Json | undefined, schemas: Record<string, Json>): Json {

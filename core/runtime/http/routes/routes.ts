@@ -25,6 +25,7 @@ export interface RouteKey {
 }
 
 const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] satisfies Method[]
+const isMethod = (text: string): text is Method => methods.includes(text)
 const parameter = /^:[A-Za-z_][A-Za-z0-9_]*$/
 const literal = /^[A-Za-z0-9._~$&',;=@%-]+$/
 const unsafeNames = new Set([':__proto__', ':constructor'])
@@ -35,14 +36,13 @@ export function readRouteKey(key: string): RouteKey | string {
   const method = key.slice(0, space)
   const path = key.slice(space + 1)
   if (space < 0) return 'it reads "METHOD /path"'
-  if (!methods.includes(method)) return `"${method}" is not one of ${methods.join(', ')}`
+  if (!isMethod(method)) return `"${method}" is not one of ${methods.join(', ')}`
   const wrong = pathFault(path)
   if (wrong !== undefined) return wrong
   const segments = path === '/' ? [''] : path.slice(1).split('/')
   const params = segments.filter((segment) => segment.startsWith(':'))
   if (new Set(params).size < params.length) return 'a parameter stands in it twice'
-  // The check against the list above is what makes this a Method.
-  return { method: method as Method, path, segments, params: params.map((name) => name.slice(1)) }
+  return { method, path, segments, params: params.map((name) => name.slice(1)) }
 }
 
 function pathFault(path: string): string | undefined {

@@ -41,6 +41,8 @@ export interface ReplicasOptions {
   readonly log: Log
 }
 
+const isHeard = (hearing: Hearing, word: string): word is Word => Object.hasOwn(hearing, word)
+
 /**
  * The other processes on the same database, and how this one wakes them. Words may be lost: each process looks into the
  * database anyway, only later. SQLite has one process, so nothing is told there.
@@ -66,7 +68,7 @@ export class Replicas {
     const hear = (payload: string) => {
       const [word = '', ...ids] = payload.split(' ')
       // Another version of the runtime may know words that this one does not.
-      if (Object.hasOwn(hearing, word)) hearing[word as Word](ids)
+      if (isHeard(hearing, word)) hearing[word](ids)
     }
     this.#stopListening = await this.#store.listen(runChannel, hear, missed)
   }

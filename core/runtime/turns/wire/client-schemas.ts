@@ -1,3 +1,5 @@
+import { isRecord } from '../../base/fields.ts'
+
 /** How many bytes of JSON one schema of a client may have. */
 export const schemaBytes = 32 * 1024
 /** The same for all schemas of a message together. */
@@ -6,8 +8,6 @@ const schemaDepth = 32
 
 type Keyword = (value: unknown, path: string) => string | undefined
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const types = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'])
 
 const text: Keyword = (value, path) => (typeof value === 'string' ? undefined : `${path} is text`)
@@ -31,7 +31,7 @@ const schemas: Keyword = (value, path) => {
   return firstFault(value.entries(), path)
 }
 const schemaMap: Keyword = (value, path) =>
-  isObject(value) ? firstFault(Object.entries(value), path) : `${path} is a map of names to schemas`
+  isRecord(value) ? firstFault(Object.entries(value), path) : `${path} is a map of names to schemas`
 const type: Keyword = (value, path) => {
   const named = Array.isArray(value) ? value : [value]
   const wrong = named.find((name) => !types.has(name))
@@ -92,7 +92,7 @@ export function argumentsFault(schema: unknown): { fault?: string; bytes: number
   if (bytes === tooDeep)
     return { fault: `it nests deeper than ${schemaDepth} levels`, bytes: schemaBytes }
   if (bytes > schemaBytes) return { fault: `it is larger than ${schemaBytes} bytes`, bytes }
-  if (!isObject(schema)) return { fault: 'it is not an object', bytes }
+  if (!isRecord(schema)) return { fault: 'it is not an object', bytes }
   if (schema.type !== undefined && schema.type !== 'object')
     return {
       fault: `its type is ${shown(schema.type)}, and the arguments of a tool are an "object"`,
@@ -104,7 +104,7 @@ export function argumentsFault(schema: unknown): { fault?: string; bytes: number
 /** What is wrong with the form of a schema. Not whether it can be met: whether it can be read. */
 function formFault(schema: unknown, path: string): string | undefined {
   if (typeof schema === 'boolean') return undefined
-  if (!isObject(schema)) return `${path} is neither an object nor true or false`
+  if (!isRecord(schema)) return `${path} is neither an object nor true or false`
   for (const [name, value] of Object.entries(schema)) {
     const check = Object.hasOwn(keywords, name) ? keywords[name] : undefined
     const fault = check?.(value, `${path}.${name}`)

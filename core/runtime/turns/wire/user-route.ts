@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { AnyRoute, RouteContext, Schema, User } from '../../../plugin.ts'
+import { routeOf } from '../../http/routes/route-of.ts'
 
 /** The context of a route that only a signed-in user reaches. */
 export type UserContext = RouteContext & { readonly user: User }
@@ -11,8 +12,8 @@ export function userRoute<S extends Schema>(
   run: (input: z.output<S>, ctx: UserContext) => unknown,
   answers?: AnyRoute['answers'],
 ): AnyRoute {
-  // The edge parses by `input`, and lets no caller without a user through to a route of this kind.
-  return { summary, input, answers, run: run as AnyRoute['run'] }
+  // The edge lets no caller without a user through to a route of this kind.
+  return routeOf({ summary, input, answers, run })
 }
 
 /** A route of the operator, who comes with a key and has no user. */
@@ -22,5 +23,5 @@ export function operatorRoute<S extends Schema>(
   run: (input: z.output<S>) => unknown,
   answers?: AnyRoute['answers'],
 ): AnyRoute {
-  return { auth: 'operator', summary, input, answers, run: run as AnyRoute['run'] } // parsed by `input` before
+  return routeOf({ auth: 'operator', summary, input, answers, run })
 }
