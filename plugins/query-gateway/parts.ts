@@ -2,5 +2,5 @@
 export { openCatalogue } from './operations/catalogue.ts'
 export { createGate } from './http/gate.ts'
 export { Gateway } from './http/gateway.ts'
-export { createHttp2Transport } from './upstream/http2-transport.ts'
+export { Http2Transport } from './upstream/http2-transport.ts'
 export { createQueries } from './queries.ts'
