@@ -78,7 +78,7 @@ export default definePlugin({
         'Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS.',
         { hint: 'Set it to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.' },
       )
-    const { openCatalogue, createGate, Gateway, Http2Transport, createQueries } =
+    const { Catalogue, createGate, Gateway, Http2Transport, createQueries } =
       await import('./parts.ts')
     const transport = new Http2Transport({
       upstream,
@@ -86,7 +86,7 @@ export default definePlugin({
       ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
     })
     onClose(() => transport.close())
-    const catalogue = openCatalogue({
+    const catalogue = Catalogue.open({
       transport,
       file,
       log,
