@@ -7,16 +7,17 @@ import { bundled } from '../plugins/index.ts'
 import { developmentUser, oracleDid, serverAddress } from './development-user.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 
-// npm run chat ["question"]: talks to the running server as a development user, or, when none runs, carries the
-// turns out in this process. Ctrl-C stops the answer; a second one ends the chat. When the connection breaks, it looks
-// for the server for a minute and goes on with the answer where it was.
+// npm run chat ["question"]: talks to the running server as a development user, or, when no server runs, carries the
+// turns out in this process. Ctrl-C stops the answer; a second Ctrl-C ends the chat. When the connection breaks, the
+// program looks for the server for a minute and prints the rest of the answer.
+/** How long a server that is gone is looked for. */
 const patienceMs = 60_000
 const question = process.argv.slice(2).join(' ').trim()
 const dim = process.stdout.isTTY
   ? (text: string) => `\x1b[2m${text}\x1b[0m`
   : (text: string) => text
 
-/** The server of this folder's environment, or one in this process that nobody else sees. */
+/** The server of this folder's environment, or a server in this process that no other program is told of. */
 async function findServer() {
   const address = serverAddress()
   const answers = await fetch(`${address}/.well-known/oracle.json`).then(
@@ -32,7 +33,7 @@ async function findServer() {
 }
 
 interface Chat {
-  /** Sends a message and prints what comes, until the turn is over. */
+  /** Sends a message and prints the events of its turn, until the turn is over. */
   say(message: string): Promise<void>
 }
 
@@ -69,7 +70,7 @@ async function openChat(address: string): Promise<Chat> {
     await read(response).catch(() => {}) // the connection broke
     for (const lostAt = Date.now(); !printer.isOver; await sleep(500)) {
       if (Date.now() - lostAt > patienceMs)
-        throw new Error(`The server is gone. The answer is in the conversation when it is back.`)
+        throw new Error(`The server is gone. When it is back, the answer is in the conversation.`)
       printer.note('(connection lost; looking for the server)')
       await request(`/runs/${runId}?after=${last}`, { method: 'GET' })
         .then(read)
@@ -129,14 +130,14 @@ async function ask(prompt: string): Promise<string> {
   }
 }
 
-/** The server understood and said no: asking again would not help. */
+/** The server refused the request: to send the request again would not help. */
 class Refused extends Error {}
 
 /** Prints a turn's events as a person would want to read them. */
 class Printer {
   question: { runId: string; toolName: string; args: unknown; reason?: string } | undefined
   isOver = false
-  /** The answer as it is, and as much of it as stands on the screen: after a restart a part is said again. */
+  /** The answer, and how much of it stands on the screen: after a restart the server sends a part of the answer again. */
   #text = ''
   #shown = ''
   #noted = ''
@@ -163,7 +164,7 @@ class Printer {
     }
   }
 
-  /** A remark of ours, once until something comes again. */
+  /** Prints a remark of this program; the same remark again only after an event came. */
   note(text: string) {
     if (this.#noted !== text) this.#line(text)
     this.#noted = text
@@ -177,7 +178,7 @@ class Printer {
   #say(content: string) {
     this.#text += content
     if (this.#shown.startsWith(this.#text)) return
-    // A model that is asked again may say something else: then it is all said again.
+    // A model that is asked again may answer something else: then the whole new answer is printed.
     const goesOn = this.#text.startsWith(this.#shown)
     if (!goesOn) this.finish()
     process.stdout.write(goesOn ? this.#text.slice(this.#shown.length) : this.#text)
@@ -192,7 +193,7 @@ class Printer {
 }
 
 function toolLine({ status, toolName, args, error }: Record<string, any>): string {
-  // any: as above
+  // any: as in `print`
   if (status === 'isRunning') return `  → ${toolName} ${JSON.stringify(args ?? {})}`
   if (status === 'error')
     return `  ✗ ${toolName}: ${typeof error === 'string' ? error : (error?.message ?? 'failed')}`

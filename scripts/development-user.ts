@@ -5,7 +5,7 @@ import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 
-/** A user for trying things out, the same at every call: its key lies beside the server's generated ones. */
+/** A user to try things with, the same at every call: the key lies in DATA_DIR, beside the keys that the server generates. */
 export async function developmentUser(): Promise<Wallet> {
   const env = loadEnvFileIfAny()
   if (!isForAuthors(env)) throw new Error(`There is no development user in ${env.NODE_ENV}.`)
@@ -19,7 +19,7 @@ export function serverAddress(): string {
   return (env.PUBLIC_URL || `http://127.0.0.1:${env.PORT || 3000}`).replace(/\/$/, '')
 }
 
-/** The oracle's DID: what the running server says, or else what its mnemonic gives. */
+/** The oracle's DID: from the running server, else from ORACLE_DID, else from the oracle's mnemonic. */
 export async function oracleDid(address: string): Promise<string> {
   const running = await fetch(`${address}/.well-known/oracle.json`).catch(() => undefined)
   if (running?.ok) return ((await running.json()) as { did: string }).did
@@ -30,7 +30,7 @@ export async function oracleDid(address: string): Promise<string> {
   if (env.ORACLE_DID) return env.ORACLE_DID
   if (!mnemonic)
     throw new Error(
-      `No server answers at ${address}, and none has run here yet. Start one: npm start`,
+      `No server answers at ${address}, and no server has run here yet. Start one: npm start`,
     )
   return signerFromMnemonic(mnemonic).did
 }

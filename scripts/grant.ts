@@ -6,8 +6,8 @@ import { bundled } from '../plugins/index.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 
 // npm run grant -- <did> 'registry/*' [more …] --days 90 --note 'for the survey': grants a DID rights on the oracle.
-// It writes into the database that the environment names. An embedded one belongs to the server that runs on it, so
-// then that server is asked, with the OPERATOR_TOKEN of the environment or of DATA_DIR/dev.env.
+// The program writes into the database that the environment names. An embedded database belongs to the server that runs
+// on it: then the program asks that server, with the OPERATOR_TOKEN of the environment or of DATA_DIR/dev.env.
 const usage = `npm run grant -- <did> '<capability>' [more] [--days 90] [--note "what for"] [--json]
 A capability is "<plugin>/read", "/write", "/admin" or "/*", "oracle/call", or "*".`
 
@@ -45,14 +45,14 @@ try {
     console.log(`  until ${grant.expiresAt}${grant.note ? `, ${grant.note}` : ''}`)
     console.log(`  id ${grant.id}: DELETE /grants/${grant.id} ends it`)
     console.log(
-      `\nThe server looks it up by the DID. To carry it or to re-delegate it:\n${grant.car}`,
+      `\nThe server looks the grant up by the DID. To carry the grant along, or to delegate it further:\n${grant.car}`,
     )
   }
 } catch (error) {
   const known = error instanceof RuntimeError
   const sentence = error instanceof Error ? error.message : String(error)
   console.error(known && error.hint ? `${sentence} ${error.hint}` : sentence)
-  // The sentence has the first fault; several are listed.
+  // The sentence names the first fault; where there are several, all are listed.
   const faults = z.array(z.object({ path: z.string(), message: z.string() })).min(2)
   const { data } = faults.safeParse(known ? error.details : undefined)
   for (const { path, message } of data ?? []) console.error(`  ${path}: ${message}`)

@@ -1,8 +1,8 @@
 import { developmentUser, oracleDid, serverAddress } from './development-user.ts'
 
-// npm run token: headers that say who calls, for a development user. What it prints is a curl config:
+// npm run token: prints the headers with which a development user calls, as a config of curl:
 //   npm run -s token | curl -K - http://127.0.0.1:3000/user-preferences
-// With --json, an object for programs.
+// With --json, it prints the DID and the headers as an object.
 try {
   const wallet = await developmentUser()
   const headers = await wallet.headers(await oracleDid(serverAddress()))

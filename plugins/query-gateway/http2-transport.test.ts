@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startRawUpstream, type RawStream } from './fixtures/raw-upstream.ts'
 import { frame } from './upstream/frames.ts'
-import { createHttp2Transport } from './upstream/http2-transport.ts'
+import { Http2Transport } from './upstream/http2-transport.ts'
 import { flag, frameOf, frameType, numberFrame, settingsFrame } from './http2/frames.ts'
 import { encodeHeaders } from './http2/hpack.ts'
 import type { Call } from './upstream/transport.ts'
@@ -14,7 +14,7 @@ afterEach(async () => {
 })
 
 function transportTo(upstream: string) {
-  const transport = createHttp2Transport({ upstream, tls: false })
+  const transport = new Http2Transport({ upstream, tls: false })
   closers.push(() => transport.close())
   return transport
 }
@@ -362,7 +362,7 @@ describe('with an upstream that is no good', () => {
       (socket) => (mute ? undefined : socket.write(settings)),
     )
     closers.push(() => upstream.close())
-    const transport = createHttp2Transport({
+    const transport = new Http2Transport({
       upstream: upstream.address,
       tls: false,
       pingPatienceMs: 50,

@@ -78,15 +78,15 @@ export default definePlugin({
         'Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS.',
         { hint: 'Set it to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.' },
       )
-    const { openCatalogue, createGate, Gateway, createHttp2Transport, createQueries } =
+    const { Catalogue, createGate, Gateway, Http2Transport, createQueries } =
       await import('./parts.ts')
-    const transport = createHttp2Transport({
+    const transport = new Http2Transport({
       upstream,
       tls: env.GATEWAY_TLS,
       ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
     })
     onClose(() => transport.close())
-    const catalogue = openCatalogue({
+    const catalogue = Catalogue.open({
       transport,
       file,
       log,

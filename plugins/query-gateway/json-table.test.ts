@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from './operations/bind.ts'
 import { readDescriptorSet, registryOf } from './descriptors/descriptors.ts'
 import { parseJson } from './json/exact.ts'
-import { createJsonWriter, type Dialect } from './json/writer.ts'
+import { JsonWriter, type Dialect } from './json/writer.ts'
 import { pruneUnknown } from './json/prune.ts'
 
 const file = new URL('fixtures/mapping.binpb', import.meta.url)
@@ -16,8 +16,8 @@ const taken = (text: string) =>
   toBinary(all, parse(all, pruneUnknown(all, parseJson(text), registry), registry))
 
 function told(bytes: Uint8Array, dialect: Dialect = 'proto3'): string {
-  const { writerOf } = createJsonWriter({ dialect, registry, decimals: false })
-  return writerOf(all)(fromBinary(all, bytes))
+  const writer = new JsonWriter({ dialect, registry, decimals: false })
+  return writer.writerOf(all)(fromBinary(all, bytes))
 }
 
 /** The rows of the published table: what is read, and what is written for it where that differs. */

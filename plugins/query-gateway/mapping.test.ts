@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { compileBinding } from './operations/bind.ts'
 import { readDescriptorSet, registryOf } from './descriptors/descriptors.ts'
 import { readRules } from './operations/http-rule.ts'
-import { createJsonWriter, type Dialect } from './json/writer.ts'
+import { JsonWriter, type Dialect } from './json/writer.ts'
 import { decimalText, shortestFloat } from './json/scalars.ts'
 
 const file = new URL('fixtures/mapping.binpb', import.meta.url)
@@ -15,7 +15,7 @@ const [get, post] = readRules(registry).rules
 /** A value by way of the wire, as an upstream would send it, and out again. */
 function written(json: JsonValue, dialect: Dialect = 'proto3', decimals = false): unknown {
   const bytes = toBinary(all, fromJson(all, json, { registry }))
-  const writer = createJsonWriter({ dialect, registry, decimals }).writerOf(all)
+  const writer = new JsonWriter({ dialect, registry, decimals }).writerOf(all)
   return JSON.parse(writer(fromBinary(all, bytes)))
 }
 
@@ -121,7 +121,7 @@ describe('the proto3 JSON mapping', () => {
         value: new Uint8Array([1, 2]),
       }),
     )
-    const writer = createJsonWriter({ dialect: 'proto3', registry, decimals: false }).writerOf(any)
+    const writer = new JsonWriter({ dialect: 'proto3', registry, decimals: false }).writerOf(any)
     expect(JSON.parse(writer(fromBinary(any, bytes)))).toEqual({
       '@type': '/foreign.Thing',
       value: 'AQI=',
@@ -155,7 +155,7 @@ describe('the proto3 JSON mapping', () => {
 describe('binding', () => {
   const bind = compileBinding(get!, { registry, strictQuery: false })
   const bound = (query: string, path = 'id') => {
-    const writer = createJsonWriter({
+    const writer = new JsonWriter({
       dialect: 'grpc-gateway',
       registry,
       decimals: false,
@@ -243,7 +243,7 @@ describe('binding', () => {
       query: '',
       body,
     })
-    const writer = createJsonWriter({ dialect: 'proto3', registry, decimals: false }).writerOf(all)
+    const writer = new JsonWriter({ dialect: 'proto3', registry, decimals: false }).writerOf(all)
     expect(JSON.parse(writer(message))).toEqual({
       anInner: { text: 'path', numbers: ['1'], inner: {} },
     })

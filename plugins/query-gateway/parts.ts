@@ -1,6 +1,6 @@
 /** What setup needs. Apart, so that a server without an upstream never loads protobuf and HTTP/2. */
-export { openCatalogue } from './operations/catalogue.ts'
+export { Catalogue } from './operations/catalogue.ts'
 export { createGate } from './http/gate.ts'
 export { Gateway } from './http/gateway.ts'
-export { createHttp2Transport } from './upstream/http2-transport.ts'
+export { Http2Transport } from './upstream/http2-transport.ts'
 export { createQueries } from './queries.ts'

@@ -24,7 +24,10 @@ const views = {
 } as const
 type View = keyof typeof views
 
-/** The frame around the views. It keeps what several of them need: the chat, and what the agent loaded in it. */
+/**
+ * The frame around the views. It keeps what several of them need: the chat, and what the agent loaded in it. Half of the
+ * length is the markup of the frame.
+ */
 export function Playground({ oracle }: { oracle: Oracle }) {
   const [name = '', detail = ''] = useRoute()
   const view: View = Object.hasOwn(views, name) ? (name as View) : 'chat'

@@ -1,7 +1,7 @@
 import { fromBinary, type Registry } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
 import { bundledRegistry } from '../descriptors/descriptors.ts'
-import { createJsonWriter, type Dialect } from '../json/writer.ts'
+import { JsonWriter, type Dialect } from '../json/writer.ts'
 import { CallError, grpc } from '../statuses.ts'
 
 /** What a client is answered for a failure. */
@@ -41,8 +41,8 @@ export function createErrorBody(upstream: string) {
 
   function detailsOf(bytes: Uint8Array, registry: Registry, dialect: Dialect): unknown {
     try {
-      const { writerOf } = createJsonWriter({ dialect, registry, decimals: false })
-      const text = writerOf(statusDesc)(fromBinary(statusDesc, bytes))
+      const writer = new JsonWriter({ dialect, registry, decimals: false })
+      const text = writer.writerOf(statusDesc)(fromBinary(statusDesc, bytes))
       const hidden = JSON.parse(text, (_, value: unknown) =>
         typeof value === 'string' ? hide(value) : value,
       ) as { details?: unknown }

@@ -16,107 +16,122 @@ export interface CatalogueOptions extends OperationOptions {
   readonly pauseMs?: number
 }
 
-/** The operations as they are now. */
-export interface Catalogue {
-  /** What is served now; undefined until descriptors were read for the first time. */
-  readonly current: Operations | undefined
-  /** Resolves when there is something to serve. */
-  readonly ready: Promise<void>
-  /** Reads the descriptors again. What cannot be used leaves what is served as it is. */
-  reload(): Promise<void>
-  close(): void
-}
-
 const longestPauseMs = 15_000
 const reflectionMs = 10_000
 const lookEveryMs = 1000
 const betweenReturnsMs = 5000
 
-/** Keeps the operations: read at boot, as often as it takes, and again when the file changes. */
-export function openCatalogue(options: CatalogueOptions): Catalogue {
-  const { file, log, transport } = options
-  const ready = Promise.withResolvers<void>()
-  let current: Operations | undefined
-  let closed = false
-  let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> | undefined
-  let next: Promise<void> | undefined
+/** Keeps the operations: read at boot, as often as it takes, and again when the file or the upstream changes. */
+export class Catalogue {
+  readonly #options: CatalogueOptions
+  readonly #ready = Promise.withResolvers<void>()
+  #current: Operations | undefined
+  #closed = false
+  #reading: Promise<void> | undefined
+  /** The reading that begins when the one under way has ended. */
+  #next: Promise<void> | undefined
+  #retry: NodeJS.Timeout | undefined
+  #returning: NodeJS.Timeout | undefined
+  #lastReturn = -Infinity
 
-  async function read(): Promise<void> {
+  private constructor(options: CatalogueOptions) {
+    this.#options = options
+  }
+
+  /** Begins to read, and to watch for changes. */
+  static open(options: CatalogueOptions): Catalogue {
+    const opened = new Catalogue(options)
+    void opened.#start(options.pauseMs ?? 500)
+    opened.#watch()
+    return opened
+  }
+
+  /** What is served now; undefined until descriptors were read for the first time. */
+  get current(): Operations | undefined {
+    return this.#current
+  }
+
+  /** Resolves when there is something to serve. */
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  /**
+   * Reads the descriptors again. What cannot be used leaves what is served as it is. One reading runs at a time; all
+   * who ask meanwhile share the next, which begins after they asked.
+   */
+  reload(): Promise<void> {
+    if (this.#reading === undefined) {
+      this.#reading = this.#attempt().finally(() => (this.#reading = undefined))
+      return this.#reading
+    }
+    this.#next ??= this.#reading.then(() => {
+      this.#next = undefined
+      return this.reload()
+    })
+    return this.#next
+  }
+
+  close(): void {
+    const { file } = this.#options
+    this.#closed = true
+    clearTimeout(this.#retry)
+    clearTimeout(this.#returning)
+    if (file !== undefined) unwatchFile(file, this.#changed)
+    process.off('SIGHUP', this.#changed)
+  }
+
+  async #start(pauseMs: number): Promise<void> {
+    await this.reload()
+    if (this.#current !== undefined || this.#closed) return
+    const again = () => void this.#start(Math.min(pauseMs * 2, longestPauseMs))
+    this.#retry = setTimeout(again, pauseMs)
+    this.#retry.unref()
+  }
+
+  #watch(): void {
+    const { file, transport } = this.#options
+    if (file === undefined) transport.onReturn(() => this.#returned())
+    // Polled: a file that is replaced by a rename, or lies on a mounted volume, escapes a watcher.
+    else watchFile(file, { interval: lookEveryMs, persistent: false }, this.#changed)
+    process.on('SIGHUP', this.#changed)
+  }
+
+  readonly #changed = (): void => void this.reload()
+
+  /** A ledger that was upgraded was away for a moment; one that goes away every second is not asked each time. */
+  #returned(): void {
+    const wait = Math.max(this.#lastReturn + betweenReturnsMs - performance.now(), 0)
+    this.#returning ??= setTimeout(() => {
+      this.#returning = undefined
+      this.#lastReturn = performance.now()
+      this.#changed()
+    }, wait).unref()
+  }
+
+  async #attempt(): Promise<void> {
+    try {
+      await this.#read()
+    } catch (thrown) {
+      const why = thrown instanceof Error ? thrown.message : String(thrown)
+      const hint = thrown instanceof RuntimeError && thrown.hint ? ` ${thrown.hint}` : ''
+      this.#options.log.warn(`the descriptors cannot be used: ${why}${hint}`)
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { file, log, transport } = this.#options
     const files =
       file === undefined
         ? await reflect(transport, reflectionMs)
         : readDescriptorSet(await readFile(file))
-    const made = compileOperations(files, options)
-    if (closed) return
-    const before = current
+    const made = compileOperations(files, this.#options)
+    if (this.#closed) return
+    const before = this.#current
     if (before?.fingerprint === made.fingerprint) return
-    current = made
+    this.#current = made
     for (const note of made.notes) log.warn(`not served: ${note}`)
     log.info(`${before ? 'now serves' : 'serves'} ${made.all.length} bindings`)
-    ready.resolve()
-  }
-
-  async function attempt(): Promise<void> {
-    try {
-      await read()
-    } catch (thrown) {
-      const why = thrown instanceof Error ? thrown.message : String(thrown)
-      const hint = thrown instanceof RuntimeError && thrown.hint ? ` ${thrown.hint}` : ''
-      log.warn(`the descriptors cannot be used: ${why}${hint}`)
-    }
-  }
-
-  /** One reading at a time; all who ask meanwhile share the next, which begins after they asked. */
-  function reload(): Promise<void> {
-    if (running === undefined) {
-      running = attempt().finally(() => (running = undefined))
-      return running
-    }
-    next ??= running.then(() => {
-      next = undefined
-      return reload()
-    })
-    return next
-  }
-
-  async function start(pauseMs: number): Promise<void> {
-    await reload()
-    if (current !== undefined || closed) return
-    timer = setTimeout(() => void start(Math.min(pauseMs * 2, longestPauseMs)), pauseMs)
-    timer.unref()
-  }
-  void start(options.pauseMs ?? 500)
-
-  const changed = () => void reload()
-  // A ledger that was upgraded was away for a moment; one that goes away every second is not asked each time.
-  let returning: NodeJS.Timeout | undefined
-  let lastReturn = -Infinity
-  const returned = () => {
-    const wait = Math.max(lastReturn + betweenReturnsMs - performance.now(), 0)
-    returning ??= setTimeout(() => {
-      returning = undefined
-      lastReturn = performance.now()
-      changed()
-    }, wait).unref()
-  }
-  if (file === undefined) transport.onReturn(returned)
-  // Polled: a file that is replaced by a rename, or lies on a mounted volume, escapes a watcher.
-  if (file !== undefined) watchFile(file, { interval: lookEveryMs, persistent: false }, changed)
-  process.on('SIGHUP', changed)
-
-  return {
-    get current() {
-      return current
-    },
-    ready: ready.promise,
-    reload,
-    close() {
-      closed = true
-      clearTimeout(timer)
-      clearTimeout(returning)
-      if (file !== undefined) unwatchFile(file, changed)
-      process.off('SIGHUP', changed)
-    },
+    this.#ready.resolve()
   }
 }

@@ -12,7 +12,7 @@ import { RuntimeError } from '#core'
 import { compileBinding, parse, type Sources } from './bind.ts'
 import { registryOf } from '../descriptors/descriptors.ts'
 import { readRules, type HttpRule } from './http-rule.ts'
-import { createJsonWriter, type Dialect, type WriteJson } from '../json/writer.ts'
+import { JsonWriter, type Dialect, type WriteJson } from '../json/writer.ts'
 import { pruneUnknown } from '../json/prune.ts'
 import { createRouteTable, type RouteTable } from './route-table.ts'
 import { CallError, grpc } from '../statuses.ts'
@@ -79,7 +79,7 @@ export function compileOperations(
     notes.push(
       `${bare.join(', ')}: no method has a google.api.http annotation (some reflection servers drop them)`,
     )
-  const { writerOf, fieldWriterOf } = createJsonWriter({ dialect, decimals, registry })
+  const writer = new JsonWriter({ dialect, decimals, registry })
   const all = rules.flatMap((rule) => {
     try {
       return [operationOf(rule)]
@@ -94,7 +94,7 @@ export function compileOperations(
     const { method, responseBody } = rule
     const bind = compileBinding(rule, { registry, strictQuery })
     const field = method.output.fields.find(({ name }) => name === responseBody)
-    const write = field === undefined ? writerOf(method.output) : fieldWriterOf(field)
+    const write = field === undefined ? writer.writerOf(method.output) : writer.fieldWriterOf(field)
     const service = method.parent.typeName
     return {
       rule,

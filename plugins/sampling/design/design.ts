@@ -253,86 +253,43 @@ function alone(
   return { calculatedSize: pooled.calculatedSize, adjustedSize }
 }
 
+type Method = NonNullable<Figures['stratification']>['method']
+
+/** A stratum: its part of the population, what it demands, and the working that says so. */
+interface Stratum {
+  readonly part: Part
+  readonly required: number
+  readonly working: Working
+}
+
+/** How large the strata become together, and each of them. */
+interface Sizes {
+  readonly calculatedSize: number
+  readonly sizes: readonly number[]
+}
+
 function divide(
   request: SamplingRequest,
   parts: readonly Part[],
-  method: NonNullable<Figures['stratification']>['method'],
+  method: Method,
   pooled: Working,
   warnings: Warning[],
 ): Chosen {
-  const { allowCensus, dropoutRate } = request
   const population = parts.reduce((sum, part) => sum + part.population, 0)
-  const workings = parts.map((part, index) => {
-    const at = `stratification.strata.${index}`
-    return work(request, part.population, part, { mean: `${at}.mean`, sd: `${at}.sd` })
-  })
-  const required = workings.map(({ adjustedSize }, index) =>
-    method === 'pooled'
-      ? Math.min(adjustedSize, parts[index]!.population)
-      : within(
-          adjustedSize,
-          parts[index]!.population,
-          allowCensus,
-          `stratification.strata.${index}.population`,
-          warnings,
-          parts[index]!.name,
-        ),
-  )
+  const strata = demanded(request, parts, method, warnings)
   const pooledSize = within(
     pooled.adjustedSize,
     population,
-    allowCensus || method !== 'pooled',
+    request.allowCensus || method !== 'pooled',
     'population',
     method === 'pooled' ? warnings : [],
   )
-  const demands = parts.map((part, index) => ({
-    weight: exact(part.weight),
-    required: required[index]!,
-    most: part.population,
-  }))
-
-  let calculatedSize: number
-  let sizes: number[]
-  if (method === 'independent') {
-    calculatedSize = workings.reduce((sum, working) => sum + working.calculatedSize, 0)
-    sizes = required
-  } else if (method === 'pooled') {
-    calculatedSize = pooled.calculatedSize
-    sizes = allocate(pooledSize, demands)
-    warnings.push({
-      code: 'POOLED',
-      message:
-        'One size for all strata was shared out by weight: single strata may miss the precision. requiredSize tells what each needs.',
-    })
-  } else {
-    const { low, high } = totalBounds(demands)
-    const first = calculatedBelow(low, dropoutRate) + 1
-    if ((high - low) * parts.length > longestSearch) {
-      const smallest = parts.reduce((a, b) => (b.weight < a.weight ? b : a))
-      throw insufficient(
-        `Stratum "${smallest.name}" with the weight ${smallest.weight} is too small a part for a proportional sample.`,
-        'Use the method "independent", or merge the stratum with another.',
-        { field: 'stratification.method', value: method, required: high, available: population },
-      )
-    }
-    const found = smallestTotal(demands, calculatedSizes(first, population, dropoutRate), (size) =>
-      withDropout(size, dropoutRate),
-    )
-    if (found) {
-      calculatedSize = found.candidate
-      sizes = found.sizes
-    } else {
-      const total = within(
-        Math.max(high, population + 1),
-        population,
-        allowCensus,
-        'population',
-        warnings,
-      )
-      calculatedSize = Math.min(population, calculatedBelow(total, dropoutRate) + 1)
-      sizes = allocate(total, demands)
-    }
-  }
+  const { calculatedSize, sizes } =
+    method === 'independent'
+      ? independent(strata)
+      : method === 'pooled'
+        ? shared(strata, pooled.calculatedSize, pooledSize, warnings)
+        : proportional(request, strata, population, warnings)
   const adjustedSize = sizes.reduce((sum, size) => sum + size, 0)
   return {
     calculatedSize,
@@ -341,22 +298,108 @@ function divide(
       method,
       pooledSize,
       oversampling: toNumber(over(exact(adjustedSize), exact(pooledSize))),
-      strata: parts.map((part, index) => ({
+      strata: strata.map(({ part, required, working }, index) => ({
         name: part.name,
         weight: part.weight,
         population: part.population,
-        requiredSize: required[index]!,
+        requiredSize: required,
         sampleSize: sizes[index]!,
         mean: part.mean ?? request.expectedMean,
         sd: deviationOf(request, part),
-        dropoutRate: part.dropoutRate ?? dropoutRate,
+        dropoutRate: part.dropoutRate ?? request.dropoutRate,
         ...(part.basis !== undefined && { basis: part.basis }),
         ...(part.note !== undefined && { note: part.note }),
-        working: workings[index]!,
+        working,
       })),
     },
   }
 }
+
+/** What each stratum demands by itself. All are worked out before the first is held against its population. */
+function demanded(
+  request: SamplingRequest,
+  parts: readonly Part[],
+  method: Method,
+  warnings: Warning[],
+): Stratum[] {
+  const worked = parts.map((part, index) => {
+    const at = `stratification.strata.${index}`
+    const fields = { mean: `${at}.mean`, sd: `${at}.sd` }
+    return { part, at, working: work(request, part.population, part, fields) }
+  })
+  return worked.map(({ part, at, working }) => {
+    const { population, name } = part
+    const size = working.adjustedSize
+    const required =
+      method === 'pooled'
+        ? Math.min(size, population)
+        : within(size, population, request.allowCensus, `${at}.population`, warnings, name)
+    return { part, required, working }
+  })
+}
+
+/** Each stratum gets what it demands. */
+const independent = (strata: readonly Stratum[]): Sizes => ({
+  calculatedSize: strata.reduce((sum, { working }) => sum + working.calculatedSize, 0),
+  sizes: strata.map(({ required }) => required),
+})
+
+/** The size of the whole population is shared out by weight. */
+function shared(
+  strata: readonly Stratum[],
+  calculatedSize: number,
+  pooledSize: number,
+  warnings: Warning[],
+): Sizes {
+  const sizes = allocate(pooledSize, strata.map(demandOf))
+  warnings.push({
+    code: 'POOLED',
+    message:
+      'One size for all strata was shared out by weight: single strata may miss the precision. requiredSize tells what each needs.',
+  })
+  return { calculatedSize, sizes }
+}
+
+/** The smallest total that gives each stratum what it demands when it is shared out by weight. */
+function proportional(
+  { allowCensus, dropoutRate }: SamplingRequest,
+  strata: readonly Stratum[],
+  population: number,
+  warnings: Warning[],
+): Sizes {
+  const demands = strata.map(demandOf)
+  const { low, high } = totalBounds(demands)
+  const first = calculatedBelow(low, dropoutRate) + 1
+  if ((high - low) * strata.length > longestSearch) {
+    const smallest = strata.map(({ part }) => part).reduce((a, b) => (b.weight < a.weight ? b : a))
+    throw insufficient(
+      `Stratum "${smallest.name}" with the weight ${smallest.weight} is too small a part for a proportional sample.`,
+      'Use the method "independent", or merge the stratum with another.',
+      {
+        field: 'stratification.method',
+        value: 'proportional',
+        required: high,
+        available: population,
+      },
+    )
+  }
+  const found = smallestTotal(demands, calculatedSizes(first, population, dropoutRate), (size) =>
+    withDropout(size, dropoutRate),
+  )
+  if (found) return { calculatedSize: found.candidate, sizes: found.sizes }
+  const least = Math.max(high, population + 1)
+  const total = within(least, population, allowCensus, 'population', warnings)
+  return {
+    calculatedSize: Math.min(population, calculatedBelow(total, dropoutRate) + 1),
+    sizes: allocate(total, demands),
+  }
+}
+
+const demandOf = ({ part, required }: Stratum) => ({
+  weight: exact(part.weight),
+  required,
+  most: part.population,
+})
 
 /** The largest calculated size whose size with dropout stays below `total`. */
 function calculatedBelow(total: number, dropoutRate: number): number {

@@ -17,7 +17,10 @@ function lockedRefusal(ms: number): Refusal {
   return new Refusal('lockedHours', { n: String(Math.ceil(minutes / 60)) })
 }
 
-/** Accounts over the phone: create one, log in, choose a language, see the demonstration's balance. */
+/**
+ * Accounts over the phone: create one, log in, choose a language, see the demonstration's balance. The function is as
+ * long as the menu has screens: they are data in one table, in the order in which a caller meets them.
+ */
 export function accountMenu(accounts: Accounts, pins: Pins): Menu {
   return defineMenu({
     name: 'account',

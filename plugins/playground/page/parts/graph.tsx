@@ -12,7 +12,10 @@ const rowHeight = 110
 /** How many entities the drawing shows at most; the tree shows all of them. */
 const drawn = 60
 
-/** The walk as a drawing in rows by depth, whose nodes the keyboard reaches too, and as a tree. */
+/**
+ * The walk as a drawing in rows by depth, whose nodes the keyboard reaches too, and as a tree. Both come from the same
+ * places, and most of the length is their markup.
+ */
 export function Graph(props: {
   walk: Walk
   /** What entities are called, as far as the page knows. */

@@ -10,7 +10,10 @@ const height = 280
 const left = 52
 const bottom = 36
 
-/** A plot of sizes over one of their inputs, with the chosen point; a table below has the same numbers. */
+/**
+ * A plot of sizes over one of their inputs, with the chosen point; a table below has the same numbers. Most of the length
+ * is the markup of axes and marks, which share the two scales.
+ */
 export function Plot(props: { points: readonly Point[]; label: string; chosen: number }) {
   const { points, label, chosen } = props
   if (points.length < 2) return <p>There is nothing to plot.</p>

@@ -59,6 +59,7 @@ interface PluginProps {
   readonly onAsk: (message: string) => void
 }
 
+/** One plugin as a card. The length is markup: one entry for each fact that a plugin may have. */
 function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
   const [fault, setFault] = useState<unknown>()
   const {

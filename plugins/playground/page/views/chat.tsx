@@ -114,6 +114,10 @@ function SessionList(props: {
   )
 }
 
+/**
+ * One chat: its messages, and the composer below them. Half of the length is markup; the other half wires the hooks of the
+ * client, which share the address of the chat.
+ */
 function Conversation({
   oracle,
   sessionId,

@@ -9,7 +9,10 @@ interface Held {
   readonly tag: string
 }
 
-/** An editor of one entity's properties. When somebody else changed them meanwhile, it shows both versions and overwrites none. */
+/**
+ * An editor of one entity's properties. When somebody else changed them meanwhile, it shows both versions and overwrites
+ * none. Half of the length is markup; the jobs above it stand here because they all read and set what the editor holds.
+ */
 export function EntityEditor({ did, onChanged }: { did: string; onChanged: () => void }) {
   const path = `/v1/entities/${encodeURIComponent(did)}`
   const [held, setHeld] = useState<Held>()

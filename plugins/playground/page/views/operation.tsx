@@ -32,6 +32,7 @@ export function OperationCard({ operation }: { operation: Operation }) {
   )
 }
 
+/** Fills in an operation, calls it and shows the answer. The length is markup: the form, the request and the answer. */
 function Trial({ operation }: { operation: Operation }) {
   const [values, setValues] = useState<Values>({})
   const [answered, setAnswered] = useState<Answered>()

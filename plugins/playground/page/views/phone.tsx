@@ -16,7 +16,10 @@ interface Call {
   readonly ms: number
 }
 
-/** A phone with a small text screen, and what the gateway knows of its call. */
+/**
+ * A phone with a small text screen, and what the gateway knows of its call. Most of the length is markup: the screen, the
+ * keys and the call beside them.
+ */
 export function PhoneView() {
   const [number, setNumber] = useState('+254711000111')
   const [code, setCode] = useState('*384#')

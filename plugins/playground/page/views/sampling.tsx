@@ -57,7 +57,10 @@ const start = {
   dropoutRate: '0.15',
 }
 
-/** The calculator: sizes as one types, a record when asked for, and the draw. */
+/**
+ * The calculator: sizes as one types, a record when asked for, and the draw. Most of the length is markup, a field for each
+ * input of a design and a figure for each result.
+ */
 export function SamplingView() {
   const [inputs, setInputs] = useState(start)
   const [strata, setStrata] = useState<readonly Stratum[]>([])

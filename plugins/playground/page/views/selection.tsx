@@ -11,7 +11,10 @@ interface Commitment {
   readonly round: string | number
 }
 
-/** The draw: the user freezes the list, names a round, reveals its value, and lets this page check all of it. */
+/**
+ * The draw: the user freezes the list, names a round, reveals its value, and lets this page check all of it. The steps stay
+ * together because each reads what the one before it left in the state.
+ */
 export function Selection({ design }: { design: Design }) {
   const names = design.stratification?.strata.map(({ name }) => name) ?? ['all']
   const [ids, setIds] = useState('')

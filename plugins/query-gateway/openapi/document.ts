@@ -1,0 +1,167 @@
+import type { DescMessage } from '@bufbuild/protobuf'
+import type { Dialect } from '../json/writer.ts'
+import type { Operation, Operations } from '../operations/operations.ts'
+import type { Template } from '../operations/template.ts'
+import { type Json, Schemas } from './schemas.ts'
+
+/** How what is served is described. */
+export interface DescribeOptions {
+  readonly dialect: Dialect
+  /** Methods that the upstream does not implement, as `/package.Service/Method`. */
+  readonly unimplemented: ReadonlySet<string>
+}
+
+/** The OpenAPI document of the gateway. */
+export interface GatewayApi extends Json {
+  readonly paths: Record<string, Json>
+  readonly components: { readonly schemas: Record<string, Json> }
+}
+
+/** Describes what is served now as OpenAPI 3.1, from the descriptors. */
+export function describeGateway(
+  { all }: Operations,
+  { dialect, unimplemented }: DescribeOptions,
+): GatewayApi {
+  const schemas = new Schemas(dialect)
+  const paths: Record<string, Json> = {}
+  const ids = new Map<string, number>()
+  for (const operation of all) {
+    const { verb, template, method } = operation.rule
+    const path = pathOf(template)
+    const name = `${method.parent.name}_${method.name}`
+    const item = (paths[path] ??= {})
+    // OpenAPI knows eight methods; any other is an extension of the path.
+    for (const key of verb === '*' ? everyVerb : [verb.toLowerCase()]) {
+      const count = (ids.get(name) ?? 0) + 1
+      ids.set(name, count)
+      item[known.has(key) ? key : `x-${key}`] ??= describe(
+        operation,
+        count === 1 ? name : `${name}${count}`,
+        unimplemented.has(operation.path),
+        schemas,
+      )
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Protocol query gateway', version: '1' },
+    paths,
+    components: { schemas: schemas.all },
+  }
+}
+
+function describe(
+  operation: Operation,
+  operationId: string,
+  isUnimplemented: boolean,
+  schemas: Schemas,
+): Json {
+  const isMissing = operation.off || operation.kind === 'unsupported' || isUnimplemented
+  const responses = answered(operation, isMissing, schemas)
+  return {
+    operationId,
+    tags: [operation.rule.method.parent.typeName],
+    ...asked(operation, schemas),
+    responses,
+    ...(isMissing ? { 'x-not-implemented': true } : {}),
+  }
+}
+
+/** What a request of the operation may hold. */
+function asked({ rule }: Operation, schemas: Schemas): Json {
+  const { method, template, body, verb } = rule
+  const inPath = new Set(template.variables.map((variable) => variable.path.join('.')))
+  const bodySchema =
+    body === '*'
+      ? schemas.ofMessage(method.input)
+      : method.input.fields
+          .filter(({ name }) => name === body)
+          .map((field) => schemas.ofField(field))[0]
+  return {
+    parameters: [
+      ...template.variables.map((variable) => ({
+        name: variable.path.join('.'),
+        in: 'path',
+        required: true,
+        schema: { type: 'string' },
+      })),
+      ...(body === '*' ? [] : queryParameters(schemas, method.input, inPath, body)),
+      ...(verb === 'GET' ? [height] : []),
+    ],
+    ...(bodySchema === undefined
+      ? {}
+      : { requestBody: { content: { 'application/json': { schema: bodySchema } } } }),
+  }
+}
+
+/** What the operation may answer, by status. */
+function answered({ rule, kind }: Operation, isMissing: boolean, schemas: Schemas): Json {
+  const { output } = rule.method
+  const whole = output.fields.find(({ name }) => name === rule.responseBody)
+  const schema = whole === undefined ? schemas.ofMessage(output) : schemas.ofField(whole)
+  const streamed = {
+    'application/x-ndjson': { schema: { type: 'object', properties: { result: schema } } },
+    'text/event-stream': { schema: { type: 'string' } },
+  }
+  return {
+    200: {
+      description: 'The answer of the upstream.',
+      content: kind === 'stream' ? streamed : { 'application/json': { schema } },
+    },
+    // Only the state of one block is kept by clients, and asked for again by its ETag.
+    ...(rule.verb === 'GET' && kind !== 'stream'
+      ? { 304: { description: 'What the client has is still so.' } }
+      : {}),
+    ...(isMissing ? { 501: failure('The upstream does not implement this.') } : {}),
+    default: failure('A gRPC status, as the upstream gave it.'),
+  }
+}
+
+function queryParameters(
+  schemas: Schemas,
+  input: DescMessage,
+  taken: ReadonlySet<string>,
+  body: string,
+  prefix = '',
+  depth = 0,
+): Json[] {
+  return input.fields.flatMap((field) => {
+    const name = `${prefix}${field.name}`
+    if (taken.has(name) || name === body || field.fieldKind === 'map') return []
+    const { message } = field
+    if (message !== undefined && !message.typeName.startsWith('google.protobuf.'))
+      return field.fieldKind === 'list' || depth > 3
+        ? []
+        : queryParameters(schemas, message, taken, body, `${name}.`, depth + 1)
+    return [{ name, in: 'query', required: false, schema: schemas.ofField(field) }]
+  })
+}
+
+const known = new Set(['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'])
+const everyVerb = ['get', 'put', 'post', 'delete', 'patch']
+
+const pathOf = ({ parts, variables, verb }: Template): string => {
+  const segments: string[] = []
+  for (let index = 0; index < parts.length; index++) {
+    const part = parts[index]
+    const variable = variables.find(({ from }) => from === index)
+    if (variable) {
+      segments.push(`{${variable.path.join('.')}}`)
+      index = Math.min(variable.to, parts.length) - 1
+    } else segments.push(typeof part === 'object' ? part.literal : (part ?? ''))
+  }
+  return `/${segments.join('/')}${verb === '' ? '' : `:${verb}`}`
+}
+
+const height: Json = {
+  name: 'x-cosmos-block-height',
+  in: 'header',
+  required: false,
+  schema: { type: 'string', pattern: '^[0-9]+$' },
+  description: 'Ask for the state at this block; the answer never changes.',
+}
+
+const failure = (description: string): Json => ({
+  description,
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+})

@@ -1,0 +1,153 @@
+import type { Http2Connection } from '../http2/connection.ts'
+import type { Headers } from '../http2/hpack.ts'
+import type { Closed, OpenStream, StreamEvents } from '../http2/stream.ts'
+import { CallError, grpc } from '../statuses.ts'
+import { FrameReader, frame } from './frames.ts'
+import { failureOf, lost, noGrpc, statusOf } from './outcome.ts'
+import type { Call } from './transport.ts'
+
+/** How often a call is asked anew that the upstream says it has not looked at. */
+const mostRefusals = 2
+
+/** What a call tells whoever made it. */
+export interface CallEvents {
+  headers(headers: Headers): void
+  message(bytes: Uint8Array): void
+  /** Comes once, last. */
+  end(failure: CallError | undefined): void
+}
+
+/** What all calls of one upstream share. */
+export interface Upstream {
+  /** The connection to ask on now; throws when there can be none. */
+  connection(): Http2Connection
+  readonly maxMessageBytes: number
+  /** How long an upstream that let a deadline pass may take to answer a ping before its connection is given up. */
+  readonly pingPatienceMs: number
+}
+
+/** One call on its way: messages as they come, then how it ended. */
+export class UpstreamCall implements OpenStream, StreamEvents {
+  readonly #upstream: Upstream
+  readonly #call: Call
+  readonly #block: Buffer
+  readonly #body: Buffer
+  readonly #events: CallEvents
+  readonly #reader: FrameReader
+  #stream: OpenStream | undefined
+  #connection: Http2Connection | undefined
+  #deadline: NodeJS.Timeout | undefined
+  #head: Headers | undefined
+  #trailers: Headers | undefined
+  #refusals = 0
+  #ended = false
+
+  private constructor(upstream: Upstream, call: Call, block: Buffer, events: CallEvents) {
+    this.#upstream = upstream
+    this.#call = call
+    this.#block = block
+    this.#body = bodyOf(call)
+    this.#events = events
+    this.#reader = new FrameReader(upstream.maxMessageBytes)
+  }
+
+  /** Makes the call: `block` has its headers, `events` are told what comes. */
+  static open(upstream: Upstream, call: Call, block: Buffer, events: CallEvents): UpstreamCall {
+    const opened = new UpstreamCall(upstream, call, block, events)
+    opened.#begin()
+    return opened
+  }
+
+  cancel(): void {
+    this.#leave()
+  }
+
+  pause(): void {
+    this.#stream?.pause()
+  }
+
+  resume(): void {
+    this.#stream?.resume()
+  }
+
+  /** For the stream alone: a head, or trailers. */
+  headers(headers: Headers): void {
+    if (this.#head !== undefined) {
+      this.#trailers = headers
+      return
+    }
+    this.#head = headers
+    if (!String(headers['content-type'] ?? '').startsWith('application/grpc'))
+      return this.#quit(noGrpc())
+    if (headers['grpc-status'] !== undefined) this.#trailers = headers
+    this.#events.headers(headers)
+  }
+
+  /** For the stream alone: a piece of the answer. */
+  data(chunk: Buffer): void {
+    try {
+      if (this.#head === undefined) return this.#quit(noGrpc())
+      this.#reader.push(chunk, this.#take)
+    } catch (thrown) {
+      this.#quit(thrown instanceof CallError ? thrown : noGrpc(thrown))
+    }
+  }
+
+  /** For the stream alone: nothing comes any more. */
+  closed(how: Closed): void {
+    if (this.#ended) return
+    if (this.#trailers?.['grpc-status'] !== undefined)
+      return this.#finish(statusOf(this.#trailers) ?? (this.#reader.isCut ? noGrpc() : undefined))
+    if (how.kind === 'refused' && this.#head === undefined && this.#refusals++ < mostRefusals)
+      return this.#ask()
+    this.#finish(failureOf(how))
+  }
+
+  #begin(): void {
+    const { signal, deadlineMs } = this.#call
+    if (signal?.aborted) return this.#leave()
+    this.#ask()
+    if (this.#ended) return
+    signal?.addEventListener('abort', this.#leave, { once: true })
+    if (deadlineMs !== undefined) this.#deadline = setTimeout(() => this.#expire(), deadlineMs)
+  }
+
+  #ask(): void {
+    try {
+      this.#connection = this.#upstream.connection()
+      this.#stream = this.#connection.open(this.#block, this.#body, this)
+    } catch (thrown) {
+      this.#finish(thrown instanceof CallError ? thrown : lost(thrown))
+    }
+  }
+
+  #expire(): void {
+    this.#quit(new CallError(grpc.deadlineExceeded, 'The upstream did not answer in time.'))
+    this.#connection?.check(this.#upstream.pingPatienceMs)
+  }
+
+  readonly #take = (bytes: Uint8Array): void => this.#events.message(bytes)
+
+  readonly #leave = (): void => this.#quit(new CallError(grpc.cancelled, 'The call was cancelled.'))
+
+  /** Ends a call that the other side has not ended. */
+  #quit(failure: CallError): void {
+    this.#stream?.cancel()
+    this.#finish(failure)
+  }
+
+  #finish(failure: CallError | undefined): void {
+    if (this.#ended) return
+    this.#ended = true
+    clearTimeout(this.#deadline)
+    this.#call.signal?.removeEventListener('abort', this.#leave)
+    this.#events.end(failure)
+  }
+}
+
+function bodyOf({ messages }: Call): Buffer {
+  const [only] = messages
+  return messages.length === 1 && only !== undefined
+    ? frame(only)
+    : Buffer.concat(messages.map(frame))
+}
