@@ -138,6 +138,34 @@ export class Patching {
     }))
   }
 
+  /** Replaces the edges of an entity by those of a list. */
+  async #redraw(
+    writing: Writing,
+    { did, edges_made }: EntityRow,
+    edges: readonly EdgeRow[],
+    relationships: readonly Relationship[],
+  ): Promise<{ readonly kept: readonly EdgeRow[]; readonly made: number }> {
+    const { db: trx, actor } = writing
+    await trx.deleteFrom('registry_edges').where('source', '=', did).execute()
+    const present = new Map(edges.map((edge) => [`${edge.role} ${edge.target}`, edge]))
+    let made = edges_made
+    let drawn = 0
+    const kept = relationships.map((relationship) => {
+      const edge = edgeOf(did, relationship, made++, actor)
+      const before = present.get(`${edge.role} ${edge.target}`)
+      if (!before) drawn++
+      // A list that repeats an edge neither draws nor confirms it: whoever stood by it does so still.
+      return before?.properties === edge.properties ? { ...before, position: edge.position } : edge
+    })
+    if (drawn > 0) {
+      const allowance = await Allowance.open(writing, this.#quotas)
+      allowance.take({ edges: drawn })
+      await allowance.keep()
+    }
+    await this.#creation.insertEdges(kept, trx)
+    return { kept, made }
+  }
+
   async apply(
     writing: Writing,
     did: string,
@@ -170,28 +198,10 @@ export class Patching {
     const wasMinted = await this.#isMinted(did, trx)
     const canMint = wasMinted || presenting.proven.length > 0
     const checker = await this.#chooseVersion(trx, row, after, edgesAfter, canMint)
-    let made = row.edges_made
-    let kept: readonly EdgeRow[] = edges
-    if (after.relationships !== undefined) {
-      await trx.deleteFrom('registry_edges').where('source', '=', did).execute()
-      const present = new Map(edges.map((edge) => [`${edge.role} ${edge.target}`, edge]))
-      let drawn = 0
-      kept = relationships.map((relationship) => {
-        const edge = edgeOf(did, relationship, made++, actor)
-        const before = present.get(`${edge.role} ${edge.target}`)
-        if (!before) drawn++
-        // A list that repeats an edge neither draws nor confirms it: whoever stood by it does so still.
-        return before?.properties === edge.properties
-          ? { ...before, position: edge.position }
-          : edge
-      })
-      if (drawn > 0) {
-        const allowance = await Allowance.open(writing, this.#quotas)
-        allowance.take({ edges: drawn })
-        await allowance.keep()
-      }
-      await this.#creation.insertEdges(kept, trx)
-    }
+    const { kept, made } =
+      after.relationships === undefined
+        ? { kept: edges, made: row.edges_made }
+        : await this.#redraw(writing, row, edges, relationships)
     const details = readDetails(row)
     const mints = checker?.mints !== undefined
     const minted = await this.#presented.settle(
