@@ -24,7 +24,8 @@ export interface RegistryToolContext {
   readonly signal: AbortSignal
 }
 
-interface RegistryRoute<Input extends z.ZodType, Auth extends 'bearer' | 'public'> {
+/** A route of the registry, whose handler has the input that its schema makes. */
+export interface RegistryRoute<Input extends z.ZodType, Auth extends 'bearer' | 'public'> {
   readonly auth: Auth
   readonly summary: string
   readonly answers?: Readonly<Record<number, readonly string[]>>
@@ -40,7 +41,8 @@ export const route = <Input extends z.ZodType, Auth extends 'bearer' | 'public'>
   definition: RegistryRoute<Input, Auth>,
 ): RegistryRoute<Input, Auth> => definition
 
-interface RegistryTool<Input extends z.ZodType> {
+/** A tool of the registry, whose handler has the input that its schema makes. */
+export interface RegistryTool<Input extends z.ZodType> {
   readonly description: string
   readonly input: Input
   readonly effect?: 'read' | 'write'

@@ -1,6 +1,7 @@
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 
-interface Executes {
+/** Who carries a statement out: the database, or a transaction of it. */
+export interface Executes {
   executeQuery<R>(query: CompiledQuery<R>): Promise<QueryResult<R>>
 }
 
