@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../../errors.ts'
 import type { AnyRoute, Log, RouteAuth, RouteContext } from '../../../plugin.ts'
@@ -7,7 +6,7 @@ import { abilityOf } from '../../../manifest/abilities.ts'
 import { Trace, type TracedRoute } from '../../audit/trace.ts'
 import type { AuditTrail } from '../../audit/trail.ts'
 import type { Access } from './access.ts'
-import { type Answer, isAnswered, jsonType, send, toAnswer } from '../answer/answer.ts'
+import { type Answer, jsonType, send, toAnswer } from '../answer/answer.ts'
 import { BodyPrint, matchesPrint } from '../read/body-print.ts'
 import { bodyKind, hasBody, saysNdjson, tooLarge } from '../read/body.ts'
 import { clientNetwork } from '../limits/client-address.ts'
@@ -31,6 +30,7 @@ import {
   toldFaults,
 } from './input.ts'
 import type { Places } from '../limits/places.ts'
+import { checkOutput, isAsyncIterable, isForKoa, isStreamed, withTags } from './result.ts'
 import { Reply } from '../answer/reply.ts'
 import type { RouteKey } from './routes.ts'
 import { SseStream, type SseLimits, setSseHeaders } from '../answer/sse.ts'
@@ -310,11 +310,6 @@ class PreparedRoute {
   }
 }
 
-/** Whether Koa, a stream of events or the handler itself sends the answer. */
-function isStreamed(value: unknown, koa: Context): boolean {
-  return isForKoa(value) || isAsyncIterable(value) || (value === undefined && isAnswered(koa))
-}
-
 /** Leaves the line about an answer that is about to go out. */
 function tell({ res }: Context, { trace }: Exchange, value?: unknown, made?: Answer) {
   if (!trace?.endsHere()) return undefined
@@ -359,17 +354,6 @@ async function demand(
   await access.demand(user, can, resourceOf === undefined ? user.did : resourceOf(input, ctx))
 }
 
-async function checkOutput(parse: (value: unknown) => unknown, value: unknown): Promise<unknown> {
-  try {
-    return await parse(value)
-  } catch (cause) {
-    // The caller did nothing wrong, and what we hold is not theirs to see: the log has the faults.
-    const { details: faults } = cause instanceof RuntimeError ? cause : { details: undefined }
-    const error = new Error('A route returned what its output schema does not allow.', { cause })
-    throw Object.assign(error, { faults })
-  }
-}
-
 async function stream(
   koa: Context,
   exchange: Exchange,
@@ -410,29 +394,4 @@ async function stream(
 /** A generator that never began has nothing to clean up, but a feed may. */
 async function leave(source: AsyncIterable<unknown>): Promise<void> {
   if ('return' in source && typeof source.return === 'function') await source.return()
-}
-
-/** What Koa sends as it is: bytes and streams of bytes. */
-function isForKoa(value: unknown): boolean {
-  return (
-    value instanceof Readable ||
-    value instanceof ReadableStream ||
-    value instanceof Blob ||
-    Buffer.isBuffer(value)
-  )
-}
-
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value
-}
-
-/** A stored answer repeats the headers by which a client goes on. */
-function withTags({ res }: Context, answer: Answer): Answer {
-  const headers: Record<string, string> = { ...answer.headers }
-  for (const name of ['ETag', 'Location']) {
-    const value = res.getHeader(name)
-    if (typeof value === 'string') headers[name] = value
-  }
-  const type = res.getHeader('Content-Type')
-  return { ...answer, headers, type: typeof type === 'string' ? type : answer.type }
 }
