@@ -102,10 +102,27 @@ function sizeOf(message: Message): number {
   return size
 }
 
-/** The size of what stood before a turn, which is the same list in each of the turn's model calls. */
+/** How large the beginning of a conversation is, up to a message. */
+interface Beginning {
+  readonly length: number
+  readonly last: Message | undefined
+  readonly size: number
+}
+
+const beginnings = new WeakMap<Message, Beginning>()
+
+/** A conversation only grows at its end: what was measured with an earlier turn is not measured again. */
 function sizeOfAll(messages: readonly Message[]): number {
-  let size = sizes.get(messages)
-  if (size === undefined) sizes.set(messages, (size = sum(messages, sizeOf)))
+  const [first] = messages
+  if (first === undefined) return 0
+  const { length } = messages
+  const known = beginnings.get(first)
+  const isSame = known !== undefined && messages[known.length - 1] === known.last
+  if (isSame && known.length === length) return known.size
+  const size = isSame
+    ? known.size + sum(messages.slice(known.length), sizeOf)
+    : sum(messages, sizeOf)
+  beginnings.set(first, { length, last: messages.at(-1), size })
   return size
 }
 
