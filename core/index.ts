@@ -1,25 +1,37 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { RuntimeError, type Fault } from './errors.ts'
 export { didYouMean } from './manifest/did-you-mean.ts'
+export { faultsOf } from './manifest/faults.ts'
 export { giveWay } from './manifest/loop-time.ts'
 export { matchesEtag } from './runtime/http/answer/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
-export { created, text } from './runtime/http/answer/reply.ts'
+export { created, reply, text } from './runtime/http/answer/reply.ts'
 export {
   definePlugin,
   type AnyPlugin,
   type Database,
   type Delta,
+  type Job,
+  type JobContext,
+  type Jobs,
+  type LaterJob,
+  type LaterOptions,
   type Log,
   type Message,
   type Model,
   type ModelRequest,
+  type Notice,
   type Oracle,
   type Plugin,
+  type PluginSessions,
   type RouteContext,
+  type RunAdmission,
+  type RunBeginning,
+  type RunEnding,
   type Schema,
   type ServedApi,
   type SelfOf,
+  type StartedTurn,
   type StateOf,
   type ToolsOf,
   type TurnContext,

@@ -26,14 +26,26 @@ export type {
   StateOf,
   ToolsOf,
 } from './plugin/definition.ts'
+export type {
+  AnyJob,
+  AnyJobs,
+  Job,
+  JobContext,
+  Jobs,
+  LaterJob,
+  LaterOptions,
+} from './plugin/jobs.ts'
 export type { Category, Manifest, Stability, Visibility } from './plugin/manifest.ts'
-export type { Middleware, PendingCall } from './plugin/middleware.ts'
+export type { HttpLayer, Middleware, PendingCall } from './plugin/middleware.ts'
+export type { Notice, NoticeKind } from './plugin/notices.ts'
 export type {
   Delta,
   Message,
   Model,
   ModelReply,
   ModelRequest,
+  ModelUsage,
+  RunUsage,
   ToolCall,
   ToolSpec,
 } from './plugin/model.ts'
@@ -42,34 +54,69 @@ export type {
   BodyLine,
   Method,
   PathParams,
+  OwnCaller,
+  OwnRequest,
   RouteAuth,
   RouteBody,
   RouteContext,
   RouteLimit,
   ServedApi,
+  WebEntry,
   WebModule,
+  WrittenRoute,
 } from './plugin/route.ts'
+export type {
+  AnyRunContext,
+  AnyRunSection,
+  RunAdmission,
+  RunBeginning,
+  RunCause,
+  RunContext,
+  RunEnding,
+  RunSection,
+  RunTool,
+} from './plugin/runs.ts'
 export type { Schema, Shape } from './plugin/schema.ts'
-export type { AnyTool, Demand, SubAgent } from './plugin/tool.ts'
-export type { TurnEvent, Turns } from './plugin/turns.ts'
+export type {
+  EnsuredSession,
+  NewWords,
+  PluginSessions,
+  RoomName,
+  Rooms,
+  SaidWords,
+  ShownComponent,
+  WantedSession,
+} from './plugin/sessions.ts'
+export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
+export type { TurnEvent, TurnEvents } from './plugin/turn-event.ts'
+export type { BegunTurn, EndedTurn, NewTurn, StartedTurn, Turns } from './plugin/turns.ts'
 
-// These two have no `export`: the compiler then writes what they come to into the declarations of a plugin that is a
+// The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a
 // package of its own. A name that the package does not export would be an error there.
 
 /** The state of a plugin, as its schemas parse it. */
 type StateTypes<State> = { [K in keyof State]: Parsed<State[K]> }
 
-/** What a typed client knows of each tool: the input before and the output after parsing. */
-type ToolTypes<Inputs, Outputs> = {
-  [K in keyof Inputs]: {
-    input: Inputs[K] extends SchemaLike ? Inputs[K]['_zod']['input'] : never
-    output: K extends keyof Outputs
-      ? Outputs[K] extends SchemaLike
-        ? Outputs[K]['_zod']['output']
-        : unknown
-      : unknown
-  }
+/**
+ * What a typed client knows of each tool: the input before and the output after parsing. `call_<name>` stands for a sub-agent,
+ * which is told a task and answers with text where it has no schemas.
+ */
+type ToolTypes<Inputs, Outputs, SubInputs, SubOutputs> = {
+  [K in keyof Inputs | `call_${keyof SubInputs & string}`]: K extends keyof Inputs
+    ? {
+        input: SentTo<Inputs[K], never>
+        output: GivenBack<K extends keyof Outputs ? Outputs[K] : unknown, unknown>
+      }
+    : K extends `call_${infer Name extends keyof SubInputs & string}`
+      ? {
+          input: SentTo<SubInputs[Name], { task: string }>
+          output: GivenBack<Name extends keyof SubOutputs ? SubOutputs[Name] : unknown, string>
+        }
+      : never
 }
+
+type SentTo<S, Otherwise> = S extends SchemaLike ? S['_zod']['input'] : Otherwise
+type GivenBack<S, Otherwise> = S extends SchemaLike ? S['_zod']['output'] : Otherwise
 
 /** Describes a plugin. Everything is inferred from the schemas; nothing runs until `createApp`. */
 export function definePlugin<
@@ -78,13 +125,32 @@ export function definePlugin<
   const Requires extends readonly AnyPlugin[] = readonly [],
   State extends ShapeLike = {},
   Self = undefined,
-  TI extends ShapeLike = {},
+  TI = {},
   TO = {},
   RI = {},
   RO = {},
   const RA = {},
+  const Uses extends readonly AnyPlugin[] = readonly [],
+  JI = {},
+  SI = {},
+  SO = {},
 >(
-  definition: PluginDefinition<Name, Env, Requires, State, Self, TI, TO, RI, RO, RA>,
-): Plugin<Name, Awaited<Self>, StateTypes<State>, ToolTypes<TI, TO>> {
+  definition: PluginDefinition<
+    Name,
+    Env,
+    Requires,
+    State,
+    Self,
+    TI,
+    TO,
+    RI,
+    RO,
+    RA,
+    Uses,
+    JI,
+    SI,
+    SO
+  >,
+): Plugin<Name, Awaited<Self>, StateTypes<State>, ToolTypes<TI, TO, SI, SO>> {
   return { name: definition.name, definition: definition as AnyDefinition }
 }

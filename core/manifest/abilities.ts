@@ -4,7 +4,7 @@ import type { AnyRoute, Method } from '../plugin.ts'
 export const verbs: readonly string[] = ['read', 'write', 'admin']
 
 /** The ability of talking to the agent, where ACCESS=granted asks for one. */
-export const TALK = 'oracle/call'
+export const talkAbility = 'oracle/call'
 
 /** Whether the right of one ability on the oracle's DID is enough for another: `registry/write` is for `registry/read`. */
 export function covers(granted: string, asked: string): boolean {

@@ -2,18 +2,18 @@ import type { AnyDefinition } from '../plugin.ts'
 import { didYouMean } from './did-you-mean.ts'
 import { requiredNames } from './load-order.ts'
 
-/** One line of what the agent may choose from. */
+/** What the agent reads of one plugin when it lists the capabilities. */
 export interface Capability {
   readonly name: string
   readonly summary: string
   readonly visibility: string
   readonly loaded: boolean
-  /** Whether the plugin is there when no feature says so. */
+  /** Whether the plugin loads when the features of the app do not name it: `on`, `off` or `development`. */
   readonly defaultState: string
   readonly stability: string
   readonly category?: string
   readonly tags?: readonly string[]
-  /** The plugins that it depends on. */
+  /** The names of the plugins that this one requires. */
   readonly requires: readonly string[]
 }
 
@@ -24,7 +24,10 @@ export interface LoadedCapability {
   readonly whenToUse?: readonly string[]
   readonly whenNotToUse?: readonly string[]
   readonly examples?: readonly string[]
+  /** The tools, and `call_<name>` of each sub-agent. */
   readonly tools: readonly { readonly name: string; readonly description: string }[]
+  /** A sentence where the plugin may have tools of this user beside these. */
+  readonly moreTools?: string
   readonly alreadyLoaded?: true
 }
 
@@ -43,7 +46,7 @@ export function capability(definition: AnyDefinition, loaded: boolean): Capabili
   return { name, summary, visibility, loaded, defaultState, stability, category, tags, requires }
 }
 
-/** Keeps the capabilities whose words meet the query, the best first; all of them when none does. */
+/** The plugins that share a word with the query, the best match first; all plugins when none does. */
 export function narrow(
   definitions: readonly AnyDefinition[],
   query: string | undefined,
@@ -81,7 +84,7 @@ export function promptLines(onDemand: readonly AnyDefinition[]): string {
   ].join('\n')
 }
 
-/** The name that is close enough to have been meant. */
+/** The plugin name closest to `name`; undefined when none is close. */
 export function suggestion(
   name: string,
   definitions: readonly AnyDefinition[],

@@ -1,14 +1,15 @@
 import { asCourtesy } from './loop-time.ts'
 
-/** A longer word is not a misspelt name, and is compared with none. */
+/** How long a word and a name may be. Longer ones are no misspelt names, and `didYouMean` compares none of them. */
 const mostCharacters = 64
-/** How many names are looked over, and how many of them are compared letter by letter. */
+/** How many names one suggestion looks at. */
 const mostNames = 500
+/** How many names one suggestion compares letter by letter. */
 const mostCompared = 50
 
 /**
- * The candidate closest to `word`, when one is close enough to have been meant. A suggestion is a courtesy: very many
- * or very long names are not compared, and requests for thousands of suggestions at once get none.
+ * The candidate closest to `word`; undefined when none is close enough. A suggestion is a courtesy: the search leaves out very
+ * many or very long names, and callers that want thousands of suggestions at once get none.
  */
 export function didYouMean(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > mostCharacters) return undefined
@@ -38,7 +39,7 @@ export function meant(word: string, candidates: Iterable<string>): string {
   return candidate === undefined ? '' : `Did you mean "${candidate}"?`
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours; gives up at `limit`. */
+/** How many insertions, deletions, replacements and swaps of neighbours lead from one word to the other; at most `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, i) => i)
@@ -53,7 +54,7 @@ function editDistance(a: string, b: string, limit: number): number {
       row.push(cost)
       if (cost < least) least = cost
     }
-    // A swap reaches back one row further, and may cost one less than the least of this one.
+    // A swap reads the row before the last, so the next row may have a value one below the least of this row.
     if (least > limit) return limit
     ;[beforeLast, last] = [last, row]
   }

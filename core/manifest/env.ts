@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { Schema, Shape } from '../plugin.ts'
 
-/** Environment variables by name, as they stand in a process or a file. */
+/** Environment variables by name, as a process or a file has them. */
 export type EnvSource = Readonly<Record<string, string | undefined>>
 
 /** What a schema's `.meta({ … })` says about its variable. */
@@ -23,19 +23,17 @@ export function metaOf(schema: Schema): VariableMeta & Record<string, unknown> {
 
 /** Whether the log masks the values of this variable. */
 export const isSecret = (schema: Schema): boolean => metaOf(schema).secret === true
-/** Whether the owner of the variable cannot do without a value. */
-export const isRequired = (schema: Schema): boolean => !z.safeParse(schema, undefined).success
 
-/** What the environment holds for one owner. */
+/** What the environment holds for one owner, the kernel or a plugin. */
 export interface ParsedEnv {
   readonly values: Record<string, unknown>
-  /** Required and unset. */
+  /** The names of the variables that are required and unset. */
   readonly missing: readonly string[]
-  /** Set to something that cannot be used. */
+  /** A fault for each variable whose value the schema refuses. */
   readonly faults: readonly RuntimeError[]
 }
 
-/** Parses one owner's slice. An empty string counts as unset, as in a shell script. */
+/** Parses the variables of one owner. An empty string counts as unset, as in a shell script. */
 export function parseEnv(owner: string, shape: Shape, source: EnvSource): ParsedEnv {
   const values: Record<string, unknown> = {}
   const missing: string[] = []
@@ -92,7 +90,7 @@ export function checkVariables(
   return faults
 }
 
-/** The variables that are unset and say how to be generated, each with a fresh value. */
+/** A fresh value for each variable that is unset and whose schema says how to generate one. */
 export function generateMissing(
   shapes: Iterable<Shape>,
   source: EnvSource,

@@ -3,23 +3,23 @@ import type { EnvSource } from './env.ts'
 
 /** Every word that NODE_ENV takes. */
 export const environments = ['development', 'test', 'production'] as const
-/** One of those words. */
+/** A word that NODE_ENV takes. */
 export type Environment = (typeof environments)[number]
 
-/** What NODE_ENV says, and development where it is unset. Undefined when it is none of the words. */
+/** What NODE_ENV says, or development when NODE_ENV is unset. Undefined when NODE_ENV has another word. */
 export function environmentOf({ NODE_ENV }: EnvSource): Environment | undefined {
   return NODE_ENV ? environments.find((word) => word === NODE_ENV) : 'development'
 }
 
-/** Whether secrets may be made up and helpers for authors may load. With an unknown word in NODE_ENV they may not. */
+/** Whether the app may generate secrets and load helpers for authors. With an unknown word in NODE_ENV it may not. */
 export function isForAuthors(source: EnvSource): boolean {
   const environment = environmentOf(source)
   return environment === 'development' || environment === 'test'
 }
 
 /**
- * The fault of an operator who lets others reach the server and leaves NODE_ENV unset. Development is open to this
- * machine because only this machine can reach it, so the fault asks what the server is for.
+ * The fault when HOST lets other machines reach the server and NODE_ENV is unset; undefined otherwise. Development has open
+ * doors because only this machine can reach the server, so an operator who serves others has to set NODE_ENV.
  */
 export function unsaidEnvironment(
   { NODE_ENV }: EnvSource,
@@ -35,6 +35,6 @@ export function unsaidEnvironment(
   )
 }
 
-/** Whether only this machine reaches what listens there. */
-export const isLoopback = (host: string): boolean =>
+/** Whether only this machine can reach a server that listens at this host. */
+const isLoopback = (host: string): boolean =>
   /^(localhost|(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/i.test(host)

@@ -1,5 +1,17 @@
 import { z } from 'zod'
+import { allowedHostForms, readAllowedHosts } from './allowed-hosts.ts'
 import { environments } from './environments.ts'
+
+/** How many bytes the instructions of an app may have: every call of the model carries them. */
+export const mostInstructionBytes = 16 * 1024
+
+/** What is wrong with the instructions of an app, in a sentence; undefined when nothing is. */
+export function instructionsFault(text: unknown): string | undefined {
+  if (typeof text !== 'string') return 'The instructions are no text.'
+  const bytes = Buffer.byteLength(text)
+  if (bytes <= mostInstructionBytes) return undefined
+  return `The instructions have ${bytes} bytes, and may have ${mostInstructionBytes}.`
+}
 
 const milliseconds = z.coerce.number().int().positive()
 const perMinute = count(1, 1_000_000_000)
@@ -63,6 +75,19 @@ export const kernelEnv = {
     .default('https://api.openai.com/v1')
     .describe('Address of the model endpoint'),
   ORACLE_NAME: z.string().default('Oracle').describe('What clients show'),
+  ORACLE_INSTRUCTIONS: z
+    .string()
+    .refine((text) => instructionsFault(text) === undefined, 'at most 16 KiB of text')
+    .optional()
+    .describe(
+      'Who the agent is and how it speaks: stands in the system prompt before the lines of plugins',
+    ),
+  ORACLE_INSTRUCTIONS_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'Path of a text file with these instructions, at most 16 KiB, in place of the text itself',
+    ),
   ORACLE_DID: z
     .string()
     .regex(/^did:[a-z0-9]+:.+/, 'a DID')
@@ -142,6 +167,17 @@ export const kernelEnv = {
   PUBLIC_URL: z.url().optional().describe('What clients are told; default http://HOST:PORT'),
   ORACLE_PRICE: z.string().optional().describe('What clients are told a call costs'),
   RESOLVER_URL: z.url().optional().describe('W3C DID resolver for did:ixo'),
+  OUTBOUND_ALLOW: z
+    .string()
+    .transform((text, context) => {
+      const hosts = readAllowedHosts(text)
+      if (!hosts) context.addIssue({ code: 'custom', message: allowedHostForms })
+      return hosts ?? []
+    })
+    .optional()
+    .describe(
+      'Hosts inside the network that webhooks may be sent to: name, *.name or address:port, with commas between',
+    ),
   AUTH_DELEGATION_ONLY: onOff
     .default(true)
     .describe('off: a delegation without an invocation does not authenticate'),
@@ -160,6 +196,9 @@ export const kernelEnv = {
     .positive()
     .default(72)
     .describe('How long finished runs can be replayed'),
+  JOBS_CONCURRENCY: count(1, 1_000)
+    .default(8)
+    .describe('Jobs of plugins that run at once in this process'),
   AUDIT_TABLE: onOff
     .default(false)
     .describe('on: the audit lines are kept in the database too, for `GET /audit`'),
@@ -170,6 +209,20 @@ export const kernelEnv = {
     .max(36_500)
     .default(365)
     .describe('How long the database keeps audit lines'),
+  PROMPT_BUDGET_MS: milliseconds
+    .default(500)
+    .describe('How long the async prompts of all plugins may take together, once a turn'),
+  TURN_MAX_CALLS: count(1, 1000)
+    .default(25)
+    .describe(
+      'How often a turn calls its model before it stops; a sub-agent may not call its own more often',
+    ),
+  STEP_MAX_CALLS: count(1, 1000)
+    .default(64)
+    .describe('How many tool calls of one answer are carried out; the model is told of the others'),
+  TOOL_TIMEOUT_MS: count(1, 3_600_000)
+    .default(120_000)
+    .describe('How long a call of a tool may take, in milliseconds; a tool may set its own'),
   BROWSER_TOOL_TIMEOUT_MS: milliseconds
     .default(60_000)
     .describe('How long a browser may take to answer a tool call'),

@@ -1,9 +1,9 @@
 /** How long work on one input may keep the event loop from other requests, in milliseconds. */
 const budgetMs = 15
-/** So many courtesies are done whatever they take, so that a slow moment of the machine costs no caller a hint. */
+/** How many courtesies of a turn run however long they take, so that no caller misses a hint because the machine is slow. */
 const alwaysDone = 20
 
-/** The work since the event loop last turned; undefined until a caller asks. All callers share it, as they share the loop. */
+/** The work since the event loop last turned; undefined until a caller asks. All callers share one loop, so they share this. */
 let turn: { readonly since: number; courtesies: number; courtesyMs: number } | undefined
 
 function thisTurn(): NonNullable<typeof turn> {
@@ -14,8 +14,8 @@ function thisTurn(): NonNullable<typeof turn> {
 }
 
 /**
- * For a loop over input: `await giveWay()` between two items. The call costs next to nothing while there is time; once
- * the budget is spent it waits until the event loop has turned, so that other requests are served.
+ * Lets other requests run during a loop over input: write `await giveWay()` between two items. While there is time the call
+ * costs next to nothing. Once the budget is spent the call waits until the event loop has turned.
  */
 export function giveWay(): Promise<void> | undefined {
   const { since } = thisTurn()
@@ -23,7 +23,7 @@ export function giveWay(): Promise<void> | undefined {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Does work that can be left out, such as a suggestion; undefined once such work has spent the budget of this turn. */
+/** Does work that can be left out, such as a suggestion. Once such work has spent the budget of this turn, it returns undefined. */
 export function asCourtesy<T>(work: () => T): T | undefined {
   const done = thisTurn()
   if (++done.courtesies > alwaysDone && done.courtesyMs > budgetMs) return undefined

@@ -1,13 +1,19 @@
 import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
-import type { AnyDefinition, AnyPlugin, AnyTool } from '../plugin.ts'
+import type { AnyDefinition, AnyPlugin } from '../plugin.ts'
 import { meant } from './did-you-mean.ts'
 import { faultOf } from './faults.ts'
+import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
+import { checkSubAgents } from './tools/sub-agents.ts'
+import { checkTools, isWhole, shown as shownValue } from './tools/tools.ts'
+
+export { checkBorrowedMade, checkSubAgents } from './tools/sub-agents.ts'
+export { checkTools } from './tools/tools.ts'
 
 const sentences = z.array(z.string().min(1)).optional()
 
-/** What a plugin may say about itself. The definition's other keys are sections, checked beside it. */
+/** The keys in which a plugin describes itself. The other keys of a definition are sections, which this schema does not check. */
 const manifestSchema = z.object({
   name: z
     .string()
@@ -43,20 +49,26 @@ const manifestSchema = z.object({
 const sections = [
   'env',
   'requires',
+  'uses',
   'state',
   'migrations',
   'setup',
+  'jobs',
+  'runs',
   'prompt',
   'tools',
+  'toolsFor',
+  'toolsForMs',
   'subAgents',
   'middleware',
   'routes',
   'web',
+  'notices',
 ]
 const knownKeys = [...Object.keys(manifestSchema.shape), ...sections]
-const middlewareKinds = ['turn', 'model', 'tool']
+const middlewareKinds = ['http', 'turn', 'model', 'tool']
 
-/** Every fault of a plugin that can be seen without running any of it. */
+/** Every fault of a plugin's definition that shows without running the code of the plugin. */
 export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
   const definition = plugin?.definition
   if (definition === undefined || definition === null || typeof definition !== 'object')
@@ -84,20 +96,25 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
     faults.push(fault(`"${key}" is ${JSON.stringify(value) ?? 'missing'}. ${message}.`))
   }
 
-  for (const written of foreignRequirements(definition.requires))
-    faults.push(
-      fault(
-        `"requires" has ${written}, which is not a plugin.`,
-        'List what definePlugin returned: import the other plugin and write requires: [other].',
-      ),
-    )
+  for (const key of ['requires', 'uses'] as const)
+    for (const entry of foreignEntries(definition[key])) {
+      const written = shown(entry)
+      faults.push(
+        fault(
+          `"${key}" has ${written}, which is not a plugin.`,
+          typeof entry === 'string'
+            ? `${written} is a string: import the plugin, and write ${key}: [other] with what definePlugin returned.`
+            : `List what definePlugin returned: import the other plugin and write ${key}: [other].`,
+        ),
+      )
+    }
 
   for (const key of Object.keys(definition.middleware ?? {}))
     if (!middlewareKinds.includes(key))
       faults.push(
         fault(
           `"${key}" is not a kind of middleware.`,
-          meant(key, middlewareKinds) || 'The kinds are turn, model and tool.',
+          meant(key, middlewareKinds) || 'The kinds are http, turn, model and tool.',
         ),
       )
 
@@ -113,15 +130,30 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
         ),
       )
 
-  if (typeof definition.tools === 'object') faults.push(...checkTools(definition, definition.tools))
+  faults.push(...checkJobs(definition), ...checkRuns(name, definition.runs))
+  const { tools = {}, toolsFor, toolsForMs } = definition
+  if (typeof tools === 'object')
+    faults.push(...checkTools(definition, tools), ...checkSubAgents(definition, tools))
+  if (toolsFor !== undefined && typeof toolsFor !== 'function')
+    faults.push(
+      fault('"toolsFor" is no function.', 'It is a function of the turn that returns tools.'),
+    )
+  if (toolsForMs !== undefined && !isWhole(toolsForMs, 1, longestToolsForMs))
+    faults.push(
+      fault(
+        `"toolsForMs" is ${shownValue(toolsForMs)}.`,
+        'It is a whole number of milliseconds from 1 to 20,000.',
+      ),
+    )
   return faults
 }
 
-/** What stands in `requires` and is no plugin, as it was written. */
-function foreignRequirements(requires: unknown): string[] {
-  if (requires === undefined) return []
-  if (!Array.isArray(requires)) return [shown(requires)]
-  return requires.filter(isForeign).map(shown)
+const longestToolsForMs = 20_000
+
+/** The entries of `requires` or `uses` that are no plugins. */
+function foreignEntries(listed: unknown): unknown[] {
+  if (listed === undefined) return []
+  return Array.isArray(listed) ? listed.filter(isForeign) : [listed]
 }
 
 const shown = (value: unknown): string =>
@@ -129,78 +161,7 @@ const shown = (value: unknown): string =>
     ? 'a function'
     : (JSON.stringify(value) ?? String(value)).slice(0, 100)
 
-const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/
-
-/** Faults of a plugin's tools and of the sub-agents that list them. */
-export function checkTools(
-  definition: AnyDefinition,
-  tools: Readonly<Record<string, AnyTool>>,
-): RuntimeError[] {
-  const faults: RuntimeError[] = []
-  const { name } = definition
-  for (const [key, tool] of Object.entries(tools)) {
-    const fault = (message: string, hint?: string) =>
-      faults.push(
-        new RuntimeError('TOOL_INVALID', `Plugin ${name}: the tool "${key}" ${message}`, { hint }),
-      )
-    if (!toolName.test(key))
-      fault(
-        'has a name that models cannot call.',
-        'Use at most 64 letters, digits and underscores.',
-      )
-    if (!tool?.description?.trim())
-      fault('has no description.', 'Say in a sentence what it does and when to call it.')
-    if (typeof tool?.run !== 'function') fault('has no run function.')
-    const asks = typeof tool?.approve
-    if (!['undefined', 'boolean', 'function'].includes(asks))
-      fault(
-        `has an "approve" of ${JSON.stringify(tool.approve)}.`,
-        'It is true, false or a function that says whether a person is asked.',
-      )
-    if (!['undefined', 'boolean'].includes(typeof tool?.foreign))
-      fault(
-        `has a "foreign" of ${JSON.stringify(tool.foreign)}.`,
-        'It is true or false: whether the result holds other people’s words.',
-      )
-    if (!isSchema(tool?.input))
-      fault('has no input schema.', 'Use z.object({}) when it takes nothing.')
-    else if (jsonType(tool.input) !== 'object')
-      fault(
-        'takes something other than an object.',
-        'Models call tools with an object: wrap it in z.object({ … }).',
-      )
-  }
-  for (const [agent, { tools: listed }] of Object.entries(definition.subAgents ?? {}))
-    for (const tool of listed)
-      if (!Object.hasOwn(tools, tool))
-        faults.push(
-          new RuntimeError(
-            'SUBAGENT_INVALID',
-            `Plugin ${name}: the sub-agent "${agent}" lists the tool "${tool}", which the plugin does not have.`,
-            {
-              hint: meant(tool, Object.keys(tools)),
-            },
-          ),
-        )
-  return faults
-}
-
-function isSchema(value: unknown): value is z.core.$ZodType {
-  return typeof value === 'object' && value !== null && '_zod' in value
-}
-
-function jsonType(schema: z.core.$ZodType): unknown {
-  // Nearly every tool takes a plain object, and writing its JSON Schema costs a millisecond or two of every boot.
-  if (schema._zod.def.type === 'object') return 'object'
-  try {
-    const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
-    return json.type ?? (json.anyOf || json.oneOf || json.allOf ? 'object' : undefined)
-  } catch {
-    return undefined // A schema without a JSON form cannot be shown to a model; the caller reports it.
-  }
-}
-
-/** A fault for each name that two plugins have. */
+/** A fault for each name that two or more plugins have. */
 export function checkNames(plugins: readonly AnyPlugin[]): RuntimeError[] {
   const seen = new Set<string>()
   const twice = new Set<string>()
@@ -211,4 +172,32 @@ export function checkNames(plugins: readonly AnyPlugin[]): RuntimeError[] {
         hint: 'Rename one, or drop the one that was added twice.',
       }),
   )
+}
+
+const runKinds = ['admit', 'begin', 'end']
+
+/** Faults of a section `runs`, as it stands in a definition or as its function made it. */
+export function checkRuns(plugin: string, runs: unknown): RuntimeError[] {
+  if (runs === undefined || typeof runs === 'function') return []
+  const fault = (message: string, hint: string) =>
+    new RuntimeError('MANIFEST_INVALID', `Plugin ${plugin}: ${message}`, { hint })
+  if (typeof runs !== 'object' || runs === null)
+    return [fault('"runs" is not an object.', 'It has functions named admit, begin and end.')]
+  return Object.entries(runs).flatMap(([key, value]) => {
+    if (!runKinds.includes(key))
+      return [
+        fault(
+          `"runs" has "${key}", which is none of its functions.`,
+          meant(key, runKinds) || 'They are admit, begin and end.',
+        ),
+      ]
+    return value === undefined || typeof value === 'function'
+      ? []
+      : [
+          fault(
+            `"runs.${key}" is not a function.`,
+            'Write it as a method: it gets the run and ctx.',
+          ),
+        ]
+  })
 }

@@ -5,7 +5,7 @@ import { isForAuthors } from './environments.ts'
 import type { Features } from './features.ts'
 import { requirementsOf } from './load-order.ts'
 
-/** What becomes of one plugin before anything of it runs. */
+/** Whether one plugin loads, decided before any of its code runs. */
 export type Selection =
   | { readonly plugin: AnyPlugin; readonly state: 'active'; readonly env: Record<string, unknown> }
   | {
@@ -16,8 +16,8 @@ export type Selection =
     }
 
 /**
- * Decides which plugins load: features first, then what they require, then the environment. Plugins
- * come in load order, so what is required has been decided before.
+ * Decides which plugins load. It looks at the features first, then at the required plugins, then at the environment. The
+ * plugins come in load order, so the required ones are decided before those that require them.
  */
 export function select(order: readonly AnyPlugin[], features: Features, source: EnvSource) {
   const faults: RuntimeError[] = []
@@ -95,7 +95,7 @@ const remedyFor = (plugin: string, variable: string) =>
 
 const namedKey = /^[A-Za-z0-9][\w.-]*:(?!\/\/)([^\s,:]+)$/
 
-/** The values of `name:value,name:value`: each may be printed alone. */
+/** The values in `name:value,name:value`. Each is a secret of its own, which code may print without the others. */
 function namedKeys(value: string): string[] {
   const keys = value.split(',').map((entry) => namedKey.exec(entry.trim())?.[1])
   return keys.every((key) => key !== undefined) ? keys : []

@@ -1,5 +1,7 @@
 import type { Database, Fetch, Log } from './context.ts'
+import type { Jobs, UnknownInputs } from './jobs.ts'
 import type { MaybePromise } from './schema.ts'
+import type { PluginSessions, Rooms } from './sessions.ts'
 import type { Turns } from './turns.ts'
 
 /** Who the oracle is to others. */
@@ -9,8 +11,8 @@ export interface Oracle {
   /** Other DIDs of the oracle: that of its key, that of its entity. */
   readonly aliases: readonly string[]
   /**
-   * The Ed25519 keys, as did:keys, that may sign for a DID: none where they cannot be known. Only the resolver of the
-   * oracle is asked, never an address that stands in the DID.
+   * The Ed25519 keys, as did:keys, that may sign for a DID: none where the DID has no known keys. The runtime asks only
+   * the oracle's resolver, never an address that stands in the DID.
    */
   readonly keysOf: (did: string) => Promise<readonly string[]>
   /** Where clients find the oracle, without a slash at the end; known once the server listens. */
@@ -21,13 +23,18 @@ export interface Oracle {
     readonly did: string
     /** The 32 bytes that others check signatures with. */
     readonly publicKey: Uint8Array
-    /** The signature of bytes: what the plugin signs, the oracle has said. */
+    /** Signs bytes. A signature by this key is the oracle's word: sign only what the oracle answers for. */
     sign(bytes: Uint8Array): Uint8Array
   }
 }
 
 /** What `setup` gets, once, at boot. */
-export interface Boot<Env = unknown, Peers = unknown> {
+export interface Boot<
+  Env = unknown,
+  Peers = unknown,
+  Inputs = UnknownInputs,
+  State = Record<string, unknown>,
+> {
   /** The plugin's variables, parsed. */
   readonly env: Env
   /** The log of the plugin. */
@@ -36,10 +43,18 @@ export interface Boot<Env = unknown, Peers = unknown> {
   readonly db: Database
   /** The network. */
   readonly fetch: Fetch
-  /** What the plugins named in `requires` returned from their `setup`, by plugin name. */
+  /** What the plugins named in `requires` and `uses` returned from their `setup`, by plugin name. */
   readonly plugins: Peers
-  /** Starts turns for messages that came from elsewhere. */
+  /** Starts turns: for messages that came from elsewhere, and for what the plugin wants asked. */
   readonly turns: Turns
+  /** Finds and makes sessions of users, and says something in them without a model. */
+  readonly sessions: PluginSessions
+  /** Asks for jobs of the plugin: work that outlives the process. */
+  readonly jobs: Jobs<Inputs>
+  /** The time. Ask here and not `new Date()`, so that a test can move it. */
+  now(): Date
+  /** The plugin's room-scoped state, outside a turn. */
+  readonly rooms: Rooms<State>
   /** Who the oracle is. */
   readonly oracle: Oracle
   /**
@@ -47,19 +62,32 @@ export interface Boot<Env = unknown, Peers = unknown> {
    * that passes on what a client sent asks this first, and leaves out each text that holds such a thing.
    */
   holdsCredential(text: string): boolean
-  /** Hands over work that goes on after the server answers. `what` says what to check when the work takes long. */
-  pending(promise: Promise<unknown>, what: string): void
+  /**
+   * Hands over work that goes on after the server answers. `what` says what to check when the work takes long. Until the
+   * work is done the plugin serves nothing: its routes and web modules answer 503, and no turn sees its tools, its prompt
+   * and its middleware. With `gates: false` the plugin serves all the while.
+   */
+  pending(promise: Promise<unknown>, what: string, options?: { readonly gates?: boolean }): void
+  /**
+   * Registers a function that the runtime calls once: when the setups of all plugins have returned, the pending work of
+   * this plugin is done and the server answers. `signal` fires when the server closes. A function that throws becomes a
+   * line of the log and a note in `/health`.
+   */
+  onReady(call: (signal: AbortSignal) => MaybePromise<void>): void
   /** Registers a function that the runtime calls when it closes, in reverse order of boot. */
   onClose(close: () => MaybePromise<void>): void
-  /** Registers a check that `/health` asks, within a second: it returns when well and throws a sentence when not. */
+  /** Registers a check that `/health` asks, within a second: the check returns when the plugin is well, and throws a sentence when not. */
   health(check: () => MaybePromise<void>): void
 }
 
-/** What the function form of `tools`, `routes` and `web` gets: they may depend on what boot found. */
-export interface Booted<Env = unknown, Self = unknown, Peers = unknown> extends Omit<
-  Boot<Env, Peers>,
-  'pending' | 'onClose' | 'health'
-> {
+/** What the function form of `tools`, `routes` and `web` gets, for sections that depend on what boot found. */
+export interface Booted<
+  Env = unknown,
+  Self = unknown,
+  Peers = unknown,
+  Inputs = UnknownInputs,
+  State = Record<string, unknown>,
+> extends Omit<Boot<Env, Peers, Inputs, State>, 'pending' | 'onReady' | 'onClose' | 'health'> {
   /** What `setup` returned. */
   readonly self: Self
 }

@@ -1,87 +1,149 @@
 import type { Kysely } from 'kysely'
 import type { Boot, Booted } from './boot.ts'
 import type { ModelContext, TurnContext } from './context.ts'
+import type { AnyJob, JobContext, JobSection, UnknownInputs } from './jobs.ts'
 import type { Manifest } from './manifest.ts'
 import type { Middleware } from './middleware.ts'
-import type { AnyRoute, LateRouteSection, RouteContext, RouteSection, WebModule } from './route.ts'
-import type { ParsedShape, Shape } from './schema.ts'
-import type { AnyTool, SubAgent, ToolSection } from './tool.ts'
+import type { Notice } from './notices.ts'
+import type {
+  LateRouteSection,
+  RouteAuth,
+  RouteContext,
+  RouteSection,
+  WebEntry,
+  WebModule,
+  WrittenRoute,
+} from './route.ts'
+import type { MaybePromise, ParsedShape, Shape } from './schema.ts'
+import type { AnySubAgent, AnyTool, SubAgentSection, ToolSection, TurnTools } from './tool.ts'
+import type { RunContext, RunSection } from './runs.ts'
 
 /** A migration changes the database one step; it runs once per database, under its lock. */
 export type Migration = (db: Kysely<any>) => Promise<void> // any: a migration sees tables that no type knows yet
 
-/** The four types that every context of one plugin's handlers is made of. */
+/** The five types that every context of one plugin's handlers is made of. */
 interface Scope {
   env: unknown
   self: unknown
   state: unknown
   peers: unknown
+  jobs: unknown
 }
 
-/** The scope of a plugin, from its schemas, its `requires` and its `setup`. */
-interface ScopeOf<Env, Requires, State, Self> extends Scope {
+/** The scope of a plugin, from its schemas, its `requires`, its `uses` and its `setup`. */
+interface ScopeOf<Env, Requires, State, Self, Uses, JI> extends Scope {
   env: ParsedShape<Env>
   self: Awaited<Self>
   state: ParsedShape<State>
-  peers: PeersOf<Requires>
+  peers: PeersOf<Requires, Uses>
+  jobs: JI
 }
 
-/** The scope that the kernel sees: it knows that there is state, and nothing of what is in there. */
+/** The scope that the kernel sees: the kernel knows that a plugin has state, but not which keys. */
 interface ErasedScope extends Scope {
   state: Record<string, unknown>
+  jobs: UnknownInputs
 }
 
-type PeersOf<Requires> = Requires extends readonly AnyPlugin[]
-  ? { [P in Requires[number] as P['name']]: SelfOf<P> }
+/** What peers returned from their `setup`, by name; a peer of `uses` may be missing. */
+type PeersOf<Requires, Uses> = PeersIn<Requires, never> &
+  (Uses extends readonly [] ? unknown : PeersIn<Uses, undefined>)
+
+type PeersIn<Plugins, Missing> = Plugins extends readonly AnyPlugin[]
+  ? { [P in Plugins[number] as P['name']]: SelfOf<P> | Missing }
   : {}
 
-type TurnIn<S extends Scope> = TurnContext<S['env'], S['self'], S['state'], S['peers']>
+/** A tool that a sub-agent may borrow: a plugin of `requires` or `uses`, and the name of one of its tools. */
+type Borrowable<Plugins> = Plugins extends readonly AnyPlugin[]
+  ? BorrowableOf<Plugins[number]>
+  : never
+
+type BorrowableOf<P> = P extends AnyPlugin
+  ? readonly [plugin: P, tool: keyof ToolsOf<P> & string]
+  : never
+
+type TurnIn<S extends Scope> = TurnContext<S['env'], S['self'], S['state'], S['peers'], S['jobs']>
+
+type OwnRuns<S extends Scope> = RunSection<RunContext<S['env'], S['self'], S['peers'], S['jobs']>>
 
 /** A section that stands in the definition, or that a function of what boot found makes. */
 type OrMade<Section, S extends Scope, Made = Section> =
-  Section | ((boot: Booted<S['env'], S['self'], S['peers']>) => Made)
+  Section | ((boot: Booted<S['env'], S['self'], S['peers'], S['jobs'], S['state']>) => Made)
 
-/** The first half of a definition: who I am and what I need. */
-interface Needs<Name extends string, Env, Requires, State> extends Manifest<Name> {
+/** The first half of a definition: who the plugin is and what it needs. */
+interface Needs<Name extends string, Env, Requires, State, Uses> extends Manifest<Name> {
   /** The plugin's slice of the environment, a schema for each variable. */
   readonly env?: Env
   /** Plugins that this one needs, imported: `plugins.<name>` is what their `setup` returned. */
   readonly requires?: Requires
+  /**
+   * Plugins that may be missing, imported: `plugins.<name>` is what their `setup` returned, or undefined where the app does
+   * not load them. Those that are there are set up before this one.
+   */
+  readonly uses?: Uses
   /** What the plugin remembers of a conversation, a schema for each key; `.meta({ scope: 'room' })` outlives the session. */
   readonly state?: State
   /** The plugin's tables: each migration runs once per database, in the order of the names. */
   readonly migrations?: Readonly<Record<string, Migration>>
 }
 
-/** The second half of a definition: what I offer. */
+/** The second half of a definition: what the plugin offers. */
 interface Offers<
   In extends Scope,
   OwnTools,
-  ToolName extends string,
+  OwnSubAgents,
   OwnRoutes,
   LateRoutes,
   Mount extends string,
+  OwnJobs,
 > {
-  /** The plugin's lines in the system prompt, once it is loaded. Answers at once: a promise here is a fault. */
-  prompt?(ctx: TurnIn<In>): string | undefined
+  /** Work that outlives the process, by name. It stands before the handlers that ask for it. */
+  readonly jobs?: OwnJobs
+  /**
+   * What the plugin says to the beginning and the end of every turn. A function of it may return undefined; turns then pay
+   * nothing for it.
+   */
+  readonly runs?: OrMade<OwnRuns<In>, In, OwnRuns<In> | undefined>
+  /**
+   * The plugin's lines in the system prompt, once it is loaded. A promise is asked for once a turn, and again when the turn
+   * loads a plugin. The lines are left out when the promise rejects, or takes longer than PROMPT_BUDGET_MS.
+   */
+  prompt?(ctx: TurnIn<In>): MaybePromise<string | undefined>
   /** What the model may call, by name. */
   readonly tools?: OrMade<OwnTools, In>
-  /** Tools that run the engine with a prompt of their own, by name. */
-  readonly subAgents?: Readonly<Record<string, SubAgent<ToolName>>>
+  /**
+   * Tools that only this user has, and only in this turn: asked for once a turn for each loaded plugin, when the turn loads
+   * the plugin, and again after a takeover. At most 200 tools, whose `parameters` have 512 KiB together. The turn goes on
+   * without tools that are late, wrong or too many, or that have the name of another tool; the log says which.
+   */
+  toolsFor?(ctx: TurnIn<In>): MaybePromise<TurnTools<TurnIn<In>> | undefined>
+  /** How long `toolsFor` may take, in milliseconds: 2,000 by default, at most 20,000. Then its `ctx.signal` fires. */
+  readonly toolsForMs?: number
+  /** Tools that run the engine with a prompt of their own: the model calls `call_<name>`. */
+  readonly subAgents?: OwnSubAgents
   /** Onions around turns, model calls and tool calls. */
   readonly middleware?: Middleware<
     TurnIn<In>,
-    ModelContext<In['env'], In['self'], In['state'], In['peers']>
+    ModelContext<In['env'], In['self'], In['state'], In['peers'], In['jobs']>
   >
   /** What HTTP clients may call, by method and path. */
   readonly routes?: OrMade<OwnRoutes, In, LateRoutes>
-  /** Whole web modules, by mount: a page, a foreign Koa app. */
-  readonly web?: OrMade<Readonly<Record<Mount, WebModule>>, In>
+  /** Whole web modules, by mount: a page, a foreign Koa app; `{ handler, limit?, cors? }` gives one rules of its own. */
+  readonly web?: OrMade<Readonly<Record<Mount, WebModule | WebEntry>>, In>
+  /**
+   * Carries a notice to where its user is: a phone, a room, a mailbox. The runtime calls it as a job, so it may run again
+   * after a crash: pass `ctx.job.key`, which names the notice, on to what must happen once.
+   */
+  notices?(
+    notice: Notice,
+    ctx: JobContext<In['env'], In['self'], In['peers'], In['jobs']>,
+  ): MaybePromise<void>
 }
 
 /**
  * The object literal that `definePlugin` takes. `TI` and `TO` are the inputs and outputs of tools; `RI`, `RO` and `RA`
- * are the inputs, the outputs and the `auth` of routes.
+ * are the inputs, the outputs and the `auth` of routes, `JI` the inputs of jobs, `SI` and `SO` the inputs and outputs of
+ * sub-agents.
  */
 export interface PluginDefinition<
   Name extends string,
@@ -94,34 +156,50 @@ export interface PluginDefinition<
   RI,
   RO,
   RA,
-  In extends Scope = ScopeOf<Env, Requires, State, Self>,
+  Uses = readonly [],
+  JI = {},
+  SI = {},
+  SO = {},
+  In extends Scope = ScopeOf<Env, Requires, State, Self, Uses, JI>,
 >
   extends
-    Needs<Name, Env, Requires, State>,
+    Needs<Name, Env, Requires, State, Uses>,
     Offers<
       In,
       ToolSection<TI, TO, TurnIn<In>>,
-      keyof TI & string,
-      RouteSection<RI, RO, RA, In['env'], In['self'], In['state'], In['peers']>,
-      LateRouteSection<RI, RO, RouteContext<In['env'], In['self'], In['state'], In['peers']>>,
-      `/${string}`
+      SubAgentSection<
+        SI,
+        SO,
+        TurnIn<In>,
+        keyof TI & string,
+        Borrowable<Requires> | Borrowable<Uses>
+      >,
+      RouteSection<RI, RO, RA, In['env'], In['self'], In['state'], In['peers'], In['jobs']>,
+      LateRouteSection<
+        RI,
+        RO,
+        RouteContext<In['env'], In['self'], In['state'], In['peers'], RouteAuth, In['jobs']>
+      >,
+      `/${string}`,
+      JobSection<JI, JobContext<In['env'], In['self'], In['peers'], In['jobs'], In['state']>>
     > {
   /** Runs at boot. What `setup` returns is `self` in every handler. */
   // Without `In`, which knows `Self`: reading the type of `boot` there would settle `Self` before `setup` returns it.
-  setup?(boot: Boot<ParsedShape<Env>, PeersOf<Requires>>): Self
+  setup?(boot: Boot<ParsedShape<Env>, PeersOf<Requires, Uses>, JI, ParsedShape<State>>): Self
 }
 
 /** A definition with its types erased, as the kernel reads it. */
 export interface AnyDefinition
   extends
-    Needs<string, Shape, readonly AnyPlugin[], Shape>,
+    Needs<string, Shape, readonly AnyPlugin[], Shape, readonly AnyPlugin[]>,
     Offers<
       ErasedScope,
       Readonly<Record<string, AnyTool>>,
+      Readonly<Record<string, AnySubAgent>>,
+      Readonly<Record<string, WrittenRoute>>,
+      Readonly<Record<string, WrittenRoute>>,
       string,
-      Readonly<Record<string, AnyRoute>>,
-      Readonly<Record<string, AnyRoute>>,
-      string
+      Readonly<Record<string, AnyJob>>
     > {
   setup?(boot: Boot): unknown
 }
@@ -133,7 +211,7 @@ export interface Plugin<Name extends string, Self, State, ToolTypes> {
   /** Types only; never there at run time. */
   readonly '~types'?: { readonly self: Self; readonly state: State; readonly tools: ToolTypes }
 }
-/** A plugin of which nothing more is known. */
+/** Any plugin, without the types of its own. */
 export type AnyPlugin = Plugin<string, unknown, unknown, unknown>
 
 type TypesOf<P extends AnyPlugin> = NonNullable<P['~types']>

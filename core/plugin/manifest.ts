@@ -22,7 +22,7 @@ export interface Manifest<Name extends string = string> {
   readonly version?: string
   /** One sentence; the agent chooses by it. */
   readonly summary: string
-  /** What users want when this plugin is the one. */
+  /** What users want when this plugin is the right one. */
   readonly whenToUse?: readonly string[]
   /** What sounds like this plugin and belongs to another. */
   readonly whenNotToUse?: readonly string[]
@@ -36,6 +36,6 @@ export interface Manifest<Name extends string = string> {
   readonly stability?: Stability
   /** What the plugin is about: `'data'`, `'communication'`, `'ui'` and so on. */
   readonly category?: Category
-  /** `'off'` waits for a feature to turn the plugin on, `'development'` does so in production only. */
+  /** `'off'` waits for a feature to turn the plugin on, `'development'` waits for one in production only. */
   readonly defaultState?: 'on' | 'off' | 'development'
 }

@@ -1,3 +1,4 @@
+import type { Context as KoaContext } from 'koa'
 import type { ModelReply } from './model.ts'
 
 /** A call of a tool that `middleware.tool` is about to pass on. */
@@ -14,8 +15,18 @@ export interface PendingCall {
   args: unknown
 }
 
-/** Onions around every turn, every model call and every tool call: the code before `next()` runs on the way in. */
+/**
+ * A layer around every request whose head is well formed; upgrades to a socket pass no layer. `koa.state` has
+ * `requestId`, and after `next()` also `route`, `plugin` and `caller` where the request had them. `next()` never throws:
+ * a fault is an answer by then, with its status in `koa.status`. A layer that answers by itself and does not call
+ * `next()` ends the request there.
+ */
+export type HttpLayer = (koa: KoaContext, next: () => Promise<void>) => Promise<void>
+
+/** Onions around every request, every turn, every model call and every tool call: the code before `next()` runs on the way in. */
 export interface Middleware<Context, ModelCall> {
+  /** Around every request of the server, before CORS and limits. */
+  http?(koa: KoaContext, next: () => Promise<void>): Promise<void>
   /** Around a whole turn. */
   turn?(ctx: Context, next: () => Promise<void>): Promise<void>
   /** Around one call of the model; `ctx.request` may be replaced before `next()`. */

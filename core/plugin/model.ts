@@ -5,6 +5,20 @@ export interface ToolCall {
   readonly args: unknown
 }
 
+/** What a call of a model cost, in tokens. */
+export interface ModelUsage {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** The provider did not count, or the call was cut off: the tokens are the characters divided by four. */
+  readonly estimated?: true
+}
+
+/** What the calls of one model cost. */
+export interface RunUsage extends ModelUsage {
+  /** The id of the model. */
+  readonly model: string
+}
+
 /** A line of the conversation. Plain data: the runtime stores it as it stands. */
 export type Message =
   | { readonly role: 'system'; readonly content: string }
@@ -15,6 +29,8 @@ export type Message =
       readonly content: string
       readonly toolCalls?: readonly ToolCall[]
       readonly reasoning?: string
+      /** What the answer cost. The kernel notes it in the journal; no model is told. */
+      readonly usage?: RunUsage
     }
   | {
       readonly role: 'tool'
@@ -23,7 +39,7 @@ export type Message =
       readonly name: string
       readonly content: string
       readonly failed?: boolean
-      /** Other people's words: where they came from. A model is sent them as quoted data. */
+      /** Where the content came from, when it is other people's words. A model gets such words as quoted data. */
       readonly foreign?: { readonly plugin: string; readonly label?: string }
     }
 
@@ -54,13 +70,15 @@ export type Delta =
       readonly name?: string
       readonly args?: string
     }
-  | { readonly type: 'usage'; readonly inputTokens: number; readonly outputTokens: number }
+  | ({ readonly type: 'usage' } & ModelUsage)
 
-/** What a whole model call came to. */
+/** The whole answer of a model call. */
 export interface ModelReply {
   readonly content: string
   readonly reasoning?: string
   readonly toolCalls: readonly ToolCall[]
+  /** What the call cost, where the provider said so. */
+  readonly usage?: ModelUsage
 }
 
 /** The port to a model: what an adapter implements. */
@@ -73,6 +91,6 @@ export interface Model {
   readonly contextWindow?: number
   /** Yields deltas until the answer is complete, and stops when `signal` fires. */
   stream(request: ModelRequest): AsyncIterable<Delta>
-  /** The same without a promise for every delta, where a model can: `take` may throw, and that ends the answer. */
+  /** Streams without a promise for every delta, where a model can: `take` may throw, and that ends the answer. */
   streamTo?(request: ModelRequest, take: (delta: Delta) => void): Promise<void>
 }

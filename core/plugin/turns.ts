@@ -1,28 +1,90 @@
+import type { Context as KoaContext } from 'koa'
 import type { User } from './context.ts'
+import type { TurnEvent } from './turn-event.ts'
 
-/** An event of a turn, as it travels to clients. */
-export interface TurnEvent {
-  /** The event's number in the stream of its turn. */
-  readonly seq: number
-  /** The event's name: `message`, `tool_call`, `done` and so on. */
-  readonly event: string
-  /** What the event says; `docs/events.md` lists it by name. */
-  readonly data: Record<string, unknown>
+/** Lets a plugin start turns of its own: for messages that came from elsewhere, and for what the plugin itself wants asked. */
+export interface Turns {
+  /**
+   * Starts a turn. The turn goes on also when nobody reads its events; where a turn is under way in the session, the new
+   * one waits for its end unless `whenBusy` says otherwise.
+   */
+  start(turn: NewTurn): StartedTurn
 }
 
-/** Lets a plugin start a turn of its own: a message that came from elsewhere. */
-export interface Turns {
-  /** Starts a turn and yields its events to the end. The turn goes on also when nobody reads them. */
-  start(turn: {
-    /** Who speaks. */
-    readonly user: User | { readonly did: string }
-    /** The session; a new one where none is named. */
-    readonly session?: string
-    /** What the user says. */
-    readonly message: string
-    /** A UUID of the turn. The same in the same session finds the turn again, from its first event. */
-    readonly requestId?: string
-    /** Stops the turn, also one that waits for a person or is carried by another server. */
-    readonly signal?: AbortSignal
-  }): AsyncIterable<TurnEvent>
+/** A turn as a plugin asks for it. */
+export interface NewTurn {
+  /** Who speaks. */
+  readonly user: User | { readonly did: string }
+  /** The session; where none is named, that of the `room`, and without one a new session, which is this plugin's. */
+  readonly session?: string
+  /**
+   * The room of a session that begins with this turn, by the plugin's own name for the room. A session that is there keeps
+   * the room that it has: where that is another one, the turn is refused with `CONFLICT`.
+   */
+  readonly room?: string
+  /** The words of the turn: 256 KiB at most, and not empty. */
+  readonly message: string
+  /**
+   * Whose words these are. `user`, the default: the user's own, which came another way. `plugin`: the plugin's. The model
+   * reads that the user did not say them, and the history that clients get leaves them out.
+   */
+  readonly from?: 'user' | 'plugin'
+  /**
+   * What happens while a turn is under way in the session or a person is asked. `wait`, the default: this turn begins when
+   * the session is free, for 24 hours. `refuse`: 409 `SESSION_BUSY`. `interrupt`: the turn under way ends for this one.
+   */
+  readonly whenBusy?: 'wait' | 'refuse' | 'interrupt'
+  /**
+   * The name of the turn, one for the user. A second start with the name finds the first turn, from its first event, with
+   * or without a session; with other words it is 422 `REQUEST_ID_REUSED`.
+   */
+  readonly requestId?: string
+  /** What handlers of the turn read as `ctx.metadata`: JSON, 8 KiB at most. */
+  readonly metadata?: Readonly<Record<string, unknown>>
+  /** What is attached, as in `POST /messages/:sessionId`. */
+  readonly attachments?: readonly unknown[]
+  /** The model that answers; the default one where none is named. */
+  readonly model?: string
+  /** Lines of the system prompt for this turn alone: 16 KiB at most. */
+  readonly instructions?: string
+  /**
+   * Other people's words that go along: 64 KiB at most. The model reads them as quoted data, and the turn counts as one
+   * that has read foreign text from its beginning.
+   */
+  readonly quoted?: string | readonly string[]
+  /** The names of the tools of this turn. Other tools are neither shown nor callable. */
+  readonly allow?: readonly string[]
+  /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
+  readonly koa?: KoaContext
+  /** Stops the turn: also one that waits for its beginning or for a person, and one that another server carries. */
+  readonly signal?: AbortSignal
+}
+
+/** The beginning of a turn, as the database has it. */
+export interface BegunTurn {
+  /** The run of the turn; undefined while the turn waits for its beginning. */
+  readonly runId?: string
+  readonly sessionId: string
+  readonly requestId: string
+  /** False when an earlier start with this `requestId` made the turn. */
+  readonly isNew: boolean
+  /** `queued`: the turn waits until the session is free. */
+  readonly state: 'running' | 'queued'
+}
+
+/** The end of a turn. */
+export interface EndedTurn {
+  readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
+  /** What the agent said. */
+  readonly text: string
+  /** Why the turn failed. */
+  readonly error?: { readonly code: string; readonly message: string }
+}
+
+/** A turn that a plugin started: its events, from the first to the end. A turn that waits has events once it begins. */
+export interface StartedTurn extends AsyncIterable<TurnEvent> {
+  /** Resolves once the turn is in the database: then a webhook may be answered 202. Rejects when the turn is refused. */
+  readonly begun: Promise<BegunTurn>
+  /** Resolves when the turn has ended, or stands still because a person is asked. */
+  readonly ended: Promise<EndedTurn>
 }

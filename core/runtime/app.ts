@@ -1,9 +1,13 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { RuntimeError } from '../errors.ts'
 import type { EnvSource } from '../manifest/env.ts'
 import { environmentOf, isForAuthors, unsaidEnvironment } from '../manifest/environments.ts'
 import type { Features } from '../manifest/features.ts'
-import { kernelEnv } from '../manifest/kernel-env.ts'
 import { secretValues } from '../manifest/select.ts'
-import type { AnyPlugin, Fetch } from '../plugin.ts'
+import { enforceRules, type OutboundRules } from './outbound/rules.ts'
+import { kernelEnv } from '../manifest/kernel-env.ts'
+import type { AnyPlugin, Fetch, HttpLayer } from '../plugin.ts'
+import type { Instructions } from '../plugin/context.ts'
 import { createLog } from './base/log.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
@@ -12,25 +16,38 @@ import { planBoot } from './boot/plan.ts'
 import type { BootReport } from './boot/report.ts'
 import { stopOn } from './boot/stop-on.ts'
 import { Closers } from './closers.ts'
+import { readInstructions } from './boot/instructions.ts'
+import { readPlans } from './jobs/plan.ts'
 import { kernelRouteKeys } from './kernel-routes.ts'
 import { chooseModels, type GivenModel } from './model/choose.ts'
 import { openParts } from './parts.ts'
 import { RunningApp } from './running-app.ts'
+import type { TestClock } from './boot/test-clock.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 
 /** What an app is made from. */
 export interface AppOptions {
   readonly plugins: readonly AnyPlugin[]
-  /** By plugin name: false never loads it, true loads it or stops the boot. FEATURES overrides this. */
+  /** By plugin name: with false the app never loads the plugin, with true the app loads it or stops. FEATURES overrides this. */
   readonly features?: Features
   /** Models of your own, LangChain's or ours, the default first; otherwise the variable MODEL chooses. */
   readonly model?: GivenModel | readonly GivenModel[]
+  /**
+   * Who the agent is and how it speaks, at most 16 KiB: text, or a function that is asked once a turn. The instructions
+   * stand in the system prompt after the kernel's lines and before those of plugins. By default ORACLE_INSTRUCTIONS,
+   * or the text of ORACLE_INSTRUCTIONS_FILE.
+   */
+  readonly instructions?: Instructions
   /** The whole environment; by default the process's, over a `.env` file. */
   readonly env?: EnvSource
   /** What plugins reach the network through. */
   readonly fetch?: Fetch
+  /** Layers around every request, outermost first and outside of the plugins' `middleware.http`. */
+  readonly http?: readonly HttpLayer[]
   /** Takes the log's lines instead of standard output. */
   readonly log?: (line: string) => void
+  /** A clock that stands until a test moves it, `new TestClock()` of `oracle-runtime/testing`, in place of the real time. */
+  readonly clock?: TestClock
 }
 
 /** A running app. */
@@ -56,19 +73,26 @@ export type StartingApp = Promise<App> & Pick<App, 'listen' | 'close'>
  */
 export function createApp(options: AppOptions): StartingApp {
   const booting: Promise<App> = boot(options)
-  booting.catch(() => undefined) // whoever awaits it, or listens, gets the fault
+  booting.catch(() => undefined) // whoever awaits the promise, or listens, gets the fault
   return Object.assign(booting, {
     listen: async (address?: { port?: number; host?: string }) => (await booting).listen(address),
     close: async () => (await booting).close(),
   })
 }
 
+/** What the testing kit gives beside the options. */
+export interface KitOptions {
+  /** An open database in memory, which outlives the app. */
+  readonly memory?: DatabaseSync
+}
+
 /** What `createApp` does; core/testing reaches further into the result than authors do. */
-export async function boot(options: AppOptions): Promise<RunningApp> {
+export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<RunningApp> {
   const startedAt = performance.now()
   const environment = async () => options.env ?? (await readEnvironment())
-  const blueprint = await draw(options, await environment())
+  const blueprint = { ...(await draw(options, await environment())), ...kit }
   const closers = new Closers(blueprint.log)
+  closers.add(enforceRules(outboundRules(blueprint)))
   try {
     const parts = await openParts(blueprint, closers)
     return new RunningApp({ blueprint, parts, closers, startedAt, readEnvironment: environment })
@@ -78,9 +102,9 @@ export async function boot(options: AppOptions): Promise<RunningApp> {
   }
 }
 
-/** Decides everything that can be decided before anything is opened, or throws every fault there is. */
+/** Decides everything for which nothing has to be open yet, or throws all faults together. */
 async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
-  const { plugins, features = {}, fetch = globalThis.fetch } = options
+  const { plugins, features = {}, fetch = globalThis.fetch, http = [] } = options
   const dataDir = await folderOf(given)
   const shapes = [kernelEnv, ...plugins.map((plugin) => plugin?.definition?.env ?? {})]
   const source = isForAuthors(given) ? await withGenerated(given, shapes, dataDir) : given
@@ -96,12 +120,38 @@ async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
   log.info(`oracle-runtime ${runtimeVersion} on node ${process.versions.node}`)
   for (const sentence of plan.suspects) log.warn(sentence)
   const chosen = chooseModels(options.model, config)
-  stopOn([...plan.faults, ...('faults' in chosen ? chosen.faults : [])], log)
-  const { models } = chosen as Extract<typeof chosen, { models: unknown }> // no faults: there they are
-  return { config, records, envOf, models, source, secrets, fetch, log, dataDir }
+  const { plans, faults } = await readPlans(records)
+  const { instructions, faults: ofInstructions } = await readInstructions(
+    options.instructions,
+    config,
+  )
+  const faultsOfOptions = [...('faults' in chosen ? chosen.faults : []), ...ofInstructions]
+  stopOn([...plan.faults, ...faults, ...faultsOfOptions], log)
+  const { models } = chosen as Extract<typeof chosen, { models: unknown }> // without faults there are models
+  return {
+    config,
+    records,
+    envOf,
+    plans,
+    models,
+    instructions,
+    source,
+    secrets,
+    fetch,
+    http,
+    log,
+    dataDir,
+    clock: options.clock,
+  }
 }
 
-/** As DATA_DIR: nothing is written, and everything is gone when the process ends. */
+/** What `deliver` and its like may call while this app runs. */
+const outboundRules = ({ config, source }: Blueprint): OutboundRules => ({
+  isForAuthors: isForAuthors(source),
+  allowed: config.OUTBOUND_ALLOW ?? [],
+})
+
+/** The value of DATA_DIR with which the app writes no file: everything is gone when the process ends. */
 const inMemory = ':memory:'
 
 /** The folder of the app's files, where it has one. A boot that stops for its environment leaves no folder behind. */

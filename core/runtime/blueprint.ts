@@ -1,25 +1,39 @@
+import type { DatabaseSync } from 'node:sqlite'
 import type { Logger } from 'pino'
 import type { EnvSource } from '../manifest/env.ts'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
-import type { Fetch } from '../plugin.ts'
+import type { Fetch, HttpLayer } from '../plugin.ts'
+import type { Instructions } from '../plugin/context.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
+import type { JobPlans } from './jobs/plan.ts'
 import type { Models } from './model/choose.ts'
 import type { DataDir } from './store/data-dir.ts'
+import type { TestClock } from './boot/test-clock.ts'
 
-/** Everything that is decided before anything is opened. */
+/** Everything that the app decides before it opens anything. */
 export interface Blueprint {
   readonly config: KernelEnv
   readonly records: readonly PluginRecord[]
   /** The parsed environment slice of each active plugin. */
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
+  /** The schedules of jobs. */
+  readonly plans: JobPlans
   readonly models: Models
+  /** Who the agent is and how it speaks. */
+  readonly instructions: Instructions | undefined
   /** The environment, with what was generated for authors. */
   readonly source: EnvSource
   /** The values that the log masks. */
   readonly secrets: readonly string[]
   /** What plugins reach the network through. */
   readonly fetch: Fetch
+  /** Layers of the app itself around every request, outside of those of plugins. */
+  readonly http: readonly HttpLayer[]
   readonly log: Logger
-  /** Without it nothing is written. */
+  /** Without a directory the app writes no file. */
   readonly dataDir: DataDir | undefined
+  /** The clock of a test, in place of the real time. */
+  readonly clock: TestClock | undefined
+  /** An open database in memory, which outlives the app. */
+  readonly memory?: DatabaseSync
 }

@@ -10,7 +10,7 @@ export class Closers {
     this.#log = log
   }
 
-  /** Puts a close on the stack. The call stands beside the line that opens. */
+  /** Puts a close on the stack. Call this beside the line that opens the thing. */
   add(close: () => unknown): void {
     this.#closers.push(close)
   }
@@ -20,7 +20,16 @@ export class Closers {
     return this.#closing !== undefined
   }
 
-  /** Closes everything, once. A close that throws keeps no other from its turn; the first fault is thrown at the end. */
+  /**
+   * Closes everything without waiting for any of it, and whatever it throws: for an app whose database is out of reach, so
+   * that most closes never end.
+   */
+  forsake(): void {
+    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) void callAside(close)
+    this.#closing ??= Promise.resolve()
+  }
+
+  /** Closes everything, once. When one close throws, the others still run, and the first fault is thrown at the end. */
   close(): Promise<void> {
     this.#closing ??= this.#unwind()
     return this.#closing
@@ -38,5 +47,13 @@ export class Closers {
     }
     if (faults.length > 0) throw faults[0]
     this.#log.info('stopped')
+  }
+}
+
+async function callAside(close: () => unknown): Promise<void> {
+  try {
+    await close()
+  } catch {
+    // Whoever forsakes an app asks for no faults.
   }
 }

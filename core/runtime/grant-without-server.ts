@@ -29,8 +29,8 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const answerMs = 10_000
 
 /**
- * Grants by the database that the environment names, whether a server runs on it or not: a PostgreSQL is shared, an
- * embedded database is written while nobody has it, and otherwise the server that has it is asked.
+ * Grants in the database that the environment names, whether a server runs on it or not. A PostgreSQL is shared. An
+ * embedded database is written here while no server has it; otherwise the command asks the server that has it.
  */
 export async function grantWithoutServer(
   given: EnvSource,
@@ -91,14 +91,18 @@ async function grantIn(
 
 const holder = z.object({ address: z.string().optional() })
 
-/** Where the server answers that has the data directory; whatever else is wrong with the directory is thrown on. */
+/** The address of the server that has the data directory. Throws any other fault of the directory as it is. */
 function holderOf(error: unknown): { readonly address?: string } {
   if (!(error instanceof RuntimeError) || error.code !== 'DATA_DIR_IN_USE') throw error
   const { address } = holder.safeParse(error.details).data ?? {}
   if (address !== undefined) return { address }
-  throw new RuntimeError('DATA_DIR_IN_USE', `${error.message} It does not say where it answers.`, {
-    hint: 'Wait until it listens and try again, or stop it.',
-  })
+  throw new RuntimeError(
+    'DATA_DIR_IN_USE',
+    `${error.message} That server has not said yet where it answers.`,
+    {
+      hint: 'Wait until that server listens and try again, or stop it.',
+    },
+  )
 }
 
 const answered = z.object({
@@ -128,7 +132,7 @@ async function askServer(
   if (token === '')
     throw new RuntimeError(
       'UNAUTHORIZED',
-      `The server at ${address} has the database, and it is asked with OPERATOR_TOKEN, which is unset.`,
+      `The server at ${address} has the database, and asking that server takes OPERATOR_TOKEN, which is unset.`,
       { hint: 'Set OPERATOR_TOKEN as the server has it, or stop the server.' },
     )
   const response = await fetch(`${address}/grants`, {
@@ -140,7 +144,7 @@ async function askServer(
     throw new RuntimeError(
       'UNAVAILABLE',
       `The server that has the database does not answer at ${address}.`,
-      { hint: 'Look at its log, or stop it and try again.', cause },
+      { hint: 'Look at the log of that server, or stop it and try again.', cause },
     )
   })
   const body: unknown = await response.json().catch(() => undefined)

@@ -9,9 +9,9 @@ import { kernelMigrations } from './kernel-tables.ts'
 import type { Lock } from './store/data-dir-lock.ts'
 import { openStore, type Store } from './store/store.ts'
 
-/** What everything else stands on: where data is kept, and who else may write there. */
+/** What the other parts of the app are built on: the database, its lock, the audit trail and Redis. */
 export interface Ground {
-  /** Held on the data directory while this process writes there. */
+  /** The lock that this process holds on the data directory while it writes there. */
   readonly lock: Lock | undefined
   readonly store: Store
   readonly audit: AuditTrail
@@ -20,14 +20,16 @@ export interface Ground {
 
 /** Opens the database with the kernel's tables, the audit trail and Redis. */
 export async function openGround(blueprint: Blueprint, closers: Closers): Promise<Ground> {
-  const { config, dataDir, log } = blueprint
+  const { config, dataDir, clock, memory, log } = blueprint
   const { DATABASE_URL: databaseUrl } = config
   const lock = dataDir && !databaseUrl ? await dataDir.lock({ pid: process.pid }) : undefined
   closers.add(() => lock?.release())
-  const store = await openStore({ databaseUrl, dataDir, log })
+  const isClockSet = clock !== undefined
+  const store = await openStore({ databaseUrl, dataDir, memory, isClockSet, log })
   closers.add(() => store.close())
   for (const [owner, migrations] of Object.entries(kernelMigrations))
     await store.migrate(owner, migrations)
+  if (clock) closers.add(await clock.attach(store))
   const redis = await openRedis(config.REDIS_URL, log)
   closers.add(() => redis?.disconnect())
   const audit = auditTrail(blueprint, store)

@@ -10,6 +10,10 @@ import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts
 import type { Setups } from './boot/setup.ts'
 import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
+import type { AppJobs } from './jobs/jobs.ts'
+import { jobRouteKeys, jobRoutes } from './jobs/routes.ts'
+import type { Notices } from './notices/notices.ts'
+import { noticeRouteKeys, noticeRoutes } from './notices/routes.ts'
 import type { OwnAddresses } from './own-addresses.ts'
 import type { Store } from './store/store.ts'
 
@@ -19,12 +23,14 @@ const keys = [
   ...delegationRouteKeys,
   ...grantRouteKeys,
   ...auditRouteKeys,
+  ...jobRouteKeys,
+  ...noticeRouteKeys,
   ...conversationRouteKeys,
 ] as const
 
 /**
- * The key of every route of the kernel, known before anything is opened: the boot plan reads them, and a plugin that
- * claims one is told so with the other faults. A room that lists a key and has no route for it does not compile, and a
+ * The key of every route of the kernel, known before anything is opened: the boot plan reads the keys, and names a plugin
+ * that claims one among its faults. A room that lists a key and has no route for it does not compile, and a
  * route whose key no room lists is not served.
  */
 export const kernelRouteKeys: readonly string[] = keys
@@ -37,12 +43,14 @@ export interface KernelRouteParts {
   readonly identity: Identity
   readonly grantable: Grantable
   readonly setups: Setups
+  readonly jobs: AppJobs
+  readonly notices: Notices
   readonly conversations: Conversations
   readonly addresses: OwnAddresses
   /** The model that answers by default. */
   readonly model: Model
   openapi(): unknown
-  /** Told when a user has revoked a delegation. */
+  /** Called when a user has revoked a delegation. */
   onRevoked(did: string): void
 }
 
@@ -56,6 +64,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       signingKeyLoaded: identity.signer !== undefined,
       databaseConnected: () => store.ping(),
       checkHealth: () => setups.checkHealth(),
+      jobs: () => parts.jobs.health(),
       openapi: () => parts.openapi(),
     }),
     ...wellKnownRoutes({
@@ -74,6 +83,12 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
     }),
     ...grantRoutes(identity.grants, parts.grantable),
     ...auditRoutes(config.AUDIT_TABLE ? store.db : undefined),
+    ...jobRoutes(parts.jobs),
+    ...noticeRoutes({
+      notices: parts.notices,
+      plugins: records.map(({ name }) => name),
+      isRevoked: (cids) => identity.isRevoked(cids),
+    }),
     ...parts.conversations.routes,
   }
   return keys.map((key) => [key, routes[key]])

@@ -3,11 +3,13 @@ import { auditMigrations } from './audit/tables.ts'
 import { delegationMigrations } from './auth/grants/delegations.ts'
 import { grantsMigration } from './auth/grants/grants.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
+import { jobsMigration } from './jobs/tables.ts'
+import { noticesMigration } from './notices/tables.ts'
 import { kernelNamesMigration } from './store/kernel-names.ts'
-import { roomStateMigration } from './store/room-state.ts'
+import { roomNamesMigration, roomStateMigration } from './store/room-state.ts'
 import { runMigrations } from './turns/journal/tables.ts'
 
-/** The kernel's own tables, by owner: each of these has a history of its own. */
+/** The kernel's own tables, by owner: each owner has a history of migrations of its own. */
 export const kernelMigrations = {
   kernel: {
     '001-idempotency': idempotencyMigration,
@@ -15,6 +17,9 @@ export const kernelMigrations = {
     '002-room-state': roomStateMigration,
     '003-kernel-names': kernelNamesMigration,
     '004-grants': grantsMigration,
+    '005-jobs': jobsMigration,
+    '006-room-names': roomNamesMigration,
+    '007-notices': noticesMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-audit': auditMigrations,

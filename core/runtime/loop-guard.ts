@@ -2,7 +2,7 @@ import type { Log } from '../plugin.ts'
 import type { Closers } from './closers.ts'
 import { watchEventLoop } from './watchdog/watchdog.ts'
 
-/** From the moment on that somebody asks for it, a frozen event loop ends the process; until the app is closed. */
+/** Ends the process when its event loop freezes, from `begin` until the app is closed. */
 export class LoopGuard {
   readonly #limitMs: number
   readonly #log: Log
@@ -16,7 +16,7 @@ export class LoopGuard {
     closers.add(() => this.#stop?.())
   }
 
-  /** Begins to watch, unless that has begun or the app is closing. */
+  /** Begins to watch the event loop, unless the guard does already or the app is closing. */
   begin(): void {
     if (this.#closers.hasBegun) return
     this.#stop ??= watchEventLoop(this.#limitMs, this.#log)

@@ -11,13 +11,13 @@ export class OwnAddresses {
     this.#config = config
   }
 
-  /** Where the server listens when nobody says otherwise: production is served to others. */
+  /** The host on which the server listens by default: in production, which serves others, every address of the machine. */
   get host(): string {
     const { HOST, NODE_ENV } = this.#config
     return HOST ?? (NODE_ENV === 'production' ? '0.0.0.0' : '127.0.0.1')
   }
 
-  /** What clients are told. Never taken from a Host header, which the client writes itself. */
+  /** The addresses that the server tells clients. They never come from a Host header, which the client writes itself. */
   get told(): Addresses {
     const { PUBLIC_URL, PORT } = this.#config
     const apiUrl = (PUBLIC_URL ?? this.#url ?? `http://${this.host}:${PORT}`).replace(/\/$/, '')
@@ -29,7 +29,7 @@ export class OwnAddresses {
     return origin === new URL(this.told.apiUrl).origin || origin === this.#url
   }
 
-  /** The server has begun to listen there. */
+  /** Notes that the server has begun to listen at this URL. */
   listensAt(url: string): void {
     this.#url = url
   }

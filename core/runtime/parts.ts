@@ -1,34 +1,41 @@
 import { isForAuthors } from '../manifest/environments.ts'
 import { Conversations } from './agent/conversations.ts'
 import { Tools } from './agent/tools/tools.ts'
-import type { AuditTrail } from './audit/trail.ts'
 import type { Did } from './auth/did/did.ts'
 import { signerFromMnemonic } from './auth/did/signer.ts'
 import type { Grantable } from './auth/grants/request.ts'
 import { Identity } from './auth/identity.ts'
+import { machineNow, type Timed } from './base/clock.ts'
+import { masking } from './base/log.ts'
 import { isActive, stateLine } from './base/plugin-record.ts'
 import type { Blueprint } from './blueprint.ts'
 import { authorsWords } from './boot/environment.ts'
-import type { Rooms } from './boot/plugin-routes.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
 import { Places } from './http/limits/places.ts'
+import { AppJobs } from './jobs/jobs.ts'
+import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
+import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
-import type { Lock } from './store/data-dir-lock.ts'
-import { createRoomState, roomOf } from './store/room-state.ts'
+import { RoomState } from './store/room-state.ts'
+import type { TestClock } from './boot/test-clock.ts'
+import type { Runs } from './turns/carry/runs.ts'
+import { titlesOf } from './turns/titles.ts'
 import { surviveStrayRejections } from './watchdog/stray-faults.ts'
 
-/** What a running app is made of, as far as it is asked for after the boot. */
+/** The parts of a running app that are needed after the boot. */
 export interface Parts {
-  readonly lock: Lock | undefined
-  readonly audit: AuditTrail
+  readonly ground: Ground
   readonly identity: Identity
   readonly grantable: Grantable
+  readonly setups: Setups
   readonly tools: Tools
+  readonly jobs: AppJobs
+  readonly runs: Runs
   readonly http: Http
   readonly addresses: OwnAddresses
   readonly guard: LoopGuard
@@ -36,22 +43,29 @@ export interface Parts {
 
 /** Opens everything up to listening: database, migrations, setups, tools, routes. */
 export async function openParts(blueprint: Blueprint, closers: Closers): Promise<Parts> {
-  const { config, records, models, log } = blueprint
+  const { config, records, models, instructions, log } = blueprint
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
-  const { store, audit, lock } = ground
+  const { store, audit } = ground
   const identity = new Identity({ ...blueprint, store, author: await authorOf(blueprint) })
   closers.add(() => identity.close())
   const addresses = new OwnAddresses(config)
 
-  const setups = await openSetups(blueprint, { ground, identity, addresses }, closers)
+  // No notice is made before both are there.
+  const notices = noticesOf(ground, log, (trx, notice) => jobs.carry(trx, notice))
+  closers.add(() => notices.close())
+  const jobs = jobsOf(blueprint, ground, guard, notices)
+  const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
+  const setups = await openSetups(blueprint, { ground, identity, addresses, jobs, rooms }, closers)
   const setupFaults = await setups.run(records.filter(isActive))
-  const tools = new Tools(records.filter(isActive)) // a setup may have missed a variable
-  const rooms: Rooms = {
-    ...createRoomState({ db: store.db, log }),
-    of: (did) => roomOf(did, identity.oracleDid),
-  }
+  const rateLimits = new RateLimits({ log, redis: ground.redis })
+  closers.add(() => rateLimits.close())
+  // A setup that missed a variable has excluded its plugin.
+  const tools = new Tools(records.filter(isActive), {
+    timeoutMs: config.TOOL_TIMEOUT_MS,
+    limits: rateLimits,
+  })
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
     config,
@@ -60,6 +74,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     store,
     rooms,
     models,
+    instructions,
     streams,
     audit,
     log,
@@ -67,8 +82,10 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     rights: identity.grants,
     restoreUser: (did) => identity.auth.restore(did),
     isRevoked: (cids) => identity.isRevoked(cids),
-    // A run that is taken over may be what froze the process before.
+    knowsUser: (db, did) => identity.knows(db, did),
+    // A run that is taken over may have frozen the process that had it before.
     onTakeover: () => guard.begin(),
+    notices,
   })
   const grantable = { records, ownDids: identity.ownDids }
   const { http, channel } = serve(
@@ -80,34 +97,89 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
       addresses,
       setups,
       setupFaults,
+      rateLimits,
       tools,
       rooms,
+      jobs,
+      notices,
       conversations,
       streams,
     },
     closers,
   )
 
+  goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
+  await notices.open()
   await conversations.runs.open()
   await channel.open()
-  // A plugin that is left out for want of a variable is what an operator looks for.
+  // A warning, for an operator looks for a plugin that the boot left out for want of a variable.
   for (const record of records)
     log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
   log.info(`model: ${models.default.label ?? models.default.id}`)
-  return { lock, audit, identity, grantable, tools, http, addresses, guard }
+  const { runs } = conversations
+  return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+}
+
+/** What users are told wherever they are. */
+function noticesOf(
+  { store }: Ground,
+  log: Blueprint['log'],
+  deliver: NoticesOptions['deliver'],
+): Notices {
+  return new Notices({
+    store,
+    log,
+    now: () => store.now,
+    titlesOf: (did, ids) => titlesOf(store.db, did, ids),
+    deliver,
+  })
+}
+
+/** The jobs of the plugins. None runs before the server listens. */
+function jobsOf(
+  blueprint: Blueprint,
+  { store, audit }: Ground,
+  guard: LoopGuard,
+  notices: Notices,
+): AppJobs {
+  const { config, records, plans, secrets, clock, log } = blueprint
+  return new AppJobs({
+    store,
+    records,
+    plans,
+    log,
+    audit,
+    notices,
+    leaseMs: config.RUN_LEASE_MS,
+    concurrency: config.JOBS_CONCURRENCY,
+    masked: masking(secrets),
+    // A job that was begun before may be what froze the process.
+    onAttempt({ plugin, name }) {
+      guard.begin()
+      clock?.noteRun(`${plugin}.${name}`)
+    },
+    clock: clock?.now,
+  })
+}
+
+/** Lets a test's clock move the work that goes by time. */
+function goByClock(clock: TestClock | undefined, timed: readonly Timed[], closers: Closers): void {
+  if (clock) for (const each of timed) closers.add(clock.add(each))
 }
 
 interface BeforeSetups {
   readonly ground: Ground
   readonly identity: Identity
   readonly addresses: OwnAddresses
+  readonly jobs: AppJobs
+  readonly rooms: RoomState
 }
 
-/** Brings the tables of the plugins up to date, and prepares what their setups are given. */
+/** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, log }: Blueprint,
-  { ground: { store }, identity, addresses }: BeforeSetups,
+  { records, envOf, fetch, clock, log }: Blueprint,
+  { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
   for (const { name, definition } of records.filter(isActive))
@@ -124,13 +196,16 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
+    jobsOf: (definition) => jobs.of(definition),
+    rooms,
+    now: clock?.now ?? machineNow,
     envOf,
   })
   closers.add(() => setups.close())
   return setups
 }
 
-/** The user that `npm run chat` and `npm run token` sign as; there is none where others are served. */
+/** The user that `npm run chat` and `npm run token` sign as; an app that serves others has none. */
 async function authorOf({ dataDir, config }: Blueprint): Promise<Did | undefined> {
   if (!dataDir || !isForAuthors({ NODE_ENV: config.NODE_ENV })) return undefined
   return signerFromMnemonic(await authorsWords(dataDir)).did

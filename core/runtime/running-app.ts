@@ -15,7 +15,7 @@ import { reportOf, type BootReport } from './boot/report.ts'
 import type { Closers } from './closers.ts'
 import type { Parts } from './parts.ts'
 
-/** What is heavy to import comes after the first probes have been answered. */
+/** How long the heavy imports wait, so that the server answers the first probes before. */
 const warmAfterMs = 500
 
 /** The thread of the watchdog starts when the first probes have been answered, unless a run is taken over before. */
@@ -50,7 +50,7 @@ export class RunningApp implements App {
   }
 
   get report(): BootReport {
-    return reportOf(this.records, this.#options.blueprint.source)
+    return reportOf(this.records, this.#options.blueprint.source, this.#options.blueprint.plans)
   }
 
   get oracleDid(): string {
@@ -71,28 +71,31 @@ export class RunningApp implements App {
   }
 
   async listen({ port, host }: { port?: number; host?: string } = {}) {
-    const { addresses, http, lock, identity, guard } = this.#parts
+    const { ground, addresses, http, identity, setups, guard } = this.#parts
     const { blueprint, closers, startedAt } = this.#options
     const at = { port: port ?? this.config.PORT, host: host ?? addresses.host }
     const unsaid = unsaidEnvironment(blueprint.source, at.host)
     if (unsaid) throw unsaid
     const address = await http.listen(at)
     addresses.listensAt(address.url)
-    lock?.describe({ address: address.url })
+    ground.lock?.describe({ address: address.url })
     const ms = Math.round(performance.now() - startedAt)
     const everywhere = ['0.0.0.0', '::'].includes(at.host)
     const reach = everywhere ? ' and all addresses of this machine,' : ''
     this.log.info(
       `oracle-runtime ${runtimeVersion} listening on ${address.url}${reach} after ${ms} ms`,
     )
+    closers.add(() => setups.leave())
+    void setups.answering()
     void identity.compareRegistration(addresses.told)
+    void this.#parts.jobs.runner.open()
     const warming = setTimeout(() => void this.#warm(), warmAfterMs).unref()
     closers.add(() => clearTimeout(warming))
     setTimeout(() => guard.begin(), guardAfterMs).unref()
     return address
   }
 
-  /** Loads what the first caller needs. */
+  /** Loads the modules that the first caller needs, so that the caller does not wait for them. */
   async #warm(): Promise<void> {
     try {
       this.tools.warm()
@@ -110,7 +113,7 @@ export class RunningApp implements App {
       ? await withGenerated(given, [kernelEnv], blueprint.dataDir)
       : given
     this.#parts.identity.reload(source)
-    await this.#parts.audit.write({
+    await this.#parts.ground.audit.write({
       who: 'operator:process',
       task: 'reload keys',
       what: { variables: 'API_KEY, OPERATOR_TOKEN' },
@@ -120,5 +123,30 @@ export class RunningApp implements App {
 
   close(): Promise<void> {
     return this.#options.closers.close()
+  }
+
+  /** The environment, with what was generated for authors. */
+  get source(): EnvSource {
+    return this.#options.blueprint.source
+  }
+
+  /**
+   * Stops as the death of the process would, as far as one process can: the database is cut off, connections are reset,
+   * leases stay. No close of a plugin runs until the app is forsaken.
+   */
+  async crash(): Promise<void> {
+    const { ground, http, runs, jobs } = this.#parts
+    this.#options.blueprint.clock?.drop()
+    const cut = ground.store.cut()
+    http.drop()
+    runs.drop()
+    jobs.runner.drop()
+    ground.lock?.drop()
+    await cut
+  }
+
+  /** Closes what plugins opened, and timers, of an app that crashed; waits for nothing. */
+  forsake(): void {
+    this.#options.closers.forsake()
   }
 }

@@ -1,15 +1,17 @@
 import type { RuntimeError } from '../errors.ts'
-import type { RouteContext } from '../plugin.ts'
+import type { HttpLayer, RouteContext } from '../plugin.ts'
 import type { Conversations } from './agent/conversations.ts'
 import type { Tools } from './agent/tools/tools.ts'
 import { Callers } from './auth/callers.ts'
 import type { Grantable } from './auth/grants/request.ts'
 import type { Identity } from './auth/identity.ts'
-import { isActive, type PluginRecord } from './base/plugin-record.ts'
+import { machineNow } from './base/clock.ts'
+import { isActive, isOpen, type PluginRecord } from './base/plugin-record.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
 import { checkMade, mountsOf } from './boot/plan.ts'
-import { pluginRoutes, type Rooms } from './boot/plugin-routes.ts'
+import { pluginRoutes } from './boot/plugin-routes.ts'
+import type { RoomState } from './store/room-state.ts'
 import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
 import { Channel } from './channel/channel.ts'
@@ -18,13 +20,15 @@ import type { Ground } from './ground.ts'
 import { Http } from './http/http.ts'
 import { connectionsAllowed } from './http/limits/connections.ts'
 import type { Places } from './http/limits/places.ts'
-import { RateLimits } from './http/limits/rate-limit.ts'
+import type { RateLimits } from './http/limits/rate-limit.ts'
 import type { ServedRoute } from './http/routes/run-route.ts'
+import type { AppJobs } from './jobs/jobs.ts'
 import { kernelRoutes } from './kernel-routes.ts'
+import type { Notices } from './notices/notices.ts'
 import type { OwnAddresses } from './own-addresses.ts'
 import { isConnectionError } from './store/database-errors.ts'
 
-/** What is served, and what serving it needs. */
+/** The parts that the HTTP server and the sockets serve, or need for serving. */
 export interface Served {
   readonly ground: Ground
   readonly identity: Identity
@@ -33,8 +37,11 @@ export interface Served {
   readonly setups: Setups
   /** The faults of the setups, which stop the boot together with those of the routes. */
   readonly setupFaults: readonly RuntimeError[]
+  readonly rateLimits: RateLimits
   readonly tools: Tools
-  readonly rooms: Rooms
+  readonly rooms: RoomState
+  readonly jobs: AppJobs
+  readonly notices: Notices
   readonly conversations: Conversations
   /** Where open event streams are counted. */
   readonly streams: Places
@@ -47,9 +54,9 @@ export function serve(
   closers: Closers,
 ): { readonly http: Http; readonly channel: Channel } {
   const { config, records, models, log } = blueprint
-  const { ground, identity, addresses, setups, conversations, rooms } = served
-  const { store, audit, redis } = ground
-  // The server and the channel need the routes first: a handler that asks for one of them runs when both are there.
+  const { ground, identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
+  const { store, audit } = ground
+  // Some routes call the server or the channel, and both are made with the routes: such a handler runs when both are there.
   const kernel = kernelRoutes({
     config,
     records,
@@ -58,12 +65,14 @@ export function serve(
     identity,
     grantable: served.grantable,
     setups,
+    jobs,
+    notices: served.notices,
     conversations,
     addresses,
     openapi: () => http.openapi(),
     onRevoked: (did) => channel.revoked(did),
   }).map(([key, route]): ServedRoute => {
-    const own = { log, db: store.db, env: config }
+    const own = { log, db: store.db, env: config, now: blueprint.clock?.now ?? machineNow }
     const context = (base: object) => Object.assign(base, own) as unknown as RouteContext
     return { key, owner: 'the kernel', route, context }
   })
@@ -73,7 +82,6 @@ export function serve(
   ]
   stopOn([...served.setupFaults, ...checkMade(records, routes())], log)
 
-  const rateLimits = new RateLimits({ log, redis })
   const callers = callersOf(blueprint, { identity, addresses, rateLimits })
   const http = new Http({
     log,
@@ -89,6 +97,7 @@ export function serve(
       trustProxy: config.TRUST_PROXY_ENABLED,
       connections: connectionsOf(blueprint),
     },
+    around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
     publicUrl: config.PUBLIC_URL,
     name: config.ORACLE_NAME,
@@ -100,6 +109,7 @@ export function serve(
     store,
     log,
     runs: conversations.runs,
+    notices: served.notices,
     bySocket: (tokens) => callers.bySocket(tokens),
     isRevoked: (cids) => identity.isRevoked(cids),
     cors: config.CORS_ORIGIN,
@@ -107,10 +117,11 @@ export function serve(
     limits: { perAddress: config.SOCKETS_PER_ADDRESS, perDid: config.SOCKETS_PER_DID },
   })
   closers.add(() => channel.close())
-  // Runs are handed over while their readers are told, and requests in flight get their answers.
-  closers.add(() => Promise.all([http.close(), conversations.runs.close()]))
+  // At the same time: the server tells readers and answers requests in flight, while other replicas take runs and jobs over.
+  closers.add(() => Promise.all([http.close(), conversations.runs.close(), jobs.runner.close()]))
   setups.goOn({
-    turns: conversations,
+    sessionsOf: (plugin) => conversations.runs.sessionsOf(plugin),
+    turnsOf: (plugin) => conversations.turnsOf(plugin),
     joinLate: (record) => joinLate(record, blueprint, served, { http, routes }),
   })
   return { http, channel }
@@ -168,7 +179,7 @@ function callersOf(
   })
 }
 
-/** How many connections there may be, and a line of the log where that is fewer than was asked for. */
+/** How many connections the server takes. The log warns when the process may open fewer than CONNECTIONS_TOTAL. */
 function connectionsOf({ config: { CONNECTIONS_TOTAL: asked }, log }: Blueprint): number {
   const allowed = connectionsAllowed(asked)
   if (allowed < asked)
@@ -177,4 +188,10 @@ function connectionsOf({ config: { CONNECTIONS_TOTAL: asked }, log }: Blueprint)
         `it takes ${allowed} connections. Raise the limit (ulimit -n), or lower CONNECTIONS_TOTAL.`,
     )
   return allowed
+}
+
+/** The layer of a plugin around every request. While the plugin serves nothing, requests pass the layer by. */
+function httpLayers(record: PluginRecord): HttpLayer[] {
+  const layer = record.definition.middleware?.http
+  return layer ? [(koa, next) => (isOpen(record) ? layer(koa, next) : next())] : []
 }

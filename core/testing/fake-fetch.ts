@@ -36,7 +36,7 @@ export function fakeFetch(answers: Readonly<Record<string, FakeAnswer>>): FakeFe
   return Object.assign(fetch, { calls })
 }
 
-/** As the real `fetch` does: a request that its caller gives up rejects at once, whatever the other side does. */
+/** Waits for an answer as the real `fetch` does: when the caller gives the request up, the promise rejects at once. */
 function untilAborted<T>(signal: AbortSignal, value: T | Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason)

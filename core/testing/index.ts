@@ -1,5 +1,28 @@
 export { fakeFetch, type FakeAnswer, type FakeFetch } from './fake-fetch.ts'
-export { resultOf, scriptedModel, type ScriptedModel, type ScriptedStep } from './scripted-model.ts'
-export { testApp, type Calls, type TestApp, type TestResponse, type TestUser } from './test-app.ts'
-export type { Emitted, Thread, ThreadOptions } from './thread.ts'
+export {
+  fakeWebhook,
+  type FakeWebhook,
+  type FakeWebhookOptions,
+  type ReceivedWebhook,
+  type WebhookAnswer,
+} from './fake-webhook.ts'
+export {
+  call,
+  resultOf,
+  scriptedModel,
+  type ScriptedCall,
+  type ScriptedModel,
+  type ScriptedStep,
+} from './scripted-model.ts'
+export type { Calls, TestResponse } from './calls.ts'
+export { TestClock } from '../runtime/boot/test-clock.ts'
+export type { HeardEvent, HeardEvents, HearOptions } from './heard-events.ts'
+export {
+  testApp,
+  type TestApp,
+  type TestAppOptions,
+  type TestUser,
+  type UserNotices,
+} from './test-app.ts'
+export type { CallOptions, Emitted, Thread, ThreadOptions } from './thread.ts'
 export { readEvents, type Said, type SayOptions, type StreamedEvent } from './turn.ts'

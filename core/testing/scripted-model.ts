@@ -40,11 +40,11 @@ export type ScriptedStep =
   | ScriptedAnswer
   | ((request: ModelRequest, nth: number) => ScriptedStep | Promise<ScriptedStep>)
 
-/** A model that follows a script, and remembers what it was asked. */
+/** A model that follows a script, and remembers its requests. */
 export interface ScriptedModel extends Model {
   /** Every request so far, as it was when it came. */
   readonly requests: readonly ModelRequest[]
-  /** How many steps nobody has asked for yet; a test that ends with some has tested less than it says. */
+  /** How many steps of the script no call has used yet. A test that ends with steps left has not tested them. */
   readonly remaining: number
 }
 
@@ -65,7 +65,7 @@ export function scriptedModel(
   async function* stream(request: ModelRequest): AsyncGenerator<Delta> {
     const { messages, tools, signal } = request
     signal.throwIfAborted()
-    // A copy: whoever asks may go on writing into the same list.
+    // A copy, because the caller may change the same list later.
     const nth =
       requests.push({ messages: structuredClone(messages), tools: [...tools], signal }) - 1
     let step = steps[nth]

@@ -1,4 +1,5 @@
 import type { Emit, Model, User } from '../plugin.ts'
+import { RuntimeError } from '../errors.ts'
 import type { RunningApp } from '../runtime/running-app.ts'
 import { loadCapabilities } from '../runtime/agent/turn/capabilities.ts'
 import { startingState } from '../runtime/store/room-state.ts'
@@ -15,6 +16,12 @@ export interface ThreadOptions {
   readonly signal?: AbortSignal
   /** What tools read as `ctx.approvals`: true as from a client that shows approvals. */
   readonly approvals?: boolean
+}
+
+/** How a thread calls a tool. */
+export interface CallOptions {
+  /** A person has approved the call: without it, a tool that wants a person asked is not run. */
+  readonly approve?: boolean
 }
 
 /** Something that a tool told its listeners. */
@@ -34,6 +41,7 @@ export class Thread {
   readonly #app: RunningApp
   readonly #turn: Turn
   #calls = 0
+  #content = ''
 
   constructor(
     app: RunningApp,
@@ -47,6 +55,8 @@ export class Thread {
       session: { id: 'test-session' },
       room: `${did}:test-room`,
       requestId: 'test-request',
+      rootId: 'test-run',
+      results: { areKept: false },
       signal: signal ?? new AbortController().signal,
       model: noModel,
       consent: new Consent({ request: { message: '', approvals } }),
@@ -65,14 +75,28 @@ export class Thread {
     return this
   }
 
-  /** Calls a tool through gate, validation and middleware. Resolves to the tool's value, rejects with its error. */
-  async call(name: string, args: unknown = {}): Promise<unknown> {
+  /**
+   * Calls a tool through gate, validation and middleware. Resolves to the tool's value, rejects with its error; a tool
+   * that wants a person asked first rejects with `APPROVAL_NEEDED` unless the call says `approve: true`.
+   */
+  async call(name: string, args: unknown = {}, { approve }: CallOptions = {}): Promise<unknown> {
     const outcome = await this.#app.tools.call(
       { id: `call-${++this.#calls}`, name, args },
       this.#turn,
+      { decisionOn: () => (approve ? { decision: 'approve' } : undefined) },
     )
+    this.#content = outcome.content
     if (outcome.error) throw outcome.error
+    if (outcome.waits)
+      throw new RuntimeError('APPROVAL_NEEDED', `"${name}" asks a person before it runs.`, {
+        hint: `Approve it in the test: thread.call("${name}", args, { approve: true }).`,
+      })
     return outcome.value
+  }
+
+  /** What a model would have read of the last call, a failed one included. */
+  get content(): string {
+    return this.#content
   }
 
   /** The names of the tools that the kernel would show a model now. */

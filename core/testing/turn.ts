@@ -26,6 +26,10 @@ export interface Said {
   of(event: string): StreamedEvent['data'][]
   /** The tools that the model called, in order. */
   readonly tools: readonly string[]
+  /** Approves the call that the turn waits with, with other arguments where they are given, and reads the rest of the turn. */
+  approve(args?: Readonly<Record<string, unknown>>): Promise<Said>
+  /** Says no to the call that the turn waits with, and reads the rest of the turn. */
+  reject(): Promise<Said>
 }
 
 /** How a test user says something. */
@@ -47,31 +51,42 @@ export async function say(
   message: string,
   { sessionId, approvals, body }: SayOptions = {},
 ): Promise<Said> {
-  const post = async (path: string, value: unknown) => {
-    const headers = { ...(await credentials()), 'content-type': 'application/json' }
-    const response = await fetch(url + path, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(value),
-    })
-    if (!response.ok)
-      throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
-    return response
-  }
+  const post = poster(url, credentials)
   const newSession = async (): Promise<string> =>
     JSON.parse(await (await post('/sessions', {})).text()).sessionId
   const session = sessionId ?? (await newSession())
-  const response = await post(`/messages/${session}`, {
+  const path = `/messages/${session}`
+  const response = await post(path, {
     message,
     ...(approvals !== undefined && { approvals }),
     ...body,
   })
+  return heard(post, session, response)
+}
+
+type Post = (path: string, value: unknown) => Promise<Response>
+
+function poster(url: string, credentials: Credentials): Post {
+  return async (path, value) => {
+    const headers = { ...(await credentials()), 'content-type': 'application/json' }
+    const body = JSON.stringify(value)
+    const response = await fetch(url + path, { method: 'POST', headers, body })
+    if (response.ok) return response
+    throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+  }
+}
+
+/** Reads the stream of a turn, or of the rest of one. */
+async function heard(post: Post, sessionId: string, response: Response): Promise<Said> {
+  const runId = response.headers.get('x-run-id') ?? ''
   const events = await readEvents(response)
   const of = (event: string) =>
     events.filter((each) => each.event === event).map(({ data }) => data)
+  const resume = async (decision: object) =>
+    heard(post, sessionId, await post(`/runs/${runId}/resume`, decision))
   return {
-    sessionId: session,
-    runId: response.headers.get('x-run-id') ?? '',
+    sessionId,
+    runId,
     events,
     text: of('message')
       .map(({ content }) => content)
@@ -81,18 +96,23 @@ export async function say(
     tools: of('tool_call')
       .filter(({ status }) => status === 'isRunning')
       .map(({ toolName }) => toolName),
+    approve: (args) => resume(args ? { decision: 'edit', args } : { decision: 'approve' }),
+    reject: () => resume({ decision: 'reject' }),
   }
 }
 
-/** Every event of a stream, up to its end. */
-export async function readEvents(response: Response): Promise<StreamedEvent[]> {
+/** Every event of a stream up to its end, or of the text of one. */
+export async function readEvents(source: Response | string): Promise<StreamedEvent[]> {
   const events: StreamedEvent[] = []
   const parser = createParser({
     onEvent: ({ id, event = '', data }) =>
       void events.push({ id: Number(id), event, data: JSON.parse(data) }),
   })
-  const decoder = new TextDecoder()
-  for await (const bytes of response.body ?? [])
-    parser.feed(decoder.decode(bytes, { stream: true }))
+  if (typeof source === 'string') parser.feed(source)
+  else {
+    const decoder = new TextDecoder()
+    for await (const bytes of source.body ?? [])
+      parser.feed(decoder.decode(bytes, { stream: true }))
+  }
   return events
 }

@@ -15,11 +15,13 @@ export interface Permission {
 export interface TokenOptions {
   /** The DID of the oracle, or of the session key that is granted something. */
   readonly audience: string
-  /** Seconds from now. */
+  /** How many seconds from now the token is valid. */
   readonly lifetime?: number
   /** Delegations that the capabilities rest on, as tokens of this or another wallet made them. */
   readonly proofs?: readonly Minted[]
+  /** Facts that the token states beside its capabilities. */
   readonly facts?: readonly Record<string, unknown>[]
+  /** A text that makes the token different from others of the same content. */
   readonly nonce?: string
 }
 
@@ -35,19 +37,19 @@ export interface Wallet {
   readonly did: string
   /** ucanto's view of the key. */
   readonly signer: API.Signer
-  /** Grants capabilities; without any, everything that is the user's own, and calling. */
+  /** Makes a delegation. Without `capabilities` it grants everything that is the user's own, and calling an oracle. */
   delegate(options: TokenOptions & { capabilities?: readonly Permission[] }): Promise<Minted>
-  /** Calls; without a capability, as the published client does. */
+  /** Makes an invocation. Without a `capability` it has the one that the published client sends. */
   invoke(options: TokenOptions & { capability?: Permission }): Promise<Minted>
-  /** The headers of a request to an oracle, an invocation and a delegation beside it. */
+  /** The headers of a request to an oracle: a fresh invocation, and a delegation beside it. */
   headers(oracleDid: string): Promise<Record<string, string>>
 }
 
-const IDENTITY: Permission = { can: '*', with: 'ixo:oracle' }
+const identityCapability: Permission = { can: '*', with: 'ixo:oracle' }
 
 /**
- * Makes a wallet. The same seed words make the same user; without any it is a new one. The words
- * become a key as an oracle's mnemonic does.
+ * Makes a wallet. The same words make the same user; without words the user is a new one. The words become a key in the same
+ * way as an oracle's mnemonic.
  */
 export async function createWallet(words?: string): Promise<Wallet> {
   const seed =
@@ -74,9 +76,9 @@ export async function createWallet(words?: string): Promise<Wallet> {
   const wallet: Wallet = {
     did,
     signer,
-    delegate: ({ capabilities = [IDENTITY, { can: '*', with: did }], ...options }) =>
+    delegate: ({ capabilities = [identityCapability, { can: '*', with: did }], ...options }) =>
       mint({ lifetime: 86_400, ...options }, capabilities),
-    invoke: ({ capability = IDENTITY, ...options }) => mint(options, [capability]),
+    invoke: ({ capability = identityCapability, ...options }) => mint(options, [capability]),
     async headers(oracleDid) {
       const invocation = await wallet.invoke({ audience: oracleDid })
       const delegation = await wallet.delegate({ audience: oracleDid })

@@ -1,38 +1,34 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Log, Message, Model, User } from '../../plugin.ts'
-import { asSent, Consent } from './turn/consent.ts'
+import type { Instructions } from '../../plugin/context.ts'
+import { Consent } from './turn/consent.ts'
 import type { Decided, Kept, Update } from './state/graph.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
 import { asTold, toUserMessage } from '../turns/user-message.ts'
-import { quotingRule } from '../base/quote.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from './tools/client-tools.ts'
 import { RepetitionGuard } from './turn/guards.ts'
 import { mended } from './ask/history.ts'
-import { goRound, type Loop, type LoopEnd } from './loop.ts'
+import { delegate } from './delegate.ts'
+import { goRound, type Loop, type LoopEnd, type LoopLimits } from './loop.ts'
 import { asTurnError, type CallModel } from './ask/model-call.ts'
-import { onion, type Layer } from './turn/onion.ts'
-import type { PluginRecord } from '../base/plugin-record.ts'
-import { systemPrompt, today } from './ask/prompt.ts'
+import { onion, type Layer } from '../base/onion.ts'
+import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
+import { SystemPrompt } from './ask/prompt.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { Narrator, type EventOrigin } from './tools/narrator.ts'
 import { RunLost, type JournalEntry, type Run } from '../turns/run.ts'
 import { loadRoom, saveRoom, TurnState, type StateChange, type StateKey } from './state/state.ts'
-import { StepLog, type TakeChanges } from './step-log.ts'
-import {
-  ofTheRun,
-  waitFor,
-  type Calling,
-  type CallSite,
-  type Delegation,
-} from './tools/tool-call.ts'
+import { StepLog } from './step-log.ts'
+import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
-import type { ToolEntry } from './tools/entry.ts'
 import type { Tools } from './tools/tools.ts'
-import { turnContext, type Turn } from './turn/turn.ts'
+import { ToolsOfTurn } from './tools/turn-tools.ts'
+import { mayCall } from './turn/capabilities.ts'
+import { frozen, turnContext, type Turn } from './turn/turn.ts'
 import { untilAborted } from './turn/until-aborted.ts'
 
-/** Who talks. A user whom a plugin names has come without tokens. */
+/** Who talks. For a user whom a plugin names, there are no tokens. */
 type TurnUser = User & Partial<Pick<AuthenticatedUser, 'cids' | 'delegationState'>>
 
 /** What the agent lends to each of its turns. */
@@ -41,18 +37,30 @@ export interface TurnParts {
   readonly tools: Tools
   readonly log: Log
   readonly audit?: AuditTrail
+  /** What the agent is called. */
   readonly name: string
+  /** Who the agent is and how it speaks. */
+  readonly instructions?: Instructions
+  /** The model of a name, or the default one; throws when no model has the name. */
   readonly model: (name?: string) => Model
   readonly clientToolTimeoutMs: number
+  /** How long the prompts of all plugins together may take. */
+  readonly promptBudgetMs: number
+  readonly loopLimits: LoopLimits
+  /** The DID that a delegation of the user has to name as its audience. */
   readonly oracleDid?: string
+  /** What the operator has granted. */
   readonly rights?: Rights
+  /** Whether any of these links of a user's tokens is revoked by now. */
   readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
+  /** The state keys of all plugins. */
   readonly keys: readonly StateKey[]
   readonly rooms: RoomState
   readonly turnOnion: TurnOnion
   readonly callModel: CallModel
-  /** The conversation before this turn, as a model is sent it. */
+  /** The conversation before this turn, in the form in which a model reads it. */
   readonly history: (model: Model) => Promise<readonly Message[]>
+  /** The turns that this process carries out, by session. A turn adds itself and removes itself. */
   readonly live: Map<string, Turn>
 }
 
@@ -64,15 +72,24 @@ interface TurnCalling {
 /** A turn with the plugins' `turn` layers around it. */
 export type TurnOnion = (calling: TurnCalling) => Promise<void>
 
-/** Composes the plugins' `turn` layers, once for all turns. */
+/** Composes the plugins' `turn` layers. One composition serves all turns. */
 export function composeTurn(records: readonly PluginRecord[]): TurnOnion {
   const layers = records
     .filter((record) => record.base && record.definition.middleware?.turn)
     .map((record): Layer<TurnCalling, void> => {
       const layer = record.definition.middleware!.turn!
-      return ({ turn }, next) => layer(turnContext(record, turn), next)
+      return ({ turn }, next) => (isOpen(record) ? layer(turnContext(record, turn), next) : next())
     })
   return onion(layers, ({ core }) => core())
+}
+
+/** What a turn has of its own, beside its run. */
+interface OwnOfTurn {
+  readonly model: Model
+  readonly loaded: Set<string>
+  readonly state: TurnState
+  readonly stepLog: StepLog
+  readonly areKept: boolean
 }
 
 /** One run, from what its session kept to what it keeps afterwards. */
@@ -94,7 +111,10 @@ export class AgentTurn {
     this.#narrator = new Narrator(run)
   }
 
-  /** The session's messages up to here as a model is sent them, for its next run; undefined when they were never looked at. */
+  /**
+   * The session's messages up to the end of this turn, as a model reads them, for the session's next run. Undefined when the
+   * turn ended before it read the conversation.
+   */
   get conversation(): readonly Message[] | undefined {
     return this.#conversation
   }
@@ -105,12 +125,12 @@ export class AgentTurn {
     return this.#end ?? this.#fail(nothingWaits())
   }
 
-  /** Takes the turn and returns what is to be kept: nothing when nothing changed, or another process carries the run now. */
+  /** Takes the turn and returns what the graph keeps: nothing when nothing changed, or another process carries the run now. */
   async take(kept: Kept, decided: Decided | undefined): Promise<Update | undefined> {
     const { live } = this.#parts
     const { sessionId } = this.#run
     try {
-      // An earlier process died after it had asked a person and before the run stood still: nothing is to be done again.
+      // An earlier process asked a person and died before the graph kept the question: this turn only has to keep it.
       const asked = this.#past.at(-1)?.waits
       if (asked && !decided) {
         this.#end = { status: 'waiting', waits: asked }
@@ -122,7 +142,7 @@ export class AgentTurn {
       return undefined
     } finally {
       this.#narrator.close()
-      // A newer run of the session may stand there by now.
+      // The entry of the session may be the turn of a newer run by now, and that entry stays.
       if (live.get(sessionId) === this.#live) live.delete(sessionId)
     }
   }
@@ -144,7 +164,7 @@ export class AgentTurn {
     const takeChanges = async () => {
       const changes = state.changes()
       const states = byPlugin(changes)
-      const grown = loaded.size > known // a set that only grows
+      const grown = loaded.size > known // handlers only add to the set
       known = loaded.size
       const taken = { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
       await saveRoom(rooms, room, changes)
@@ -153,30 +173,46 @@ export class AgentTurn {
 
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
     const before = [...earlier, asTold(toUserMessage(runId, request))]
-    const turn = this.#turn(model, loaded, state, stepLog)
+    const areKept = before.some(wasCut) || this.#past.some(({ messages }) => messages.some(wasCut))
+    const turn = this.#turn({ model, loaded, state, stepLog, areKept })
     live.set(sessionId, (this.#live = turn))
+    const turnTools = this.#turnTools(turn)
+    const lent = {
+      run: this.#run,
+      past: this.#past,
+      parts: this.#parts,
+      narrator: this.#narrator,
+      takeChanges,
+    }
     const site: CallSite = {
       effects: this.#run.effects,
+      results: this.#run.results,
       decisionOn: (id) => (decided?.waits.toolCallId === id ? decided.decision : undefined),
       audit: audit && ((line) => audit.write({ ...line, requestId, sessionId, runId })),
       guard: new RepetitionGuard(stepLog.messages),
-      clientTools: this.#clientTools(),
+      turnTools: turnTools.entries,
       onDenied: (isRevoked) => this.#askForDelegation(isRevoked),
       isRevoked: () => this.#isRevoked(),
-      delegate: (delegation, calling) => this.#delegate(delegation, calling, { takeChanges, site }),
+      delegate: (delegation, calling) => delegate(delegation, calling, { ...lent, site }),
     }
-    const clientSpecs = [...site.clientTools!.values()].map(({ spec }) => spec)
-    const { name } = this.#parts
-    const { timezone } = request
+    const { name, instructions, promptBudgetMs: budgetMs } = this.#parts
+    const { timezone, instructions: lines } = request
+    const said = { instructions, lines }
+    const prompt = new SystemPrompt({ records, name, ...said, turn, budgetMs, timezone, log })
     await this.#throughTheOnion({
       turn,
       model: turn.model,
-      system: () => systemPrompt({ records, name, turn, timezone }),
-      specs: () => [...tools.specs(turn), ...clientSpecs],
+      system: () => prompt.text(),
+      ask: () => turnTools.ask(),
+      specs: () => [
+        ...tools.specs(turn),
+        ...turnTools.specs().filter(({ name }) => mayCall(turn, name)),
+      ],
       before,
       log: stepLog,
       tools,
       callModel: this.#parts.callModel,
+      limits: this.#parts.loopLimits,
       site,
       narrator: this.#narrator,
       hear: {
@@ -185,18 +221,28 @@ export class AgentTurn {
         arguments: arrivingArguments(request, this.#narrator),
       },
     })
-    // A layer may change its state on the way out.
+    // A layer of the onion may change its plugin's state after `next()`.
     await takeChanges()
-    this.#conversation = [...before, ...mended(stepLog.messages).map(asSent)]
+    this.#conversation = [...before, ...mended(stepLog.sent)]
+    return this.#update(kept, decided, loaded, state)
+  }
+
+  /** What the graph keeps of the turn; undefined when nothing changed. */
+  #update(
+    kept: Kept,
+    decided: Decided | undefined,
+    loaded: ReadonlySet<string>,
+    state: TurnState,
+  ): Update | undefined {
     const states = changedSince(kept.states, state.channels())
     const grown = loaded.size > (kept.loadedPlugins?.length ?? 0)
     const waits = this.#end?.status === 'waiting' ? this.#end.waits : undefined
-    // A checkpoint like the one before it is not written, unless the one before it waited: the thread waits no more.
+    // After a decision a checkpoint is needed though nothing changed: the checkpoint before still waits for a person.
     if (!grown && !waits && !decided && Object.keys(states).length === 0) return undefined
     return { ...(grown && { loadedPlugins: [...loaded] }), states, ...(waits && { waits }) }
   }
 
-  /** The model that was asked for; undefined when the request cannot be carried out at all. */
+  /** The model that the request names, or the default one; undefined when the turn cannot carry out the request at all. */
   #usableModel(): Model | undefined {
     const { tools, model } = this.#parts
     const { request } = this.#run
@@ -211,8 +257,9 @@ export class AgentTurn {
   }
 
   /** What all handlers of the turn share. */
-  #turn(model: Model, loaded: Set<string>, state: TurnState, stepLog: StepLog): Turn {
-    const { user, sessionId, room, requestId, signal } = this.#run
+  #turn({ model, loaded, state, stepLog, areKept }: OwnOfTurn): Turn {
+    const { user, sessionId, room, requestId, rootId, signal, request } = this.#run
+    const { metadata, origin, allow } = request
     const source: EventOrigin = { onComponent: (component) => stepLog.rendered(component) }
     return {
       user,
@@ -220,8 +267,13 @@ export class AgentTurn {
       session: { id: sessionId },
       room,
       requestId,
+      rootId,
       signal,
       model,
+      metadata: metadata && frozen(metadata),
+      origin,
+      allow: allow && new Set(allow),
+      results: { areKept },
       consent: new Consent(this.#run, this.#past),
       loaded,
       states: state.byPlugin,
@@ -229,7 +281,7 @@ export class AgentTurn {
     }
   }
 
-  /** Once a turn, when there is no delegation in force: the client gets a new one, and the user asks again. */
+  /** Asks the client, once in a turn, for a new delegation when none is in force. The user then repeats the message. */
   #askForDelegation(isRevoked: boolean): void {
     const { delegationState }: TurnUser = this.#run.user
     const reason = isRevoked ? 'revoked' : delegationState
@@ -238,15 +290,18 @@ export class AgentTurn {
     this.#narrator.delegationRequired(this.#parts.oracleDid, reason)
   }
 
-  /** A turn can outlive what the user has allowed. */
+  /** Whether a token of the user is revoked by now: the user may have revoked it since the turn began. */
   #isRevoked(): boolean | Promise<boolean> {
     const { cids }: TurnUser = this.#run.user
     return cids !== undefined && cids.length > 0 && (this.#parts.isRevoked?.(cids) ?? false)
   }
 
-  #clientTools(): ReadonlyMap<string, ToolEntry> {
-    const { clientToolTimeoutMs: timeoutMs } = this.#parts
-    return clientTools({ run: this.#run, narrator: this.#narrator, timeoutMs })
+  /** The tools that this turn alone has. */
+  #turnTools(turn: Turn): ToolsOfTurn {
+    const { records, tools, log, clientToolTimeoutMs: timeoutMs } = this.#parts
+    const client = clientTools({ run: this.#run, narrator: this.#narrator, timeoutMs })
+    const known = (name: string) => tools.entry(name)
+    return new ToolsOfTurn({ records, turn, known, options: tools.options, client, log })
   }
 
   async #throughTheOnion(loop: Loop): Promise<void> {
@@ -263,7 +318,8 @@ export class AgentTurn {
     } catch (error) {
       thrown = { error }
     }
-    // The end of the loop counts, whatever the layers made of it.
+    // When the loop did not finish, its end counts, even when a layer swallowed the error of the loop or threw another one.
+    // When the loop finished, an error that a layer threw fails the turn.
     const end = await going
     if (end) this.#end = end
     else if (turn.signal.aborted) {
@@ -281,61 +337,11 @@ export class AgentTurn {
     this.#narrator.error(error)
     return (this.#end = { status: 'failed', error })
   }
-
-  /** The engine again, for a sub-agent: its own words and tools, everything else the turn's. */
-  async #delegate(
-    { task, prompt, tools: names, model }: Delegation,
-    calling: Calling,
-    { takeChanges, site }: { takeChanges: TakeChanges; site: CallSite },
-  ): Promise<unknown> {
-    const { tools, callModel } = this.#parts
-    const { journal, request } = this.#run
-    const { id } = calling.call
-    const log = new StepLog(journal, this.#past, takeChanges, id)
-    const source: EventOrigin = {
-      parentEventId: id,
-      onComponent: (component) => log.rendered(component),
-    }
-    const turn: Turn = {
-      ...calling.turn,
-      model: model === undefined ? calling.turn.model : this.#parts.model(model),
-      emit: (toolCallId) => this.#narrator.emitOf(source, toolCallId),
-    }
-    const only = new Set(names)
-    const system = `${prompt}\n\n${quotingRule}\n\n${today(request.timezone)}`
-    const guard = new RepetitionGuard(log.messages)
-    const end = await ofTheRun(calling, async () => {
-      // Its own steps are found again by the id of this call, so that has to be written down first.
-      await calling.site.recorded?.()
-      return await goRound({
-        turn,
-        model: turn.model,
-        system: () => system,
-        specs: () => tools.specs(turn).filter((spec) => only.has(spec.name)),
-        before: [{ role: 'user', id, content: task }],
-        log,
-        tools,
-        callModel,
-        site: { ...site, only, guard, within: id, clientTools: undefined },
-        narrator: this.#narrator,
-        hear: { text: () => undefined, reasoning: () => undefined },
-        parentEventId: id,
-      })
-    })
-    if (log.messages.some((message) => message.role === 'tool' && message.foreign))
-      calling.foreign = true
-    switch (end.status) {
-      case 'finished':
-        return end.content || 'It ended without a word.'
-      case 'failed':
-        throw end.error
-      case 'aborted':
-        throw turn.signal.reason
-      case 'waiting':
-        throw waitFor(calling, end.waits)
-    }
-  }
 }
+
+/** Whether a message is a result that was cut: the model may want to read on in it. */
+const wasCut = ({ role, content }: Message) =>
+  role === 'tool' && content.includes('"$more":{"handle"')
 
 function byPlugin(changes: readonly StateChange[]): JournalEntry['states'] {
   const thread = changes.filter(({ key }) => key.scope === 'thread')
@@ -353,8 +359,8 @@ function changedSince(before: Kept['states'], after: Record<string, unknown>): K
   )
 }
 
-/** A decision that came where nothing waits. */
+/** The fault of a decision about a call when the session has no call that waits. */
 const nothingWaits = () =>
   new RuntimeError('CONFLICT', 'Nothing waits for a decision here.', {
-    hint: 'It was decided already, or a newer message took its place.',
+    hint: 'The call was decided already, or a newer message took its place.',
   })

@@ -1,14 +1,16 @@
 import type { Database, Log, Message, Model, Session, User } from '../../plugin.ts'
+import type { Instructions } from '../../plugin/context.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Graph, Kept } from './state/graph.ts'
 import { asSent, Consent } from './turn/consent.ts'
 import { listCapabilities, type ListedCapability } from './capability-list.ts'
 import { loadCapabilities, type LoadResult } from './turn/capabilities.ts'
-import { bytesThatFit, mended } from './ask/history.ts'
+import { bytesThatFit, mended, opened } from './ask/history.ts'
 import { composeModel, type CallModel } from './ask/model-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
-import { promptBytes } from './ask/prompt.ts'
+import { SystemPrompt } from './ask/prompt.ts'
+import type { LoopLimits } from './loop.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Engine, Run } from '../turns/run.ts'
 import { SessionMemory } from './session-memory.ts'
@@ -24,29 +26,37 @@ export interface AgentOptions {
   readonly db: Database
   readonly rooms: RoomState
   readonly log: Log
-  /** Where the writes of tools leave their lines. */
+  /** Takes the audit lines about the writes of tools. */
   readonly audit?: AuditTrail
   /** What the agent is called. */
   readonly name: string
-  /** Who a delegation has to be made out to. */
+  /** Who the agent is and how it speaks. */
+  readonly instructions?: Instructions
+  /** The DID that a delegation of the user has to name as its audience. */
   readonly oracleDid?: string
   /** What the operator has granted. */
   readonly rights?: Rights
   /** Whether any of these links of a user's tokens is revoked by now. */
   readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
-  /** The model of a name, or the default one; throws when there is none of that name. */
+  /** The model of a name, or the default one; throws when no model has the name. */
   readonly model: (name?: string) => Model
   /** How long a client may take over a call of its own tools. */
   readonly clientToolTimeoutMs?: number
+  /** How long the prompts of all plugins together may take. */
+  readonly promptBudgetMs?: number
+  /** How much one loop of model and tools does, whether of a turn or of a sub-agent. */
+  readonly loopLimits?: LoopLimits
 }
 
-/** Where a session stands: the head that its last run left behind. */
+const usualLimits: LoopLimits = { modelCalls: 25, callsAtOnce: 64 }
+
+/** A session, and the checkpoint that its last run left behind. */
 export interface SessionHead {
   readonly id: string
   readonly checkpoint?: string
 }
 
-/** The engine that carries out turns, and what it knows of its sessions. One for an app. */
+/** The engine that carries out turns, and what the engine knows of its sessions. An app has one. */
 export class Agent {
   readonly #options: AgentOptions
   readonly #keys: readonly StateKey[]
@@ -65,7 +75,7 @@ export class Agent {
     this.#callModel = composeModel(records)
   }
 
-  /** Loads LangGraph, which takes longer than all the rest. Call it once the server listens. */
+  /** Loads LangGraph, which takes longer than the rest of the start. Call `warm` once the server listens. */
   async warm(): Promise<void> {
     await this.#loadGraph()
   }
@@ -77,7 +87,7 @@ export class Agent {
     return this.#graph
   }
 
-  /** A plugin whose setup finished after the server was up: its middleware counts from the next turn on. */
+  /** Takes in the middleware of a plugin whose setup finished after the server was up. It runs from the next turn on. */
   join(): void {
     this.#turnOnion = composeTurn(this.#options.records)
     this.#callModel = composeModel(this.#options.records)
@@ -85,7 +95,12 @@ export class Agent {
 
   /** Carries out one run. */
   readonly engine: Engine = async (run) => {
-    const { log, clientToolTimeoutMs = 60_000 } = this.#options
+    const {
+      log,
+      clientToolTimeoutMs = 60_000,
+      promptBudgetMs = 500,
+      loopLimits = usualLimits,
+    } = this.#options
     const anew = !run.takenOver && !run.continues
     const past = anew ? [] : await run.journal.read()
     if (past.at(-1)?.partial) return { status: 'interrupted' }
@@ -94,6 +109,8 @@ export class Agent {
     const agentTurn = new AgentTurn(run, past, {
       ...this.#options,
       clientToolTimeoutMs,
+      promptBudgetMs,
+      loopLimits,
       keys: this.#keys,
       turnOnion: this.#turnOnion,
       callModel: this.#callModel,
@@ -103,13 +120,14 @@ export class Agent {
     const left = await graph.pass({
       thread: run.sessionId,
       checkpoint: run.checkpoint,
-      begins: anew && run.previous === undefined && run.checkpoint === undefined,
+      begins: anew && run.checkpoint === undefined,
       resume: run.continues?.decision,
       work: (kept, decided) => agentTurn.take(kept, decided),
     })
     const end = agentTurn.end()
     const { conversation } = agentTurn
-    if (conversation) this.#memory.keep(run.sessionId, run.runId, conversation)
+    // While a turn waited for a person, a plugin may have spoken: such words stand in the journal alone.
+    if (conversation && !run.continues) this.#memory.keep(run.sessionId, run.runId, conversation)
     else this.#memory.forget(run.sessionId)
     if (end.status !== 'failed') return { status: end.status, ...left }
     const { error } = end
@@ -120,12 +138,13 @@ export class Agent {
   async #history(run: Run, model: Model): Promise<readonly Message[]> {
     const known = run.continues ? undefined : this.#memory.recall(run.sessionId, run.previous)
     if (known) return known
-    return mended(await run.journal.history(bytesThatFit(model.contextWindow))).map(asSent)
+    const read = await run.journal.history(bytesThatFit(model.contextWindow))
+    return opened(mended(read).map(asSent))
   }
 
   /**
-   * Loads capabilities by hand. A turn that is under way has them from its next step on; otherwise they join
-   * what the session keeps, and the new head comes back.
+   * Loads capabilities because a caller asks, not the model. A turn that is under way has the capabilities from its next
+   * step on. Without such a turn the session keeps them, and `checkpoint` is the session's new head.
    */
   async load(
     session: SessionHead,
@@ -150,11 +169,15 @@ export class Agent {
     return { result: result!, checkpoint } // the work was done, or `pass` has thrown
   }
 
-  /** What `GET /capabilities` answers: for a session of the caller where one is named. */
+  /** What `GET /capabilities` answers. With a session of the caller, `loaded` speaks of that session. */
   async capabilities(
     caller: { readonly user: User; readonly room: string; readonly requestId: string },
     session?: SessionHead,
-  ): Promise<{ readonly plugins: readonly ListedCapability[] }> {
+  ): Promise<{
+    /** How many bytes of the system prompt are the app's instructions. */
+    readonly instructionsBytes: number
+    readonly plugins: readonly ListedCapability[]
+  }> {
     const { records, rooms, rights, tools, log, name, model } = this.#options
     const kept: Kept = session
       ? await (await this.#loadGraph()).read(session.id, session.checkpoint)
@@ -166,6 +189,8 @@ export class Agent {
     const turn: Turn = {
       ...caller,
       rights,
+      rootId: '',
+      results: { areKept: false },
       session: { id: session?.id ?? '' } satisfies Session,
       signal: new AbortController().signal,
       model: model(),
@@ -174,11 +199,14 @@ export class Agent {
       states: states.byPlugin,
       emit: () => silent,
     }
-    const bytesOf = promptBytes({ records, name, turn })
-    return { plugins: listCapabilities(records, tools, loaded, bytesOf) }
+    const { instructions, promptBudgetMs: budgetMs = 500 } = this.#options
+    const prompt = new SystemPrompt({ records, name, instructions, turn, budgetMs, log })
+    const { instructionsBytes } = prompt
+    const bytesOf = await prompt.bytes()
+    return { instructionsBytes, plugins: listCapabilities(records, tools, loaded, bytesOf) }
   }
 
-  /** Forgets a session that is deleted. */
+  /** Removes what the agent keeps of a session, when the session is deleted. */
   async forget(sessionId: string): Promise<void> {
     this.#memory.forget(sessionId)
     await (await this.#loadGraph()).forget(sessionId)

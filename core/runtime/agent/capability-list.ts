@@ -1,4 +1,4 @@
-import { requiredNames } from '../../manifest/load-order.ts'
+import { requiredNames, usedNames } from '../../manifest/load-order.ts'
 import { isLoaded } from './turn/capabilities.ts'
 import { toolNames } from '../boot/plan.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
@@ -10,19 +10,21 @@ export interface ListedCapability {
   readonly summary: string
   readonly visibility: string
   readonly state: string
-  /** Whether the plugin is there when no feature says so: `on`, `off` or `development`. */
+  /** Whether the plugin loads when the features of the app do not name it: `on`, `off` or `development`. */
   readonly defaultState: string
-  /** Why it is not there, with the remedy. */
+  /** Why the plugin did not load, with the remedy. */
   readonly reason?: string
-  /** Whether its tools are within reach of the session that was asked about. */
+  /** Whether the session that the caller names can call the plugin's tools. */
   readonly loaded?: boolean
   readonly stability: string
   readonly category?: string
   readonly requires: readonly string[]
-  /** Required variables that are unset. */
+  /** The plugins that this one uses where the app has them. */
+  readonly uses: readonly string[]
+  /** The plugin's required variables that are unset. */
   readonly missing?: readonly string[]
   readonly whenToUse: readonly string[]
-  /** Its share of the system prompt. */
+  /** How many bytes of the system prompt are the plugin's. */
   readonly promptBytes: number
   readonly tools: readonly {
     readonly name: string
@@ -37,7 +39,7 @@ export interface ListedCapability {
   }[]
 }
 
-/** Every plugin of the app, those that are not loaded and why included. */
+/** Describes every plugin of the app. For a plugin that did not load, the entry says why. */
 export function listCapabilities(
   records: readonly PluginRecord[],
   tools: Tools,
@@ -60,6 +62,7 @@ export function listCapabilities(
       stability,
       category,
       requires: requiredNames(definition),
+      uses: usedNames(definition),
       missing: missing.length > 0 ? missing : undefined,
       whenToUse,
       promptBytes: bytesOf.get(name) ?? 0,

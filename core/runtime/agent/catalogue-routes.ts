@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { AnyRoute } from '../../plugin.ts'
 import { routeOf } from '../http/routes/route-of.ts'
 import type { Models } from '../model/choose.ts'
-import type { Rooms } from '../boot/plugin-routes.ts'
+import type { RoomState } from '../store/room-state.ts'
 import type { Runs } from '../turns/carry/runs.ts'
 import type { Agent } from './agent.ts'
 
@@ -13,7 +13,7 @@ export const catalogueRouteKeys = ['GET /capabilities', 'GET /models'] as const
 export interface CatalogueParts {
   readonly agent: Agent
   readonly runs: Runs
-  readonly rooms: Rooms
+  readonly rooms: RoomState
   readonly models: Models
 }
 
@@ -36,8 +36,9 @@ export function catalogueRoutes({
         const caller = { user: user!, room: rooms.of(user!.did), requestId } // a ucan route has a user
         if (sessionId === undefined) return agent.capabilities(caller)
         await runs.sessions.demand(caller.user.did, sessionId)
+        const room = (await runs.sessions.roomOf(sessionId)) ?? caller.room
         const checkpoint = await runs.headOf(sessionId)
-        return agent.capabilities(caller, { id: sessionId, checkpoint })
+        return agent.capabilities({ ...caller, room }, { id: sessionId, checkpoint })
       },
     }),
     'GET /models': {

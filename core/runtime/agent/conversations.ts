@@ -1,48 +1,61 @@
 import type { KernelEnv } from '../../manifest/kernel-env.ts'
+import { RuntimeError } from '../../errors.ts'
+import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyRoute, Log, Turns, User } from '../../plugin.ts'
+import type { Instructions } from '../../plugin/context.ts'
 import { Agent } from './agent.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import { clientToolsFault } from './tools/client-tools.ts'
-import { TALK } from '../../manifest/abilities.ts'
+import { talkAbility } from '../../manifest/abilities.ts'
 import { notGranted, type Rights } from '../auth/grants/rights.ts'
 import type { Places } from '../http/limits/places.ts'
 import type { Models } from '../model/choose.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
-import type { Rooms } from '../boot/plugin-routes.ts'
+import type { Notices } from '../notices/notices.ts'
+import type { RoomState } from '../store/room-state.ts'
 import { Runs } from '../turns/carry/runs.ts'
+import type { SpeakerRules } from '../turns/said/speaker.ts'
+import type { TurnRequest } from '../turns/run.ts'
+import { RunGates } from '../turns/gates/gates.ts'
 import { turnRouteKeys, type TurnRoutes } from '../turns/wire/route-keys.ts'
 import { turnRoutes } from '../turns/wire/routes.ts'
 import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
 import type { Store } from '../store/store.ts'
 import type { Tools } from './tools/tools.ts'
 
-/** What conversations are made of. */
+/** What `Conversations` needs of the app. */
 export interface ConversationOptions {
   readonly config: KernelEnv
   readonly oracleDid: string
   readonly records: readonly PluginRecord[]
   readonly tools: Tools
   readonly store: Store
-  readonly rooms: Rooms
+  readonly rooms: RoomState
   readonly models: Models
+  /** Who the agent is and how it speaks. */
+  readonly instructions?: Instructions
   /** What the operator has granted. */
   readonly rights: Rights
   /** Where open event streams are counted. */
   readonly streams: Places
-  /** A user again, without a request: for a run that another process began. */
+  /** Makes the user of a run that another process began, for which this process has no request. */
   readonly restoreUser: (did: string) => Promise<User>
+  /** Whether this server knows a user who has no session. */
+  readonly knowsUser?: SpeakerRules['knowsUser']
   readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
-  /** Told before a run of another process is carried on. */
+  /** Called before this process carries on a run of another process. */
   readonly onTakeover?: () => void
+  /** Where users are told what goes on in their sessions, wherever they are. */
+  readonly notices?: Notices
   readonly audit: AuditTrail
   readonly log: Log
 }
 
-/** The keys of the routes of conversations. */
+/** The keys of all routes about conversations. */
 export const conversationRouteKeys = [...turnRouteKeys, ...catalogueRouteKeys] as const
 
-/** The agent and its runs: what makes the runtime talk. */
-export class Conversations implements Turns {
+/** The agent, its runs and the routes to both. Plugins begin turns through it. */
+export class Conversations {
   readonly runs: Runs
   readonly routes: Readonly<Record<(typeof conversationRouteKeys)[number], AnyRoute>>
   readonly #agent: Agent
@@ -59,11 +72,14 @@ export class Conversations implements Turns {
       log,
       audit: options.audit,
       name: config.ORACLE_NAME,
+      instructions: options.instructions,
       oracleDid,
       rights,
       isRevoked: options.isRevoked,
       model: (name) => models.get(name),
       clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
+      promptBudgetMs: config.PROMPT_BUDGET_MS,
+      loopLimits: { modelCalls: config.TURN_MAX_CALLS, callsAtOnce: config.STEP_MAX_CALLS },
     })
     const runs = new Runs({
       store,
@@ -78,12 +94,15 @@ export class Conversations implements Turns {
         addressFactor: config.ADDRESS_FACTOR,
         atOnceTotal: config.TURNS_AT_ONCE_TOTAL,
       },
-      roomOf: (did) => rooms.of(did),
       restoreUser: options.restoreUser,
       rights,
       mayTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
       onTakeover: options.onTakeover,
+      knowsUser: options.knowsUser,
+      gates: new RunGates({ records, pluginOf: (tool) => tools.entry(tool)?.record?.name }),
+      notices: options.notices,
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
+      checkRequest: (request) => checkRequest(request, options),
     })
     this.runs = runs
     this.#agent = agent
@@ -93,38 +112,51 @@ export class Conversations implements Turns {
     }
   }
 
-  start(turn: Parameters<Turns['start']>[0]): ReturnType<Turns['start']> {
-    return this.runs.start(turn)
+  /** `turns` of a plugin. */
+  turnsOf(plugin: string): Turns {
+    return this.runs.turnsOf(plugin)
   }
 
-  /** A plugin whose setup finished after the server was up. */
+  /** Takes in a plugin whose setup finished after the server was up. */
   join(): void {
     this.#agent.join()
   }
 
-  /** Loaded when a caller comes who may begin a turn: a server that only answers routes never needs the engine. */
+  /** Loads the engine after the first call of a turn route: a server that gets no such call never needs the engine. */
   #warm(): void {
     this.#agent
       .warm()
-      .catch((err: unknown) => this.#log.error({ err }, 'the engine could not be loaded'))
+      .catch((err: unknown) => this.#log.error({ err }, 'the engine failed to load'))
   }
 }
 
-function routesOfTurns(
-  { tools, models, store, streams, log }: ConversationOptions,
-  agent: Agent,
-  runs: Runs,
-): TurnRoutes {
+/** Refuses a request that cannot become a turn: an unknown model or tool, or a tool of the client that cannot be offered. */
+function checkRequest(
+  request: TurnRequest,
+  { tools, models }: Pick<ConversationOptions, 'tools' | 'models'>,
+): void {
+  if (request.model !== undefined) models.get(request.model)
+  const fault = clientToolsFault(request, tools)
+  if (fault) throw fault
+  const unknown = request.allow?.find((name) => !tools.isOffered(name))
+  if (unknown !== undefined)
+    throw new RuntimeError(
+      'INPUT_INVALID',
+      `There is no tool "${unknown.slice(0, 64)}" to allow.`,
+      {
+        hint: meant(unknown, tools.offered()) || 'Name tools of plugins that are on.',
+      },
+    )
+}
+
+function routesOfTurns(options: ConversationOptions, agent: Agent, runs: Runs): TurnRoutes {
+  const { store, streams, log } = options
   return turnRoutes({
     runs,
     db: store.db,
     log,
     streams,
-    checkRequest(request) {
-      if (request.model !== undefined) models.get(request.model)
-      const fault = clientToolsFault(request, tools)
-      if (fault) throw fault
-    },
+    checkRequest: (request) => checkRequest(request, options),
     async loadCapabilities({ sessionId, names }) {
       const { result, checkpoint } = await agent.load(
         { id: sessionId, checkpoint: await runs.headOf(sessionId) },
@@ -136,14 +168,14 @@ function routesOfTurns(
   })
 }
 
-/** Refuses the turn of a user who was not granted to talk to the agent. A user whom a plugin names is judged by the DID. */
+/** Refuses the turn of a user who may not talk to the agent. A user whom a plugin names has only the grants of the DID. */
 async function demandTalk(user: User, rights: Rights): Promise<void> {
   await rights.refresh(user.did)
-  if (rights.granted(user.did, TALK) || user.can(TALK, rights.oracleDid)) return
-  throw notGranted(user, TALK, rights.oracleDid, 'Talking to the agent')
+  if (rights.granted(user.did, talkAbility) || user.can(talkAbility, rights.oracleDid)) return
+  throw notGranted(user, talkAbility, rights.oracleDid, 'Talking to the agent')
 }
 
-/** The same routes. The first time that one of them is called, `then` is, once the answer is under way. */
+/** The same routes. The first call of any of them also calls `then`, a moment later, so that the answer does not wait. */
 function whenUsed(routes: TurnRoutes, then: () => void): TurnRoutes {
   let isUsed = false
   const noted = (route: AnyRoute): AnyRoute => ({

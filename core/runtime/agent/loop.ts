@@ -1,31 +1,39 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
-import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
-import { asSent, foreignSourceOf } from './turn/consent.ts'
+import type { Message, Model, RunUsage, ToolCall, ToolSpec } from '../../plugin.ts'
+import type { MaybePromise } from '../../plugin/schema.ts'
+import { foreignSourceOf } from './turn/consent.ts'
 import { fitted } from './ask/history.ts'
 import { asTurnError, hearAnswer, type CallModel, type Hear } from './ask/model-call.ts'
 import type { Narrator } from './tools/narrator.ts'
 import { RunLost, type WaitingCall } from '../turns/run.ts'
 import type { StepLog } from './step-log.ts'
+import type { Returning } from './tools/sub-agents.ts'
 import type { CallSite } from './tools/tool-call.ts'
 import { explained } from './tools/tool-content.ts'
 import type { ToolOutcome, Tools } from './tools/tools.ts'
 import type { Turn } from './turn/turn.ts'
 
-/** How often a model is called in one turn. A model that needs more calls goes in circles. */
-const mostModelCalls = 25
-/** How many calls of one answer are carried out. */
-const mostCallsAtOnce = 64
-/** A step whose tools are done within this time costs one write to the journal; else its calls are written first. */
+/** When the tools of a step take longer than this, the journal gets the calls first. A faster step costs one write. */
 const writeLaterMs = 50
 
-/** One loop: a turn's, or that of a sub-agent's task. */
+/** How much one loop does. */
+export interface LoopLimits {
+  /** How often the loop calls its model. A model that needs more calls goes in circles. */
+  readonly modelCalls: number
+  /** How many calls of one answer the loop carries out. */
+  readonly callsAtOnce: number
+}
+
+/** One loop of model and tools: the loop of a turn, or the loop of a sub-agent's task. */
 export interface Loop {
   readonly turn: Turn
   readonly model: Model
-  /** The system prompt as it is now: a plugin that was loaded adds its lines. */
-  readonly system: () => string
-  /** The tools as they are now. */
+  /** The system prompt as it is now. It changes in a turn: a plugin that the model loads adds its lines. */
+  readonly system: () => MaybePromise<string>
+  /** Asks plugins for the tools of this user, where the loop has not asked them; undefined when nothing is to be asked. */
+  readonly ask?: () => Promise<unknown> | undefined
+  /** The tools that the model may call now. */
   readonly specs: () => readonly ToolSpec[]
   /** The conversation up to and with the words that began the turn. */
   readonly before: readonly Message[]
@@ -33,11 +41,14 @@ export interface Loop {
   readonly tools: Tools
   readonly callModel: CallModel
   readonly site: CallSite
+  readonly limits: LoopLimits
   readonly narrator: Narrator
   /** Hears the model's words. A sub-agent's words are for the model that called it, and no listener hears them. */
   readonly hear: Hear
-  /** The call that started a sub-agent; its events carry it. */
+  /** The id of the call that started this sub-agent. The events of the sub-agent carry the id. */
   readonly parentEventId?: string
+  /** Says when the loop of a sub-agent with an `output` is at its end. Any other loop ends by words. */
+  readonly ending?: Returning
 }
 
 /** How a loop ended. */
@@ -48,34 +59,48 @@ export type LoopEnd =
   | { readonly status: 'failed'; readonly error: RuntimeError }
 
 /**
- * Goes round: model, tools, model again, until the model asks for no more tools. Every round depends on the log alone,
- * so a loop that begins with the log of another goes on exactly where the other one was.
+ * Calls the model, then the tools that the model asked for, then the model again, until the model asks for no more tools.
+ * Every round depends on the log alone, so a loop that begins with the log of another loop goes on where that one stopped.
  */
 export async function goRound(loop: Loop): Promise<LoopEnd> {
   const { log, turn } = loop
   for (;;) {
-    const newest = log.messages.at(-1)
-    if (newest?.role === 'assistant' && !newest.toolCalls)
-      return { status: 'finished', content: newest.content }
+    const end = endOf(loop)
+    if (end) return end
+    const asking = turn.signal.aborted ? undefined : loop.ask?.()
+    if (asking) await asking
     if (turn.signal.aborted) return cutShort(loop)
     if (log.openCalls.length > 0) {
       const waits = await answerCalls(loop)
       if (waits) return { status: 'waiting', waits }
       continue
     }
-    if (log.modelCalls >= mostModelCalls) return stopHere(loop)
+    if (log.modelCalls >= loop.limits.modelCalls) return stopHere(loop)
     const failure = await askModel(loop)
     if (failure) return failure
   }
 }
 
+/** How the loop ended, as far as its messages say; undefined when the loop goes on. */
+function endOf({ log, ending }: Loop): LoopEnd | undefined {
+  if (ending) {
+    const judged = log.openCalls.length === 0 ? ending.judge(log.messages) : undefined
+    if (judged?.status !== 'told') return judged
+    log.add(judged.message)
+    return undefined
+  }
+  const newest = log.messages.at(-1)
+  if (newest?.role !== 'assistant' || newest.toolCalls) return undefined
+  return { status: 'finished', content: newest.content }
+}
+
 async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   const { turn, model, log, hear } = loop
-  const system = loop.system()
+  const system = await loop.system()
+  if (turn.signal.aborted) return cutShort(loop)
   const tools = loop.specs()
   const { contextWindow } = model
-  const since = log.messages.map(asSent)
-  const conversation = fitted(loop.before, since, { contextWindow, system, tools })
+  const conversation = fitted(loop.before, log.sent, { contextWindow, system, tools })
   const request = {
     messages: [systemMessage(system), ...conversation],
     tools,
@@ -84,9 +109,14 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   turn.consent.asks(loop.parentEventId)
   const { message, fault } = await hearAnswer(loop.callModel, { turn, model, request, hear })
   if (fault) {
-    if (message.content !== '') log.add(message)
-    if (turn.signal.aborted) return cutShort(loop)
-    log.writeSoon({ partial: true })
+    // Half an answer of a sub-agent that was stopped is no result, so the process that takes over must not find it.
+    const isDropped = loop.parentEventId !== undefined && turn.signal.aborted
+    // Where words are kept, their message has the usage; otherwise the usage stands alone.
+    const isKept = message.content !== '' && !isDropped
+    const { usage } = isKept ? {} : message
+    if (isKept) log.add(message)
+    if (turn.signal.aborted) return cutShort(loop, usage)
+    log.writeSoon({ partial: true, usage })
     return { status: 'failed', error: asTurnError(fault.error) }
   }
   log.add(message)
@@ -101,7 +131,7 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
 
 const systems = new Map<string, Message>()
 
-/** The same text is the same object, so that a provider's client can keep its JSON. */
+/** Gives the same object for the same text, so that a provider's client can keep the JSON of the message. */
 function systemMessage(content: string): Message {
   let message = systems.get(content)
   if (!message) {
@@ -111,7 +141,7 @@ function systemMessage(content: string): Message {
   return message
 }
 
-/** Carries out what the newest answer asks for, all at once. The results stand in the order of the calls. */
+/** Carries out all open calls of the newest answer at once. The log gets the results in the order of the calls. */
 async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
   const { log, turn, narrator, parentEventId } = loop
   const calls = log.openCalls
@@ -128,22 +158,22 @@ async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
     if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
   if (turn.signal.aborted) return undefined
   if (waiting && !parentEventId) narrator.interrupt(waiting)
-  // The model need not wait for the disk: a write asks the log to record its call before the write begins.
+  // The model need not wait for the disk: a tool that writes has its call recorded before it begins.
   if (waiting) await log.write(parentEventId ? {} : { waits: waiting })
   else log.writeSoon()
   return waiting
 }
 
 async function answer(loop: Loop, call: ToolCall, nth: number): Promise<ToolOutcome> {
-  const { tools, turn, site, log } = loop
-  const isAction = site.clientTools?.get(call.name)?.client?.kind === 'action'
+  const { tools, turn, site, log, limits } = loop
+  const isAction = site.turnTools?.get(call.name)?.client?.kind === 'action'
   const tell = isAction ? actionCall : toolCall
-  // A client carries an action out as soon as the client hears of it, so the client hears once the arguments are checked.
+  // A client carries out an action as soon as the client hears of it, so its event goes out after the arguments are checked.
   if (!isAction) tell(loop, call)
-  if (nth >= mostCallsAtOnce) {
+  if (nth >= limits.callsAtOnce) {
     const error = new RuntimeError(
       'TOO_MANY_CALLS',
-      `These are more than ${mostCallsAtOnce} calls at once.`,
+      `Your answer has more than ${limits.callsAtOnce} calls at once.`,
       { hint: 'Make this call again in your next step.' },
     )
     tell(loop, call, { content: explained(error), error })
@@ -184,8 +214,8 @@ const asMessage = (call: ToolCall, { content, error, foreign }: ToolOutcome): Me
   ...(foreign && { foreign }),
 })
 
-/** The end of a loop that was stopped: what was said stays, and every open call gets a result that says so. */
-function cutShort({ turn, log, parentEventId }: Loop): LoopEnd {
+/** Ends a loop that was stopped. What the model said stays, and every open call gets a result that says it was stopped. */
+function cutShort({ turn, log, parentEventId }: Loop, usage?: RunUsage): LoopEnd {
   const { reason } = turn.signal
   if (reason instanceof RunLost) throw reason
   for (const call of log.openCalls)
@@ -195,13 +225,14 @@ function cutShort({ turn, log, parentEventId }: Loop): LoopEnd {
         error: new RuntimeError('ABORTED', 'Stopped.'),
       }),
     )
-  log.writeSoon(parentEventId ? {} : { partial: true })
+  log.writeSoon(parentEventId ? { usage } : { partial: true, usage })
   return { status: 'aborted' }
 }
 
-/** The end of a model that goes in circles: a plain message, so that the user knows where it stands. */
-function stopHere({ log, hear }: Loop): LoopEnd {
-  const content = `I stopped here: this took more than ${mostModelCalls} steps. Tell me if I should go on, or ask for a part of it.`
+/** Ends the loop of a model that goes in circles with a plain message, so that the user knows why nothing more happens. */
+function stopHere({ log, hear, limits, ending }: Loop): LoopEnd {
+  if (ending) return ending.outOfCalls(limits.modelCalls)
+  const content = `I stopped here: this took more than ${limits.modelCalls} steps. Tell me if I should go on, or ask for a part of it.`
   hear.text(content)
   log.add({ role: 'assistant', id: randomUUID(), content })
   log.writeSoon()

@@ -1,6 +1,9 @@
 import type { Message } from '../../plugin.ts'
 
-/** How many characters are kept of all sessions together; the messages as they were sent to a model take as many again. */
+/**
+ * How many characters the memory keeps of all sessions together. The texts that `openai-request.ts` keeps of the same
+ * messages take as many again.
+ */
 const mostCharacters = 32 * 1024 * 1024
 
 interface Remembered {
@@ -10,18 +13,20 @@ interface Remembered {
 }
 
 /**
- * The messages of the sessions that spoke last. What is remembered of a session counts only while the run for which it was
- * remembered is the session's newest; otherwise the engine reads the journal.
+ * The messages of the sessions that had a run last, so that the next run need not read the journal. The messages of a session
+ * hold only while the run that left them is the session's newest: another process may have carried a run since.
  */
 export class SessionMemory {
   readonly #sessions = new Map<string, Remembered>()
   #size = 0
 
+  /** The messages of a session as `run` left them; undefined when the memory does not have them. */
   recall(session: string, run: string | undefined): readonly Message[] | undefined {
     const known = this.#sessions.get(session)
     return known && known.run === run ? known.messages : undefined
   }
 
+  /** Keeps the messages that a run left, unless they are very many. The sessions kept longest ago make room. */
   keep(session: string, run: string, messages: readonly Message[]): void {
     this.forget(session)
     let size = 0
@@ -29,13 +34,14 @@ export class SessionMemory {
     if (size > mostCharacters / 4) return
     this.#sessions.set(session, { run, messages, size })
     this.#size += size
-    // A map gives its keys in the order of their coming: the first has waited longest.
+    // A map gives its keys in the order of insertion, so the first session was kept longest ago.
     for (const oldest of this.#sessions.keys()) {
       if (this.#size <= mostCharacters) return
       this.forget(oldest)
     }
   }
 
+  /** Drops what the memory has of a session. */
   forget(session: string): void {
     this.#size -= this.#sessions.get(session)?.size ?? 0
     this.#sessions.delete(session)

@@ -1,24 +1,28 @@
 import type { Message, ToolCall } from '../../plugin.ts'
+import { asSent } from './turn/consent.ts'
 import type { Journal, JournalEntry, RenderedComponent } from '../turns/run.ts'
 
-/** What else is told of a step: that it is incomplete, or that the run waits in it. */
-type More = Pick<JournalEntry, 'partial' | 'waits'>
+/** What else an entry says of a step: that the step is incomplete, or that the run waits in the step. */
+type More = Pick<JournalEntry, 'partial' | 'waits' | 'usage'>
 
-/** What a step changed beside its messages. Asked once for every entry that is written. */
+/** Gives what a step changed beside its messages. The log calls it once for every entry that it writes. */
 export type TakeChanges = () => Promise<Pick<JournalEntry, 'loaded' | 'states'>>
 
-/** The messages of one loop, and how they reach the journal. A sub-agent's loop has a log of its own. */
+/** The messages of one loop. The log also writes them to the journal. A sub-agent's loop has a log of its own. */
 export class StepLog {
   readonly messages: Message[] = []
+  /** The same messages in the form in which a model reads them. */
+  readonly sent: Message[] = []
   readonly #journal: Journal
   readonly #within: string | undefined
   readonly #takeChanges: TakeChanges
   #unwritten: Message[] = []
   #components: RenderedComponent[] = []
-  /** Entries are given to the journal one after the other; the second promise settles when they are written. */
+  /** Settles when the journal has taken over the newest entry. Entries go to the journal one after the other. */
   #given: Promise<unknown> = Promise.resolve()
+  /** Settles when all entries so far are written. */
   #written: Promise<unknown> = Promise.resolve()
-  /** How many entries that may come `soon` are not written yet. */
+  /** How many entries with the urgency `soon` are not written yet. */
   #waiting = 0
   #failure: { readonly error: unknown } | undefined
 
@@ -31,7 +35,7 @@ export class StepLog {
     this.#journal = journal
     this.#within = within
     this.#takeChanges = takeChanges
-    for (const entry of past) if (entry.within === within) this.messages.push(...entry.messages)
+    for (const entry of past) if (entry.within === within) this.#keep(entry.messages)
   }
 
   /** The calls of the newest answer that have no result yet. */
@@ -46,22 +50,32 @@ export class StepLog {
     return []
   }
 
-  /** Whether the model said anything so far, in whatever process. */
+  /** Whether the model said anything so far, in this process or an earlier one. */
   get spoke(): boolean {
     return this.messages.some(({ role, content }) => role === 'assistant' && content !== '')
   }
 
+  /** How many answers the model has given. */
   get modelCalls(): number {
     let count = 0
     for (const { role } of this.messages) if (role === 'assistant') count++
     return count
   }
 
+  /** Adds messages, which the next entry takes to the journal. */
   add(...messages: readonly Message[]): void {
-    this.messages.push(...messages)
+    this.#keep(messages)
     this.#unwritten.push(...messages)
   }
 
+  #keep(messages: readonly Message[]): void {
+    for (const message of messages) {
+      this.messages.push(message)
+      this.sent.push(asSent(message))
+    }
+  }
+
+  /** Notes a component that a handler rendered, for the next entry. A later component of the same event id replaces it. */
   rendered(component: RenderedComponent): void {
     const before = this.#components.findIndex(({ eventId }) => eventId === component.eventId)
     if (before < 0) this.#components.push(component)
@@ -78,13 +92,13 @@ export class StepLog {
     await this.#written
   }
 
-  /** Writes what is not written yet as one step, with whatever is written next. */
+  /** Gives the unwritten messages to the journal as one step, which the journal writes together with its next write. */
   writeSoon(more: More = {}): void {
-    // A caller that depends on the step waits for `recorded`; the end of the run tells of a failure, too.
+    // A caller that depends on the step waits for `recorded`. A failure also shows when the run ends.
     void this.#write(more, 'soon')
   }
 
-  /** Writes what is not written yet as one step. After one that failed, no other is tried. */
+  /** Writes the unwritten messages as one step. After a write that failed, every later write fails with the same error. */
   async write(more: More = {}): Promise<void> {
     await this.#write(more, 'now')
   }
@@ -94,7 +108,7 @@ export class StepLog {
     const components = this.#components
     this.#unwritten = []
     this.#components = []
-    // The changes are taken now: what the next step changes belongs to the next entry, however long the disk takes.
+    // The log takes the changes now: the disk may be slow, and what the next step changes belongs to the next entry.
     const changes = this.#takeChanges()
     changes.catch(() => undefined)
     const given = this.#given.then(async () => {
@@ -106,7 +120,7 @@ export class StepLog {
         ...(this.#within !== undefined && { within: this.#within }),
         ...more,
       }
-      // In an object, so that the next entry does not wait until this one is written.
+      // The promise stands in an object, so that `given` does not wait for it and the next entry can follow at once.
       return { written: this.#journal.append(entry, urgency) }
     })
     this.#given = given
@@ -116,7 +130,7 @@ export class StepLog {
     written
       .catch((error: unknown) => (this.#failure ??= { error }))
       .finally(() => (this.#waiting -= waits))
-    // A caller that waits hears of a failure; without one, the next write fails.
+    // A caller that waits gets the failure. When no caller waits, the next write fails with it.
     this.#written = Promise.all([this.#written, written])
     this.#written.catch(() => undefined)
     return this.#written

@@ -1,23 +1,26 @@
 import type { AuditFacts } from '../../plugin.ts'
 
 /**
- * How a write ended: `refused` is the caller's doing, `failed` ours, `rejected` a person's who was asked; of an
- * `unknown` one nobody can say whether it happened.
+ * How a write ended. `accepted`: the write happened. `refused`: the caller may not do it or asked wrongly. `failed`: a fault
+ * of the server. `rejected`: a person who was asked said no. `unknown`: nobody can say whether the write happened.
  */
 export type Outcome = 'accepted' | 'refused' | 'failed' | 'rejected' | 'unknown'
 
-/** One write: who, by which route or tool, what, and how it ended. Ids and nothing else. */
+/** One write: who wrote, by which route or tool, what, and how the write ended. A line has ids and no contents. */
 export interface AuditLine {
   readonly who: string
-  /** `POST /notes`; a line has this, or a tool's name, or what the process itself was asked to do. */
+  /** The route of the write: `POST /notes`. A line has a route, a tool or a task. */
   readonly route?: string
+  /** The name of the tool. */
   readonly tool?: string
+  /** What the process did without a caller. */
   readonly task?: string
+  /** The ids of what was written. */
   readonly what: Readonly<Record<string, string | number>>
   readonly outcome: Outcome
-  /** What the HTTP answer said. */
+  /** The status of the HTTP answer. */
   readonly status?: number
-  /** The error's code, where there is one. */
+  /** The code of the error, when there was one. */
   readonly code?: string
   readonly requestId?: string
   readonly sessionId?: string
@@ -29,12 +32,13 @@ const mostFacts = 16
 const longestName = 40
 const longestValue = 200
 
-/** The ids that one call leaves behind, however much its handler and its caller put there. */
+/** The ids for one call's audit line. How many there are and how long they are is bounded. */
 export class Facts {
+  /** Who wrote, when the handler says so. */
   who: string | undefined
   readonly #what = new Map<string, string | number>()
 
-  /** A later fact takes the place of an earlier one of its name: the handler knows better than the path. */
+  /** Adds facts. A later fact replaces an earlier one of the same name, because the handler knows more than the path. */
   add(facts: AuditFacts): void {
     for (const [name, value] of Object.entries(facts)) {
       if (value === undefined || name.length > longestName) continue
@@ -47,16 +51,18 @@ export class Facts {
     }
   }
 
+  /** Whether there are no facts, apart from `who`. */
   get isEmpty(): boolean {
     return this.#what.size === 0
   }
 
+  /** The facts without `who`. */
   get what(): Readonly<Record<string, string | number>> {
     return Object.fromEntries(this.#what)
   }
 }
 
-/** A text as long as no id is may hold anything, a token for one: only its length is told. */
+/** A value as the text of an id. A text that is too long for an id may be anything, even a token, so only its length is kept. */
 export function shortened(value: unknown): string {
   const text = typeof value === 'string' ? value : String(value)
   return text.length <= longestValue
@@ -64,6 +70,6 @@ export function shortened(value: unknown): string {
     : `(${text.length} characters)`
 }
 
-/** How an answer of this status ended the write. */
+/** The outcome of a write whose answer has this status. */
 export const outcomeOf = (status: number): Outcome =>
   status < 400 ? 'accepted' : status < 500 ? 'refused' : 'failed'

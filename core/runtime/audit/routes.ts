@@ -34,9 +34,13 @@ export function auditRoutes(
       run(asked, { koa }) {
         const { since = '0', limit } = asked as z.output<typeof input>
         if (db === undefined)
-          throw new RuntimeError('NOT_IMPLEMENTED', 'Audit lines are in the log alone here.', {
-            hint: 'Set AUDIT_TABLE=on to keep them in the database from then on.',
-          })
+          throw new RuntimeError(
+            'NOT_IMPLEMENTED',
+            'This server keeps audit lines in the log alone.',
+            {
+              hint: 'Set AUDIT_TABLE=on to keep audit lines in the database from then on.',
+            },
+          )
         const from = startOf(since)
         koa.type = 'application/x-ndjson'
         koa.set('Cache-Control', 'no-store')
@@ -48,7 +52,7 @@ export function auditRoutes(
 
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/
 
-/** Where reading begins: after an id, or at a time in milliseconds since 1970. */
+/** Reads `since`: reading begins after an id, or at a time in milliseconds since 1970. */
 function startOf(since: string): { readonly after: number } | { readonly at: number } {
   if (/^\d{1,15}$/.test(since)) return { after: Number(since) }
   const at = isoTime.test(since) ? Date.parse(since) : NaN
@@ -60,7 +64,7 @@ function startOf(since: string): { readonly after: number } | { readonly at: num
   )
 }
 
-/** The lines page by page: a reader who takes its time holds one page in memory and no transaction. */
+/** The lines page by page. While a slow reader reads, the process holds one page in memory and no transaction. */
 async function* pages(
   db: Database,
   start: ReturnType<typeof startOf>,
@@ -78,10 +82,10 @@ async function* pages(
   }
 }
 
-/** How far the order of ids and that of times may differ: the clocks of servers do, and lines wait in batches. */
+/** By how many lines the order of ids and the order of times may differ: the clocks of servers differ, and lines wait in batches. */
 const mostOutOfOrder = 10_000
 
-/** An id before every line of this time or later, found by the index of times. */
+/** An id below every line of this time or later. The index of times finds it without reading the table. */
 async function lastBefore(db: Database, at: number): Promise<number> {
   const { rows } = await sql<{ first: number | null }>`select min(id) as first from
     (select id from kernel_audit where at >= ${at} order by at limit ${mostOutOfOrder}) as next`.execute(

@@ -4,7 +4,7 @@ import type { AuditRow } from './tables.ts'
 /** A line with the time of its write. */
 export type TimedLine = AuditLine & { readonly at: number }
 
-/** A line as the table has it. */
+/** A line as a row of the table. */
 export function toRow(line: TimedLine, id: number): AuditRow {
   const { at, who, route, tool, task, what, outcome, status, code } = line
   const { requestId, sessionId, runId, callId } = line
@@ -27,7 +27,7 @@ export function toRow(line: TimedLine, id: number): AuditRow {
   }
 }
 
-/** A row as operators read it. What a line lacks is left out of the JSON. */
+/** A row as operators read it. The JSON leaves out the columns that are null. */
 export function fromRow(row: AuditRow) {
   const what: unknown = JSON.parse(row.what)
   return {

@@ -7,13 +7,17 @@ import { auditColumns } from './tables.ts'
 
 /** How many lines one transaction writes. */
 const linesPerBatch = 200
-/** How many lines may wait for a database that is slow or away; a line more is in the log alone. */
+/** How many lines may wait for a database that is slow or away. The log alone has the lines beyond. */
 const mostWaiting = 10_000
-/** How many lines about writes that came to nothing are kept in a minute: nobody fills the table by being refused. */
+/** How many lines a minute about writes that did not happen the table keeps, so that refused calls cannot fill the table. */
 const refusalsPerMinute = 6_000
+/** The pause before the next try after a write to the database failed. */
 const retryMs = 1_000
+/** The least time between two log lines about lines that were left out. */
 const tellMs = 60_000
+/** The time between two sweeps. */
 const sweepMs = 3_600_000
+/** How many rows one statement of a sweep deletes. */
 const rowsPerSweep = 500
 const dayMs = 86_400_000
 
@@ -29,8 +33,8 @@ interface Waiting {
 }
 
 /**
- * Keeps audit lines in `kernel_audit`. Lines that come while a batch is being written are the next batch, so many
- * writers share a transaction and a sync of the disk. Nothing here changes a line; only retention deletes.
+ * Keeps audit lines in `kernel_audit`. Lines that come while the table writes a batch make up the next batch, so many
+ * writers share a transaction and a sync of the disk. No code changes a line, and only `sweep` deletes lines.
  */
 export class AuditTable {
   readonly #options: AuditTableOptions
@@ -49,8 +53,8 @@ export class AuditTable {
   }
 
   /**
-   * Resolves when the line is in the database. While the database fails it resolves as well and the line waits: the
-   * write has happened, so its answer is not held back, and the log has the line.
+   * Resolves when the line is in the database. While the database fails, the promise resolves too and the line waits: the
+   * write that the line is about has happened, so its answer must not wait, and the log has the line.
    */
   keep(line: TimedLine): Promise<void> | undefined {
     if (this.#waiting.length >= mostWaiting || this.#isOneTooMany(line)) return this.#leaveOut(1)
@@ -60,7 +64,7 @@ export class AuditTable {
     return this.#isFailing ? undefined : kept.promise
   }
 
-  /** Deletes the lines that have had their time: the one way in which lines leave. */
+  /** Deletes the lines that are older than the retention. Lines leave the table in no other way. */
   async sweep(): Promise<void> {
     const { store, retentionDays, log } = this.#options
     const over = Date.now() - retentionDays * dayMs
@@ -73,11 +77,11 @@ export class AuditTable {
         deleted = Number(done.numAffectedRows ?? 0)
       }
     } catch (err) {
-      log.warn({ err }, 'old audit lines could not be deleted')
+      log.warn({ err }, 'the sweep could not delete old audit lines')
     }
   }
 
-  /** Writes what waits, as far as the database lets it. */
+  /** Stops the timers and writes the lines that wait. When the database fails, the log says how many lines were left out. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#sweeping)
@@ -97,7 +101,7 @@ export class AuditTable {
 
   #begin(): void {
     if (this.#writing || this.#retry || this.#isClosed) return
-    // The lines of one tick go together.
+    // The lines of one tick go into one batch.
     this.#writing = new Promise<void>((resolve) => setImmediate(resolve))
       .then(() => this.#write())
       .finally(() => {
@@ -113,7 +117,7 @@ export class AuditTable {
     this.#begin()
   }
 
-  /** Writes batch after batch until nothing waits or one fails. */
+  /** Writes batch after batch until no line waits or a batch fails. */
   async #write(): Promise<void> {
     const { store, log } = this.#options
     while (this.#waiting.length > 0) {
@@ -128,7 +132,7 @@ export class AuditTable {
         return resolve(this.#waiting)
       }
       this.#isFailing = false
-      // The next batch may be written while the disk still works on this one.
+      // This loop writes the next batch while the disk still works on this one.
       const synced = store.synced().catch((err: unknown) => {
         log.error({ err }, 'the disk did not confirm audit lines')
       })
@@ -150,7 +154,7 @@ export class AuditTable {
     })
   }
 
-  /** Counts lines that the log alone has; the log says how many, at most once a minute. */
+  /** Counts lines that the log alone has. The log says how many, at most once in `tellMs`. */
   #leaveOut(lines: number): undefined {
     this.#left.lines += lines
     if (lines > 0) this.#left.telling ??= setTimeout(this.#tellLeftOut, tellMs).unref()
@@ -161,6 +165,6 @@ export class AuditTable {
     clearTimeout(telling)
     this.#left = { lines: 0, telling: undefined }
     if (lines > 0)
-      this.#options.log.error({ lines }, 'audit lines were not kept: the log alone has them')
+      this.#options.log.error({ lines }, 'the database lacks audit lines: the log alone has them')
   }
 }

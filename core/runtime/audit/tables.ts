@@ -1,7 +1,7 @@
 import { PostgresAdapter, sql } from 'kysely'
 import type { Migration } from '../../plugin.ts'
 
-/** One line as it is kept. */
+/** One audit line as the database keeps it. */
 export interface AuditRow {
   id: number
   /** Milliseconds since 1970, by the clock of the server that wrote the line. */
@@ -10,7 +10,7 @@ export interface AuditRow {
   route: string | null
   tool: string | null
   task: string | null
-  /** JSON: the ids of what was written. */
+  /** The ids of what was written, as JSON. */
   what: string
   outcome: string
   status: number | null
@@ -19,7 +19,7 @@ export interface AuditRow {
   session_id: string | null
   run_id: string | null
   call_id: string | null
-  /** What only one line may be about: a tool call, which a server that takes the run over tells of again. */
+  /** The key of a tool call and its outcome, unique in the table: a server that takes the run over writes the same line again. */
   once: string | null
 }
 
@@ -42,7 +42,10 @@ export const auditColumns = [
   'once',
 ] as const satisfies readonly (keyof AuditRow)[]
 
-/** Rows younger than this stay, whoever asks: the shortest retention is a day, and clocks differ. */
+/**
+ * The database refuses to delete a row that is younger than half a day. The shortest retention is a day, so the clocks of
+ * two servers may differ by half a day.
+ */
 const youngMs = 43_200_000
 
 const statements = [
@@ -56,20 +59,20 @@ const statements = [
 ]
 
 /**
- * The table of audit lines, for the migration owner `kernel-audit`, and a clock that counts them. Who writes lines holds
- * the clock's one row until the commit, so that ids rise in the order of the commits: a reader who goes on after the
- * last id that it read misses nothing.
+ * The table of audit lines, for the migration owner `kernel-audit`, and a clock that counts the lines. A writer holds the one
+ * row of the clock until its commit, so ids rise in the order of the commits, and a reader that goes on after the last id
+ * that it read misses no line.
  */
 export const auditMigrations: Readonly<Record<string, Migration>> = {
   '001-audit': async (db) => {
-    // As text: the builder makes the compiler work for each column, and what is written here is the same on both.
+    // The statements are plain SQL, because both databases take the same text and Kysely's builder costs time for each column.
     for (const statement of statements) await sql.raw(statement).execute(db)
     if (db.getExecutor().adapter instanceof PostgresAdapter) await guardPostgres(db)
     else await guardSqlite(db)
   },
 }
 
-/** The database itself refuses to change a line, and to delete one before its time. */
+/** Makes the database itself refuse to change a line, and to delete a line that is too young. */
 async function guardSqlite(db: Parameters<Migration>[0]): Promise<void> {
   await sql`create trigger kernel_audit_no_change before update on kernel_audit
     begin select raise(abort, 'kernel_audit is append only'); end`.execute(db)

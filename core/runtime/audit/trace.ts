@@ -4,22 +4,22 @@ import type { AuditFacts } from '../../plugin.ts'
 import { Facts, outcomeOf } from './line.ts'
 import type { AuditTrail } from './trail.ts'
 
-/** A route whose calls leave lines behind. */
+/** A route whose calls leave audit lines. */
 export interface TracedRoute {
   readonly trail: AuditTrail
-  /** `PUT /notes/:id` */
+  /** The key of the route: `PUT /notes/:id`. */
   readonly key: string
-  /** The names of its path parameters: ids, as they stand in the path. */
+  /** The names of the route's path parameters, in the order of the path. Their values are ids. */
   readonly params: readonly string[]
-  /** Whether every call of a signed-in caller has a line; else those whose handlers add facts. */
+  /** Whether every call of a signed-in caller leaves a line. If not, a call leaves one when its handler adds facts. */
   readonly isWrite: boolean
 }
 
-/** What the answer says about what was written, as far as the kernel can see. */
+/** The parts of an answer that say what was written. */
 interface Told {
   readonly status: number
   readonly location: string | undefined
-  /** The JSON of the answer before it is text. */
+  /** The value that becomes the JSON of the answer. */
   readonly body: unknown
 }
 
@@ -39,21 +39,22 @@ export class Trace {
     this.#captures = captures
   }
 
+  /** Adds facts to the line of this call. */
   add(facts: AuditFacts): void {
-    // What a handler does behind its answer, or while that streams, has a line of its own.
+    // Facts of what a handler does after its answer, or while the answer streams, get a line of their own.
     if (this.#isOver) return void this.#tell({ outcome: 'accepted' }, facts)
     this.#facts ??= new Facts()
     this.#facts.add(facts)
   }
 
-  /** Ends the trace, once: whether the end is worth a line, which `answered`, `replayed` or `failed` then writes. */
+  /** Ends the trace. True when the call leaves a line, which `answered`, `replayed` or `failed` then writes; false from then on. */
   endsHere(): boolean {
     if (this.#isOver) return false
     this.#isOver = true
     return this.#route.isWrite || this.#facts !== undefined
   }
 
-  /** Tells how the call was answered. The answer leaves when the promise, if there is one, has resolved. */
+  /** Writes the line of a call that was answered. The answer has to wait for the promise, if there is one. */
   answered({ status, location, body }: Told): Promise<void> | undefined {
     const run = this.#koa.res.getHeader('X-Run-Id')
     return this.#tell(
@@ -62,15 +63,15 @@ export class Trace {
     )
   }
 
-  /** The same for a stored answer that a repeat gets: nothing is written again. */
+  /** Writes the line of a repeated call that got the stored answer of the first: the call itself wrote nothing. */
   replayed(status: number): Promise<void> | undefined {
     return this.#tell({ outcome: outcomeOf(status), status }, { replayed: 'true' })
   }
 
-  /** Tells that the call came to nothing. */
+  /** Writes the line of a call that failed. */
   failed({ status, code }: RuntimeError): void {
     const { res, socket } = this.#koa
-    // Whoever left heard no answer, and the handler may have been in the middle.
+    // When the caller has closed the connection, the handler may have stopped in the middle of the write.
     const outcome = res.destroyed || socket.destroyed ? 'unknown' : outcomeOf(status)
     void this.#tell({ outcome, status, code }, {})
   }
@@ -100,11 +101,11 @@ function plain(capture = ''): string {
   try {
     return decodeURIComponent(capture)
   } catch {
-    return capture // malformed, and refused for that
+    return capture // not URL-encoded text, for which the router refuses the call
   }
 }
 
-/** The ids that an answer without a `Location` names at its top. */
+/** The fields `id` and `did` of an answer without a `Location` header. */
 function idsOf(body: unknown): AuditFacts {
   if (typeof body !== 'object' || body === null) return {}
   const ids: Record<string, string> = {}

@@ -2,12 +2,12 @@ import type { Log } from '../../plugin.ts'
 import type { AuditLine } from './line.ts'
 import type { AuditTable } from './table.ts'
 
-/** Where audit lines go: the log, and the database where the operator wants them there. */
+/** Takes audit lines to the log, and to the database when the operator set AUDIT_TABLE. */
 export class AuditTrail {
   readonly #log: Log
   readonly #table: AuditTable | undefined
 
-  /** `masked` puts `[secret]` in the place of the environment's secrets, for the table as the log does for itself. */
+  /** Puts `[secret]` in the place of the environment's secrets. The log masks them itself; the table needs this. */
   readonly #masked: (text: string) => string
 
   constructor(log: Log, table?: AuditTable, masked = (text: string) => text) {
@@ -17,8 +17,8 @@ export class AuditTrail {
   }
 
   /**
-   * Writes one line. For an accepted write it is a promise where there is a table: its answer leaves when the line is
-   * in the database, so that a process which dies after an answer has left the line behind. Nobody waits for the rest.
+   * Writes one line. With a table, an accepted write gets a promise, and its answer waits until the line is in the database:
+   * when the process dies after the answer, the line is there. No answer waits for the other lines.
    */
   write(line: AuditLine): Promise<void> | undefined {
     const { route, tool, task, outcome } = line
@@ -28,7 +28,7 @@ export class AuditTrail {
     return outcome === 'accepted' ? kept : undefined
   }
 
-  /** Ids that callers and models choose may be anything, the value of a key too. */
+  /** Masks the line. Callers and models choose some of the ids, so an id may hold a secret. */
   #withoutSecrets({ who, what, requestId, callId, ...line }: AuditLine): AuditLine {
     const safe = (text: string | undefined) => text && this.#masked(text)
     const ids = Object.entries(what).map(([name, value]): [string, string | number] => [
@@ -44,6 +44,7 @@ export class AuditTrail {
     }
   }
 
+  /** Writes the lines that wait for the database. */
   async close(): Promise<void> {
     await this.#table?.close()
   }

@@ -28,7 +28,7 @@ import {
 
 /** What the authentication of one oracle needs. */
 export interface AuthOptions {
-  /** Without it nobody can authenticate, and every call says so. */
+  /** Without a signer no caller can authenticate, and every call says so. */
   readonly signer: Signer | undefined
   readonly oracleDid: string
   /** Other DIDs of the same oracle that a token may name as its audience. */
@@ -39,7 +39,7 @@ export interface AuthOptions {
   readonly resolver: DidResolver
   /** Asked on every request, also for tokens verified before. */
   readonly revocations: Revocations
-  /** What the operator has granted; without it nothing is. */
+  /** What the operator has granted; without it no caller has a grant. */
   readonly rights?: Rights
   /** The delegation that the user has posted, as it came. */
   stored?(user: string): Promise<string | undefined>
@@ -51,7 +51,7 @@ export interface AuthOptions {
 
 /** A request, as far as it takes part in authentication. */
 export interface AuthRequest extends CredentialHeaders, BoundRequest {
-  /** Where it came from: an issuer that has to be looked up costs this address a share of the look-ups. */
+  /** Where the request came from: an issuer that has to be looked up costs this address a share of the look-ups. */
   readonly address?: string
 }
 
@@ -64,14 +64,14 @@ const lapses: Partial<Record<Reason, DelegationState>> = {
   revoked: 'revoked',
 }
 
-/** A caller who proved itself with these headers. */
+/** What a pair of headers proved a moment ago. */
 interface Familiar {
   readonly delegation: string | undefined
   readonly user: AuthenticatedUser
   readonly cids: readonly string[]
   readonly until: number
 }
-/** Clients send the same pair of headers for minutes: `Auth` recognises whoever comes again by the text alone. */
+/** How many pairs of headers `Auth` recognises by their text alone: a client sends the same pair for minutes. */
 const mostFamiliar = 1_000
 
 /**
@@ -114,7 +114,7 @@ export class Auth {
   /** A user without a request, with the stored delegation in force: for work that outlives its request. */
   restore(did: string): Promise<AuthenticatedUser> {
     const caller: Caller = {
-      did: did as Did, // it was authenticated when its run began
+      did: did as Did, // the user was authenticated when the run began
       via: 'invocation',
       expiresAt: Infinity,
       cids: [],
@@ -153,7 +153,7 @@ export class Auth {
     }
   }
 
-  /** Work done since the start, and what is remembered of it. */
+  /** How much was examined since the start, and how many verdicts are kept. */
   stats(): VerdictStats & { readonly refused: number } {
     const { cached, ...stats } = this.#verdicts.stats
     return { ...stats, cached: cached + this.#recognitions, refused: this.#refused }
@@ -172,7 +172,7 @@ export class Auth {
     return this.#delegating(request, delegation)
   }
 
-  /** The user of the same two headers a moment ago, if nothing has ended since. */
+  /** The user whom the same two headers proved a moment ago, unless a token has expired or was revoked since. */
   #recognised(
     invocation: string,
     delegation: string | undefined,
@@ -268,7 +268,7 @@ function describe({ did, cids, expiresAt, token }: DelegationVerdict): VerifiedD
   }
 }
 
-/** Tells the log why, in words of ours: an error of a library may quote the token that it choked on. */
+/** Tells the log why, without the message of an unknown error: a library may quote the token that it choked on. */
 function report(log: Log, error: unknown) {
   if (error instanceof Refusal)
     return log.info({ reason: error.reason }, 'a credential was refused')

@@ -1,13 +1,14 @@
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { Log, RouteAuth, User } from '../../plugin.ts'
+import type { Log, OwnCaller, RouteAuth, User } from '../../plugin.ts'
 import type { Access } from '../http/routes/access.ts'
 import type { LazyAuth } from './lazy.ts'
 import type { Keyring } from './keys.ts'
 import { isLookUpUnavailable } from './did/lookups.ts'
 import { notGranted, type Rights } from './grants/rights.ts'
 import { unauthorized } from './did/refusal.ts'
-import type { AuthenticatedUser } from './user.ts'
+import { isCallerDid } from './did/did.ts'
+import { type AuthenticatedUser, userWithoutRights } from './user.ts'
 import { readEarly } from '../http/read/body.ts'
 import { clientNetwork } from '../http/limits/client-address.ts'
 import type { RateLimits } from '../http/limits/rate-limit.ts'
@@ -29,7 +30,7 @@ export interface CallersOptions {
   readonly log: Log
 }
 
-/** What came over a socket instead of headers. */
+/** The credentials that came over a socket instead of headers. */
 export interface SocketTokens {
   readonly invocation?: string
   readonly delegation?: string
@@ -63,16 +64,21 @@ export class Callers implements Access {
   readonly #options: CallersOptions
   readonly #failures: Limit
   readonly #lookUps: Limit
+  readonly #brokenChecks: Limit
   readonly #calls: Limit
 
   constructor(options: CallersOptions) {
     this.#options = options
     const { rateLimits, authFailuresPerMinute, callsPerMinute } = options
     this.#failures = rateLimits.limit('auth-failures', authFailuresPerMinute, minute)
-    // Not the caller's fault, and so a bucket of its own: a flood of unknown issuers costs its address something.
+    // A failed look-up is not the caller's fault, so it has its own limit: a flood of unknown issuers costs its address something.
     this.#lookUps = rateLimits.limit('issuer-lookups', authFailuresPerMinute, minute, {
       of: (koa) => clientNetwork(koa.ip),
       what: 'issuers from this address that could not be looked up',
+    })
+    this.#brokenChecks = rateLimits.limit('broken-checks', authFailuresPerMinute, minute, {
+      of: (koa) => clientNetwork(koa.ip),
+      what: 'requests from this address whose callers could not be checked',
     })
     this.#calls = rateLimits.limit('calls', callsPerMinute, minute, {
       of: (koa) => koa.state.caller as string,
@@ -81,7 +87,7 @@ export class Callers implements Access {
   }
 
   async authorize(
-    access: RouteAuth,
+    access: Exclude<RouteAuth, 'own'>,
     koa: Context,
     owner: string,
     ability: string,
@@ -100,6 +106,25 @@ export class Callers implements Access {
       }
     } catch (error) {
       await this.#countFailure(koa, error)
+      throw error
+    }
+  }
+
+  async byPlugin(
+    koa: Context,
+    owner: string,
+    find: () => Promise<OwnCaller | undefined>,
+  ): Promise<{ caller: string; user?: User }> {
+    try {
+      const found = await find()
+      if (found === undefined) throw notVerified(owner)
+      const { caller, user } = checkedCaller(found, owner)
+      koa.state.caller = caller
+      return { caller, ...(user && { user: userWithoutRights(user.did) }) }
+    } catch (error) {
+      // No limit of the route has counted this request, so each way to fail costs the address something.
+      const isRefusal = error instanceof RuntimeError && error.status < 500
+      await (isRefusal ? this.#failures(koa) : this.#brokenChecks(koa))
       throw error
     }
   }
@@ -124,7 +149,7 @@ export class Callers implements Access {
     }
   }
 
-  /** Proves who stands behind a socket. Counts as a call does, and fails like one. */
+  /** Proves whose socket it is. The proof counts as a call does, and fails like one. */
   async bySocket({ invocation, delegation, ip, path, lasting }: SocketTokens): Promise<SocketUser> {
     const { auth } = this.#options
     const koa = countedAs(ip)
@@ -155,7 +180,7 @@ export class Callers implements Access {
 
   async #user(koa: Context): Promise<Admitted> {
     const user = await this.#byUcan(koa)
-    // A handler asks without waiting what the user may do, so the rights are loaded before it runs.
+    // A handler asks without waiting what the user may do, so the rights are loaded before the handler runs.
     const loading = this.#options.rights.load(user.did)
     if (loading) await loading
     return { caller: user.did, user }
@@ -210,7 +235,7 @@ export class Callers implements Access {
     return { caller: `key:${name}` }
   }
 
-  /** Only a caller who fails is counted, and answered 429 after too many failures. */
+  /** Counts a failed credential, or a failed look-up, and throws a 429 after too many. No other error counts here. */
   async #countFailure(koa: Context, error: unknown): Promise<void> {
     if (isLookUpUnavailable(error)) await this.#lookUps(koa)
     else if (error instanceof RuntimeError && error.status === 401) await this.#failures(koa)
@@ -221,7 +246,7 @@ export class Callers implements Access {
 const single = (header: string | readonly string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : undefined
 
-/** All that a limit looks at: when a token comes over a socket, the request that opened the socket is gone. */
+/** As much of a context as a limit reads: when a token comes over a socket, the request that opened the socket is gone. */
 const countedAs = (ip: string) => ({ ip, state: {}, set: () => undefined }) as unknown as Context
 
 /** The path as it was sent, without the query: what a bound token names. */
@@ -231,6 +256,32 @@ function pathOf({ req }: Context): string {
   return query < 0 ? url : url.slice(0, query)
 }
 
+const longestCaller = 200
+
+/** What a plugin's own check says must be a name and, where there is a user, a DID: anything else is the plugin's fault. */
+function checkedCaller(found: OwnCaller, owner: string): OwnCaller {
+  const { caller, user } = found
+  if (typeof caller !== 'string' || caller === '' || caller.length > longestCaller)
+    throw new Error(`verify of ${owner} returned no "caller" of 1 to ${longestCaller} characters.`)
+  // PostgreSQL stores no NUL, and one character in place of every lone surrogate: two callers would share their keys.
+  if (/[\p{Cc}\p{Cs}]/u.test(caller))
+    throw new Error(
+      `verify of ${owner} returned a "caller" with a control character or half a one.`,
+    )
+  if (user !== undefined && !(typeof user.did === 'string' && isCallerDid(user.did)))
+    throw new Error(`verify of ${owner} returned a user whose "did" is none.`)
+  return found
+}
+
+const notVerified = (owner: string) =>
+  new RuntimeError(
+    'UNAUTHORIZED',
+    `${owner} does not accept what the request brings as its proof.`,
+    {
+      headers: { 'WWW-Authenticate': `${owner}-own` },
+    },
+  )
+
 function keyWanted(variable: string): RuntimeError {
   const { headers } = unauthorized()
   return new RuntimeError('UNAUTHORIZED', 'No valid key came with the request.', {
@@ -239,7 +290,7 @@ function keyWanted(variable: string): RuntimeError {
   })
 }
 
-/** A user is told that a user is not enough here, whatever was granted. */
+/** The refusal of a user at an operator's route: no grant opens such a route. */
 const forOperators = ({ did }: AuthenticatedUser) =>
   new RuntimeError('FORBIDDEN', `This is for operators, and ${did} is a user.`, {
     hint: 'Send "Authorization: Bearer <OPERATOR_TOKEN>" without X-Auth-Type.',

@@ -20,7 +20,7 @@ export interface DelegationParts {
   readonly delegations: Delegations
   readonly oracleDid: string
   readonly stored: StoredDelegations
-  /** Told when a user has revoked a delegation. */
+  /** Called when a user has revoked a delegation. */
   onRevoked(did: string): void
 }
 
@@ -69,7 +69,7 @@ export function delegationRoutes({
       async run(_, ctx) {
         const user = caller(ctx)
         const header = user.delegation === 'header' ? ctx.koa.get('x-ucan-delegation') : ''
-        // The header is verified before the revocation, which would make it fail.
+        // The header is verified first: after the revocation its delegation would fail.
         const carried = header && (await auth.verifyDelegation(header, { issuer: user.did }))
         const kept = await delegations.current(user.did, oracleDid)
         // A caller who comes with a delegation alone ends that very one, and no other.

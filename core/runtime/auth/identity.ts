@@ -1,3 +1,4 @@
+import { type QueryExecutorProvider, sql } from 'kysely'
 import type { EnvSource } from '../../manifest/env.ts'
 import { isForAuthors } from '../../manifest/environments.ts'
 import type { KernelEnv } from '../../manifest/kernel-env.ts'
@@ -9,8 +10,8 @@ import { Resolver, type DidResolver } from './did/resolver.ts'
 import { signerFromMnemonic, type Signer } from './did/signer.ts'
 import { Delegations } from './grants/delegations.ts'
 import { Grants } from './grants/grants.ts'
-import { createKeyring, type Keyring } from './keys.ts'
-import { lazyAuth, type LazyAuth } from './lazy.ts'
+import { Keyring } from './keys.ts'
+import { LazyAuth } from './lazy.ts'
 import { credentialFinder } from './own-credentials.ts'
 import { type Addresses, compareRegistration } from './registration.ts'
 import { StoredDelegations } from './stored-delegations.ts'
@@ -21,13 +22,13 @@ export interface IdentityOptions {
   readonly store: Store
   readonly fetch: Fetch
   readonly log: Log
-  /** Who may do everything here from the start: the user of whoever writes plugins. */
+  /** The user of the author of plugins, who may do everything here from the start. */
   readonly author?: Did
 }
 
 const hour = 3_600_000
 
-/** Who the oracle is, and whose credentials it believes. */
+/** The oracle's own DIDs and key, and everything that checks the credentials of callers. */
 export class Identity {
   readonly signer: Signer | undefined
   readonly oracleDid: string
@@ -67,7 +68,7 @@ export class Identity {
     this.stored = new StoredDelegations(delegations, oracleDid)
     this.grants = new Grants({ store, signer, oracleDid, delegations, log, first })
     this.#resolver = new Resolver({ url: config.RESOLVER_URL, fetch })
-    this.auth = lazyAuth({
+    this.auth = new LazyAuth({
       signer,
       oracleDid,
       // What a token may name as its audience: the oracle's DID, its signer's, its entity's.
@@ -81,8 +82,8 @@ export class Identity {
       stored: (user) => this.stored.of(user),
       log,
     })
-    this.apiKeys = createKeyring(config.API_KEY, 'API_KEY')
-    this.operatorTokens = createKeyring(config.OPERATOR_TOKEN, 'OPERATOR_TOKEN')
+    this.apiKeys = new Keyring(config.API_KEY, 'API_KEY')
+    this.operatorTokens = new Keyring(config.OPERATOR_TOKEN, 'OPERATOR_TOKEN')
     this.holdsCredential = credentialFinder([this.apiKeys, this.operatorTokens])
     this.#sweeping = setInterval(() => void this.#sweep(), hour).unref()
   }
@@ -92,7 +93,7 @@ export class Identity {
     return [this.oracleDid, ...this.aliases]
   }
 
-  /** The keys that may sign for a DID; none where they cannot be known. */
+  /** The keys that may sign for a DID; none where the DID has no known keys. */
   async keysOf(did: string): Promise<readonly string[]> {
     try {
       return (await this.#resolver.verificationKeys(did)).keys
@@ -105,6 +106,14 @@ export class Identity {
   /** Whether any of these links of tokens is revoked. */
   isRevoked(cids: readonly string[]): boolean | Promise<boolean> {
     return this.delegations.isRevoked(cids)
+  }
+
+  /** Whether a user has ever left a delegation here, or was granted something. */
+  async knows(db: QueryExecutorProvider, did: string): Promise<boolean> {
+    const { rows } = await sql`select 1 where
+      exists (select 1 from kernel_delegations where user_did = ${did}) or
+      exists (select 1 from kernel_grants where did = ${did})`.execute(db)
+    return rows.length > 0
   }
 
   /** Puts the keys of a changed environment in place, without a restart. */

@@ -1,16 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
 
-/** The keys that one kind of route accepts, each with a name for the log. */
-export interface Keyring {
-  /** The name of the key in an `Authorization` header, or undefined. Takes as long for either. */
-  match(authorization: string | undefined): string | undefined
-  /** Puts other keys in place, at once and for good; the old ones stay when the new are refused. */
-  replace(value: string | undefined): void
-  /** The names, for the boot report. */
-  readonly names: readonly string[]
-}
-
 interface Key {
   readonly name: string
   readonly digest: Buffer
@@ -19,31 +9,42 @@ interface Key {
 const keyName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const mostHeaderCharacters = 1024
 
-/**
- * Reads `name:value,name2:value2`, or one value alone, which gets the name `default`. `variable` is
- * what the errors call it; they never quote a value.
- */
-export function createKeyring(value: string | undefined, variable = 'API_KEY'): Keyring {
-  let keys = parse(value, variable)
-  return {
-    match(authorization) {
-      const presented = /^bearer +(\S+) *$/i.exec(
-        authorization !== undefined && authorization.length <= mostHeaderCharacters
-          ? authorization
-          : '',
-      )
-      const digest = hash('sha256', presented?.[1] ?? '', 'buffer')
-      let name: string | undefined
-      // Every key is compared, so that the time taken says nothing of which one came close.
-      for (const key of keys) if (timingSafeEqual(key.digest, digest)) name = key.name
-      return presented ? name : undefined
-    },
-    replace(next) {
-      keys = parse(next, variable)
-    },
-    get names() {
-      return keys.map(({ name }) => name)
-    },
+/** The keys that one kind of route accepts, each with a name for the log. */
+export class Keyring {
+  readonly #variable: string
+  #keys: readonly Key[]
+
+  /**
+   * Reads `name:value,name2:value2`, or one value alone, which gets the name `default`. Errors name the `variable` and
+   * never quote a value.
+   */
+  constructor(value: string | undefined, variable = 'API_KEY') {
+    this.#variable = variable
+    this.#keys = parse(value, variable)
+  }
+
+  /** The name of the key in an `Authorization` header, or undefined. A match takes as long as a miss. */
+  match(authorization: string | undefined): string | undefined {
+    const presented = /^bearer +(\S+) *$/i.exec(
+      authorization !== undefined && authorization.length <= mostHeaderCharacters
+        ? authorization
+        : '',
+    )
+    const digest = hash('sha256', presented?.[1] ?? '', 'buffer')
+    let name: string | undefined
+    // Every key is compared, so that the time taken says nothing of which one came close.
+    for (const key of this.#keys) if (timingSafeEqual(key.digest, digest)) name = key.name
+    return presented ? name : undefined
+  }
+
+  /** Puts other keys in place at once. Throws for malformed ones, and then the old keys stay. */
+  replace(value: string | undefined): void {
+    this.#keys = parse(value, this.#variable)
+  }
+
+  /** The names of the keys, which the log has when the keys were reloaded. */
+  get names(): readonly string[] {
+    return this.#keys.map(({ name }) => name)
   }
 }
 

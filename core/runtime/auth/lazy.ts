@@ -1,25 +1,47 @@
 import type { Auth, AuthOptions } from './authenticate.ts'
 
-/** The authentication, loaded when the first credential comes: what verifies tokens is heavy to import. */
-export interface LazyAuth extends Omit<Auth, 'stats'> {
-  /** Loads it now, so that the first caller does not wait. */
-  warm(): Promise<void>
-}
+/** An authentication that loads its code with its first use: what verifies tokens is heavy to import. */
+export class LazyAuth implements Omit<Auth, 'stats'> {
+  readonly #options: AuthOptions
+  #made: Auth | undefined
+  #making: Promise<Auth> | undefined
 
-/** An authentication that loads its code with its first use. */
-export function lazyAuth(options: AuthOptions): LazyAuth {
-  let made: Auth | undefined
-  let making: Promise<Auth> | undefined
-  const load = () =>
-    (making ??= import('./authenticate.ts').then(({ Auth }) => (made = new Auth(options))))
-  return {
-    authenticate: (request) =>
-      made ? made.authenticate(request) : load().then((auth) => auth.authenticate(request)),
-    withDelegation: (user) =>
-      made ? made.withDelegation(user) : load().then((auth) => auth.withDelegation(user)),
-    verifyDelegation: async (raw, expected) =>
-      (made ?? (await load())).verifyDelegation(raw, expected),
-    restore: async (did) => (made ?? (await load())).restore(did),
-    warm: async () => void (await load()),
+  constructor(options: AuthOptions) {
+    this.#options = options
+  }
+
+  /** Proves who calls, as `Auth` does. */
+  authenticate(request: Parameters<Auth['authenticate']>[0]) {
+    if (this.#made) return this.#made.authenticate(request)
+    return this.#load().then((auth) => auth.authenticate(request))
+  }
+
+  /** A user without a request, as `Auth` makes one. */
+  restore(did: string) {
+    return this.#load().then((auth) => auth.restore(did))
+  }
+
+  /** The same user with the stored delegation in force, as `Auth` finds it. */
+  withDelegation(user: Parameters<Auth['withDelegation']>[0]) {
+    if (this.#made) return this.#made.withDelegation(user)
+    return this.#load().then((auth) => auth.withDelegation(user))
+  }
+
+  /** Verifies a delegation that `issuer` hands in, as `Auth` does. */
+  verifyDelegation(raw: string, expected: { issuer: string }) {
+    return this.#load().then((auth) => auth.verifyDelegation(raw, expected))
+  }
+
+  /** Loads the authentication now, so that the first caller does not wait. */
+  async warm(): Promise<void> {
+    await this.#load()
+  }
+
+  /** The authentication, loaded once. */
+  #load(): Promise<Auth> {
+    this.#making ??= import('./authenticate.ts').then(
+      ({ Auth }) => (this.#made = new Auth(this.#options)),
+    )
+    return this.#making
   }
 }

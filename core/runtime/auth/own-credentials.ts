@@ -1,13 +1,13 @@
 import type { Keyring } from './keys.ts'
 
-/** In more pieces than this a text is not looked through; whoever must be sure takes it for a credential. */
+/** A text of more pieces than this is not looked through but taken for a credential, to be safe. */
 const mostPieces = 64
 /** How the archive of a UCAN begins, after its first length: a CAR header with its roots. */
 const archiveStart = Buffer.from('a265726f6f7473', 'hex')
 
 /**
  * Whether a text, such as the value of a header, holds what would authenticate a caller here: one of the keys, or a
- * UCAN of anybody. For whoever passes on what a client sent, and must not pass on a credential with it.
+ * UCAN of anybody. For plugins that pass on what a client sent, and must not pass on a credential with it.
  */
 export function credentialFinder(keyrings: readonly Keyring[]): (text: string) => boolean {
   const isKey = (piece: string) =>

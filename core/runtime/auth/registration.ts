@@ -1,7 +1,7 @@
 import type { Log } from '../../plugin.ts'
 import type { DidResolver } from './did/resolver.ts'
 
-/** Where clients are told to find the oracle. */
+/** The addresses at which the server tells clients to find the oracle. */
 export interface Addresses {
   readonly apiUrl: string
   readonly wsUrl: string

@@ -1,7 +1,7 @@
 import { Cache } from '../base/cache.ts'
 import type { Delegations } from './grants/delegations.ts'
 
-/** Another replica may store a delegation meanwhile; this process sees it no later than this. */
+/** How long an answer counts: what another replica stores meanwhile, this process sees no later than this. */
 const livesMs = 2_000
 const mostUsers = 10_000
 
@@ -27,7 +27,7 @@ export class StoredDelegations {
     return raw
   }
 
-  /** The next request of this user asks the database again. */
+  /** Makes the next request of this user ask the database again. */
   forget(user: string): void {
     this.#known.delete(user)
   }

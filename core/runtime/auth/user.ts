@@ -9,13 +9,13 @@ import type { Link } from './token/token.ts'
  * somebody else made out to the caller, such as the CAR of a grant.
  */
 export type DelegationSource = 'header' | 'stored' | 'received'
-/** Why there is none in force: what `delegation_required` tells the client. */
+/** Why no delegation is in force: what `delegation_required` tells the client. */
 export type DelegationState = 'missing' | 'expired' | 'revoked' | 'refused'
 
 /** What a credential has proved. */
 export interface Caller {
   readonly did: Did
-  /** Which token proved it. */
+  /** Which token proved the caller. */
   readonly via: 'invocation' | 'delegation'
   /** When that proof ends, in milliseconds since 1970. A socket closes then. */
   readonly expiresAt: number
@@ -25,12 +25,12 @@ export interface Caller {
   carries(raw: string): boolean
 }
 
-/** The caller, with what his delegation lets him do. */
+/** The caller, with what a delegation lets the caller do. */
 export interface AuthenticatedUser extends User, Caller {
   readonly did: Did
   /** Where the delegation in force comes from; undefined when there is none. */
   readonly delegation: DelegationSource | undefined
-  /** Why there is none. */
+  /** Why no delegation is in force. */
   readonly delegationState: DelegationState | undefined
 }
 
@@ -42,22 +42,32 @@ export interface InForce {
   readonly expiresAt: number
 }
 
-/** What users are judged by beside their own delegations. */
+/** What decides on users' rights beside their own delegations. */
 export interface Judgement {
   readonly oracle: OracleDids
-  /** What the operator has granted. Without it nothing is. */
+  /** What the operator has granted; without it no user has a grant. */
   readonly rights: Rights | undefined
   readonly now: () => number
 }
 
-/** Makes the user that handlers see out of the caller and his delegation, or the lack of one. */
+/**
+ * Makes a user who brought no token: the `verify` of a plugin's route vouches for the DID. Nothing may be done in the name
+ * of this user, so `can` is always false.
+ */
+export const userWithoutRights = (did: string): User => ({
+  did,
+  can: () => false,
+  denial: () => [`${did} is here by the word of a plugin, without a delegation.`],
+})
+
+/** Makes the user that handlers see out of the caller and the caller's delegation, or the lack of one. */
 export function createUser(
   { did, via, expiresAt, cids, carries }: Caller,
   delegation: InForce | DelegationState,
   { oracle, rights, now }: Judgement,
 ): AuthenticatedUser {
   const lacking = typeof delegation === 'string'
-  // A turn can outlive the delegation that it began with.
+  // A turn can outlive the delegation with which the turn began.
   const inForce = () => !lacking && now() < delegation.expiresAt
   // Asked anew every time: a grant ends when the operator takes it back, also in the middle of a turn.
   const granted = (ability: string, resource: string) =>

@@ -12,7 +12,7 @@ export const wellKnownRouteKeys = [
   'GET /.well-known/did.json',
 ] as const
 
-/** What the oracle tells of itself. */
+/** The facts that the oracle's public documents tell. */
 export interface WellKnownParts {
   readonly config: KernelEnv
   readonly signer: Signer | undefined

@@ -1,7 +1,7 @@
 /**
  * A map that forgets what was used longest ago once it holds `max` entries. A JavaScript map keeps insertion order, so its
- * first key is the oldest. While the cache is less than half full, nothing is about to be forgotten and it does not note
- * uses: on a busy server most are of the same few keys.
+ * first key is the oldest. While the cache is less than half full, it will not forget anything soon and does not note
+ * uses: on a busy server most uses are of the same few keys.
  */
 export class Cache<T> {
   readonly #entries = new Map<string, T>()

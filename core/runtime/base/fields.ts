@@ -1,7 +1,7 @@
-/** Whether it is an object with names, and not a list. */
+/** Whether a value is an object with named fields: neither a list nor null. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** What a value from outside says by name: nothing where it is no object. */
+/** The named fields of a value from outside; none where the value is no object. */
 export const fieldsIn = (value: unknown): Readonly<Record<string, unknown>> =>
   isRecord(value) ? value : {}

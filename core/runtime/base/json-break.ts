@@ -16,7 +16,7 @@ const escape = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y
 export function breakIn(text: string): number {
   const open: number[] = []
   let wants: 'value' | 'key' | 'colon' | 'next' = 'value'
-  /** Right behind an opening bracket, where a closing one may follow at once. */
+  /** Whether `at` stands right behind an opening bracket, where a closing one may follow at once. */
   let empty = false
   let at = 0
   for (;;) {
@@ -64,7 +64,7 @@ function skipSpace(text: string, from: number): number {
   }
 }
 
-/** Behind the closing quote of the string at `start`; -1 when it has none or holds what it may not. */
+/** The position behind the closing quote of the string at `start`; -1 when the string has none or holds what JSON forbids. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const char = text.charCodeAt(at)

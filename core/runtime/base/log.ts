@@ -11,7 +11,7 @@ interface LogOptions {
   readonly write?: (line: string) => void
 }
 
-/** The runtime's log. A secret of the environment that reaches it is written as `[secret]`. */
+/** The runtime's log. It writes a secret of the environment as `[secret]`. */
 export function createLog({ level, pretty, secrets, write }: LogOptions): Logger {
   const out = write ?? ((line: string) => void process.stdout.write(line))
   const masked = masking(secrets)
@@ -24,7 +24,7 @@ export function createLog({ level, pretty, secrets, write }: LogOptions): Logger
   return pino({ level, base: null, serializers: { err: pino.stdSerializers.err } }, destination)
 }
 
-/** Puts `[secret]` in the place of each of these. What is shorter than six characters stands in every text. */
+/** Puts `[secret]` in the place of each secret. One of less than six characters stays: so short a text stands in many words. */
 export function masking(secrets: readonly string[]): (text: string) => string {
   const masked = secrets.filter((secret) => secret.length >= 6)
   return (text) => {

@@ -1,5 +1,5 @@
 /**
- * `node:http` for the edge. An `import` of it reads every one of its exports, and one of them, a client for WebSockets,
- * brings all of undici: a twentieth of a start, and memory, for what nobody asks for.
+ * `node:http` for the edge. An `import` of the module reads every export, and the one for a client of WebSockets brings
+ * all of undici: a twentieth of a start, and memory, for a client that the runtime never uses.
  */
 export const nodeHttp = process.getBuiltinModule('node:http')

@@ -1,15 +1,30 @@
 import type {
   AnyDefinition,
+  AnyJobs,
   AnyRoute,
+  AnyRunSection,
   AnyTool,
   Database,
   Fetch,
   Log,
+  PluginSessions,
+  Rooms,
+  Turns,
+  WebEntry,
   WebModule,
 } from '../../plugin.ts'
 
+import type { Now } from './clock.ts'
+
 /** Where a plugin stands after the boot. */
 export type PluginState = 'loaded' | 'available' | 'excluded' | 'disabled' | 'pending' | 'failed'
+
+/** Why a plugin serves nothing: it waits for something, or it has failed. */
+export interface Gate {
+  readonly isFailed: boolean
+  /** What the plugin waits for, or why it failed, in a sentence. */
+  readonly why: string
+}
 
 /** One plugin of a running app: what it declared, and what boot made of it. */
 export interface PluginRecord {
@@ -21,17 +36,23 @@ export interface PluginRecord {
   reason?: string
   /** When the present state began. */
   since: Date
-  /** Whether the features demand it: then nothing leaves it out quietly. */
+  /** Whether the features demand the plugin: then the boot stops rather than leave the plugin out. */
   readonly isForced: boolean
   /** Required variables that are unset. */
   missing: readonly string[]
-  /** The sentence of a health check that failed last. */
+  /** What the plugin's health check says, as long as the check fails. */
   complaint?: string
+  /** How a function that the plugin gave to `onReady` failed. */
+  readyFault?: string
+  /** Why the plugin serves nothing although its setup has finished; see `gateOf`. */
+  gate?: Gate
   /** What handlers reach, shared by every call; absent until setup has finished. */
   base?: PluginBase
   tools: Readonly<Record<string, AnyTool>>
   routes: Readonly<Record<string, AnyRoute>>
-  web: Readonly<Record<string, WebModule>>
+  web: Readonly<Record<string, WebModule | WebEntry>>
+  /** What the plugin says to turns; absent where it says nothing, and until a function of `boot` has made it. */
+  runs?: AnyRunSection
 }
 
 /** The part of every handler's context that never changes after boot. */
@@ -42,15 +63,41 @@ export interface PluginBase {
   readonly plugins: Readonly<Record<string, unknown>>
   readonly fetch: Fetch
   readonly db: Database
+  readonly jobs: AnyJobs
+  readonly turns: Turns
+  readonly rooms: Rooms
+  readonly sessions: PluginSessions
+  readonly now: Now
 }
 
 /** Whether the plugin takes part in this app at all. */
 export const isActive = (record: PluginRecord): boolean =>
   record.state !== 'disabled' && record.state !== 'excluded'
 
+/** Whether the plugin serves: its setup has finished, and no pending work gates it. */
+export const isOpen = ({ base, gate }: PluginRecord): boolean =>
+  base !== undefined && gate === undefined
+
+/** Why a plugin serves nothing; undefined when the plugin serves. */
+export function gateOf({ name, base, gate, state, reason }: PluginRecord): Gate | undefined {
+  if (gate || base) return gate
+  return { isFailed: state === 'failed', why: reason ?? `${name} is ${state}.` }
+}
+
 /** The state a plugin has once nothing is pending. */
 export const settledState = (record: PluginRecord): PluginState =>
   record.visibility === 'on-demand' ? 'available' : 'loaded'
+
+/** What is wrong with a plugin that serves all the same. */
+export const complaintOf = ({ complaint, readyFault }: PluginRecord): string | undefined =>
+  complaint ?? readyFault
+
+/** Puts a plugin into a state, from now on. */
+export function enter(record: PluginRecord, state: PluginState, reason?: string): void {
+  record.state = state
+  record.reason = reason
+  record.since = new Date()
+}
 
 /** One plain line for the boot report: `notes available (on-demand)`. */
 export function stateLine(record: PluginRecord): string {

@@ -1,7 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import { breakIn } from './json-break.ts'
 
-/** How deep JSON may nest, and how many keys one object of it may have: whoever checks it looks at each by itself. */
+/** How deep JSON may nest, and how many keys one object may have: later checks look at every level and every key. */
 export const maxDepth = 64
 const maxKeys = 10_000
 
@@ -26,10 +26,10 @@ export function parseJson(text: string, plain = false): unknown {
   try {
     value = JSON.parse(text)
   } catch {
-    // V8 says where only sometimes, and quotes the body while it does; a body can hold a secret.
+    // V8's error names the place only sometimes, and then quotes the body, which can hold a secret.
     throw new RuntimeError('INVALID_JSON', `The JSON is broken at ${place(text, breakIn(text))}.`)
   }
-  // A full look costs as much as parsing, so it is taken only where the text gives a reason to.
+  // Looking at every value costs as much as parsing, so it happens only where the text gives a reason.
   const fault = plain || isPlain(text) ? undefined : faultIn(value)
   if (fault !== undefined) throw fault.error(fault.path.join('.'))
   return value
@@ -37,14 +37,14 @@ export function parseJson(text: string, plain = false): unknown {
 
 /** Whether nothing in a text gives a reason to look at every value; then nothing in any part of it does. */
 export const isPlain = (text: string): boolean =>
-  // Each by itself: one pattern with all of them costs ten times as much.
+  // Five searches: one pattern for all of them costs ten times as much.
   !text.includes('\\u') &&
   !text.includes('__proto__') &&
   !text.includes('constructor') &&
   !/[eE]\+?\d{3}/.test(text) &&
   !hasDigits(309, text)
 
-/** Whether so many digits stand in a row. One of them then stands at a multiple of their number. */
+/** Whether `count` digits stand in a row. One of them then stands at a multiple of `count`: the loop looks only there. */
 function hasDigits(count: number, text: string): boolean {
   const isDigit = (at: number) => {
     const char = text.charCodeAt(at)
@@ -60,7 +60,7 @@ function hasDigits(count: number, text: string): boolean {
   return false
 }
 
-/** What is wrong somewhere in a value. The path is put together on the way out, for most have none. */
+/** What is wrong somewhere in a value. `faultIn` builds the path on its way back, for most values have no fault. */
 interface Unsafe {
   readonly path: string[]
   error(path: string): RuntimeError
@@ -142,7 +142,7 @@ export function nestsTooDeep(text: string): boolean {
   return false
 }
 
-/** Counts the commas of each object, before it is built. Only asked where nothing nests too deep. */
+/** Counts the commas of each object before JSON.parse builds it. Expects a text that does not nest too deep. */
 function hasTooManyKeys(text: string): boolean {
   // The shortest member is `"":0` with its comma.
   if (text.length < maxKeys * 5) return false

@@ -43,7 +43,7 @@ export async function withGenerated(
     await dataDir.write(generatedFile, content)
     return { ...fresh, ...before }
   }
-  // Another server on a shared folder may have been first: what is there afterwards counts.
+  // Another server on a shared folder may have been first: what the file holds afterwards counts.
   return { ...parseEnv(await dataDir.writeOnce(generatedFile, content)), ...set(source) }
 }
 
@@ -51,7 +51,7 @@ export async function withGenerated(
 export const authorsWords = (dataDir: DataDir): Promise<string> =>
   dataDir.writeOnce('dev-user', randomBytes(32).toString('hex'))
 
-/** Without the empty ones: a variable set to nothing counts as unset. */
+/** The variables that have a value: one that is set to nothing counts as unset. */
 function set(source: EnvSource): EnvSource {
   return Object.fromEntries(Object.entries(source).filter(([, value]) => value))
 }

@@ -9,7 +9,9 @@ import { select } from '../../manifest/select.ts'
 import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyPlugin } from '../../plugin.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
+import { refusalOf } from './refusal.ts'
 import { checkMounts, checkRoutes, type DeclaredRoute } from '../http/routes/routes.ts'
+import { settleLimits } from '../http/routes/settle-limits.ts'
 
 /** What boot will do, decided before anything of a plugin runs. */
 export interface Plan {
@@ -44,11 +46,14 @@ export function planBoot({ plugins, features: option, source, kernelRoutes }: Pl
   const { selections, faults: envFaults } = select(order, features, source)
 
   const envOf = new Map<string, Record<string, unknown>>()
+  const limitFaults: RuntimeError[] = []
   const now = new Date()
   const records = selections.map((selection): PluginRecord => {
     const { name, definition } = selection.plugin
-    const { tools, routes, web } = definition
+    const { tools, routes, web, runs } = definition
     if (selection.state === 'active') envOf.set(name, selection.env)
+    const settled = settleLimits(name, typeof routes === 'object' ? routes : {}, envOf.get(name))
+    limitFaults.push(...settled.faults)
     return {
       name,
       definition,
@@ -59,8 +64,9 @@ export function planBoot({ plugins, features: option, source, kernelRoutes }: Pl
       isForced: features[name] === true,
       missing: selection.state === 'active' ? [] : selection.missing,
       tools: typeof tools === 'object' ? tools : {},
-      routes: typeof routes === 'object' ? routes : {},
+      routes: settled.routes,
       web: typeof web === 'object' ? web : {},
+      runs: typeof runs === 'object' ? runs : undefined,
     }
   })
 
@@ -68,7 +74,7 @@ export function planBoot({ plugins, features: option, source, kernelRoutes }: Pl
     .filter((record) => record.state !== 'disabled')
     .map((record) => [`plugin ${record.name}`, record.definition.env ?? {}] as const)
   return {
-    config: kernel.values as KernelEnv, // complete when `faults` is empty, and nothing goes on otherwise
+    config: kernel.values as KernelEnv, // complete when `faults` is empty; otherwise the boot stops
     records,
     envOf,
     faults: [
@@ -82,6 +88,7 @@ export function planBoot({ plugins, features: option, source, kernelRoutes }: Pl
       ...envFaults,
       ...checkToolNames(records),
       ...checkStateKeys(records),
+      ...limitFaults,
       ...checkRoutes([...kernelRoutes.map(kernelClaim), ...declaredRoutes(records)]),
       ...checkMounts(mountsOf(records)),
     ],
@@ -127,15 +134,16 @@ const declaredRoutes = (records: readonly PluginRecord[]) =>
 
 /** The web modules of active plugins, as far as they are known. */
 export const mountsOf = (records: readonly PluginRecord[]) =>
-  records.filter(isActive).flatMap(({ name, web }) =>
-    Object.entries(web).map(([mount, handler]) => ({
+  records.filter(isActive).flatMap((record) =>
+    Object.entries(record.web).map(([mount, module]) => ({
       mount,
-      owner: name,
-      handler,
+      owner: record.name,
+      ...(typeof module === 'object' ? module : { handler: module }),
+      refusal: () => refusalOf(record),
     })),
   )
 
-const kernelTools = ['list_capabilities', 'load_capability']
+const kernelTools = ['list_capabilities', 'load_capability', 'read_result', 'return_result']
 
 /** Two plugins that offer one tool name, sub-agents included: a model tells tools apart by name alone. */
 function checkToolNames(records: readonly PluginRecord[]): RuntimeError[] {

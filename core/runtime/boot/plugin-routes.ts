@@ -1,16 +1,11 @@
-import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, RouteContext } from '../../plugin.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
+import { refusalOf } from './refusal.ts'
 import { roomKeys, startingState, type RoomState } from '../store/room-state.ts'
 import type { ServedRoute } from '../http/routes/run-route.ts'
 
-/** Where a route finds the caller's room. */
-export interface Rooms extends RoomState {
-  of(userDid: string): string
-}
-
 /** The routes of one plugin, each with the plugin's own part of the context. */
-export function pluginRoutes(record: PluginRecord, rooms: Rooms): ServedRoute[] {
+export function pluginRoutes(record: PluginRecord, rooms: RoomState): ServedRoute[] {
   const hasRoom = roomKeys(record).length > 0
   return Object.entries(record.routes).map(([key, route]) => {
     const ucan = (route.auth ?? 'ucan') === 'ucan'
@@ -19,7 +14,7 @@ export function pluginRoutes(record: PluginRecord, rooms: Rooms): ServedRoute[] 
       owner: record.name,
       route: ucan && hasRoom ? withRoomState(record, route, rooms) : route,
       context(base) {
-        // With the base it is one: the base has the request's part, the record the plugin's.
+        // `base` has the request's part of the context, `baseOf(record)` the plugin's: together they are a whole one.
         const ctx = Object.assign(base, baseOf(record)) as RouteContext
         return ucan && record.definition.state
           ? Object.assign(ctx, { state: startingState(record) })
@@ -29,8 +24,8 @@ export function pluginRoutes(record: PluginRecord, rooms: Rooms): ServedRoute[] 
   })
 }
 
-/** Reads the caller's room before the handler runs and writes back what it changed. */
-function withRoomState(record: PluginRecord, route: AnyRoute, rooms: Rooms): AnyRoute {
+/** Reads the caller's room before the handler runs and writes back what the handler changed. */
+function withRoomState(record: PluginRecord, route: AnyRoute, rooms: RoomState): AnyRoute {
   return {
     ...route,
     async run(input, ctx) {
@@ -44,11 +39,9 @@ function withRoomState(record: PluginRecord, route: AnyRoute, rooms: Rooms): Any
   }
 }
 
-/** Until a plugin's setup has finished its routes answer 503 and say why. */
+/** The plugin's part of the context. Throws the 503 of a plugin that serves nothing. */
 function baseOf(record: PluginRecord) {
-  if (record.base) return record.base
-  throw new RuntimeError('UNAVAILABLE', `${record.name} is ${record.state}.`, {
-    hint: record.reason,
-    headers: { 'Retry-After': '5' },
-  })
+  const refusal = refusalOf(record)
+  if (refusal) throw refusal
+  return record.base
 }

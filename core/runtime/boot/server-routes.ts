@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { AnyRoute } from '../../plugin.ts'
-import type { PluginRecord } from '../base/plugin-record.ts'
+import { complaintOf, type PluginRecord } from '../base/plugin-record.ts'
 import { runtimeVersion } from '../base/version.ts'
 
-/** What the server says of itself is made of these. */
+/** The facts from which the server describes itself. */
 export interface ServerFacts {
   readonly environment: string
   readonly records: readonly PluginRecord[]
@@ -11,8 +11,21 @@ export interface ServerFacts {
   databaseConnected(): Promise<boolean>
   /** Lets plugins say how they are before `/health` answers. */
   checkHealth(): Promise<void>
+  /** How the jobs of plugins are; undefined where no plugin has any. */
+  jobs(): Promise<JobNumbers | undefined>
   openapi(): unknown
 }
+
+/** The jobs of a server, in numbers. */
+interface JobNumbers {
+  readonly due: number
+  readonly running: number
+  readonly dead: number
+  readonly lateMs: number
+}
+
+/** A job that has waited longer than this for its turn is a sign that too little runs. */
+const lateMs = 60_000
 
 /** The keys of the routes by which the server describes itself. */
 export const serverRouteKeys = ['GET /', 'GET /health', 'GET /openapi.json'] as const
@@ -45,18 +58,24 @@ export function serverRoutes(
       auth: 'public',
       summary: 'Says how the server, its database and its plugins are.',
       answers: { 200: ['application/json'], 503: ['application/json'] },
-      limit: { max: 6000, perMs: 60_000 }, // a bucket of its own: probes are not starved by other traffic
+      limit: { max: 6000, perMs: 60_000 }, // a limit of its own, so that other traffic cannot starve probes
       output: healthSchema,
       async run(_, { koa }) {
-        const [connected] = await Promise.all([facts.databaseConnected(), facts.checkHealth()])
+        const [connected, jobs] = await Promise.all([
+          facts.databaseConnected(),
+          // A database that does not answer says so itself.
+          facts.jobs().catch(() => undefined),
+          facts.checkHealth(),
+        ])
         const plugins = Object.fromEntries(
-          records.map((record) => [record.name, record.complaint ? 'degraded' : record.state]),
+          records.map((record) => [record.name, complaintOf(record) ? 'degraded' : record.state]),
         )
         const unwell =
           !connected ||
           !facts.signingKeyLoaded ||
-          records.some((record) => record.complaint || record.state === 'failed')
-        const notes = records.filter((record) => record.complaint || isOut(record))
+          (jobs !== undefined && jobs.lateMs > lateMs) ||
+          records.some((record) => complaintOf(record) || record.state === 'failed')
+        const notes = records.filter((record) => complaintOf(record) || isOut(record))
         if (!connected) koa.status = 503
         koa.set('Cache-Control', 'no-store')
         return {
@@ -67,6 +86,7 @@ export function serverRoutes(
           database: connected ? 'connected' : 'unreachable',
           signingKey: facts.signingKeyLoaded ? 'loaded' : 'missing',
           plugins,
+          ...(jobs && { jobs }),
           ...(notes.length && { notes: notes.map(note) }),
           runtime: runtimeVersion,
         }
@@ -88,6 +108,12 @@ const healthSchema = z.object({
   database: z.enum(['connected', 'unreachable']),
   signingKey: z.enum(['loaded', 'missing']),
   plugins: z.record(z.string(), z.string()),
+  jobs: z
+    .object({ due: z.number(), running: z.number(), dead: z.number(), lateMs: z.number() })
+    .optional()
+    .describe(
+      'Jobs whose time has come, that run and that are dead, and how late the first of them is',
+    ),
   notes: z
     .array(
       z.object({ plugin: z.string(), state: z.string(), since: z.string(), check: z.string() }),
@@ -97,11 +123,13 @@ const healthSchema = z.object({
   runtime: z.string(),
 })
 
-/** Not there, though no operator switched it off. */
+/** Whether a plugin is missing though no operator switched it off. */
 const isOut = ({ state }: PluginRecord): boolean =>
   state === 'pending' || state === 'failed' || state === 'excluded'
 
-function note({ name, state, since, reason, complaint }: PluginRecord) {
+function note(record: PluginRecord) {
+  const { name, state, since, reason } = record
+  const complaint = complaintOf(record)
   return {
     plugin: name,
     state: complaint ? 'degraded' : state,

@@ -1,28 +1,55 @@
 import type { Logger } from 'pino'
 import { RuntimeError } from '../../errors.ts'
-import { checkTools } from '../../manifest/manifest.ts'
-import { requirementsOf } from '../../manifest/load-order.ts'
-import type { Boot, Booted, Database, Fetch, Oracle, Turns } from '../../plugin.ts'
-import { settledState, type PluginRecord } from '../base/plugin-record.ts'
+import {
+  checkBorrowedMade,
+  checkRuns,
+  checkSubAgents,
+  checkTools,
+} from '../../manifest/manifest.ts'
+import { requirementsOf, usesOf } from '../../manifest/load-order.ts'
+import type {
+  AnyDefinition,
+  AnyJobs,
+  Boot,
+  Booted,
+  Database,
+  Fetch,
+  Oracle,
+  PluginSessions,
+  Turns,
+} from '../../plugin.ts'
+import { settleLimits } from '../http/routes/settle-limits.ts'
+import type { Now } from '../base/clock.ts'
+import { enter, settledState, type PluginRecord } from '../base/plugin-record.ts'
+import type { RoomState } from '../store/room-state.ts'
+import { PendingWork, type Work } from './pending-work.ts'
+import { ReadyCalls } from './ready.ts'
 
 /** How long boot waits for one setup before the server starts answering without it. */
 const graceMs = 1000
 
-/** What setups are given, beside what each plugin has of its own. */
+/** What every setup gets, beside what its plugin has of its own. */
 export interface SetupOptions {
   readonly log: Logger
   readonly db: Database
   readonly fetch: Fetch
   readonly oracle: Oracle
   readonly holdsCredential: Boot['holdsCredential']
+  /** `jobs` of a plugin. */
+  readonly jobsOf: (definition: AnyDefinition) => AnyJobs
+  readonly rooms: RoomState
+  readonly now: Now
   /** The parsed environment slice of each active plugin. */
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
 }
 
 /** What there is for plugins once the tools and the routes of all of them are known. */
 export interface AfterSetup {
-  readonly turns: Turns
-  /** A plugin whose setup finished after boot went on: its tools and routes can join now. */
+  /** `sessions` of a plugin. */
+  sessionsOf(plugin: string): PluginSessions
+  /** `turns` of a plugin. */
+  turnsOf(plugin: string): Turns
+  /** Takes in the tools and routes of a plugin whose setup finished after the boot went on. */
   joinLate(record: PluginRecord): void
 }
 
@@ -31,25 +58,22 @@ export class Setups {
   readonly #options: SetupOptions
   readonly #closers: { readonly plugin: string; readonly close: () => unknown }[] = []
   readonly #checks: { readonly record: PluginRecord; readonly check: () => unknown }[] = []
-  readonly #watches = new Set<NodeJS.Timeout>()
+  readonly #pending: PendingWork
+  readonly #ready: ReadyCalls
   readonly #finished = new Map<string, Promise<void>>()
   /** Plugins whose setup the server did not wait for. */
   readonly #late = new Set<PluginRecord>()
-  readonly #turns: Turns = {
-    start: (turn) => {
-      if (this.#after) return this.#after.turns.start(turn)
-      throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
-    },
-  }
-  /** Set when the boot no longer waits for setups. Until then a plugin that is done is taken along. */
+  /** Set when the boot no longer waits for setups. Until then the boot itself takes in every plugin that is done. */
   #after: AfterSetup | undefined
   #closed = false
 
   constructor(options: SetupOptions) {
     this.#options = options
+    this.#pending = new PendingWork(options.log)
+    this.#ready = new ReadyCalls(options.log)
   }
 
-  /** Runs every setup in load order. Faults come back together; a setup that takes long goes on behind. */
+  /** Runs every setup in load order and returns all faults together. A setup that takes long goes on in the background. */
   async run(records: readonly PluginRecord[]): Promise<RuntimeError[]> {
     const faults: RuntimeError[] = []
     for (const record of records) {
@@ -70,6 +94,17 @@ export class Setups {
     this.#after = after
   }
 
+  /** Notes that the server answers. Once every setup has returned too, the functions of `onReady` run. */
+  async answering(): Promise<void> {
+    await Promise.allSettled(this.#finished.values())
+    this.#ready.open()
+  }
+
+  /** Ends what the functions of `onReady` began, before the server stops answering. */
+  async leave(): Promise<void> {
+    await this.#ready.close()
+  }
+
   async #setUp(record: PluginRecord, records: readonly PluginRecord[]): Promise<void> {
     const { definition, name } = record
     const required = requirementsOf({ name, definition }).map((plugin) => plugin!.name)
@@ -77,85 +112,112 @@ export class Setups {
     const peers: Record<string, unknown> = {}
     for (const peer of required)
       peers[peer] = records.find((other) => other.name === peer)!.base!.self
+    for (const used of usesOf({ name, definition })) {
+      await this.#finished.get(used!.name)?.catch(() => undefined)
+      peers[used!.name] ??= records.find((other) => other.name === used!.name)?.base?.self
+    }
 
     const { log, db, fetch, envOf } = this.#options
-    const { oracle, holdsCredential } = this.#options
-    const known = { turns: this.#turns, oracle, holdsCredential }
+    const { oracle, holdsCredential, jobsOf } = this.#options
+    const known = { oracle, holdsCredential }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),
       db,
       fetch,
       plugins: peers,
+      turns: this.#turnsOf(name),
+      jobs: jobsOf(definition),
+      rooms: this.#options.rooms.ofPlugin(record),
+      sessions: this.#sessionsOf(name),
+      now: this.#options.now,
     }
-    const pendings: Promise<void>[] = []
     const boot: Boot = {
       ...shared,
       ...known,
-      pending: (promise, what) => void pendings.push(this.#watch(record, promise, what)),
+      pending: (promise, what, { gates = true } = {}) =>
+        void this.#follow(record, promise, { what, gates }),
+      onReady: (call) => this.#ready.add(record, call),
       onClose: (close) => void this.#closers.push({ plugin: name, close }),
       health: (check) => void this.#checks.push({ record, check }),
     }
     const self = await definition.setup?.(boot)
     const booted: Booted = { ...shared, ...known, self }
     if (typeof definition.tools === 'function') record.tools = definition.tools(booted)
-    if (typeof definition.routes === 'function') record.routes = definition.routes(booted)
+    const { routes } = definition
+    const settled =
+      typeof routes === 'function' ? settleLimits(name, routes(booted), shared.env) : undefined
+    if (settled) record.routes = settled.routes
     if (typeof definition.web === 'function') record.web = definition.web(booted)
     const faults =
-      typeof definition.tools === 'function' ? checkTools(definition, record.tools) : []
+      typeof definition.tools === 'function'
+        ? [...checkTools(definition, record.tools), ...checkSubAgents(definition, record.tools)]
+        : []
+    const toolsOf = (plugin: string) => {
+      const lender = records.find((other) => other.name === plugin)
+      return lender?.base && lender.tools
+    }
+    faults.push(...checkBorrowedMade(definition, toolsOf))
+    if (settled) faults.push(...settled.faults)
+    if (typeof definition.runs === 'function') {
+      record.runs = definition.runs(booted)
+      faults.push(...checkRuns(name, record.runs))
+    }
     if (faults[0]) throw faults[0]
     record.base = { ...shared, self }
     if (this.#late.has(record) && !this.#closed) this.#after?.joinLate(record)
-    if (pendings.length > 0) void Promise.all(pendings).then(() => this.#settle(record))
-    else if (this.#late.has(record)) this.#settle(record)
-    else enter(record, settledState(record))
+    this.#settle(record)
   }
 
-  /** The setup itself did not finish in time: the server answers meanwhile, and says what it waits for. */
+  #sessionsOf(plugin: string): PluginSessions {
+    const sessions = () => {
+      if (this.#after) return this.#after.sessionsOf(plugin)
+      throw new RuntimeError('UNAVAILABLE', 'Sessions are there once every plugin is set up.')
+    }
+    return {
+      say: async (words) => sessions().say(words),
+      ensure: async (wanted) => sessions().ensure(wanted),
+    }
+  }
+
+  /** `turns` of a plugin, which work once every plugin is set up. */
+  #turnsOf(plugin: string): Turns {
+    return {
+      start: (turn) => {
+        if (this.#after) return this.#after.turnsOf(plugin).start(turn)
+        throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
+      },
+    }
+  }
+
+  /** Leaves a setup running that did not finish in time: the server answers meanwhile, and says what the plugin waits for. */
   #goOnBehind(record: PluginRecord, work: Promise<void>) {
     this.#late.add(record)
     const variables = Object.keys(record.definition.env ?? {})
     const check = variables.length
       ? `check what it connects to (${variables.join(', ')})`
       : 'check what it waits for'
-    void this.#watch(record, work, `its setup has not finished; ${check}`, true)
+    const what = `its setup has not finished; ${check}`
+    void this.#follow(record, work, { what, gates: false, failure: 'setup failed' })
   }
 
+  /** Follows work of a plugin; the plugin is at work when this was the last of it. */
+  async #follow(record: PluginRecord, promise: Promise<unknown>, work: Work): Promise<void> {
+    await this.#pending.follow(record, promise, work)
+    this.#settle(record)
+  }
+
+  /** Lets a plugin be at work, once its setup has returned and nothing of it is pending. */
   #settle(record: PluginRecord) {
-    if (record.state !== 'pending' || this.#closed) return
+    if (record.state !== 'pending' || !record.base || this.#closed) return
+    if (this.#pending.has(record)) return
+    const hasWaited = record.reason !== undefined
     enter(record, settledState(record))
-    this.#options.log.info(`${record.name} pending -> ${record.state}`)
+    if (hasWaited) this.#options.log.info(`${record.name} pending -> ${record.state}`)
+    this.#ready.tryNow(record)
   }
 
-  /** Follows work that outlives boot: keeps naming it while it lasts, and tells how it ended. */
-  async #watch(
-    record: PluginRecord,
-    work: Promise<unknown>,
-    what: string,
-    isSetup = false,
-  ): Promise<void> {
-    enter(record, 'pending', what)
-    const { log } = this.#options
-    const tell = () =>
-      log.warn(
-        `${record.name} pending for ${Math.round((Date.now() - record.since.getTime()) / 1000)} s: ${what}`,
-      )
-    const watch = setInterval(tell, 10_000).unref()
-    this.#watches.add(watch)
-    try {
-      await work
-    } catch (thrown) {
-      if (this.#closed) return
-      const sentence = thrown instanceof Error ? thrown.message : String(thrown)
-      enter(record, 'failed', isSetup ? `setup failed: ${sentence}` : `${what}: ${sentence}`)
-      log.error({ err: thrown }, `${record.name} pending -> failed: ${sentence}`)
-    } finally {
-      clearInterval(watch)
-      this.#watches.delete(watch)
-    }
-  }
-
-  /** Asks every health check, within a second. A complaint is kept on the plugin's record. */
+  /** Asks every health check, within a second. The plugin's record keeps a complaint. */
   async checkHealth(): Promise<void> {
     await Promise.all(
       this.#checks.map(async ({ record, check }) => {
@@ -169,10 +231,10 @@ export class Setups {
     )
   }
 
-  /** Runs the close callbacks, last registered first. One that fails is logged and stops nothing. */
+  /** Runs the close callbacks, last registered first. A callback that fails becomes a line of the log, and the others still run. */
   async close(): Promise<void> {
     this.#closed = true
-    for (const watch of this.#watches) clearInterval(watch)
+    this.#pending.close()
     for (const { plugin, close } of this.#closers.reverse()) {
       try {
         await close()
@@ -181,12 +243,6 @@ export class Setups {
       }
     }
   }
-}
-
-function enter(record: PluginRecord, state: PluginRecord['state'], reason?: string) {
-  record.state = state
-  record.reason = reason
-  record.since = new Date()
 }
 
 async function withinGrace(work: Promise<void>): Promise<'done' | 'late' | { thrown: unknown }> {
@@ -215,7 +271,10 @@ async function within(ms: number, check: () => unknown): Promise<void> {
   }
 }
 
-/** A variable that only some settings require is missed in the setup, and costs the plugin alone, like any other. */
+/**
+ * Whether a setup missed a variable that only some settings require. As with any unset variable, the boot then excludes
+ * this plugin alone.
+ */
 const lacksVariable = (thrown: unknown): thrown is RuntimeError =>
   thrown instanceof RuntimeError && thrown.code === 'ENV_MISSING'
 
@@ -225,7 +284,7 @@ function asFault(record: PluginRecord, thrown: unknown): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown
   const sentence = thrown instanceof Error ? thrown.message : String(thrown)
   return new RuntimeError('SETUP_FAILED', `Plugin ${record.name}: setup failed: ${sentence}`, {
-    hint: `Mend it, or turn the plugin off with FEATURES=${record.name}=off.`,
+    hint: `Mend the setup, or turn the plugin off with FEATURES=${record.name}=off.`,
     cause: thrown,
   })
 }

@@ -7,6 +7,7 @@ import type { Http, Upgrade } from '../http/http.ts'
 import { Places } from '../http/limits/places.ts'
 import { readTarget } from '../http/read/target.ts'
 import type { Runs } from '../turns/carry/runs.ts'
+import type { Notices } from '../notices/notices.ts'
 import type { Store } from '../store/store.ts'
 import type { Framing, ClientFrame } from './framing.ts'
 import { channelLimits, type ChannelLimits } from './limits.ts'
@@ -15,6 +16,7 @@ import { plain } from './plain.ts'
 import { type RoomRuns, SessionRooms } from './rooms.ts'
 import { sessionOf, socketIo } from './socket-io.ts'
 import type { SocketServer } from './socket-server.ts'
+import { tellUser } from './user-events.ts'
 
 /** Where replicas tell each other whose tokens were revoked. */
 const revocationChannel = 'kernel_revocations'
@@ -24,6 +26,7 @@ export interface ChannelOptions {
   readonly http: Pick<Http, 'upgrade' | 'onShutdown'>
   readonly runs: RoomRuns &
     Pick<Runs, 'clientResult' | 'showApprovals'> & { readonly sessions: OwnSessions }
+  readonly notices: Pick<Notices, 'read'>
   readonly bySocket: Callers['bySocket']
   readonly isRevoked: (cids: readonly string[]) => boolean | Promise<boolean>
   readonly store: Pick<Store, 'listen' | 'notify'>
@@ -38,10 +41,11 @@ interface OwnSessions {
   isOwn(did: string, sessionId: string): Promise<boolean>
 }
 
-/** The sockets of clients, in both framings: what happens in their sessions goes out, answers come in. */
+/** The sockets of clients, in both framings: events of their sessions go out, the results of their tools come in. */
 export class Channel {
   readonly #http: ChannelOptions['http']
   readonly #runs: ChannelOptions['runs']
+  readonly #notices: ChannelOptions['notices']
   readonly #bySocket: ChannelOptions['bySocket']
   readonly #isRevoked: ChannelOptions['isRevoked']
   readonly #store: ChannelOptions['store']
@@ -62,6 +66,7 @@ export class Channel {
     const limits = { ...channelLimits, ...options.limits }
     this.#http = http
     this.#runs = options.runs
+    this.#notices = options.notices
     this.#bySocket = options.bySocket
     this.#isRevoked = options.isRevoked
     this.#store = options.store
@@ -92,7 +97,7 @@ export class Channel {
     )
   }
 
-  /** A user has revoked a token: every replica closes the sockets that it opened. */
+  /** A user has revoked a token: every replica closes the sockets that the token opened. */
   revoked(did: string): void {
     this.#store.notify(revocationChannel, did).catch((error: unknown) => {
       this.#log.warn({ err: error }, 'Other replicas were not told of a revocation')
@@ -120,8 +125,8 @@ export class Channel {
       if (framing === socketIo) checkTransport(query)
       const leave = this.#addresses.take(clientNetwork(ip))
       socket.once('close', leave)
-      if (socket.destroyed) return leave() // it went before anybody could hear of it
-      // What speaks WebSocket is loaded with the first one.
+      if (socket.destroyed) return leave() // the socket closed before `close` was listened for
+      // The code for WebSocket is loaded with the first socket.
       this.#server ??= import('./socket-server.ts').then(({ SocketServer }) => new SocketServer())
       const server = await this.#server
       server.accept(req, socket, head, (ws) =>
@@ -156,25 +161,27 @@ export class Channel {
     this.#peers.delete(peer)
     peer.member?.leave()
     peer.stopShowing?.()
-    if (peer.member) this.#rooms.leave(peer, peer.member.sessionId)
+    peer.userEvents?.end()
+    if (peer.member?.sessionId !== undefined) this.#rooms.leave(peer, peer.member.sessionId)
     if (this.#peers.size > 0) return
     clearInterval(this.#sweeping)
     this.#sweeping = undefined
   }
 
   /**
-   * A result that is too large cannot be read, so nobody knows whose it is. The client would connect again,
-   * be asked again and do the same until the time is over: its calls fail instead.
+   * Fails every call that the client was asked for, after a result that is too large to be read and so names no call. The
+   * client would otherwise connect again, be asked again and send the same until the time of the call is over.
    */
   #failCalls({ asked, member }: Peer): void {
     if (!member) return
     const { did, sessionId } = member
+    if (sessionId === undefined) return
     const error = 'The result is larger than 64 KiB.'
     for (const toolCallId of asked)
       this.#runs
         .clientResult({ did, sessionId, toolCallId, error })
         .catch((err: unknown) =>
-          this.#log.warn({ err }, 'A result that is too large was not told of'),
+          this.#log.warn({ err }, 'A call whose result is too large could not be failed'),
         )
   }
 
@@ -188,10 +195,10 @@ export class Channel {
     }
   }
 
-  /** The first credential opens the session, a later one keeps the socket from ending with it. */
+  /** Takes a credential. The first opens the session, a later one keeps the socket from ending with the first. */
   async #enter(
     peer: Peer,
-    { sessionId = peer.sessionId, tokens, approvals }: Entering,
+    { sessionId = peer.sessionId, tokens, approvals, user: wanted }: Entering,
   ): Promise<void> {
     const { framing, ip, path, member: before } = peer
     let user: Awaited<ReturnType<ChannelOptions['bySocket']>>
@@ -202,8 +209,10 @@ export class Channel {
     }
     const { did, cids, expiresAt } = user
     const isSame = !before || (before.did === did && before.sessionId === sessionId)
-    if (sessionId === undefined || !isSame || !(await this.#runs.sessions.isOwn(did, sessionId)))
-      return refuse(peer, noSuchSession())
+    const isForUser = wanted !== undefined || peer.userEvents !== undefined
+    const isOwn =
+      sessionId === undefined ? isForUser : await this.#runs.sessions.isOwn(did, sessionId)
+    if (!isSame || !isOwn) return refuse(peer, noSuchSession())
     if (!peer.isOpen) return
     try {
       const leave = before?.leave ?? this.#users.take(did)
@@ -211,23 +220,27 @@ export class Channel {
     } catch (error) {
       return refuse(peer, error)
     }
-    if (approvals !== undefined) {
+    if (approvals !== undefined && sessionId !== undefined) {
       peer.stopShowing?.()
       peer.stopShowing = approvals ? this.#runs.showApprovals(sessionId) : undefined
     }
     for (const frame of framing.connected(sessionId)) peer.send(frame)
     // A token may have been revoked while the database was asked.
     if (await this.#isRevoked(cids)) return refuse(peer, unauthorized())
-    if (!before && peer.isOpen) await this.#rooms.join(peer, sessionId).welcome(peer)
+    if (!peer.isOpen) return
+    if (wanted && !peer.userEvents)
+      peer.userEvents = tellUser(peer, this.#notices.read(did, wanted.after), this.#log)
+    if (!before && sessionId !== undefined) await this.#rooms.join(peer, sessionId).welcome(peer)
   }
 
-  /** A client says what became of a call that it was asked to carry out. */
+  /** Takes what became of a call that the client was asked to carry out. */
   async #takeAnswer(peer: Peer, { answer, ack }: Answering): Promise<void> {
     const { member } = peer
     if (!member) return
     const { toolCallId, result, error } = answer
     const isMeant = answer.sessionId === undefined || answer.sessionId === member.sessionId
     const { did, sessionId } = member
+    if (sessionId === undefined) return
     const accepted =
       isMeant && (await this.#runs.clientResult({ did, sessionId, toolCallId, result, error }))
     if (!accepted) {
@@ -237,14 +250,14 @@ export class Channel {
     if (ack !== undefined) peer.send(peer.framing.acknowledged!(ack, accepted))
   }
 
-  /** Closes the sockets whose tokens are revoked: those of one user, or all that are. */
+  /** Closes the sockets whose tokens are revoked: those of one user, or of all users. */
   async #closeRevoked(did?: string): Promise<void> {
     for (const peer of this.#peers) {
       if (!peer.member || (did !== undefined && peer.member.did !== did)) continue
       try {
         if (await this.#isRevoked(peer.member.cids)) peer.close('revoked')
       } catch (error) {
-        // Nobody knows, so the client has to prove itself anew.
+        // Whether the token is revoked is not known, so the client has to prove itself anew.
         this.#log.warn({ err: error }, 'Revocations could not be looked up')
         peer.close('tryLater')
       }
@@ -252,7 +265,7 @@ export class Channel {
   }
 }
 
-/** Tells a client why it is not let in, and closes its socket. */
+/** Tells a client why the channel does not let it in, and closes its socket. */
 function refuse(peer: Peer, error: unknown): void {
   if (!(error instanceof RuntimeError)) throw error
   const told = peer.framing.refused?.(error)
@@ -266,19 +279,19 @@ type Answering = Extract<ClientFrame, { kind: 'answer' }>
 const unauthorized = () => new RuntimeError('UNAUTHORIZED', 'No valid credential came.')
 const noSuchSession = () => new RuntimeError('FORBIDDEN', 'You have no such session.')
 
-/** How a socket ends that is not let in. */
+/** How the channel closes a socket that it does not let in. */
 function closingOf({ code, status }: RuntimeError): Closing {
   if (code === 'TOO_MANY_CONNECTIONS') return 'tooMany'
   if (status === 401) return 'unauthorized'
   return status === 403 ? 'foreign' : 'tryLater'
 }
 
-/** Other transports begin with requests that this server does not answer. */
+/** Refuses the other transports of Socket.IO: they begin with requests that this server does not answer. */
 function checkTransport(query: string): void {
   const asked = new URLSearchParams(query)
   if (asked.get('EIO') === '4' && asked.get('transport') === 'websocket' && !asked.has('sid'))
     return
-  throw new RuntimeError('BAD_REQUEST', 'This socket is not spoken here.', {
+  throw new RuntimeError('BAD_REQUEST', 'This server does not speak this transport of Socket.IO.', {
     hint: 'Connect with EIO=4 and transport=websocket, and without a sid: io(url, { transports: ["websocket"] }).',
   })
 }

@@ -1,7 +1,7 @@
 import type { RuntimeError } from '../../errors.ts'
 import type { RoomEvent } from './room-event.ts'
 
-/** What a client sends, whichever framing it speaks. */
+/** What a client sends, in whichever framing. */
 export type ClientFrame =
   | {
       readonly kind: 'auth'
@@ -9,17 +9,19 @@ export type ClientFrame =
       readonly tokens: Tokens
       /** The client shows what waits for a person. */
       readonly approvals?: boolean
+      /** The client wants the events of its user, after the notice of this number where it names one. */
+      readonly user?: { readonly after?: number }
     }
   | {
       readonly kind: 'answer'
       readonly answer: ToolAnswer
-      /** What the client wants its acknowledgement to be called. */
+      /** The number under which the client expects the acknowledgement. */
       readonly ack?: string
     }
   | { readonly kind: 'ping'; readonly pong: string }
   | { readonly kind: 'leave' }
   | { readonly kind: 'refused'; readonly reply: string }
-  /** Nothing that means anything here, such as an unknown event. */
+  /** A frame that means nothing here, such as an unknown event. */
   | { readonly kind: 'nothing' }
   /** No frame of this framing. */
   | { readonly kind: 'broken' }
@@ -39,7 +41,7 @@ export interface ToolAnswer {
   readonly error?: string
 }
 
-/** How the same events look on the wire. Has no state: one serves all sockets. */
+/** How the same events look on the wire. A framing has no state: one object serves all sockets. */
 export interface Framing {
   readonly name: 'plain' | 'socket.io'
   /** Whether its clients can send new credentials before the old ones end. */
@@ -47,12 +49,12 @@ export interface Framing {
   /** What the server says first. */
   greeting?(): string
   read(text: string): ClientFrame
-  connected(sessionId: string): readonly string[]
-  /** Undefined: clients of this framing have no use for it. */
+  connected(sessionId: string | undefined): readonly string[]
+  /** The event as a frame; undefined when clients of this framing have no use for the event. */
   event(event: RoomEvent): string | undefined
-  /** What a client is told before its socket is closed. */
+  /** What the server tells a client before it closes the socket. */
   refused?(error: RuntimeError): string
   acknowledged?(ack: string, accepted: boolean): string
-  /** How the server asks whether the client is still there; without it, by a ping of the protocol below. */
+  /** The frame that asks whether the client is still there; without one, WebSocket's own ping asks. */
   readonly ping?: string
 }

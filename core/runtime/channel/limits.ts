@@ -8,7 +8,7 @@ export interface ChannelLimits {
   /** Between two questions whether a client is still there, and for its answer. */
   readonly pingMs: number
   readonly pongMs: number
-  /** How often all of that is looked at. */
+  /** How often the channel checks these times. */
   readonly sweepMs: number
   /** What may wait for a client that does not read. */
   readonly bufferBytes: number

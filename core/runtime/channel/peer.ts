@@ -27,12 +27,13 @@ interface Member {
   readonly did: string
   readonly cids: readonly string[]
   readonly expiresAt: number
-  readonly sessionId: string
-  /** Gives back the place that it holds among the sockets of its DID. */
+  /** Undefined for a socket that hears of its user alone. */
+  readonly sessionId: string | undefined
+  /** Gives back the place that the socket holds among the sockets of its DID. */
   leave(): void
 }
 
-/** One socket and who is told what of it. */
+/** One socket, and the callbacks that it calls. */
 export interface PeerOptions {
   readonly ws: WebSocket
   readonly framing: Framing
@@ -40,23 +41,25 @@ export interface PeerOptions {
   /** The address of the client, and the path it connected to. */
   readonly ip: string
   readonly path: string
-  /** The session that was named in the address. */
+  /** The session that the address of the socket names. */
   readonly sessionId: string | undefined
-  /** Works off one frame. The next waits until it is done. */
+  /** Handles one frame; the next frame waits until this one is done. */
   work(peer: Peer, incoming: ClientFrame): Promise<void>
   onClosed(peer: Peer): void
-  /** One of its frames was larger than we take, and it is closed for that. */
+  /** Called when a frame of the socket was too large, which closes the socket. */
   onTooLarge(peer: Peer): void
-  /** Told why the server cut it off. */
+  /** Called with why the server cut the socket off. */
   onCut(peer: Peer, why: string): void
 }
 
 /** One socket: what it may send, what it gets, and when it ends. */
 export class Peer {
-  /** Set once it has proved whose it is. */
+  /** Set once the client has proved whose socket this is. */
   member: Member | undefined
-  /** Takes back that it shows approvals, while it does. */
+  /** Notes that the client shows approvals no more; set while it shows them. */
   stopShowing: (() => void) | undefined
+  /** The events of the user that the socket hears, once its client has asked for them. */
+  userEvents: { end(): void } | undefined
   readonly framing: Framing
   readonly ip: string
   readonly path: string
@@ -84,7 +87,7 @@ export class Peer {
     ws.on('ping', (data) => this.#pong(data))
     ws.on('pong', () => void this.#count())
     ws.on('error', ({ code }: NodeJS.ErrnoException) => {
-      // For any error it is closed, which is told below.
+      // After any error the socket closes, and `onClosed` is called.
       if (code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') options.onTooLarge(this)
     })
     ws.on('close', () => options.onClosed(this))
@@ -94,12 +97,12 @@ export class Peer {
     return this.#ws.readyState === 1
   }
 
-  /** The calls that it was told of and that its runs may still wait for. */
+  /** The calls that the client was told of and that its runs may still wait for. */
   get asked(): readonly string[] {
     return [...(this.#asked ?? [])]
   }
 
-  /** Tells the client of an event; of a call that it was told of before, not again. */
+  /** Tells the client of an event, but not twice of the same call. */
   tell(event: RoomEvent): void {
     if (event.asks !== undefined) {
       if (this.#asked?.has(event.asks)) return
@@ -110,7 +113,7 @@ export class Peer {
     if (frame !== undefined) this.send(frame)
   }
 
-  /** A run has ended: none of its calls comes again. */
+  /** Forgets the calls that the client was told of, once a run has ended: none of them comes again. */
   forgetCalls(): void {
     this.#asked = undefined
   }
@@ -120,18 +123,24 @@ export class Peer {
     this.#ws.send(text)
   }
 
+  /** Sends a frame; resolves when the network has it, or the socket is closed. For events that come as fast as they are read. */
+  sent(text: string): Promise<void> {
+    if (this.#isStalled()) return Promise.resolve()
+    return new Promise((resolve) => this.#ws.send(text, () => resolve()))
+  }
+
   close(why: Closing): void {
     const [code, reason] = closings[why]
     this.#ws.close(code, reason)
   }
 
-  /** Without a word: it would not be read. */
+  /** Ends the connection without a closing frame, which the client would not read. */
   cut(why: string): void {
     this.#options.onCut(this, why)
     this.#ws.terminate()
   }
 
-  /** Closes what is over, and asks the others now and then whether they are still there. */
+  /** Closes the socket when its time is over, and asks the client now and then whether it is still there. */
   look(now: number): void {
     const { limits } = this.#options
     if (!this.isOpen) return
@@ -140,7 +149,7 @@ export class Peer {
     if (this.#pingedAt > this.#heardAt) {
       if (now - this.#pingedAt > limits.pongMs) this.cut('it does not answer')
     } else if (now - this.#pingedAt > limits.pingMs) {
-      // Also while it talks: clients of Socket.IO leave when no ping comes.
+      // Also while the client talks: clients of Socket.IO leave when no ping comes.
       this.#pingedAt = now
       const { ping } = this.framing
       if (ping !== undefined) this.send(ping)
@@ -184,7 +193,7 @@ export class Peer {
     this.#backlog = undefined
   }
 
-  /** Whether one more frame may come from there just now. */
+  /** Whether the client may send one more frame just now. */
   #count(): boolean {
     const { burst, perSecond } = this.#options.limits
     const now = performance.now()
@@ -200,7 +209,7 @@ export class Peer {
     if (this.#count() && !this.#isStalled()) this.#ws.pong(data)
   }
 
-  /** Nothing is sent to who does not read: what waits for it costs our memory. */
+  /** Whether the client does not read, and then cuts it off: frames that wait for a client cost the server memory. */
   #isStalled(): boolean {
     if (!this.isOpen) return true
     if (this.#ws.bufferedAmount <= this.#options.limits.bufferBytes) return false

@@ -6,6 +6,7 @@ import {
   readFrame,
   readSessionId,
   readTokens,
+  readUserWish,
 } from './read-frame.ts'
 
 /** Plain JSON, for any language: `{ type, … }` from the client, `{ eventName, payload }` from the server. */
@@ -26,9 +27,13 @@ function read(text: string): ClientFrame {
   switch (type) {
     case 'auth': {
       const approvals = readApprovals(frame)
-      if (approvals === null) return { kind: 'broken' }
+      const user = readUserWish(frame)
+      if (approvals === null || user === null) return { kind: 'broken' }
       const tokens = readTokens(auth)
-      return { kind: 'auth', sessionId: readSessionId(sessionId), tokens, approvals }
+      const session = readSessionId(sessionId)
+      // A session whose name cannot be read is refused, also where the client wants more than that session.
+      if (sessionId !== undefined && session === undefined) return { kind: 'auth', tokens }
+      return { kind: 'auth', sessionId: session, tokens, approvals, user }
     }
     case 'tool_result':
     case 'action_call_result': {

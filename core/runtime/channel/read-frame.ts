@@ -4,7 +4,7 @@ import { fieldsIn } from '../base/fields.ts'
 import { parseJson } from '../base/safe-json.ts'
 import type { ToolAnswer, Tokens } from './framing.ts'
 
-/** What a page hands back may end in half an emoji: that is mended, where a request would be refused. */
+/** The faults that `readFrame` mends, where a request would be refused: what a page hands back may end in half an emoji. */
 const mendable = new Set(['UNSAFE_TEXT', 'UNSAFE_KEY'])
 
 /** The JSON of a frame; undefined when it is none, or nests too deep. */
@@ -41,10 +41,22 @@ export function readTokens(value: unknown): Tokens {
   return { invocation: invocation || undefined, delegation: ucanDelegation || undefined }
 }
 
-/** Whether a client shows approvals; undefined when it does not say, null when what it says is no answer. */
+/** Whether a client shows approvals; undefined when the client does not say, null when the value is no boolean. */
 export function readApprovals(value: unknown): boolean | undefined | null {
   const { approvals } = fieldsIn(value)
   return approvals === undefined || typeof approvals === 'boolean' ? approvals : null
+}
+
+/**
+ * Whether a client wants the events of its user; undefined when it does not, null when what it says is none of true,
+ * false and a number to go on after.
+ */
+export function readUserWish(value: unknown): { after?: number } | undefined | null {
+  const { user, after } = fieldsIn(value)
+  if (user === undefined || user === false) return undefined
+  if (user !== true) return null
+  if (after === undefined) return {}
+  return typeof after === 'number' && Number.isSafeInteger(after) && after >= 0 ? { after } : null
 }
 
 /** The name of a session as a client gives it. */
@@ -52,7 +64,7 @@ export function readSessionId(value: unknown): string | undefined {
   return id.safeParse(value).data
 }
 
-/** What a client made of a call; undefined when it does not say which call. */
+/** What a client made of a call; undefined when the frame does not say which call. */
 export function readToolAnswer(value: unknown): ToolAnswer | undefined {
   const parsed = answer.safeParse(value)
   if (!parsed.success) return undefined

@@ -7,12 +7,12 @@ interface RunFacts {
   readonly requestId: string
 }
 
-/** One event on its way to the sockets of a session. It is put into each framing's words once. */
+/** One event on its way to the sockets of a session. The event is written once for each framing. */
 export class RoomEvent {
   readonly name: string
   /** The call that a client is asked to carry out. */
   readonly asks: string | undefined
-  /** How the arguments of an action grow, for clients that draw it while they do. */
+  /** Whether the event shows the arguments of an action as they grow, for clients that draw the action meanwhile. */
   readonly isArriving: boolean = false
   /** JSON, with the facts of the run in front. */
   readonly payload: string
@@ -23,12 +23,12 @@ export class RoomEvent {
     this.name = name
     const { sessionId, runId, requestId } = facts
     const eventId = `${runId}-${seq}`
-    // By hand: this is done for every token, and there is none of these fields in it.
+    // By hand: this runs for every token, and the data of a token has none of the fields below.
     if (name === 'message') {
       this.payload = `${JSON.stringify({ sessionId, requestId, runId, eventId, seq }).slice(0, -1)},${data.slice(1)}`
       return
     }
-    const own = JSON.parse(data) as { toolCallId?: string; status?: string } // an event of ours
+    const own = JSON.parse(data) as { toolCallId?: string; status?: string } // an event that the runtime wrote
     const isCall =
       name === 'browser_tool_call' || (name === 'action_call' && own.status === 'isRunning')
     this.asks = isCall ? own.toolCallId : undefined

@@ -24,7 +24,7 @@ export class SessionRooms {
     this.#log = log
   }
 
-  /** From here on the socket hears what happens in the session. */
+  /** Adds the socket to the session: from here on it hears what happens there. */
   join(peer: Peer, sessionId: string): Room {
     let room = this.#rooms.get(sessionId)
     if (!room) this.#rooms.set(sessionId, (room = new Room(sessionId, this.#runs, this.#log)))
@@ -50,7 +50,7 @@ class Room {
   readonly #stop: readonly (() => void)[]
   /** The runs that are read, each with its reader once there is one. */
   #following: Map<string, EventReader | undefined> | undefined
-  /** Runs that were told to their end: the news that one began may come later than that. */
+  /** Runs whose events went out to their end: the news that a run began may come later than its end. */
   readonly #told: string[] = []
   #closed = false
 
@@ -94,7 +94,7 @@ class Room {
         await this.#readOn(runId, place, following)
         break
       } catch (error) {
-        if (error instanceof RuntimeError && error.status < 500) break // it is gone
+        if (error instanceof RuntimeError && error.status < 500) break // the run is gone
         this.#log.warn({ err: error, runId }, 'The sockets of a session wait for its events')
         await sleep(pauseMs, undefined, { ref: false })
       }

@@ -9,17 +9,17 @@ import {
   readTokens,
 } from './read-frame.ts'
 
-/** These go under their own names: the published client carries them out. */
+/** Events that go out under their own names: the published client carries them out. */
 const flat = new Set(['browser_tool_call', 'action_call'])
 /**
- * The client has these from the stream of the run. Over the socket it would draw each as a bubble of its own,
- * or once more.
+ * Events that the client has from the stream of the run. From the socket too, the client would draw each as a bubble of
+ * its own, or once more.
  */
 const ofTheStream = new Set(['run', 'message', 'reasoning', 'progress', 'error'])
 
 /**
- * The published client passes over what has not both keys, and takes an event of its own session for an answer on its
- * way: it would show "Thinking..." until the page is loaded anew. With keys that name nothing it reads the history.
+ * Makes the published client read the history. The client ignores an event that has not both keys, and takes one of its
+ * own session for an answer on its way: it would show "Thinking..." until a reload. So both keys are null.
  */
 const invalidation =
   '42["event",{"eventName":"message_cache_invalidation","payload":{"sessionId":null,"requestId":null}}]'
@@ -47,13 +47,13 @@ export const socketIo: Framing = {
     ]
   },
   event({ name, payload, asks, isArriving }) {
-    // An action is drawn once it is called; before that, it would be drawn beside itself.
+    // The client draws an action once it is called; drawn before as well, the action would stand there twice.
     if (ofTheStream.has(name) || isArriving) return undefined
-    // A tab that did not begin the run has no stream of it: told so, it reads the history.
+    // A tab that did not begin the run has no stream of it: this makes the tab read the history.
     if (name === 'done' || name === 'message_cache_invalidation') return invalidation
     if (!flat.has(name))
       return `42["event",{"eventName":${JSON.stringify(name)},"payload":${payload}}]`
-    // It carries out whatever comes under these names, also the news that a call is done.
+    // The client carries out whatever comes under these names, also the news that a call is done.
     return asks === undefined ? undefined : `42[${JSON.stringify(name)},${payload}]`
   },
   refused: ({ code, message, status }) =>
@@ -110,7 +110,7 @@ function readAuth(value: unknown): ClientFrame {
   return { kind: 'auth', tokens: readTokens(value), approvals }
 }
 
-/** The session that a client names in its address. Nothing else of the query is believed. */
+/** The session that a client names in its address. The channel reads nothing else of the query. */
 export function sessionOf(query: string): string | undefined {
   return readSessionId(new URLSearchParams(query).get('sessionId'))
 }

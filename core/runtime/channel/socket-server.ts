@@ -8,7 +8,7 @@ import { maxFrameBytes } from './limits.ts'
 /** How long a client may take to answer that its socket is closed. */
 const closeMs = 1_000
 
-/** Speaks WebSocket. Nothing is compressed: a small frame could be a large message. */
+/** Speaks WebSocket. The server compresses nothing: a small frame could be a large message. */
 export class SocketServer {
   readonly #server = new WebSocketServer({
     noServer: true,
@@ -17,10 +17,10 @@ export class SocketServer {
     maxPayload: maxFrameBytes,
     maxFragments: 1024,
     maxBufferedChunks: 4096,
-    // Answers to pings are counted like everything else.
+    // `Peer` answers pings itself and counts them like every frame.
     autoPong: false,
     closeTimeout: closeMs,
-  } as ConstructorParameters<typeof WebSocketServer>[0]) // its types are older than some of these
+  } as ConstructorParameters<typeof WebSocketServer>[0]) // ws's types are older than some of these
 
   constructor() {
     this.#server.on('wsClientError', (_, socket) =>
@@ -34,8 +34,8 @@ export class SocketServer {
   }
 
   /**
-   * Hands the socket over in the very tick in which it opens: what came with the handshake is read in the
-   * next. A handshake that was none is answered, and nobody hears of it.
+   * Hands the socket to `take` in the very tick in which it opens: frames that came with the handshake are read in the
+   * next. A handshake that is none gets its answer here, and `take` is not called.
    */
   accept(req: IncomingMessage, socket: Duplex, head: Buffer, take: (ws: WebSocket) => void): void {
     this.#server.handleUpgrade(req, socket, head, take)

@@ -31,7 +31,7 @@ const maxAgeSeconds = '7200'
 /** Who may call from a browser page of another origin: anyone, those listed, or nobody. */
 export interface Cors {
   readonly origins: 'any' | ReadonlySet<string>
-  /** Whether the route itself said so: then a foreign page is refused, not only kept from reading. */
+  /** Whether the rule is the route's own: then the server refuses a foreign page, and not only keeps the page from reading. */
   readonly strict: boolean
 }
 
@@ -44,8 +44,8 @@ export function readCors(setting: string): Cors {
   }
 }
 
-/** The rule of one route, where it has one of its own. */
-export function corsOf({ cors }: AnyRoute, server: Cors): Cors {
+/** The rule of one route or web module, where it has one of its own. */
+export function corsOf({ cors }: Pick<AnyRoute, 'cors'>, server: Cors): Cors {
   return cors === undefined ? server : { origins: new Set(cors || []), strict: true }
 }
 
@@ -95,7 +95,7 @@ export function refuseForeign({ origins, strict }: Cors, req: IncomingMessage, o
   })
 }
 
-/** A browser that keeps a page's Origin to itself still says where the page stands. A link to a GET changes nothing. */
+/** Whether a browser that sent no Origin says all the same that the page is foreign. A link to a GET changes nothing. */
 function saysForeign({ method, headers }: IncomingMessage): boolean {
   const site = headers['sec-fetch-site']
   return (site === 'cross-site' || site === 'same-site') && method !== 'GET' && method !== 'HEAD'

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import { send } from './answer/answer.ts'
+import type { HttpLayer } from '../../plugin.ts'
+import { onion } from '../base/onion.ts'
+import { bodyless, isAnswered, send } from './answer/answer.ts'
+import { ofStatus } from './answer/error-body.ts'
 import { clientAddress } from './limits/client-address.ts'
 import {
   type Cors,
@@ -14,7 +17,7 @@ import {
 } from './cors.ts'
 import { namesClient } from './limits/forwarded.ts'
 import { readHead, requestIdOf } from './read/head.ts'
-import { createMounts, type ServedMount, type ServeMounts } from './routes/mounts.ts'
+import { Mounts, type ServedMount } from './mounts.ts'
 import type { Limit, RateLimits } from './limits/rate-limit.ts'
 import { once, prepareInput } from './routes/input.ts'
 import { readRouteKey, RouteTable } from './routes/routes.ts'
@@ -22,47 +25,58 @@ import { type CountRequest, createRouteLimit } from './limits/route-limit.ts'
 import {
   prepareRoute,
   type RunOptions,
-  type RunRoute,
+  type RouteRunner,
   type ServedRoute,
 } from './routes/run-route.ts'
-import type { SseStream } from './answer/sse.ts'
+import type { EventStream } from './routes/streamed.ts'
 import { isTwisted, type Target } from './read/target.ts'
 
 /** What the dispatcher needs: the routes, who may call them, and the limits. */
 interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
   readonly routes: readonly ServedRoute[]
   readonly web: readonly ServedMount[]
+  /** Layers around every request, outermost first. */
+  readonly around: readonly HttpLayer[]
   readonly rateLimits: RateLimits
   readonly ratePerMinute: number
   readonly trustProxy: boolean
   readonly cors: string
   readonly publicOrigin: string | undefined
-  /** How long a client may take nothing of an answer. */
-  readonly readMs: number
 }
 
 /** A route as it answers: its CORS rule, its limit, and how it runs. */
 interface Entry {
   readonly cors: Cors
   readonly limit: CountRequest
-  readonly run: RunRoute
+  readonly run: RouteRunner
+  /** What the layers around a request are told of its route. */
+  readonly named: { readonly route: string; readonly plugin: string }
 }
 
-const answeringPreflights = (web: readonly ServedMount[]) =>
-  web.filter(({ handler }) => handler.answersPreflights)
+/** A request on its way through the layers. */
+interface Passing {
+  readonly koa: Context
+  readonly target: Target
+  /** The answer under way, once the innermost layer called `next()`. */
+  answered: Promise<void> | undefined
+}
+
+/** A route with a check of its own counts its callers itself, once it knows them. */
+const uncounted: CountRequest = async () => {}
 
 const noContent = { status: 204, type: '', body: '' }
 
-/** The way of a request to whoever answers it: head, target, CORS, limit, then the route or a web module. */
+/** Leads every request through head, target, CORS and limit to its route or web module. */
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #runOptions: RunOptions
   readonly #serverCors: Cors
   readonly #kernelLimit: Limit
-  readonly #streams = new Set<SseStream>()
+  readonly #streams = new Set<EventStream>()
+  /** The layers around every request; without any, none is asked. */
+  readonly #layers: ((koa: Context, target: Target) => Promise<void>) | undefined
   #table: RouteTable<Entry>
-  #askMounts: ServeMounts
-  #askPreflights: ServeMounts
+  #mounts: Mounts
   #isToldOfProxy: boolean
   #farewell: { readonly reason: unknown } | undefined
 
@@ -71,10 +85,10 @@ export class Dispatcher {
     this.#runOptions = { ...options, opened: (stream) => this.#opened(stream) }
     this.#serverCors = readCors(options.cors)
     this.#kernelLimit = options.rateLimits.limit('kernel', options.ratePerMinute, 60_000)
+    this.#layers = options.around.length > 0 ? this.#layered(options.around) : undefined
     this.#isToldOfProxy = options.trustProxy
     this.#table = this.#compile(options.routes)
-    this.#askMounts = createMounts(options.web, options.access)
-    this.#askPreflights = createMounts(answeringPreflights(options.web), options.access)
+    this.#mounts = this.#mountsOf(options.web)
   }
 
   /** Answers one request, whatever it is. Never rejects. */
@@ -89,16 +103,48 @@ export class Dispatcher {
       koa.request.ip = this.#addressOf(req)
       const target = readHead(req)
       req.url = target.url
-      await this.#dispatch(koa, target)
+      if (this.#layers) await this.#layers(koa, target)
+      else await this.#dispatch(koa, target)
     } catch (error) {
       this.#options.failures.answer(koa, error)
     }
-    // Most answers are in the kernel's hands by now. The rest waits in ours for a reader.
+    // The operating system has taken most answers by now. Any other waits in this process for its reader.
     if (koa.respond !== false || (res.writableEnded && res.writableLength > 0))
       res.setTimeout(this.#options.readMs, () => res.destroy())
   }
 
-  /** Checks and counts what asks for no route, such as an upgrade; throws when it may not go on. */
+  /** Each layer around the next, and the dispatch inside them all: what fails there is answered before they go on. */
+  #layered(layers: readonly HttpLayer[]): (koa: Context, target: Target) => Promise<void> {
+    const all = onion<Passing, void>(
+      layers.map(
+        (layer) =>
+          ({ koa }, next) =>
+            layer(koa, next),
+      ),
+      (passing) => (passing.answered = this.#answered(passing)),
+    )
+    return async (koa, target) => {
+      const passing: Passing = { koa, target, answered: undefined }
+      await all(passing)
+      // A layer may not wait for `next()`: Koa would answer 404 while the route is still at work.
+      await passing.answered
+      if (passing.answered || isAnswered(koa) || bodyless.has(koa.status)) return
+      // 404 is where Koa begins, so a layer that did nothing looks like one that set it.
+      if (koa.status >= 400 && koa.status !== 404) throw bareStatus(koa)
+      throw new Error('A layer of middleware.http neither answered a request nor called next().')
+    }
+  }
+
+  /** Dispatches a request and answers what fails. Never rejects. */
+  async #answered({ koa, target }: Passing): Promise<void> {
+    try {
+      await this.#dispatch(koa, target)
+    } catch (error) {
+      this.#options.failures.answer(koa, error)
+    }
+  }
+
+  /** Checks and counts a request for no route, such as an upgrade; throws when the request may not go on. */
   async admit(koa: Context): Promise<void> {
     koa.state.requestId = requestIdOf(koa.req)
     koa.request.ip = this.#addressOf(koa.req)
@@ -109,10 +155,7 @@ export class Dispatcher {
   /** Serves these routes, and web modules where given, from the next request on. */
   reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void {
     this.#table = this.#compile(routes)
-    if (web === undefined) return
-    const { access } = this.#options
-    this.#askMounts = createMounts(web, access)
-    this.#askPreflights = createMounts(answeringPreflights(web), access)
+    if (web !== undefined) this.#mounts = this.#mountsOf(web)
   }
 
   /** Tells every open stream that the server closes. */
@@ -121,11 +164,17 @@ export class Dispatcher {
     for (const stream of this.#streams) stream.goodbye(reason)
   }
 
-  #opened(stream: SseStream): void {
+  #opened(stream: EventStream): void {
     this.#streams.add(stream)
     const forget = () => this.#streams.delete(stream)
     stream.done.then(forget, forget)
     if (this.#farewell !== undefined) stream.goodbye(this.#farewell.reason)
+  }
+
+  #mountsOf(web: readonly ServedMount[]): Mounts {
+    const { access, rateLimits, publicOrigin } = this.#options
+    const usual = { kernelLimit: this.#kernelLimit, cors: this.#serverCors }
+    return new Mounts(web, { access, rateLimits, publicOrigin, ...usual })
   }
 
   #compile(routes: readonly ServedRoute[]): RouteTable<Entry> {
@@ -138,19 +187,24 @@ export class Dispatcher {
         const { limit } = served.route
         const prepared = prepareInput(key, served.route)
         const readInput = limit?.by ? once(prepared) : prepared
+        const isOwn = served.route.auth === 'own'
+        const usual = { max: this.#options.ratePerMinute, perMs: 60_000 }
+        const declared = limit ?? (isOwn ? usual : undefined)
+        const count = declared
+          ? createRouteLimit(rateLimits, served.key, declared, readInput, isOwn)
+          : this.#kernelLimit
         const entry: Entry = {
           cors: corsOf(served.route, this.#serverCors),
-          limit: limit
-            ? createRouteLimit(rateLimits, served.key, limit, readInput)
-            : this.#kernelLimit,
-          run: prepareRoute(served, key, this.#runOptions, readInput),
+          limit: isOwn ? uncounted : count,
+          named: { route: served.key, plugin: served.owner },
+          run: prepareRoute(served, key, this.#runOptions, readInput, count),
         }
         return { key, entry }
       }),
     )
   }
 
-  /** The client's address. Whoever runs the server hears it when a proxy makes all clients look like one. */
+  /** The client's address. The log warns, once, when a proxy makes all clients look like one. */
   #addressOf(req: IncomingMessage): string {
     const header = this.#isToldOfProxy ? undefined : namesClient(req.headers)
     if (header !== undefined) {
@@ -165,32 +219,41 @@ export class Dispatcher {
 
   async #dispatch(koa: Context, target: Target): Promise<void> {
     const { req, res, method } = koa
-    // Dots and doubled slashes are how one path is dressed up as another: they reach nothing.
+    // Dots and doubled slashes can disguise one path as another, so a path with them matches no route.
     const path = isTwisted(target.path) ? '' : target.path
     const match = this.#table.find(method, path)
     if (match !== undefined) {
-      const { cors, limit, run } = match.entry
+      const { cors, limit, run, named } = match.entry
+      if (this.#layers) Object.assign(koa.state, named)
       setCors(cors, req, res)
       refuseForeign(cors, req, this.#options.publicOrigin)
       await limit(koa, match.captures, target.query)
       return run(koa, match.captures, target)
     }
     if (isPreflight(req)) return this.#answerPreflight(koa, path)
-    setCors(this.#serverCors, req, res)
-    await this.#kernelLimit(koa)
     const methods = this.#table.methods(path)
-    if (path !== '' && (await this.#askMounts(koa, path, methods.length > 0))) return
+    if (await this.#mounts.ask(koa, path, methods.length > 0)) return
     answerUnrouted(koa, methods)
   }
 
   async #answerPreflight(koa: Context, path: string): Promise<void> {
     const asked = this.#table.find(koa.get('Access-Control-Request-Method'), path)
-    setPreflight(asked?.entry.cors ?? this.#serverCors, koa.req, koa.res)
-    // What no route owns may belong to a web module with a rule of its own.
     const isRouted = asked !== undefined || this.#table.methods(path).length > 0
-    if (!isRouted && path !== '' && (await this.#askPreflights(koa, path, isRouted))) return
+    const rule = asked?.entry.cors ?? this.#mounts.ruleAt(path, isRouted) ?? this.#serverCors
+    setPreflight(rule, koa.req, koa.res)
+    // A path that no route owns may belong to a web module that answers preflights itself.
+    if (!isRouted && (await this.#mounts.askPreflight(koa, path, isRouted))) return
     send(koa, noContent)
   }
+}
+
+/** The error of a layer that set a status and no body, with the headers that tell a client what to do about a status. */
+function bareStatus({ status, res }: Context): RuntimeError {
+  const { code, message } = ofStatus(status)
+  const headers: Record<string, string> = {}
+  for (const name of ['WWW-Authenticate', 'Retry-After'])
+    if (res.hasHeader(name)) headers[name] = String(res.getHeader(name))
+  return new RuntimeError(code, message, { status, headers })
 }
 
 /** Answers where neither a route nor a web module did: OPTIONS says the methods, all else is an error. */

@@ -3,13 +3,13 @@ import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
 import Koa from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { Database, Log, ServedApi } from '../../plugin.ts'
+import type { Database, HttpLayer, Log, ServedApi } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Access } from './routes/access.ts'
 import { Connections } from './limits/connections.ts'
 import { Failures } from './answer/failure.ts'
 import { Idempotency } from './limits/idempotency.ts'
-import type { ServedMount } from './routes/mounts.ts'
+import type { ServedMount } from './mounts.ts'
 import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './routes/openapi.ts'
 import type { Places } from './limits/places.ts'
@@ -32,7 +32,7 @@ interface EdgeTimes {
   readonly readMs: number
   /** Between the requests of one connection. Longer than the 60 s of the usual load balancer. */
   readonly keepAliveMs: number
-  /** How often all that is looked at. */
+  /** How often Node checks these times. */
   readonly checkMs: number
 }
 
@@ -50,7 +50,7 @@ export interface HttpOptions {
   readonly routes: readonly ServedRoute[]
   readonly web?: readonly ServedMount[]
   readonly access: Access
-  /** Where writes leave their audit lines; without it there are none. */
+  /** Where writes leave their audit lines; without a trail there are none. */
   readonly audit?: AuditTrail
   readonly limits: {
     readonly ratePerMinute: number
@@ -58,15 +58,17 @@ export interface HttpOptions {
     /** How many connections there may be; without it, as many as the system has. */
     readonly connections?: number
   }
-  /** Where open event streams are counted; without it nobody counts them. */
+  /** Where open event streams are counted; without it the server does not count them. */
   readonly streams?: Places
   /** `*`, or origins with commas between. */
   readonly cors: string
+  /** Layers around every request, outermost first. */
+  readonly around?: readonly HttpLayer[]
   /** Where idempotency keys are kept. Without it the header is ignored. */
   readonly db?: Database
   /** Where replicas share their rate limits. */
   readonly redis?: Redis
-  /** Limits made elsewhere; they are closed with the server all the same. */
+  /** Limits that were made elsewhere; the server closes them all the same. */
   readonly rateLimits?: RateLimits
   readonly publicUrl?: string
   readonly name?: string
@@ -77,7 +79,7 @@ export interface HttpOptions {
   readonly sse?: Partial<SseLimits>
 }
 
-/** Takes an upgraded connection, or throws and leaves it to be answered. `ip` is the client's address. */
+/** Takes an upgraded connection, or throws, and the server answers with the error. `ip` is the client's address. */
 export type Upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer, ip: string) => unknown
 
 /** The HTTP edge: one server, every route and web module behind the same limits and the same errors. */
@@ -118,6 +120,7 @@ export class Http {
       access: options.access,
       audit: options.audit,
       rateLimits: this.#rateLimits,
+      around: options.around ?? [],
       cors: options.cors,
       idempotency: this.#idempotency,
       publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
@@ -137,14 +140,14 @@ export class Http {
   }
 
   /**
-   * Hands WebSocket upgrades at one path to `take`, within the kernel's rate limit; at any other path
-   * they are answered 404.
+   * Hands WebSocket upgrades at one path to `take`, within the kernel's rate limit; at any other path the server answers
+   * 404.
    */
   upgrade(path: string, take: Upgrade): void {
     this.#upgrades.set(path, take)
   }
 
-  /** Answers when it listens. Port 0 takes a free one. */
+  /** Resolves when the server listens. Port 0 takes a free one. */
   listen({ port, host }: { readonly port: number; readonly host: string }): Promise<Listening> {
     return listen(this.server, port, host)
   }
@@ -166,6 +169,14 @@ export class Http {
     this.#modules = modules
     this.#document = describeApi({ ...this.#options, routes: this.#routes, modules })
     return this.#document
+  }
+
+  /** Resets every connection and stops accepting, as the death of the process would. */
+  drop(): void {
+    this.server.close()
+    for (const socket of this.#connections.all()) socket.resetAndDestroy()
+    this.#rateLimits.close()
+    this.#idempotency?.close()
   }
 
   /** Stops accepting, lets what runs finish within `graceMs`, then cuts it off. */
@@ -195,7 +206,7 @@ export class Http {
 
   #makeKoa(trustProxy: boolean): Koa {
     const failures = this.#failures
-    // One hop: Koa would otherwise believe the leftmost, which the client writes itself.
+    // One hop: Koa would otherwise believe the leftmost address, which the client writes itself.
     const koa = new Koa({ proxy: trustProxy, maxIpsCount: 1 })
     koa.use((context) => this.#dispatcher.serve(context))
     koa.context.onerror = function (this: Koa.Context, error: unknown) {
@@ -208,7 +219,7 @@ export class Http {
   #hear(): void {
     const { server } = this
     server.on('error', (error) => {
-      // Before it listens, this is told to who asked it to.
+      // Before the server listens, `listen` rejects with the error.
       if (server.listening)
         this.#options.log.error({ err: error }, 'the server could not accept a connection')
     })
@@ -222,14 +233,14 @@ export class Http {
     server.on('connect', (_, socket) =>
       answerRaw(socket, new RuntimeError('METHOD_NOT_ALLOWED', 'This server is no proxy.')),
     )
-    // An expectation that we do not know is not a reason to refuse.
+    // An Expect header that the server does not know is no reason to refuse the request.
     server.on('checkExpectation', (req, res) => void server.emit('request', req, res))
   }
 
   #upgraded(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#connections.upgraded(req.socket)
     const take = this.#upgrades.get(readTarget(req.url ?? '')?.path ?? '')
-    // Another listener may know this path; it then answers for every path of its own.
+    // Another listener of `upgrade` may know this path, and is then the one that answers.
     if (take === undefined && this.server.listenerCount('upgrade') > 1) return
     const context = this.#koa.createContext(req, new nodeHttp.ServerResponse(req))
     const gone = () => socket.destroy()
@@ -256,7 +267,7 @@ function nodeServer(koa: Koa, times: EdgeTimes): Server {
       keepAliveTimeout: times.keepAliveMs,
       connectionsCheckingInterval: times.checkMs,
       maxHeaderSize: 16 * 1024,
-      // Checked with the rest of the head, where the answer has the one shape.
+      // `readHead` checks Host: its refusal has the shape of every error.
       requireHostHeader: false,
       // Clients that offer HTTP/2 on the side are served as if they had not.
       shouldUpgradeCallback: isWebSocket,

@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import type { Delta, ModelReply, ToolCall } from '../../plugin.ts'
+import type { Delta, ModelReply, ModelUsage, ToolCall } from '../../plugin.ts'
 import { nestsTooDeep } from '../base/safe-json.ts'
 
-/** What a model call came to, and what the provider counted. */
-interface AssembledReply extends ModelReply {
-  readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
-}
-
-/** A call as far as it has come. */
+/** A tool call of which some parts may still come. */
 interface CallSoFar {
   readonly id: string
   readonly name: string
@@ -15,24 +10,27 @@ interface CallSoFar {
 }
 
 /**
- * Gathers deltas into a reply. Calls get ids of our own, because a provider's may repeat within a
- * session. Arguments that are no JSON stay text, for the validation to tell the model so.
+ * Gathers deltas into a reply. The assembly makes the ids of the calls, because a provider's ids may repeat within a session.
+ * Arguments that are no JSON stay text, so that the validation can tell the model.
  */
 export class Assembly {
   readonly #content = new Gathered()
   readonly #reasoning = new Gathered()
   readonly #calls = new Map<number, { id: string; name: string; args: Gathered }>()
-  #usage: AssembledReply['usage']
+  #usage: ModelUsage | undefined
 
+  /** Takes the next delta. */
   add(delta: Delta): void {
     switch (delta.type) {
       case 'text':
         return this.#content.add(delta.text)
       case 'reasoning':
         return this.#reasoning.add(delta.text)
-      case 'usage':
-        this.#usage = { inputTokens: delta.inputTokens, outputTokens: delta.outputTokens }
+      case 'usage': {
+        const { type: _, ...usage } = delta
+        this.#usage = usage
         return
+      }
       case 'tool-call': {
         let call = this.#calls.get(delta.index)
         if (!call) {
@@ -45,19 +43,19 @@ export class Assembly {
     }
   }
 
-  /** The characters of text so far: what a client that comes back already has. */
+  /** How many characters of text have come so far. */
   get length(): number {
     return this.#content.length
   }
 
-  /** A call as far as it has come, by the index of its deltas. */
+  /** The call whose deltas have this index, with the arguments so far. */
   call(index: number): CallSoFar | undefined {
     const call = this.#calls.get(index)
     return call && { id: call.id, name: call.name, args: call.args.text() }
   }
 
-  /** The reply so far. Complete once the stream has ended; after an abort, what was said until then. */
-  reply(): AssembledReply {
+  /** The reply so far. It is complete once the stream has ended; after an abort it has what the model said until then. */
+  reply(): ModelReply {
     const inOrder = [...this.#calls].sort(([a], [b]) => a - b)
     return {
       content: this.#content.text(),
@@ -70,11 +68,11 @@ export class Assembly {
   }
 }
 
-/** The whole reply of a stream. `onDelta` sees each delta as it arrives. */
+/** Reads a stream to its end and gives the whole reply. `onDelta` sees each delta as it arrives. */
 export async function assemble(
   deltas: AsyncIterable<Delta>,
   onDelta?: (delta: Delta) => void,
-): Promise<AssembledReply> {
+): Promise<ModelReply> {
   const gathered = new Assembly()
   for await (const delta of deltas) {
     gathered.add(delta)
@@ -84,8 +82,8 @@ export async function assemble(
 }
 
 function parsedArgs(text: string): unknown {
-  if (!text.trim()) return {} // a tool without parameters is often called with nothing at all
-  // What nests too deep cannot be written out again: it stays text, which the validation refuses.
+  if (!text.trim()) return {} // models often call a tool without parameters with an empty text
+  // JSON.stringify could not write out arguments that nest too deep. They stay text, which the validation refuses.
   if (nestsTooDeep(text)) return text
   try {
     return JSON.parse(text)
@@ -94,7 +92,10 @@ function parsedArgs(text: string): unknown {
   }
 }
 
-/** Pieces joined now and then: 5 MB in words of four letters are 70 MB as one rope of pieces. */
+/**
+ * Text that arrives in pieces, joined after every 1,024 pieces. V8 keeps `a += b` as a tree of its pieces: 5 MB in words of
+ * four letters would take 70 MB.
+ */
 class Gathered {
   length = 0
   #done = ''
@@ -105,6 +106,7 @@ class Gathered {
     if (this.#pieces.push(text) >= 1024) this.text()
   }
 
+  /** All text so far. */
   text(): string {
     this.#done += this.#pieces.join('')
     this.#pieces = []
@@ -116,17 +118,17 @@ const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 let random = randomBytes(0)
 let used = 0
 
-/** Nine letters and digits, which is the strictest form that a provider asks for (Mistral). */
+/** Makes an id of nine letters and digits, the strictest form that a provider asks for (Mistral). */
 export function callId(): string {
   let id = ''
   while (id.length < 9) {
-    // Drawn in bulk: asking the system for a few bytes costs as much as for a thousand.
+    // A thousand random bytes at once cost as much as a few.
     if (used === random.length) {
       random = randomBytes(1024)
       used = 0
     }
     const byte = random[used++]!
-    // 248 is the largest multiple of 62 in a byte: no letter is likelier than another.
+    // 248 is the largest multiple of 62 in a byte. Dropping the bytes above makes every letter equally likely.
     if (byte < 248) id += letters[byte % 62]
   }
   return id

@@ -2,7 +2,7 @@ import type { Delta } from '../../plugin.ts'
 
 type CallDelta = Extract<Delta, { type: 'tool-call' }>
 
-/** A piece of a tool call as it came, with nothing about it certain. */
+/** A piece of a tool call as the provider sent it. Each field may be missing or of another type. */
 export interface CallPiece {
   readonly index?: unknown
   readonly id?: unknown
@@ -10,6 +10,7 @@ export interface CallPiece {
   readonly args?: unknown
 }
 
+/** A tool call in the making. */
 interface Slot {
   readonly index: number
   readonly id: string | undefined
@@ -18,8 +19,8 @@ interface Slot {
 }
 
 /**
- * Gives every call an index that can be relied on. Providers leave gaps in theirs, leave them out, or
- * number all parallel calls 0; ids are missing, repeated or made anew for each piece.
+ * Makes a function that turns each piece into a delta whose index is certain. The indexes of some providers have gaps, are
+ * missing, or are 0 for all parallel calls; their ids are missing, repeat, or are new for each piece.
  */
 export function callSlots(): (piece: CallPiece) => CallDelta | undefined {
   const byIndex = new Map<unknown, Slot>()
@@ -29,7 +30,7 @@ export function callSlots(): (piece: CallPiece) => CallDelta | undefined {
   return (piece) => {
     const id = text(piece.id)
     const name = text(piece.name)
-    // Some servers send the arguments as an object, whole.
+    // Some servers send the whole arguments as an object.
     const whole = typeof piece.args === 'object' && piece.args !== null
     const args = whole ? JSON.stringify(piece.args) : text(piece.args)
     const key = piece.index ?? id

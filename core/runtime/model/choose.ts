@@ -1,10 +1,10 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Model } from '../../plugin.ts'
 import { demoModel } from './demo.ts'
-import { isLangChainModel, langChainModel, type LangChainChatModel } from './langchain.ts'
+import { isLangChainModel, LangChainModel, type LangChainChatModel } from './langchain.ts'
 import { OpenAiModel } from './openai.ts'
 
-/** What createApp takes as a model: one of ours, or any chat model of LangChain. */
+/** What createApp takes as a model: a `Model` of the runtime, or any chat model of LangChain. */
 export type GivenModel = Model | LangChainChatModel
 
 interface ModelEnv {
@@ -18,11 +18,14 @@ interface ModelEnv {
 export interface Models {
   readonly default: Model
   readonly all: readonly Model[]
-  /** By id, or by the part after the slash; the default without one. Throws MODEL_UNKNOWN with the list. */
+  /** The model of an id, or of the part after the slash; without an id the default. Throws MODEL_UNKNOWN, which lists the ids. */
   get(id?: string): Model
 }
 
-/** The models of an app: those it was given, else those that the environment names. Or all that is wrong with them. */
+/**
+ * Chooses the models that the app was given, or else those that the environment names. When the app cannot use one of
+ * them, the result holds the faults of all models instead.
+ */
 export function chooseModels(
   given: GivenModel | readonly GivenModel[] | undefined,
   env: ModelEnv,
@@ -58,7 +61,7 @@ function listed(first: Model, all: readonly Model[]): Models {
       if (found) return found
       const ids = all.map((model) => model.id).join(', ')
       throw new RuntimeError('MODEL_UNKNOWN', `There is no model "${id.slice(0, 100)}".`, {
-        hint: `There is: ${ids}.`,
+        hint: `The models are ${ids}.`,
         details: { models: all.map((model) => model.id) },
       })
     },
@@ -74,18 +77,19 @@ function named(name: string, { OPENAI_API_KEY, OPENAI_BASE_URL }: ModelEnv): Mod
   if (name === 'demo') return demoModel()
   const [, model] = /^openai\/(\S+)$/.exec(name) ?? []
   if (!model) throw unusable(`MODEL is "${name}", which is no model.`)
-  if (!OPENAI_API_KEY && (!OPENAI_BASE_URL || needsKey.test(OPENAI_BASE_URL)))
+  // The address has a default: where it is undefined it was set to what is no address, and that fault says enough.
+  if (!OPENAI_API_KEY && OPENAI_BASE_URL !== undefined && needsKey.test(OPENAI_BASE_URL))
     throw new RuntimeError('ENV_INVALID', `MODEL is "${name}", but OPENAI_API_KEY is not set.`, {
-      hint: 'Set it, or set OPENAI_BASE_URL to a compatible endpoint that needs no key, or MODEL=demo.',
+      hint: 'Set OPENAI_API_KEY, or set OPENAI_BASE_URL to a compatible endpoint that needs no key, or MODEL=demo.',
     })
   return new OpenAiModel({ name: model, apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL })
 }
 
-/** Whatever else is compatible may go without a key. */
+/** The address that needs a key. Another compatible endpoint may work without one. */
 const needsKey = /^https?:\/\/api\.openai\.com(?=[/:]|$)/
 
 function asModel(given: GivenModel): Model {
-  if (isLangChainModel(given)) return langChainModel(given)
+  if (isLangChainModel(given)) return new LangChainModel(given)
   if (typeof given?.id === 'string' && typeof given.stream === 'function') return given
   throw new RuntimeError('MODEL_UNUSABLE', 'What was given as a model has no id and stream().', {
     hint: 'Give a model of this runtime, a chat model of LangChain, or set MODEL.',
@@ -98,6 +102,6 @@ function isList(given: GivenModel | readonly GivenModel[]): given is readonly Gi
 
 function unusable(message: string): RuntimeError {
   return new RuntimeError('ENV_INVALID', message, {
-    hint: 'It reads demo, or openai/<name> for a model behind any compatible endpoint.',
+    hint: 'Set MODEL to demo, or to openai/<name> for a model behind any compatible endpoint.',
   })
 }

@@ -1,16 +1,17 @@
 import type { Model } from '../../plugin.ts'
+import { estimatedUsage } from './estimate.ts'
 import { decide } from './demo/decide.ts'
 
 interface DemoOptions {
-  /** Twenty-five feel like a real model. `Infinity` for tests. */
+  /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */
   readonly wordsPerSecond?: number
-  /** For "today" and "tomorrow". */
+  /** The time that "today" and "tomorrow" count from. */
   readonly now?: () => Date
 }
 
 /**
- * The model of a machine without a key and without a network. It is made of rules, is the same every
- * time, says what it is, and really calls the tools of whatever plugins there are.
+ * The demonstration model, which needs no key and no network. It follows fixed rules, so the same conversation gets the same
+ * answer. It says that it is a demonstration, and it really calls the tools of the plugins.
  */
 export function demoModel({
   wordsPerSecond = 25,
@@ -22,22 +23,30 @@ export function demoModel({
     async *stream({ messages, tools, signal }) {
       signal.throwIfAborted()
       const act = await decide(messages, tools, now())
+      const usage = (characters: number) =>
+        ({ type: 'usage', ...estimatedUsage({ messages, tools }, characters) }) as const
       if ('calls' in act) {
+        let characters = act.thought?.length ?? 0
         if (act.thought) yield { type: 'reasoning', text: act.thought }
-        for (const [index, { name, args }] of act.calls.entries())
-          yield { type: 'tool-call', index, name, args: JSON.stringify(args) }
+        for (const [index, call] of act.calls.entries()) {
+          const args = JSON.stringify(call.args)
+          characters += call.name.length + args.length
+          yield { type: 'tool-call', index, name: call.name, args }
+        }
+        yield usage(characters)
         return
       }
-      // A word and the gap before it.
+      // Each piece is a word with the gap before it.
       for (const word of act.say.split(/(?<=\S)(?=\s)/)) {
         await pause(1000 / wordsPerSecond, signal)
         yield { type: 'text', text: word }
       }
+      yield usage(act.say.length)
     },
   }
 }
 
-/** Waits, and throws the signal's reason the moment that it fires. */
+/** Waits, and rejects with the signal's reason as soon as the signal fires. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = () => {

@@ -1,14 +1,14 @@
 import { RuntimeError } from '../../errors.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { modelFault } from './model-fault.ts'
-import type { Delta, Message, Model, ToolSpec } from '../../plugin.ts'
+import type { Delta, Message, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
 import { callSlots, type CallPiece } from './call-slots.ts'
 import { wireTool } from './openai-request.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 
 /**
- * What we need of a LangChain chat model. Known by its shape, because an app may have another copy
- * of @langchain/core than we do.
+ * What the runtime needs of a LangChain chat model. The runtime knows such a model by its shape, because an app may have
+ * another copy of @langchain/core than the runtime.
  */
 export interface LangChainChatModel {
   invoke(...args: never[]): unknown
@@ -21,13 +21,13 @@ export interface LangChainChatModel {
 }
 
 interface LangChainOptions {
-  /** Without a piece, before the first and between two. */
+  /** The longest wait for a piece of the answer, the first one included. */
   readonly idleMs?: number
-  /** Characters of one answer. */
+  /** The most characters of one answer. */
   readonly maxAnswer?: number
 }
 
-/** The shape of a chunk, as far as we look. It comes from a foreign library: all of it is checked. */
+/** The fields of a chunk that `deltas` reads. A foreign library makes the chunk, so `deltas` checks each field. */
 interface Chunk {
   readonly content?: unknown
   readonly tool_call_chunks?: readonly CallPiece[]
@@ -36,51 +36,56 @@ interface Chunk {
   readonly additional_kwargs?: { readonly reasoning_content?: unknown }
 }
 
-/** Whether this is a chat model of LangChain, and not one of our own. */
+/** Whether a value is a chat model of LangChain, and not a `Model` of the runtime. */
 export function isLangChainModel(value: unknown): value is LangChainChatModel {
   const { invoke, stream } = fieldsIn(value)
   return typeof invoke === 'function' && typeof stream === 'function'
 }
 
 /** Any chat model of LangChain as a model of ours. Its own retries and time limits stay as they are. */
-export function langChainModel(
-  chat: LangChainChatModel,
-  { idleMs = 300_000, maxAnswer = 16 * 1024 * 1024 }: LangChainOptions = {},
-): Model {
-  const name = nameOf(chat)
-  if (typeof chat.bindTools !== 'function')
-    throw new RuntimeError('MODEL_UNUSABLE', `The chat model "${name}" cannot call tools.`, {
-      hint: 'It has no bindTools(). The agent works through tools, so take a model that has it.',
-    })
-  const asked: Asked = {
-    model: name,
-    host: `The provider of "${name}"`,
-    settings: { key: 'the key that the chat model was given', address: 'its name and address' },
-  }
+export class LangChainModel implements Model {
+  readonly id: string
+  readonly label: string
+  readonly contextWindow: number | undefined
+  readonly #chat: LangChainChatModel
+  readonly #idleMs: number
+  readonly #maxAnswer: number
+  readonly #asked: Asked
 
-  async function open(
-    messages: readonly Message[],
-    tools: readonly ToolSpec[],
-    signal: AbortSignal,
+  constructor(
+    chat: LangChainChatModel,
+    { idleMs = 300_000, maxAnswer = 16 * 1024 * 1024 }: LangChainOptions = {},
   ) {
-    // The parameters are `never` above so that every version's model fits; these are what all take.
-    const bound = (tools.length > 0 ? chat.bindTools?.(tools.map(wireTool) as never[]) : chat) as {
-      stream(messages: unknown, options: object): Promise<AsyncIterable<Chunk>>
+    const name = nameOf(chat)
+    if (typeof chat.bindTools !== 'function')
+      throw new RuntimeError('MODEL_UNUSABLE', `The chat model "${name}" cannot call tools.`, {
+        hint: 'It has no bindTools(). The agent works through tools, so take a model that has it.',
+      })
+    const window = fieldsIn(chat.profile).maxInputTokens
+    this.id = `langchain/${name}`
+    this.label = name
+    this.contextWindow = typeof window === 'number' ? window : undefined
+    this.#chat = chat
+    this.#idleMs = idleMs
+    this.#maxAnswer = maxAnswer
+    this.#asked = {
+      model: name,
+      host: `The provider of "${name}"`,
+      settings: { key: 'the key that the chat model was given', address: 'its name and address' },
     }
-    return await bound.stream(await foreignMessages(messages), { signal })
   }
 
-  async function* stream({ messages, tools, signal }: Parameters<Model['stream']>[0]) {
+  async *stream({ messages, tools, signal }: ModelRequest): AsyncGenerator<Delta> {
     signal.throwIfAborted()
     const calls = callSlots()
-    const waiting = patience(signal, idleMs, name)
+    const waiting = new Patience(signal, this.#idleMs, this.label)
     let chunks: AsyncIterator<Chunk> | undefined
     let inputTokens = 0
     let outputTokens = 0
     let size = 0
     let whole = false
     try {
-      chunks = (await waiting.for(open(messages, tools, signal)))[Symbol.asyncIterator]()
+      chunks = (await waiting.for(this.#open(messages, tools, signal)))[Symbol.asyncIterator]()
       for (;;) {
         const { done, value } = await waiting.for(chunks.next())
         if (done) break
@@ -90,31 +95,31 @@ export function langChainModel(
           size += 'text' in delta ? delta.text.length : (delta.args?.length ?? 0)
           yield delta
         }
-        if (size > maxAnswer)
+        if (size > this.#maxAnswer)
           throw new RuntimeError(
             'MODEL_ANSWER_TOO_LONG',
-            `The answer of "${name}" went past ${maxAnswer} characters.`,
+            `The answer of "${this.label}" went past ${this.#maxAnswer} characters.`,
           )
       }
       whole = true
     } catch (error) {
       signal.throwIfAborted()
-      throw error instanceof RuntimeError ? error : faultOf(error, asked)
+      throw error instanceof RuntimeError ? error : faultOf(error, this.#asked)
     } finally {
       waiting.end()
-      // A model that does not look at its signal would keep us here.
+      // Nothing waits for the end of the iterator: a model that ignores its signal might never end it.
       if (!whole) void Promise.resolve(chunks?.return?.()).catch(() => {})
     }
-    if (inputTokens || outputTokens)
-      yield { type: 'usage', inputTokens, outputTokens } satisfies Delta
+    if (inputTokens || outputTokens) yield { type: 'usage', inputTokens, outputTokens }
   }
 
-  const window = fieldsIn(chat.profile).maxInputTokens
-  return {
-    id: `langchain/${name}`,
-    label: name,
-    contextWindow: typeof window === 'number' ? window : undefined,
-    stream,
+  async #open(messages: readonly Message[], tools: readonly ToolSpec[], signal: AbortSignal) {
+    const chat = this.#chat
+    // The parameters are `never` above so that every version's model fits; these are what all take.
+    const bound = (tools.length > 0 ? chat.bindTools?.(tools.map(wireTool) as never[]) : chat) as {
+      stream(messages: unknown, options: object): Promise<AsyncIterable<Chunk>>
+    }
+    return await bound.stream(await foreignMessages(messages), { signal })
   }
 }
 
@@ -131,7 +136,7 @@ function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<S
       if (typeof block?.text === 'string' && block.text) yield { type: 'text', text: block.text }
     }
   }
-  // A model that does not stream gives its calls whole.
+  // A model that does not stream gives its calls whole, in `tool_calls`.
   const pieces = chunk.tool_call_chunks?.length ? chunk.tool_call_chunks : (chunk.tool_calls ?? [])
   for (const piece of pieces) {
     const delta = calls(piece)
@@ -139,7 +144,7 @@ function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<S
   }
 }
 
-/** Imported at the first turn: loading LangChain takes longer than the whole start. */
+/** The messages as LangChain's. It imports LangChain at the first turn, because loading it takes longer than the whole start. */
 async function foreignMessages(messages: readonly Message[]): Promise<unknown[]> {
   const { AIMessage, HumanMessage, SystemMessage, ToolMessage } =
     await import('@langchain/core/messages')
@@ -175,25 +180,35 @@ async function foreignMessages(messages: readonly Message[]): Promise<unknown[]>
 }
 
 /** Waits for promises of a model that may hear neither the signal nor the clock. */
-function patience(signal: AbortSignal, idleMs: number, name: string) {
-  let fail: (error: unknown) => void = () => {}
-  const onAbort = () => fail(signal.reason)
-  signal.addEventListener('abort', onAbort)
-  return {
-    for<T>(promise: Promise<T>): Promise<T> {
-      return new Promise<T>((resolve, reject) => {
-        fail = reject
-        if (signal.aborted) onAbort()
-        const timer = setTimeout(() => {
-          const silent = `"${name}" sent nothing for ${idleMs / 1000} s.`
-          reject(new RuntimeError('MODEL_TIMEOUT', silent))
-        }, idleMs)
-        promise.then(resolve, reject).finally(() => clearTimeout(timer))
-      })
-    },
-    end() {
-      signal.removeEventListener('abort', onAbort)
-    },
+class Patience {
+  readonly #signal: AbortSignal
+  readonly #idleMs: number
+  readonly #name: string
+  #fail: (error: unknown) => void = () => {}
+  readonly #onAbort = () => this.#fail(this.#signal.reason)
+
+  constructor(signal: AbortSignal, idleMs: number, name: string) {
+    this.#signal = signal
+    this.#idleMs = idleMs
+    this.#name = name
+    signal.addEventListener('abort', this.#onAbort)
+  }
+
+  /** What the promise brings, unless the signal fires or the time is up before. */
+  for<T>(promise: Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#fail = reject
+      if (this.#signal.aborted) this.#onAbort()
+      const timer = setTimeout(() => {
+        const silent = `"${this.#name}" sent nothing for ${this.#idleMs / 1000} s.`
+        reject(new RuntimeError('MODEL_TIMEOUT', silent))
+      }, this.#idleMs)
+      promise.then(resolve, reject).finally(() => clearTimeout(timer))
+    })
+  }
+
+  end(): void {
+    this.#signal.removeEventListener('abort', this.#onAbort)
   }
 }
 
@@ -201,7 +216,7 @@ function faultOf(error: unknown, asked: Asked): RuntimeError {
   const { name, message, status, code, type, lc_error_code, response, headers } = (error ??
     {}) as Record<string, any> // any: an error of whatever client the chat model uses
   const kind = `${name} ${code}`
-  // Not the error itself: some clients hang the whole request on it, with the key in its headers.
+  // The cause has the message alone: some clients attach the whole request to their error, with the key in its headers.
   const cause = new Error(`${name}: ${message}`)
   if (/Timeout/i.test(kind))
     return modelFault('MODEL_TIMEOUT', asked.host, `took too long to answer.`, { cause })

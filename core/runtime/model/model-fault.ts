@@ -1,18 +1,19 @@
-import { RuntimeError, type Code, type ErrorOptions } from '../../errors.ts'
+import type { Code } from '../../error-codes.ts'
+import { RuntimeError, type ErrorOptions } from '../../errors.ts'
 
-/** Who can do something about it is not who reads it. */
+/** The hint for a user, when only the operator can help. */
 const forUsers = 'Whoever runs this server finds the reason in its log.'
 
 interface ModelFaultOptions extends Omit<ErrorOptions, 'hint'> {
   /** What a user can do. */
   readonly hint?: string
-  /** What the operator can do, who reads it in the log. */
+  /** What the operator can do. Only the log has this text. */
   readonly check?: string
 }
 
 /**
- * What a model's provider did wrong. Users read that it did; which host it was, and which setting to look at, is said
- * in the cause, which never leaves the log.
+ * Makes the error for a fault of a model's provider. Users read what the provider did. The host and the setting to look at
+ * stand in the cause, which never leaves the log.
  */
 export function modelFault(
   code: Code,

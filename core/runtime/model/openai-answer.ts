@@ -6,19 +6,19 @@ import { ChunkReader } from './openai-deltas.ts'
 import type { ProviderExchange } from './post.ts'
 import type { Asked } from './provider-fault.ts'
 
-/** How long one answer may keep silent, and how long it may be. */
+/** How long a provider may be silent in one answer, and how large an answer may be. */
 export interface AnswerLimits {
-  /** Until the answer begins, and until its first words: a model may think in silence. */
+  /** The time until the answer begins, and from there until its first words: a model may think in silence. */
   readonly firstTokenMs: number
-  /** Without a byte, in the middle of an answer. */
+  /** The longest time without a byte in the middle of an answer. */
   readonly idleMs: number
-  /** With bytes but without a word: comments, empty deltas. */
+  /** The longest time with bytes but without a word, such as comments and empty deltas. */
   readonly stallMs: number
-  /** Characters of one answer. */
+  /** The most characters of one answer. */
   readonly maxAnswer: number
 }
 
-/** After the provider said that it finished, only the usage may still come. */
+/** How long to wait for the usage, which may come after the provider said that it finished. */
 const afterwordMs = 2000
 
 /** One answer of a provider, read into batches of deltas: as a stream of events, or as one JSON text. */
@@ -42,7 +42,7 @@ export class OpenAiAnswer {
     this.#limits = limits
     this.#chunks = new ChunkReader(asked, limits.maxAnswer)
     this.#events = createParser({
-      // Room for one event that holds a whole answer, escaped.
+      // One event may hold a whole answer, and JSON escapes make it longer.
       maxBufferSize: 2 * limits.maxAnswer,
       onEvent: ({ data }) => {
         if (data === '[DONE]') this.#done = true
@@ -55,7 +55,7 @@ export class OpenAiAnswer {
     })
   }
 
-  /** The deltas that came together; undefined at the end. */
+  /** The next deltas, as many as came together; undefined at the end of the answer. */
   async next(): Promise<readonly Delta[] | undefined> {
     if (this.#failure) throw this.#failure.error
     this.#batch = []
@@ -66,14 +66,14 @@ export class OpenAiAnswer {
         this.#step(ms)
       }
     } catch (error) {
-      // The words that came in one piece with the fault are said first.
+      // Words that arrived together with the fault go out first; the next call throws the fault.
       if (this.#batch.length === 0) throw error
       this.#failure = { error }
     }
     return this.#batch.length > 0 ? this.#batch : undefined
   }
 
-  /** Reads what has come within those milliseconds. */
+  /** Reads what the exchange has after a wait of `ms`. */
   #step(ms: number): void {
     const text = this.#taken()
     if (text) this.#feed(text)
@@ -91,7 +91,7 @@ export class OpenAiAnswer {
     return this.#form === 'unknown' ? this.#limits.firstTokenMs : this.#limits.idleMs
   }
 
-  /** What there is now; when the answer was whole, only the farewell can be missing. */
+  /** The text that has come. A connection that breaks after a whole answer loses nothing, so the break counts as the answer's end. */
   #taken(): string | undefined {
     try {
       return this.#exchange.take()

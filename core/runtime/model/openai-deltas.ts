@@ -4,7 +4,7 @@ import { callSlots } from './call-slots.ts'
 import { modelFault } from './model-fault.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 
-/** As far as we look. Every field comes from a stranger, so each is checked where it is used. */
+/** The fields of a chunk that `ChunkReader` reads. A foreign server sends them, so each is checked where it is used. */
 interface Chunk {
   readonly error?: unknown
   readonly choices?: readonly Choice[]
@@ -31,9 +31,9 @@ interface CallPiece {
 
 /** Reads the chunks of one completion, in order, into deltas. */
 export class ChunkReader {
-  /** The provider said why it stopped: nothing but usage may follow. */
+  /** Set when the provider has said why it stopped: after that only the usage may follow. */
   finished = false
-  /** Held back to the end: some servers count up in every chunk. */
+  /** The usage, given out at the end of the answer: some servers send a higher count in every chunk. */
   usage: Delta | undefined
   readonly #asked: Asked
   readonly #limit: number
@@ -47,7 +47,7 @@ export class ChunkReader {
     this.#limit = limit
   }
 
-  /** One chunk, or a whole answer of a server that does not stream, as JSON text. */
+  /** Reads one chunk, or the whole answer of a server that does not stream, and adds its deltas to `onto`. */
   take(json: string, onto: Delta[]): void {
     const chunk = this.#parse(json)
     if (chunk?.error) throw providerFault({ text: json }, this.#asked)
@@ -59,7 +59,7 @@ export class ChunkReader {
         outputTokens: Number(counted.completion_tokens) || 0,
       }
     const choice = chunk?.choices?.[0]
-    // We ask for one choice: a server that sends more would interleave them.
+    // The request asks for one choice. When a server sends more, only the first counts.
     if (!choice || (choice.index ?? 0) !== 0) return
     const piece = choice.delta ?? choice.message
     if (piece) this.#speak(piece, onto)

@@ -7,28 +7,29 @@ export function requestBody(
   withUsage: boolean,
 ): string {
   const usage = withUsage ? ',"stream_options":{"include_usage":true}' : ''
-  // An empty list is an error to some providers.
+  // Some providers refuse an empty list of tools.
   const ofTools = tools.length > 0 ? `,"tools":[${tools.map(toolJson).join()}]` : ''
   const said = messagesJson(messages)
   return `{"model":${JSON.stringify(model)},"stream":true${usage},"messages":[${said}]${ofTools}}`
 }
 
-/** What was sent of a conversation, as text, with all that it was made of. */
+/** The JSON of a conversation that was sent, with the messages behind it. */
 interface Sent {
   readonly messages: readonly Message[]
+  /** The contents of the messages when they were sent, because a layer may change them later. */
   readonly contents: readonly string[]
   readonly text: string
 }
 
 /**
- * By the last message of each: the next request says the same again and a little more. One text a conversation,
- * which lives as long as its messages do.
+ * The conversations that were sent, by their last message. The next request repeats the conversation and adds to it, so its
+ * JSON begins with the known text. There is one text for each conversation, and it lives as long as the messages do.
  */
 const sent = new WeakMap<Message, Sent>()
-/** A turn adds no more messages than this between two requests, unless it has very many tools. */
+/** How many messages a look-up goes back. Between two requests a turn adds fewer messages, unless it makes very many calls. */
 const lookBack = 64
 
-/** The system's words are made anew for each request; the rest is looked up as far as it was said before. */
+/** The JSON of all messages. The system prompt is new in each request; of the other messages only the new ones are. */
 function messagesJson(all: readonly Message[]): string {
   const system = all[0]?.role === 'system' ? all[0] : undefined
   const messages = system ? all.slice(1) : all
@@ -52,7 +53,7 @@ function knownPart(messages: readonly Message[]): Sent | undefined {
   return undefined
 }
 
-/** Whether the messages begin with those that were sent, and nobody has changed their words since. */
+/** Whether the messages begin with those that were sent, and their contents have not changed since. */
 function isStillSo({ messages, contents }: Sent, now: readonly Message[]): boolean {
   for (let i = 0; i < messages.length; i++)
     if (messages[i] !== now[i] || contents[i] !== now[i]!.content) return false
@@ -61,7 +62,7 @@ function isStillSo({ messages, contents }: Sent, now: readonly Message[]): boole
 
 const toJson = (message: Message): string => JSON.stringify(wireMessage(message))
 
-// Tools are the same from turn to turn.
+// Tools are the same from turn to turn, so their JSON is kept.
 const known = new WeakMap<ToolSpec, string>()
 
 function toolJson(tool: ToolSpec): string {
@@ -78,7 +79,7 @@ function wireMessage(message: Message) {
     case 'tool':
       return { role: 'tool', tool_call_id: message.toolCallId, content: message.content }
     case 'assistant': {
-      // Reasoning stays here: the providers that send it refuse to get it back.
+      // The request leaves out reasoning: the providers that send reasoning refuse to get it back.
       if (!message.toolCalls?.length) return { role: 'assistant', content: message.content }
       return {
         role: 'assistant',
@@ -86,7 +87,7 @@ function wireMessage(message: Message) {
         tool_calls: message.toolCalls.map(({ id, name, args }) => ({
           id,
           type: 'function',
-          // Arguments that were no object when the model sent them break the provider's template.
+          // Arguments that are no object would break the provider's template, so an empty object goes in their place.
           function: { name, arguments: JSON.stringify(isObject(args) ? args : {}) },
         })),
       }
@@ -94,7 +95,7 @@ function wireMessage(message: Message) {
   }
 }
 
-/** A tool in the form that chat models of this family take, without the `$schema` some of them refuse. */
+/** A tool in the form of `/chat/completions`, without `$schema`, which some providers refuse. */
 export function wireTool({ name, description, parameters }: ToolSpec) {
   const { $schema: _, ...schema } = parameters
   return { type: 'function' as const, function: { name, description, parameters: schema } }

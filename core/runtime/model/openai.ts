@@ -6,7 +6,7 @@ import { requestBody } from './openai-request.ts'
 import { poster, type Post, type ProviderExchange } from './post.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 
-/** Which model is asked where, and how long each step of an answer may take. */
+/** The model, its endpoint, and how long each step of an answer may take. */
 export interface OpenAiOptions extends Partial<AnswerLimits> {
   /** The model's name at the provider. */
   readonly name: string
@@ -15,17 +15,18 @@ export interface OpenAiOptions extends Partial<AnswerLimits> {
   readonly baseUrl?: string
   readonly label?: string
   readonly contextWindow?: number
-  /** How often one call is tried before its first delta. */
+  /** How often a call is tried. After its first delta a call is not tried again. */
   readonly attempts?: number
+  /** How long connecting may take. */
   readonly connectMs?: number
 }
 
-/** A wait that the provider asks for beyond this is the caller's to decide on. */
+/** When the provider asks for a longer wait than this, the call fails and its caller decides. */
 const longestWaitMs = 20_000
-/** Bytes of an error page that are read; it only serves to tell the faults apart. */
+/** How much of an error page is read: enough to tell the faults apart. */
 const errorPage = 64 * 1024
 
-/** An answer whose first words are there. */
+/** An answer whose first deltas have come. */
 interface Begun {
   readonly first: readonly Delta[] | undefined
   readonly answer: OpenAiAnswer
@@ -67,17 +68,17 @@ export class OpenAiModel implements Model {
     this.#limits = { firstTokenMs, idleMs, stallMs, maxAnswer }
   }
 
-  /** The deltas of one answer, one by one. */
+  /** Gives the deltas of one answer, one by one. */
   async *stream(request: ModelRequest): AsyncGenerator<Delta> {
     for await (const batch of this.#batches(request)) yield* batch
   }
 
-  /** Hands on the deltas of one answer, without a promise for each. */
+  /** Gives the deltas of one answer to `take`, without a promise for each. */
   async streamTo(request: ModelRequest, take: (delta: Delta) => void): Promise<void> {
     for await (const batch of this.#batches(request)) for (const delta of batch) take(delta)
   }
 
-  /** One answer; whoever leaves before its end drops the connection. */
+  /** Gives one answer in batches. A reader that leaves before the end drops the connection. */
   async *#batches(request: ModelRequest) {
     const { first, answer, exchange } = await this.#begun(request)
     let whole = false
@@ -90,7 +91,7 @@ export class OpenAiModel implements Model {
     }
   }
 
-  /** Begins as often as it takes, and as the options allow. */
+  /** Begins an answer, and tries again after a fault that may pass, as often as `attempts` allows. */
   async #begun(request: ModelRequest): Promise<Begun> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -107,7 +108,7 @@ export class OpenAiModel implements Model {
     }
   }
 
-  /** Posts, and resolves once the first words are there: until then the call can be repeated. */
+  /** Posts the request and resolves with the first deltas. Until then the call can be repeated, because nobody heard a word. */
   async #begin(request: ModelRequest): Promise<Begun> {
     const withUsage = this.#asksForUsage
     const body = requestBody(this.#asked.model, request, withUsage)
@@ -143,10 +144,10 @@ export class OpenAiModel implements Model {
   }
 }
 
-/** The server refused an extra of ours; the same request goes again without it. */
+/** The server refused `stream_options`, so the same request goes out again without it. */
 class Unsupported extends RuntimeError {}
 
-/** How long to wait before the next attempt, or undefined when another would not help. */
+/** How long to wait before the next attempt; undefined when another attempt would not help. */
 function waitBefore(attempt: number, error: unknown): number | undefined {
   if (!(error instanceof RuntimeError)) return undefined
   const { retryAfterSeconds, reason } = (error.details ?? {}) as {
@@ -163,18 +164,18 @@ function waitBefore(attempt: number, error: unknown): number | undefined {
     const ms = retryAfterSeconds * 1000
     return ms > longestWaitMs ? undefined : ms
   }
-  // Half of it by chance, so that callers who failed together do not come back together.
+  // Half of the wait is random, so that callers that failed together do not come back together.
   return 500 * 2 ** (attempt - 1) * (0.5 + Math.random() / 2)
 }
 
-/** A name that does not resolve or a certificate that does not hold will not do so in a second. */
+/** Reasons that do not pass in a moment: a host name without an address, a certificate that is not valid. */
 const permanent = /ENOTFOUND|CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_INVALID|EPROTO/
 
 function completionsUrl(base = 'https://api.openai.com/v1'): URL {
   const url = URL.canParse(base) ? new URL(base) : undefined
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
     throw new RuntimeError('ENV_INVALID', 'OPENAI_BASE_URL is not an http or https address.', {
-      hint: 'It reads like https://api.openai.com/v1, and the key goes into OPENAI_API_KEY.',
+      hint: 'Write an address like https://api.openai.com/v1, and put the key into OPENAI_API_KEY.',
     })
   const path = url.pathname.replace(/\/+$/, '')
   if (!path.endsWith('/chat/completions')) url.pathname = `${path || '/v1'}/chat/completions`

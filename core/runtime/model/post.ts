@@ -10,26 +10,26 @@ import { RuntimeError } from '../../errors.ts'
 import { modelFault } from './model-fault.ts'
 import { nodeHttp } from '../base/node-http.ts'
 
-/** How long a request may keep us waiting, in milliseconds. */
+/** How long a request may take, in milliseconds. */
 interface Patience {
-  /** Until the connection stands, TLS included. */
+  /** The time until the connection stands, TLS included. */
   readonly connectMs: number
-  /** From the request to the head of the answer. */
+  /** The time from the request to the head of the answer. */
   readonly headMs: number
 }
 
-/** A request that was answered: the head is there, the body is read piece by piece. */
+/** A request whose answer has begun: the head is there, and a reader takes the body piece by piece. */
 export interface ProviderExchange {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** Resolves when there is something to take, or after `ms` without. */
+  /** Resolves when `take` has something new to say, or after `ms` milliseconds. */
   ready(ms: number): Promise<void>
   /**
-   * The text that came since the last one was taken, `''` when none came, `undefined` at the end of
-   * the body. Throws when the connection breaks, or with the signal's reason when it fires.
+   * The text that came since the last call: `''` when none came, `undefined` at the end of the body. Throws when the
+   * connection breaks, and the signal's reason when the signal fires.
    */
   take(): string | undefined
-  /** The rest does not matter: lets a body that is ending end, so that its socket is used again. */
+  /** Drops the rest of a body that is about to end, and waits a moment for its end, so that its socket can be used again. */
   finish(): void
   /** Drops the connection. */
   destroy(): void
@@ -42,16 +42,16 @@ export type Post = (
   patience: Patience,
 ) => Promise<ProviderExchange>
 
-// One pool for all models of the process. Idle sockets are unreferenced by Node: none keeps it alive.
+// All models of the process share one pool. Node does not let an idle socket keep the process alive.
 const pool = { keepAlive: true, keepAliveMsecs: 30_000, maxFreeSockets: 256 }
 const agents = new Map<string, Agent>()
 
-/** Text that nobody reads pauses the socket beyond this many characters. */
+/** When more characters than this wait to be taken, the socket pauses. */
 const readAhead = 256 * 1024
-/** A finished body gets this long to end by itself. */
+/** How long `finish` waits for the end of the body before it drops the connection. */
 const endingMs = 500
 
-/** Requests to one address. node:http, because the global fetch takes three times the CPU. */
+/** Makes a function that posts to one address. It uses node:http, because the global fetch takes three times the CPU. */
 export function poster(url: URL, headers: Readonly<Record<string, string>>): Post {
   const { request, Agent } =
     url.protocol === 'https:' ? process.getBuiltinModule('node:https') : nodeHttp
@@ -67,13 +67,14 @@ export function poster(url: URL, headers: Readonly<Record<string, string>>): Pos
     try {
       return await begin(url.host, open(body), body, signal, patience)
     } catch (error) {
-      // A kept socket that the server closed while we wrote: nobody read the request, so send it anew.
+      // The server closed a kept socket while the request was being written. It has not read the request, so it goes out again.
       if (!(error instanceof StaleSocket)) throw error
       return await begin(url.host, open(body), body, signal, patience)
     }
   }
 }
 
+/** A kept socket turned out to be closed by the server. */
 class StaleSocket extends Error {}
 
 function begin(
@@ -109,7 +110,8 @@ function begin(
       const connected = request.protocol === 'https:' ? 'secureConnect' : 'connect'
       socket.once(connected, () => clearTimeout(connectTimer))
     })
-    // Stays for the life of the request: a destroyed socket reports late, and to nobody is a crash.
+    // The listener stays for the life of the request: a destroyed socket may report an error late, and an error event without
+    // a listener ends the process.
     request.on('error', (cause: NodeJS.ErrnoException) => {
       const dropped = cause.code === 'ECONNRESET' || cause.code === 'EPIPE'
       if (dropped && request.reusedSocket) return fail(new StaleSocket())
@@ -129,14 +131,14 @@ function begin(
       resolve(exchange)
     })
   })
-  // Out here, so that the listeners, who live as long as the answer, do not hold on to the body.
-  // Long conversations are mostly ASCII, and that is copied rather than translated.
+  // This stands outside the promise, so that the listeners, which live as long as the answer, do not keep the body in memory.
+  // Long conversations are mostly ASCII, and Node writes ASCII faster as latin1, without encoding it.
   const isAscii = request.getHeader('content-length') === body.length
   if (!signal.aborted) request.end(body, isAscii ? 'latin1' : 'utf8')
   return answered
 }
 
-/** The body of an answer, and what makes it fail from outside. */
+/** Reads the body of an answer. `failed` lets the caller end the reading with an error. */
 function reading(host: string, request: ClientRequest, response: IncomingMessage) {
   let text = ''
   let ended = false
@@ -147,8 +149,8 @@ function reading(host: string, request: ClientRequest, response: IncomingMessage
   const failed = (error: unknown) => {
     if (ended || failure) return
     failure = { error }
-    // What came before a break is handed over first, as the break may follow the last word. Not so
-    // when somebody stopped it: nobody wants to hear the rest.
+    // After a break, the reader first gets the text that came before, because the break may follow the last word of the answer.
+    // After a stop, the rest of the text is dropped.
     if (!isBreak(error)) text = ''
     request.destroy()
     wake?.()
@@ -207,7 +209,7 @@ function reading(host: string, request: ClientRequest, response: IncomingMessage
   return { exchange, failed }
 }
 
-/** A wait that begins and ends at every word: one timer goes on through them, and looks at the clock when it fires. */
+/** A timer for a wait that begins and ends with every word. One timeout serves many waits: it looks at the clock when it fires. */
 class Patient {
   readonly #onLate: () => void
   #timer: NodeJS.Timeout | undefined
@@ -219,6 +221,7 @@ class Patient {
     this.#onLate = onLate
   }
 
+  /** Begins a wait: `onLate` runs unless `end` comes within `ms` milliseconds. */
   begin(ms: number): void {
     this.#waits = true
     this.#until = performance.now() + ms
@@ -228,10 +231,12 @@ class Patient {
     this.#timer = setTimeout(this.#look, ms)
   }
 
+  /** Ends the wait; the timeout goes on for the next one. */
   end(): void {
     this.#waits = false
   }
 
+  /** Stops the timeout for good. */
   stop(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

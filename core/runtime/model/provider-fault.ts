@@ -1,25 +1,26 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type RuntimeError, isRetryable, type Code } from '../../errors.ts'
+import type { Code } from '../../error-codes.ts'
+import { type RuntimeError, isRetryable } from '../../errors.ts'
 import { modelFault } from './model-fault.ts'
 
-/** Who was asked, for the sentence. */
+/** The model and the provider that were asked, for the sentences of errors. */
 export interface Asked {
   readonly model: string
   readonly host: string
-  /** Taken out of everything that is kept. */
+  /** The key, which `heard` takes out of the text that it keeps. */
   readonly secret?: string
-  /** Where the key and the address are set, for the hint. */
+  /** The names of the settings that hold the key and the address, for the operator. */
   readonly settings: { readonly key: string; readonly address: string }
 }
 
-/** What a provider says went wrong: an HTTP status, and a body or an error in the stream. */
+/** What a provider says about a fault: an HTTP status, and a body or an error in the stream. */
 interface Complaint {
   readonly status?: number
   readonly headers?: IncomingHttpHeaders
   readonly text: string
 }
 
-/** Turns a provider's complaint into one of our codes. Its own words stay in the cause, for the log. */
+/** Turns a provider's complaint into an error with one of the kernel's codes. The provider's words stay in the cause, for the log. */
 export function providerFault(complaint: Complaint, asked: Asked): RuntimeError {
   const code = codeOf(complaint)
   const seconds = retryAfter(complaint.headers)
@@ -32,7 +33,7 @@ export function providerFault(complaint: Complaint, asked: Asked): RuntimeError 
       retryAfterSeconds: seconds,
     },
     headers: seconds === undefined ? undefined : { 'Retry-After': String(Math.ceil(seconds)) },
-    // A refusal of the key often quotes it.
+    // A refusal of the key often quotes the key, so its text is not kept.
     cause: code === 'MODEL_UNAUTHORIZED' ? undefined : heard(complaint, asked.secret),
   })
 }
@@ -85,13 +86,13 @@ const tooLong = new RegExp(
     'prompt is too long|too many (input )?tokens|exceeds? .*(token|context)',
 )
 
-/** `{ error: { code, type, message } }`, `{ error: 'words' }`, `{ message }`, or no JSON at all. */
+/** Reads the fault from `{ error: { code, type, message } }`, `{ error: 'words' }` or `{ message }`; empty for any other text. */
 function errorOf(text: string): { code: string; type: string; status: string; message: string } {
   let body: unknown
   try {
     body = JSON.parse(text)
   } catch {
-    return { code: '', type: '', status: '', message: '' } // an HTML page says nothing by its words
+    return { code: '', type: '', status: '', message: '' } // the words of an HTML page tell no faults apart
   }
   const outer = Array.isArray(body) ? body[0] : body
   const inner = outer?.error ?? outer?.detail ?? outer
@@ -105,7 +106,7 @@ function errorOf(text: string): { code: string; type: string; status: string; me
   }
 }
 
-/** What the provider did, with what to do about it: `hint` for the user, `check` for the operator. */
+/** The sentence about what the provider did, and the advice: `hint` for the user, `check` for the operator. */
 function words(
   code: Code,
   { model, settings }: Asked,
@@ -115,7 +116,10 @@ function words(
     case 'MODEL_UNAUTHORIZED':
       return ['did not accept the credentials of this server.', { check: `Check ${settings.key}.` }]
     case 'MODEL_QUOTA_EXHAUSTED':
-      return ['has no credit left for this server.', { check: 'Look at the billing page there.' }]
+      return [
+        'has no credit left for this server.',
+        { check: "Look at the provider's billing page." },
+      ]
     case 'MODEL_NOT_FOUND':
       return [`has no model "${model}" at this address.`, { check: `Check ${settings.address}.` }]
     case 'MODEL_CONTEXT_TOO_LONG':
@@ -132,7 +136,10 @@ function words(
     case 'MODEL_TIMEOUT':
       return ['took too long to answer.', later]
     case 'MODEL_BAD_REQUEST':
-      return [`did not accept the request for "${model}".`, { hint: 'Its reason is in the log.' }]
+      return [
+        `did not accept the request for "${model}".`,
+        { hint: "The provider's reason is in the log." },
+      ]
     default:
       return ['failed to answer.', later]
   }
@@ -143,7 +150,7 @@ function heard({ status, text }: Complaint, secret: string | undefined): Error {
   return new Error(`The provider said${status ? ` (HTTP ${status})` : ''}: ${safe.slice(0, 2000)}`)
 }
 
-/** Seconds to wait, from `retry-after-ms`, or `Retry-After` as seconds or as a date. */
+/** The seconds that the provider asks to wait: from `retry-after-ms`, or from `Retry-After` as seconds or as a date. */
 function retryAfter(headers: IncomingHttpHeaders | undefined): number | undefined {
   const ms = Number(headers?.['retry-after-ms'] ?? NaN)
   if (ms >= 0) return ms / 1000

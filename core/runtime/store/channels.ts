@@ -3,26 +3,26 @@ import type { Log } from '../../plugin.ts'
 /** Short messages between the processes that share a database: ids, never bodies. */
 export interface Channels {
   /**
-   * Resolves once messages arrive. `onGap` is called when the connection was lost and is there
-   * again: messages may have been missed, so read again what matters. Resolves to how to stop.
+   * Resolves, to a function that stops listening, once messages can arrive. `onGap` is called when the connection
+   * was lost and is there again: messages may have been missed, so read again what matters.
    */
   listen(
     channel: string,
     onPayload: (payload: string) => void,
     onGap?: () => void,
   ): Promise<() => Promise<void>>
-  /** Tells every listener, those of this process too, some time after it resolves. */
+  /** Tells every listener, those of this process too, some time after the promise resolves. */
   notify(channel: string, payload: string): Promise<void>
   close(): Promise<void>
 }
 
-/** Who hears what is told on a channel. */
+/** What a channel calls with its messages. */
 export interface Listener {
   onPayload(payload: string): void
   onGap?(): void
 }
 
-/** Who listens to what. A listener that throws is a line in the log and spoils no other. */
+/** The listeners of each channel. When one throws, that becomes a line in the log and the others are still called. */
 export class Listeners {
   readonly #byChannel = new Map<string, Set<Listener>>()
   readonly #log: Log
@@ -71,7 +71,7 @@ export class Listeners {
   }
 }
 
-/** One process is all there is: nothing to connect, nothing to miss. */
+/** Channels for a database that one process has alone: there is no connection that could break. */
 export function localChannels(log: Log): Channels {
   const listeners = new Listeners(log)
   return {
@@ -83,7 +83,7 @@ export function localChannels(log: Log): Channels {
     async notify(channel, payload) {
       checkedChannel(channel)
       checkedPayload(payload)
-      // Later, as from a server: code that counts on being told within the call would break there.
+      // In a later tick, as from a database server: code that expects the message within the call would break there.
       setImmediate(() => listeners.deliver(channel, payload))
     },
     async close() {

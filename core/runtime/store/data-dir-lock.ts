@@ -6,32 +6,34 @@ import { RuntimeError } from '../../errors.ts'
 /** Who holds a data directory. */
 export interface Holder {
   readonly pid: number
-  /** Where it answers, once that is known. */
+  /** Where the holder's server answers, once it listens. */
   readonly address?: string
 }
 
 /** A data directory held by this process. */
 export interface Lock {
-  /** Tells what became known since, for the sentence that a second server prints. */
+  /** Adds facts about the holder, for the sentence that a second server prints. */
   describe(facts: Partial<Holder>): void
   release(): Promise<void>
+  /** Lets go as the operating system does for a process that died: the facts about the process stay. */
+  drop(): void
 }
 
 const sqliteBusy = 5
 
-/** A garbage-collected database would close, and with it the lock would be gone. */
+/** Keeps locked databases alive: a garbage-collected one would close, and its lock would be gone. */
 const held = new Set<DatabaseSync>()
 
 /**
- * Locks a directory by an open transaction on `server.lock`: the operating system drops it with the
- * process, however that ends, so there is no stale lock to clean up. What the holder tells of itself
- * lies beside it in `server.json`.
+ * Locks a directory by an open transaction on `server.lock`: the operating system drops the lock with the process,
+ * however the process ends, so there is no stale lock to clean up. The facts about the holder stand beside the lock in
+ * `server.json`.
  */
 export function takeLock(path: string, holder: Holder): Lock {
   const facts = { ...holder, since: new Date().toISOString() }
   const database = new DatabaseSync(join(path, 'server.lock'))
   try {
-    // Two that come at the same moment get in each other's way: without a wait both could fail.
+    // Two processes that lock at the same moment get in each other's way: without a wait both could fail.
     database.exec('pragma busy_timeout = 250')
     database.exec('begin exclusive')
   } catch (error) {
@@ -45,16 +47,19 @@ export function takeLock(path: string, holder: Holder): Lock {
   describe({})
   return {
     describe,
+    drop() {
+      if (held.delete(database)) database.close()
+    },
     async release() {
       if (!held.delete(database)) return
-      // First the facts: once the lock is free, the next holder writes its own.
+      // The facts go first: once the lock is free, the next holder writes facts of its own.
       rmSync(join(path, 'server.json'), { force: true })
       database.close()
     },
   }
 }
 
-/** At once and in one piece, so that hardly a moment passes in which the facts are another's. */
+/** Writes the facts at once and in one piece, so that the file names the holder before for hardly a moment. */
 function tell(path: string, facts: object): void {
   const temporary = join(path, '.server.json.tmp')
   writeFileSync(temporary, JSON.stringify(facts), { mode: 0o600 })
@@ -68,7 +73,7 @@ function refusal(path: string, error: unknown): unknown {
       'DATA_DIR_UNUSABLE',
       `DATA_DIR ${path} cannot be locked: ${error.message}.`,
       {
-        hint: 'It must lie on a local disk, in a directory that the user of this process owns.',
+        hint: 'DATA_DIR must lie on a local disk, in a directory that the user of this process owns.',
         cause: error,
       },
     )
@@ -86,7 +91,7 @@ function refusal(path: string, error: unknown): unknown {
   )
 }
 
-/** The holder may not have come to writing them yet. */
+/** The facts about the present holder; none while the holder has not written them yet. */
 function factsOf(path: string): { pid?: number; address?: string; since?: string } {
   try {
     return JSON.parse(readFileSync(join(path, 'server.json'), 'utf8'))

@@ -18,7 +18,7 @@ import { type Holder, type Lock, takeLock } from './data-dir-lock.ts'
 /** The directory of what the runtime keeps on this machine, readable to its owner alone. */
 export interface DataDir {
   readonly path: string
-  /** The path of a file in it. */
+  /** The path of a file in the directory. */
   file(name: string): string
   /** What a file holds; undefined when there is none. */
   read(name: string): Promise<string | undefined>
@@ -26,9 +26,9 @@ export interface DataDir {
   writeOnce(name: string, content: string): Promise<string>
   /** Replaces a file whole or not at all. */
   write(name: string, content: string): Promise<void>
-  /** Closes a file to everyone but its owner, when it is there; `create` makes it, empty, when not. */
+  /** Closes a file to everyone but its owner, when the file is there; `create` makes an empty file when it is not. */
   restrict(name: string, options?: { readonly create?: boolean }): Promise<void>
-  /** Makes this process the one server here, or throws DATA_DIR_IN_USE with a sentence on the other. */
+  /** Makes this process the one server here, or throws DATA_DIR_IN_USE with a sentence on the other server. */
   lock(holder: Holder): Promise<Lock>
 }
 
@@ -80,7 +80,7 @@ export async function openDataDir(directory: string): Promise<DataDir> {
     },
 
     async lock(holder) {
-      // Never opened here when it is there: closing any descriptor of it would drop a lock that this
+      // Nothing here opens `server.lock` when it is there: closing any descriptor of the file would drop a lock that this
       // very process holds.
       await orUnusable(path, 'be locked', () => restrict(file('server.lock'), true))
       return takeLock(path, holder)
@@ -136,7 +136,7 @@ async function viaTemporary(
 
 /** The new name of a file survives a power cut only once the directory is written too. */
 async function syncDirectory(path: string): Promise<void> {
-  if (process.platform === 'win32') return // which neither opens a directory nor needs to
+  if (process.platform === 'win32') return // Windows neither opens a directory nor needs to
   const handle = await open(path, 'r')
   try {
     await handle.sync()

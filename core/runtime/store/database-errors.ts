@@ -54,13 +54,13 @@ export function isFileBusy(error: unknown): boolean {
   return typeof errcode === 'number' && (errcode & 0xff) === sqliteBusy
 }
 
-/** Whether PostgreSQL answered and will not have us: a wrong password, an unknown database. */
+/** Whether PostgreSQL answered and refused the connection: a wrong password, an unknown database. */
 export function isRefusal(error: unknown): boolean {
   const { code } = facts(error)
   return typeof code === 'string' && refused.test(code)
 }
 
-/** What a driver's error is to the layers above: itself, unless the database cannot be had. */
+/** The error that the layers above get for a driver's: the same one, unless the database cannot be had. */
 export function translated(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   if (error.message === allTaken) return databaseBusy('Every connection to the database', error)
@@ -74,7 +74,7 @@ export function translated(error: unknown): unknown {
   return new RuntimeError('DATABASE_UNREACHABLE', 'The database does not answer.', { cause: error })
 }
 
-/** The wait for a free connection was too long. */
+/** The error for a wait for a free connection that took too long. */
 export function databaseBusy(what: string, cause?: unknown): RuntimeError {
   return new RuntimeError(
     'UNAVAILABLE',

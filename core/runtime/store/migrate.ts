@@ -89,7 +89,9 @@ function following(
     throw new RuntimeError(
       'MIGRATION_FAILED',
       `Migration "${next}" of ${owner} comes before "${overtaken}", which this database has already run.`,
-      { hint: 'Migrations run in the order of their names: give it a name after the last one.' },
+      {
+        hint: 'Migrations run in the order of their names: give the new one a name after the last.',
+      },
     )
   return next
 }
@@ -103,7 +105,7 @@ function failure(owner: string, migration: string | undefined, error: unknown): 
       ? `The migrations of ${owner} could not begin: ${cause}`
       : `Migration "${migration}" of ${owner} failed: ${cause}`,
     {
-      hint: 'Nothing of it was kept. Correct what the message names and start again.',
+      hint: 'The database kept nothing of the migration. Correct what the message names and start again.',
       cause: error,
     },
   )

@@ -11,7 +11,7 @@ import {
 import { translated } from './database-errors.ts'
 import { Client } from './postgres.ts'
 
-/** A dead network is noticed by asking; without traffic a socket can look alive for hours. */
+/** How often the connection asks the database something: without traffic a dead socket can look alive for hours. */
 const defaultHeartbeatMs = 15_000
 const backoffMs = { first: 100, last: 5_000 }
 
@@ -64,6 +64,13 @@ export class PostgresChannels implements Channels {
     }
   }
 
+  /** Breaks the connection as the death of the process would. */
+  cut(): void {
+    this.#closed = true
+    this.#listeners.clear()
+    this.#client?.connection.stream.destroy()
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     this.#listeners.clear()
@@ -83,10 +90,10 @@ export class PostgresChannels implements Channels {
     await client?.leave(1_000)
   }
 
-  /** One statement at a time: pg wants the answer before the next question. */
+  /** Sends one statement at a time: pg wants the answer before the next question. */
   #say(client: Client, sql: string): Promise<unknown> {
     const said = this.#said.then(() => client.query(sql))
-    this.#said = said.catch(() => {}) // whoever asked gets the error, whoever asks next does not
+    this.#said = said.catch(() => {}) // the caller gets the error, the next statement does not
     return said
   }
 
@@ -105,7 +112,7 @@ export class PostgresChannels implements Channels {
       this.#listeners.deliver(channel, payload ?? '')
     })
     await client.connect()
-    const beat = () => void this.#say(client, 'select 1').catch(() => {}) // it ends the client itself
+    const beat = () => void this.#say(client, 'select 1').catch(() => {}) // a timeout ends the client itself
     const heartbeat = setInterval(beat, this.#heartbeatMs).unref()
     client.on('end', () => {
       clearInterval(heartbeat)

@@ -10,6 +10,7 @@ import pg from 'pg'
 import type { Log } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
 import { translated } from './database-errors.ts'
+import { forever } from '../base/forever.ts'
 
 const int8 = 20
 const numeric = 1700
@@ -18,7 +19,7 @@ const numeric = 1700
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') => {
     if (format !== 'binary' && oid === int8) return parseInteger
-    // `sum` of bigints is a numeric without a fraction; with one it stays text, as money must.
+    // `sum` of bigints is a numeric without a fraction; a sum with a fraction stays text, as money must.
     if (format !== 'binary' && oid === numeric)
       return (text: string) => (/^-?\d+$/.test(text) ? parseInteger(text) : text)
     return pg.types.getTypeParser(oid, format)
@@ -30,7 +31,7 @@ function parseInteger(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text)
 }
 
-/** How the runtime connects. What the URL says itself (`?statement_timeout=0`) goes first. */
+/** The settings of a connection. A setting in the URL itself (`?statement_timeout=0`) goes first. */
 export function postgresSettings(url: string): pg.PoolConfig & { readonly target: string } {
   const scheme = /^(\w+):/.exec(url)?.[1]
   const wrong = (why: string) =>
@@ -55,7 +56,7 @@ export function postgresSettings(url: string): pg.PoolConfig & { readonly target
     idleTimeoutMillis: 30_000,
     statement_timeout: 30_000,
     idle_in_transaction_session_timeout: 60_000,
-    // The server ends a slow statement itself; this is for a server that fell silent.
+    // PostgreSQL ends a slow statement itself; this limit is for a server that fell silent.
     query_timeout: 35_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -63,8 +64,8 @@ export function postgresSettings(url: string): pg.PoolConfig & { readonly target
 }
 
 /**
- * A client that is not used again after an answer failed to come. pg would hand it back to the
- * pool, where whoever gets it next waits behind the same silence.
+ * A client that ends itself after an answer failed to come. pg would hand the client back to the pool, and the next
+ * query on the client would wait behind the same silence.
  */
 export class Client extends pg.Client {
   // any: the overloads of pg, passed through
@@ -85,12 +86,15 @@ export class Client extends pg.Client {
   }
 }
 
+type OnConnect = Parameters<pg.Pool['connect']>[0]
+
 /** A pool whose lost connections are a line in the log and never the end of the process. */
 export class Pool extends pg.Pool {
   readonly #open = new Set<pg.PoolClient>()
+  #isCut = false
 
   constructor(settings: pg.PoolConfig, log: Log) {
-    super({ ...settings, Client: Client as new () => pg.ClientBase }) // its type forgets the parameter
+    super({ ...settings, Client: Client as new () => pg.ClientBase }) // pg's type forgets the parameter
     this.on('error', (error) =>
       log.warn({ reason: error.message }, 'A connection to the database was lost'),
     )
@@ -103,13 +107,28 @@ export class Pool extends pg.Pool {
     })
   }
 
+  /** Whether the pool's process counts as dead. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** Breaks every connection as the death of the process would. From then on no query of the pool answers. */
+  cut(): void {
+    this.#isCut = true
+    this.#break()
+  }
+
+  override connect(): Promise<pg.PoolClient>
+  override connect(callback: OnConnect): void
+  override connect(callback?: OnConnect): Promise<pg.PoolClient> | void {
+    if (this.#isCut) return callback ? undefined : forever()
+    return callback ? super.connect(callback) : super.connect()
+  }
+
   /** Ends when the queries that run are done, or in the middle of them after `graceMs`. */
   async close(graceMs: number): Promise<void> {
-    const cut = setTimeout(() => {
-      for (const client of this.#open)
-        (client as pg.PoolClient & Client).connection.stream.destroy()
-    }, graceMs)
-    // Not `once` of node:events: a connection that breaks meanwhile has ended too, and that is all we want.
+    const cut = setTimeout(() => this.#break(), graceMs)
+    // Not `once` of node:events, which rejects for a connection that breaks meanwhile: that one has ended too.
     const closed = [...this.#open].map(
       (client) => new Promise<void>((resolve) => void client.once('end', resolve)),
     )
@@ -117,9 +136,13 @@ export class Pool extends pg.Pool {
     await Promise.all(closed)
     clearTimeout(cut)
   }
+
+  #break(): void {
+    for (const client of this.#open) (client as pg.PoolClient & Client).connection.stream.destroy()
+  }
 }
 
-/** Kysely's dialect, with streams (by a cursor) and with errors that say when nobody answers. */
+/** Kysely's dialect, with streams (by a cursor) and with errors that say when the database does not answer. */
 export class PortableDialect extends PostgresDialect {
   readonly #config: PostgresDialectConfig
 
@@ -134,16 +157,27 @@ export class PortableDialect extends PostgresDialect {
 }
 
 class PortableDriver extends PostgresDriver {
+  readonly #pool: PostgresDialectConfig['pool']
   readonly #known = new WeakSet<DatabaseConnection>()
   readonly #inTransaction = new WeakSet<DatabaseConnection>()
+
+  constructor(config: PostgresDialectConfig) {
+    super(config)
+    this.#pool = config.pool
+  }
 
   override async acquireConnection(
     options?: AbortableOperationOptions,
   ): Promise<DatabaseConnection> {
+    // A process that counts as dead does not even hear that its connection broke.
+    const rethrow = (error: unknown): Promise<never> => {
+      if (this.#pool instanceof Pool && this.#pool.isCut) return forever()
+      throw translated(error)
+    }
     const connection = await super.acquireConnection(options).catch(rethrow)
     if (this.#known.has(connection)) return connection
     this.#known.add(connection)
-    // Kysely releases the connection that it made, so this one changes instead of being wrapped.
+    // Kysely releases the connection that it made, so the driver changes that object instead of wrapping it.
     const executeQuery = connection.executeQuery.bind(connection)
     connection.executeQuery = (query, abort) => executeQuery<any>(query, abort).catch(rethrow)
     connection.streamQuery = (query, chunkSize) =>
@@ -196,8 +230,4 @@ async function* streamByCursor<R>(
     if (!inTransaction) await run('rollback').catch(() => {})
     else if (!broken) await run(`close ${cursor}`)
   }
-}
-
-function rethrow(error: unknown): never {
-  throw translated(error)
 }

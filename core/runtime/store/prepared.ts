@@ -1,6 +1,6 @@
 import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
 
-/** Who carries a statement out: the database, or a transaction of it. */
+/** What carries a statement out: the database, or one of its transactions. */
 export interface Executes {
   executeQuery<R>(query: CompiledQuery<R>): Promise<QueryResult<R>>
 }

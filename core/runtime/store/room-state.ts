@@ -1,8 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Kysely, Transaction } from 'kysely'
 import { z } from 'zod'
+import { RuntimeError } from '../../errors.ts'
 import { metaOf } from '../../manifest/env.ts'
-import type { Database, Log, Migration } from '../../plugin.ts'
+import { faultsOf, faultText } from '../../manifest/faults.ts'
+import type { Database, Log, Migration, RoomName, Rooms } from '../../plugin.ts'
+import { isRecord } from '../base/fields.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
+import { roomNameOf, roomOfPlugin } from '../base/room-name.ts'
 
 type Values = Record<string, unknown>
 
@@ -16,7 +21,7 @@ type Tables = {
   }
 }
 
-/** What outlives a session: a row for each key of each plugin in each room. */
+/** Creates the table of what outlives a session: a row for each key of each plugin in each room. */
 export const roomStateMigration: Migration = (db) =>
   db.schema
     .createTable('kernel_room_state')
@@ -28,8 +33,55 @@ export const roomStateMigration: Migration = (db) =>
     .addPrimaryKeyConstraint('kernel_room_state_pk', ['room', 'plugin', 'key'])
     .execute()
 
-/** The room of a user who talks to an oracle directly, with no messaging room between them. */
-export const roomOf = (userDid: string, oracleDid: string): string => `${userDid} ${oracleDid}`
+/** How many rooms the migration of their names reads at once. */
+const roomsPerPage = 500
+
+/**
+ * The room of a pair once had two names: one with a colon between the two DIDs, one with a space. Moves what stands in the
+ * room by the colon to the room by the space; of a key that stands in both, the value that was written last stays.
+ */
+export const roomNamesMigration: Migration = async (db) => {
+  const tables = db.withTables<Tables>()
+  for (let after = ''; ;) {
+    const found = await tables
+      .selectFrom('kernel_room_state')
+      .select('room')
+      .distinct()
+      .where('room', 'like', 'did:%:did:%')
+      .where('room', 'not like', '% %')
+      .where('room', '>', after)
+      .orderBy('room')
+      .limit(roomsPerPage)
+      .execute()
+    for (const { room } of found) await rename(tables, room)
+    const last = found.at(-1)
+    if (!last || found.length < roomsPerPage) return
+    after = last.room
+  }
+}
+
+async function rename(tables: Kysely<Tables>, room: string): Promise<void> {
+  const rows = await tables
+    .selectFrom('kernel_room_state')
+    .selectAll()
+    .where('room', '=', room)
+    .execute()
+  const between = room.lastIndexOf(':did:')
+  const did = room.slice(0, between)
+  const oracleDid = room.slice(between + 1)
+  for (const row of rows)
+    await tables
+      .insertInto('kernel_room_state')
+      .values({ ...row, room: roomNameOf({ did, oracleDid }) })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['room', 'plugin', 'key'])
+          .doUpdateSet({ value: row.value, updated_at: row.updated_at })
+          .where('kernel_room_state.updated_at', '<', row.updated_at),
+      )
+      .execute()
+  await tables.deleteFrom('kernel_room_state').where('room', '=', room).execute()
+}
 
 /** The keys of a plugin that outlive a session. */
 export const roomKeys = ({ definition }: PluginRecord): string[] =>
@@ -46,75 +98,173 @@ export const startingState = ({ definition }: PluginRecord): Values =>
     ]),
   )
 
-/** Reads and writes the values of plugins that outlive a session. */
-export interface RoomState {
-  /** A plugin's room-scoped keys, as its schemas parse them; one that was never set has its default. */
-  load(room: string, record: PluginRecord): Promise<Values>
-  /** Writes what changed. Objects are merged field by field, so two sessions that change different fields both win. */
-  save(room: string, record: PluginRecord, before: Values, after: Values): Promise<void>
+/** What the values of rooms are kept with. */
+interface RoomStateOptions {
+  readonly db: Database
+  readonly log: Log
+  readonly oracleDid: string
 }
 
 /** The values of plugins that outlive a session, in the database. */
-export function createRoomState({ db, log }: { db: Database; log: Log }): RoomState {
-  const tables = db.withTables<Tables>()
+export class RoomState {
+  readonly #db: Database
+  readonly #tables: Kysely<Tables>
+  readonly #log: Log
+  readonly #oracleDid: string
 
-  return {
-    async load(room, record) {
-      const keys = roomKeys(record)
-      if (keys.length === 0) return {}
-      const rows = await tables
-        .selectFrom('kernel_room_state')
-        .select(['key', 'value'])
-        .where('room', '=', room)
-        .where('plugin', '=', record.name)
-        .execute()
-      const stored = new Map(rows.map(({ key, value }) => [key, value]))
-      return Object.fromEntries(keys.map((key) => [key, read(record, key, stored.get(key), log)]))
-    },
+  constructor({ db, log, oracleDid }: RoomStateOptions) {
+    this.#db = db
+    this.#tables = db.withTables<Tables>()
+    this.#log = log
+    this.#oracleDid = oracleDid
+  }
 
-    async save(room, record, before, after) {
-      const changed = roomKeys(record).filter((key) => !isDeepStrictEqual(before[key], after[key]))
-      if (changed.length === 0) return
-      // Checked before anything is written: what a handler left here must be readable the next time.
-      for (const key of changed) z.parse(record.definition.state![key]!, after[key])
-      await db.transaction().execute(async (transaction) => {
-        const within = transaction.withTables<Tables>()
-        for (const key of changed) {
-          const at = { room, plugin: record.name, key }
-          await within
-            .insertInto('kernel_room_state')
-            .values({ ...at, value: 'null', updated_at: new Date().toISOString() })
-            .onConflict((conflict) =>
-              // Takes the row's lock, so that a second writer merges into what the first one wrote.
-              conflict
-                .columns(['room', 'plugin', 'key'])
-                .doUpdateSet({ updated_at: new Date().toISOString() }),
-            )
-            .execute()
-          const row = await within
-            .selectFrom('kernel_room_state')
-            .select('value')
-            .where('room', '=', room)
-            .where('plugin', '=', record.name)
-            .where('key', '=', key)
-            .executeTakeFirstOrThrow()
-          const value = JSON.stringify(
-            merged(JSON.parse(row.value), before[key], after[key]) ?? null,
-          )
-          await within
-            .updateTable('kernel_room_state')
-            .set({ value })
-            .where('room', '=', room)
-            .where('plugin', '=', record.name)
-            .where('key', '=', key)
-            .execute()
-        }
-      })
-    },
+  /** The room of a user who talks to the oracle directly, with no messaging room between them. */
+  of(userDid: string): string {
+    return roomNameOf({ did: userDid, oracleDid: this.#oracleDid })
+  }
+
+  /** A plugin's room-scoped keys, as its schemas parse them; one that was never set has its default. */
+  async load(room: string, record: PluginRecord): Promise<Values> {
+    const keys = roomKeys(record)
+    if (keys.length === 0) return {}
+    const rows = await this.#tables
+      .selectFrom('kernel_room_state')
+      .select(['key', 'value'])
+      .where('room', '=', room)
+      .where('plugin', '=', record.name)
+      .execute()
+    const stored = new Map(rows.map(({ key, value }) => [key, value]))
+    return Object.fromEntries(
+      keys.map((key) => [key, read(record, key, stored.get(key), this.#log)]),
+    )
+  }
+
+  /** Writes what changed. Objects are merged field by field, so two sessions that change different fields both win. */
+  async save(room: string, record: PluginRecord, before: Values, after: Values): Promise<void> {
+    const changed = roomKeys(record).filter((key) => !isDeepStrictEqual(before[key], after[key]))
+    if (changed.length === 0) return
+    // Checked before anything is written: what a handler left here must be readable the next time.
+    for (const key of changed) z.parse(record.definition.state![key]!, after[key])
+    await this.#db.transaction().execute(async (transaction) => {
+      const within = tablesOf(transaction)
+      for (const key of changed) {
+        const at = { room, plugin: record.name, key }
+        const stored = JSON.parse(await locked(within, at))
+        await write(within, at, merged(stored, before[key], after[key]))
+      }
+    })
+  }
+
+  /** Changes a plugin's room-scoped keys while no other writer can: `change` gets the state as it stands. */
+  async update(room: string, record: PluginRecord, change: (state: Values) => void): Promise<void> {
+    const keys = roomKeys(record)
+    await this.#db.transaction().execute(async (transaction) => {
+      const within = tablesOf(transaction)
+      const stored: Record<string, string> = {}
+      // In the order of `save`, so that two writers never wait for each other.
+      for (const key of keys) stored[key] = await locked(within, { room, plugin: record.name, key })
+      const before: Values = {}
+      for (const key of keys) before[key] = read(record, key, stored[key], this.#log)
+      const after = { ...startingState(record), ...structuredClone(before) }
+      changeAtOnce(record, change, after)
+      for (const key of keys) {
+        if (isDeepStrictEqual(before[key], after[key])) continue
+        demandFit(record, key, after[key])
+        const value = merged(JSON.parse(stored[key]!), before[key], after[key])
+        await write(within, { room, plugin: record.name, key }, value)
+      }
+    })
+  }
+
+  /** What a plugin reaches of its rooms outside a turn. */
+  ofPlugin(record: PluginRecord): Rooms {
+    return {
+      read: async (room) => ({
+        ...startingState(record),
+        ...(await this.load(this.#named(room, record), record)),
+      }),
+      update: async (room, change) => this.update(this.#named(room, record), record, change),
+    }
+  }
+
+  #named(room: RoomName, { name }: PluginRecord): string {
+    const { user, room: own }: Partial<RoomName> = Object(room)
+    if (user !== undefined && own === undefined) return this.of(user.did)
+    if (user === undefined) return roomOfPlugin(name, own)
+    throw new RuntimeError('INPUT_INVALID', `${name} named both a user and a room.`, {
+      hint: 'Write { user } or { room }.',
+    })
   }
 }
 
-/** A stored value as its schema reads it today. One that no longer fits starts afresh, and the log says so. */
+const tablesOf = (transaction: Transaction<{}>) => transaction.withTables<Tables>()
+/** Named by the function that makes it: to compare it with `Kysely<Tables>`, the compiler would need a tenth of a large app's work. */
+type Within = ReturnType<typeof tablesOf>
+
+/** The key of a row. */
+interface At {
+  readonly room: string
+  readonly plugin: string
+  readonly key: string
+}
+
+/** Takes the lock of a row, so that a second writer waits for the first one, and reads the JSON of its value. */
+async function locked(within: Within, at: At): Promise<string> {
+  const { room, plugin, key } = at
+  const updated_at = new Date().toISOString()
+  await within
+    .insertInto('kernel_room_state')
+    .values({ ...at, value: 'null', updated_at })
+    .onConflict((conflict) =>
+      conflict.columns(['room', 'plugin', 'key']).doUpdateSet({ updated_at }),
+    )
+    .execute()
+  const row = await within
+    .selectFrom('kernel_room_state')
+    .select('value')
+    .where('room', '=', room)
+    .where('plugin', '=', plugin)
+    .where('key', '=', key)
+    .executeTakeFirstOrThrow()
+  return row.value
+}
+
+async function write(within: Within, { room, plugin, key }: At, value: unknown) {
+  await within
+    .updateTable('kernel_room_state')
+    .set({ value: JSON.stringify(value ?? null) })
+    .where('room', '=', room)
+    .where('plugin', '=', plugin)
+    .where('key', '=', key)
+    .execute()
+}
+
+/** Throws for a value that the next reader could not read. */
+function demandFit({ name, definition }: PluginRecord, key: string, value: unknown): void {
+  const parsed = z.safeParse(definition.state![key]!, value)
+  if (parsed.success) return
+  const faults = faultsOf(parsed.error)
+  throw new RuntimeError(
+    'INPUT_INVALID',
+    `What ${name} keeps as "${key}" does not fit its schema: ${faultText(faults)}.`,
+    { details: { faults } },
+  )
+}
+
+/** Calls `change`, which has to be done when it returns: while it runs, other writers wait for the rows. */
+function changeAtOnce({ name }: PluginRecord, change: (state: Values) => unknown, state: Values) {
+  if (typeof change !== 'function')
+    throw new RuntimeError('INPUT_INVALID', `${name} gave rooms.update no function.`, {
+      hint: 'Write rooms.update(room, (state) => { … }).',
+    })
+  const answer = change(state)
+  if (!(answer instanceof Promise)) return
+  answer.catch(() => undefined)
+  throw new TypeError(`The function that ${name} gave to rooms.update is async, and may not be.`)
+}
+
+/** A stored value as its schema reads it today. In place of a value that no longer fits comes the default, and the log says so. */
 function read(
   { name, definition }: PluginRecord,
   key: string,
@@ -130,7 +280,7 @@ function read(
   return fresh()
 }
 
-/** The stored value with the fields that one writer changed; the others keep what is stored. */
+/** The stored value with the fields that one writer changed; the other fields keep what is stored. */
 function merged(stored: unknown, before: unknown, after: unknown): unknown {
   if (!isRecord(stored) || !isRecord(before) || !isRecord(after)) return after
   const result: Values = { ...stored }
@@ -141,6 +291,3 @@ function merged(stored: unknown, before: unknown, after: unknown): unknown {
   }
   return result
 }
-
-const isRecord = (value: unknown): value is Values =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

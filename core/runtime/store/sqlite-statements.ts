@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
 import type { QueryResult } from 'kysely'
 
-/** Statements that leave the schema as it is; after any other the cached ones may be stale. */
+/** Statements that leave the schema as it is; after any other statement the cached ones may be stale. */
 const rowsOnly = /^\s*(select|insert|update|delete|replace|with|values)\b/i
 const insertion = /^\s*(insert|replace)\b/i
 const change = /^\s*(insert|update|delete|replace|with)\b/i
@@ -41,17 +41,17 @@ export class StatementCache {
   }
 }
 
-/** A prepared statement that speaks the values of PostgreSQL: booleans, safe numbers, plain rows. */
+/** A prepared statement with the values that PostgreSQL's driver gives: booleans, safe numbers, plain rows. */
 export class Statement {
-  /** Whether it may create, alter or drop something. */
+  /** Whether the statement may create, alter or drop something. */
   readonly changesSchema: boolean
-  /** Whether it may change anything. */
+  /** Whether the statement may change anything. */
   readonly changes: boolean
   readonly #database: DatabaseSync
   readonly #sql: string
   readonly #prepared: StatementSync
   readonly #columns: readonly string[]
-  /** A row without values. What is copied from it keeps its shape; grown a column at a time, a wide row becomes a slow table. */
+  /** A row without values. A copy of it stays a fast object; built column by column, a wide row becomes a slow dictionary. */
   readonly #empty: Readonly<Record<string, unknown>>
   readonly #booleans: readonly boolean[]
   readonly #isScript: boolean
@@ -91,7 +91,7 @@ export class Statement {
     const { changes, lastInsertRowid } = this.#prepared.run(...values)
     return {
       rows: [],
-      // Both numbers are those of the last change, whenever that was.
+      // SQLite gives both numbers for the last change, whichever statement made that change.
       numAffectedRows: this.#isChange ? BigInt(changes) : undefined,
       insertId: this.#isInsertion ? BigInt(lastInsertRowid) : undefined,
     }
@@ -104,14 +104,14 @@ export class Statement {
   #runScript<R>(parameters: readonly unknown[]): QueryResult<R> {
     if (parameters.length > 0)
       throw new TypeError(
-        'Several statements in one text cannot take parameters: send them singly.',
+        'Several statements in one text cannot take parameters: send each statement alone.',
       )
     if (this.#database.isTransaction) this.#database.exec(this.#sql)
     else this.#runWhole(this.#sql)
     return { rows: [] }
   }
 
-  /** All of it or nothing, as PostgreSQL takes such a text. */
+  /** Runs the whole script or nothing of it, as PostgreSQL does. */
   #runWhole(script: string): void {
     this.#database.exec('begin immediate')
     try {
@@ -149,7 +149,7 @@ function bind(parameters: readonly unknown[]): SQLInputValue[] {
       case 'bigint':
         return value
       case 'number':
-        // A number is bound as a double: "1.0" in a text column, 3.0 in JSON, 3 / 2 = 1.5.
+        // `node:sqlite` binds a number as a double: "1.0" in a text column, 3.0 in JSON, 3 / 2 = 1.5.
         return Number.isSafeInteger(value) ? BigInt(value) : value
       case 'boolean':
         return value ? 1n : 0n

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -15,11 +16,12 @@ import type {
   TransactionSettings,
 } from 'kysely'
 import { isConnectionError, isFileBusy, translated } from './database-errors.ts'
+import { forever } from '../base/forever.ts'
 import { Statement, StatementCache } from './sqlite-statements.ts'
 import { Turnstile } from './turnstile.ts'
 import type { WalSync } from './wal-sync.ts'
 
-/** How long a file may be held by another process before that is an error. */
+/** How long a query waits for a file that another process holds. */
 const fileBusyMs = 5_000
 
 /** Opens a database file, or `:memory:`, so that what was committed survives a crash, and with `WalSync` a power cut. */
@@ -27,23 +29,39 @@ export function openSqlite(path: string): DatabaseSync {
   const database = new DatabaseSync(path)
   database.exec('pragma busy_timeout = 5000')
   database.exec('pragma journal_mode = wal')
-  // With FULL every commit stops the event loop until the disk has answered: `WalSync` waits beside it.
+  // With FULL every commit stops the event loop until the disk has answered: `WalSync` waits beside the loop.
   database.exec('pragma synchronous = normal')
+  // A page that many commits change goes to the database file once in as many pages of the log, which is then 16 MiB.
+  database.exec('pragma wal_autocheckpoint = 4000')
   database.exec('pragma foreign_keys = on')
   // Temporary files would lie outside the data directory, readable to others.
   database.exec('pragma temp_store = memory')
   database.exec('pragma journal_size_limit = 67108864')
-  // From here on the connection itself waits for a file in use, and the event loop turns meanwhile.
+  // From here on `SqliteConnection` waits for a file in use, and the event loop turns meanwhile.
   database.exec('pragma busy_timeout = 10')
   return database
+}
+
+/**
+ * Closes a database file and leaves the files on the disk as the death of the process would: SQLite itself brings the
+ * log into the database when it closes a file, so the bytes of before are put back, and the next opening recovers them.
+ */
+export function abandonFile(database: DatabaseSync, path: string): void {
+  const files = [path, `${path}-wal`].filter((file) => existsSync(file))
+  const left = files.map((file) => [file, readFileSync(file)] as const)
+  database.close()
+  rmSync(`${path}-shm`, { force: true })
+  for (const [file, bytes] of left) writeFileSync(file, bytes, { mode: 0o600 })
 }
 
 interface SqliteOptions {
   /** How long a query waits for its turn. */
   readonly patienceMs?: number
-  /** Told whenever the file could not be used: it is full, held by somebody, read-only or broken. */
+  /** Called whenever SQLite could not use the file: the disk is full, or the file is held elsewhere, read-only or broken. */
   readonly onUnusable?: () => void
-  /** With it, what changes the database resolves when it is on the disk. */
+  /** True: the database stays open when the dialect is destroyed. */
+  readonly isKept?: boolean
+  /** With it, a query that changes the database resolves when the change is on the disk. */
   readonly wal?: WalSync
 }
 
@@ -53,17 +71,17 @@ interface SqliteOptions {
  */
 export function sqliteDialect(
   database: DatabaseSync,
-  { patienceMs = 10_000, onUnusable = () => {}, wal }: SqliteOptions = {},
-): Dialect & { readonly unsynced: Dialect } {
+  { patienceMs = 10_000, onUnusable = () => {}, wal, isKept = false }: SqliteOptions = {},
+): Dialect & { readonly unsynced: Dialect; cut(): void } {
   const turnstile = new Turnstile(patienceMs)
   const connection = new SqliteConnection(database, turnstile, onUnusable)
   const dialect = (wal?: WalSync): Dialect => ({
     createAdapter: () => new Adapter(),
-    createDriver: () => new SqliteDriver({ database, turnstile, connection, wal }),
+    createDriver: () => new SqliteDriver({ database, turnstile, connection, wal, isKept }),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   })
-  return { ...dialect(wal), unsynced: dialect() }
+  return { ...dialect(wal), unsynced: dialect(), cut: () => connection.cut() }
 }
 
 class Adapter extends SqliteAdapter {
@@ -81,6 +99,7 @@ interface DriverParts {
   readonly turnstile: Turnstile
   readonly connection: SqliteConnection
   readonly wal: WalSync | undefined
+  readonly isKept: boolean
 }
 
 class SqliteDriver implements Driver {
@@ -88,8 +107,10 @@ class SqliteDriver implements Driver {
   readonly #turnstile: Turnstile
   readonly #connection: SqliteConnection
   readonly #wal: WalSync | undefined
+  readonly #isKept: boolean
 
-  constructor({ database, turnstile, connection, wal }: DriverParts) {
+  constructor({ database, turnstile, connection, wal, isKept }: DriverParts) {
+    this.#isKept = isKept
     this.#database = database
     this.#turnstile = turnstile
     this.#connection = connection
@@ -100,15 +121,17 @@ class SqliteDriver implements Driver {
 
   async acquireConnection(): Promise<DatabaseConnection> {
     await this.#turnstile.enter()
+    if (this.#connection.isCut) return forever()
     return this.#connection
   }
 
   async releaseConnection(): Promise<void> {
-    // Somebody's own "begin" without an end would swallow the writes of whoever comes next.
+    if (this.#connection.isCut) return forever()
+    // A "begin" that a plugin ran itself and never ended would swallow the writes of the next query.
     if (this.#connection.isTransaction) this.#connection.rollback()
     const hasChanged = this.#connection.takeChanged()
     this.#turnstile.leave()
-    // The next one is inside already: those who commit in the meantime share a sync.
+    // The next query has the connection already: queries that commit in the meantime share one sync.
     if (hasChanged) await this.#wal?.synced()
   }
 
@@ -117,10 +140,12 @@ class SqliteDriver implements Driver {
   }
 
   async commitTransaction(): Promise<void> {
+    if (this.#connection.isCut) return forever()
     this.#connection.commit()
   }
 
   async rollbackTransaction(): Promise<void> {
+    if (this.#connection.isCut) return forever()
     this.#connection.rollback()
   }
 
@@ -137,9 +162,9 @@ class SqliteDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
-    // Whoever is inside may finish; whoever never does is rolled back.
+    // Whoever has the connection may finish; closing the database rolls back a transaction that never ends.
     await this.#turnstile.enter().catch(() => {})
-    if (this.#database.isOpen) this.#database.close()
+    if (this.#database.isOpen && !this.#isKept) this.#database.close()
     this.#turnstile.leave()
   }
 }
@@ -151,6 +176,7 @@ class SqliteConnection implements DatabaseConnection {
   readonly #onUnusable: () => void
   #transaction: 'none' | 'open' | 'aborted' = 'none'
   #hasChanged = false
+  #isCut = false
 
   constructor(database: DatabaseSync, turnstile: Turnstile, onUnusable: () => void) {
     this.#database = database
@@ -159,14 +185,25 @@ class SqliteConnection implements DatabaseConnection {
     this.#statements = new StatementCache(database)
   }
 
-  /** Whether something was changed since this was asked last. */
+  /** Undoes an open transaction. From then on no call comes back. */
+  cut(): void {
+    if (this.isTransaction) this.rollback()
+    this.#isCut = true
+  }
+
+  /** Whether the callers belong to a process that counts as dead. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** Whether a query has changed something since the last call of this. */
   takeChanged(): boolean {
     const hasChanged = this.#hasChanged
     this.#hasChanged = false
     return hasChanged
   }
 
-  /** What SQLite says, which is not always what we asked it for. */
+  /** Whether SQLite says that a transaction is open, which is not always what the driver asked for. */
   get isTransaction(): boolean {
     return this.#database.isOpen && this.#database.isTransaction
   }
@@ -238,8 +275,9 @@ class SqliteConnection implements DatabaseConnection {
     this.#transaction = 'open'
   }
 
-  /** Another process may hold the file: what SQLite refuses as busy has not happened, so try again. */
+  /** Repeats the work while another process holds the file: what SQLite refuses as busy has not happened. */
   async #patiently<T>(work: () => T): Promise<T> {
+    if (this.#isCut) return forever()
     for (let since: number | undefined; ;) {
       try {
         return work()
@@ -248,6 +286,7 @@ class SqliteConnection implements DatabaseConnection {
         const late = performance.now() - since > fileBusyMs
         if (late || this.#transaction !== 'none' || !isFileBusy(error)) throw this.#failed(error)
         await sleep(10)
+        if (this.#isCut) return forever()
       }
     }
   }
@@ -256,7 +295,9 @@ class SqliteConnection implements DatabaseConnection {
   // back. SQLite would go on; then code would pass here and break on the other database.
   #refuseWhenAborted(): void {
     if (this.#transaction === 'aborted')
-      throw new Error('A statement of this transaction has failed: it can only be rolled back.')
+      throw new Error(
+        'A statement of this transaction has failed: the transaction can only be rolled back.',
+      )
   }
 
   #failed(error: unknown): unknown {

@@ -1,14 +1,15 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Kysely, sql } from 'kysely'
+import { Kysely, type RawBuilder, sql } from 'kysely'
 import { RuntimeError } from '../../errors.ts'
 import type { Database, Log, Migration } from '../../plugin.ts'
+import { databaseNow, setNow } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { type Channels, localChannels } from './channels.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
-import { openSqlite, sqliteDialect } from './sqlite.ts'
+import { abandonFile, openSqlite, sqliteDialect } from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'
 
 /** How long a closing store waits for the queries that still run. */
@@ -18,6 +19,8 @@ const graceMs = 5_000
 export interface Store extends Omit<Channels, 'close'> {
   readonly kind: 'sqlite' | 'postgres'
   readonly db: Database
+  /** The time by the database's clock, or by the clock of a test. Leases go by `databaseNow`, which no test moves. */
+  readonly now: RawBuilder<number>
   /**
    * The same database for what a power cut may take back, which is cheaper: what is committed here survives the death
    * of the process, and a power cut once `synced` has resolved. On PostgreSQL there is no difference.
@@ -30,9 +33,15 @@ export interface Store extends Omit<Channels, 'close'> {
   /** Runs what this database has not seen of an owner's migrations; resolves to their names. */
   migrate(owner: string, migrations: Readonly<Record<string, Migration>>): Promise<string[]>
   close(): Promise<void>
+  /**
+   * Ends all work with the database as the death of the process would: what is committed stays, an open transaction is
+   * undone, and no call of this store answers any more. For tests that crash an app.
+   */
+  cut(): Promise<void>
 }
 
-interface StoreOptions {
+/** What a store is made of. */
+export interface StoreOptions {
   /** A postgres:// URL selects PostgreSQL. */
   readonly databaseUrl?: string
   /** Where the SQLite file lies; without it, and without a URL, the database is in memory. */
@@ -40,44 +49,59 @@ interface StoreOptions {
   readonly log: Log
   /** How long to wait at the start for a PostgreSQL that is still starting itself. */
   readonly patienceMs?: number
+  /** True: `now` is the time of a test's clock, which stands in the table `kernel_clock`. */
+  readonly isClockSet?: boolean
+  /** An open database in memory that outlives the store. */
+  readonly memory?: DatabaseSync
 }
 
 /** Opens PostgreSQL, a SQLite file, or a database in memory: the first of them that is described. */
 export function openStore(options: StoreOptions): Promise<Store> {
-  const { databaseUrl, dataDir, log, patienceMs = 10_000 } = options
-  return databaseUrl ? openPostgres(databaseUrl, log, patienceMs) : openFile(dataDir, log)
+  return options.databaseUrl ? openPostgres(options.databaseUrl, options) : openFile(options)
 }
 
-async function openFile(dataDir: DataDir | undefined, log: Log): Promise<Store> {
-  const database = dataDir ? await openInDir(dataDir) : openSqlite(':memory:')
-  const wal = dataDir && new WalSync(dataDir.file('oracle.sqlite'))
+async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Promise<Store> {
+  const path = dataDir?.file('oracle.sqlite')
+  const database = dataDir ? await openInDir(dataDir) : (memory ?? openSqlite(':memory:'))
+  const wal = path === undefined ? undefined : new WalSync(path)
+  const isKept = database === memory
   let unusable = false
-  const dialect = sqliteDialect(database, { wal, onUnusable: () => (unusable = true) })
+  const dialect = sqliteDialect(database, { wal, isKept, onUnusable: () => (unusable = true) })
   const db: Database = new Kysely({ dialect })
   return assemble(log, {
     kind: 'sqlite',
+    now: nowOf('sqlite', isClockSet),
     db,
     unsynced: new Kysely({ dialect: dialect.unsynced }),
     synced: async () => wal?.synced(),
     migrationDb: db,
     channels: localChannels(log),
-    // Beside the line of queries, so that a long transaction does not look like a dead database.
+    // Asks beside the line of queries, so that a long transaction does not look like a dead database.
     async ask() {
-      // Pages of a file that was broken are read again, for it may have been repaired.
+      // SQLite reads the pages of a broken file again, for somebody may have repaired the file.
       if (unusable) database.exec('pragma shrink_memory')
       database.prepare('pragma schema_version').get()
       if (!unusable) return
-      // A full disk and a file that somebody holds can be read; it is well when it can be written.
+      // A file can be read while its disk is full or another process holds it: only a write shows that the file is well.
       await sql`pragma user_version = 0`.execute(db)
       unusable = false
     },
     async end() {
       await db.destroy()
-      if (database.isOpen) database.close()
+      if (database.isOpen && !isKept) database.close()
+      await wal?.close()
+    },
+    async cut() {
+      dialect.cut()
+      if (path !== undefined) abandonFile(database, path)
+      else if (!isKept) database.close()
       await wal?.close()
     },
   })
 }
+
+const nowOf = (kind: Store['kind'], isClockSet = false): RawBuilder<number> =>
+  isClockSet ? setNow() : databaseNow(kind)
 
 async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
   const path = dataDir.file('oracle.sqlite')
@@ -95,12 +119,15 @@ async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
   }
 }
 
-async function openPostgres(url: string, log: Log, patienceMs: number): Promise<Store> {
+async function openPostgres(
+  url: string,
+  { log, patienceMs = 10_000, isClockSet }: StoreOptions,
+): Promise<Store> {
   const { Pool, PortableDialect, postgresSettings } = await import('./postgres.ts') // most servers need no pg
   const { PostgresChannels } = await import('./postgres-channels.ts')
   const { target, ...settings } = postgresSettings(url)
   const pool = new Pool(settings, log)
-  // Of its own, so that a busy pool does not look like a dead database.
+  // A pool for `ping` alone, so that a busy pool does not look like a dead database.
   const pinger = new Pool({ ...settings, max: 1, query_timeout: 5_000 }, log)
   // A migration may take its time; the connection goes when the last one has run.
   const migrating = { max: 1, statement_timeout: 0, query_timeout: 0, idleTimeoutMillis: 1_000 }
@@ -112,6 +139,7 @@ async function openPostgres(url: string, log: Log, patienceMs: number): Promise<
   const db: Database = new Kysely({ dialect: new PortableDialect({ pool }) })
   const store = assemble(log, {
     kind: 'postgres',
+    now: nowOf('postgres', isClockSet),
     db,
     unsynced: db,
     synced: async () => undefined,
@@ -120,6 +148,10 @@ async function openPostgres(url: string, log: Log, patienceMs: number): Promise<
     ask: () => pinger.query('select 1'),
     async end() {
       await Promise.all([pool, pinger, migrator].map((each) => each.close(graceMs)))
+    },
+    async cut() {
+      channels.cut()
+      for (const each of [pool, pinger, migrator]) each.cut()
     },
   })
   try {
@@ -131,7 +163,7 @@ async function openPostgres(url: string, log: Log, patienceMs: number): Promise<
   return store
 }
 
-/** Waits for a PostgreSQL that boots beside us, but not for one that refuses us. */
+/** Waits for a PostgreSQL that is still starting, but not for one that refuses the connection. */
 async function firstAnswer(db: Database, target: string, log: Log, patienceMs: number) {
   const deadline = performance.now() + patienceMs
   for (let waiting = false; ; waiting = true) {
@@ -145,7 +177,7 @@ async function firstAnswer(db: Database, target: string, log: Log, patienceMs: n
         throw new RuntimeError(
           'DATABASE_UNREACHABLE',
           `PostgreSQL at ${target} cannot be used: ${reason}.`,
-          { hint: 'Check that it runs and that DATABASE_URL names it rightly.', cause: error },
+          { hint: 'Check that PostgreSQL runs and that DATABASE_URL is right.', cause: error },
         )
       if (!waiting) log.warn({ reason }, `Waiting for PostgreSQL at ${target}`)
       await sleep(250)
@@ -155,6 +187,7 @@ async function firstAnswer(db: Database, target: string, log: Log, patienceMs: n
 
 interface Parts {
   readonly kind: Store['kind']
+  readonly now: Store['now']
   readonly db: Database
   readonly unsynced: Database
   synced(): Promise<void>
@@ -163,15 +196,17 @@ interface Parts {
   /** A question that only a living database answers. */
   ask(): Promise<unknown>
   end(): Promise<void>
+  cut(): Promise<void>
 }
 
 function assemble(log: Log, parts: Parts): Store {
-  const { kind, db, unsynced, synced, migrationDb, channels, ask, end } = parts
+  const { kind, now, db, unsynced, synced, migrationDb, channels, ask, end, cut } = parts
   let asking: Promise<boolean> | undefined
   let migrated: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
   return {
     kind,
+    now,
     db,
     unsynced,
     synced,
@@ -179,7 +214,7 @@ function assemble(log: Log, parts: Parts): Store {
     notify: (channel, payload) => channels.notify(channel, payload),
 
     async ping(timeoutMs = 1_000) {
-      // However often it is asked, the database hears one question at a time.
+      // However often `ping` is called, the database gets one question at a time.
       asking ??= ask()
         .then(
           () => true,
@@ -197,6 +232,11 @@ function assemble(log: Log, parts: Parts): Store {
       const run = migrated.then(() => migrate({ kind, db: migrationDb, log }, owner, migrations))
       migrated = run.catch(() => {}) // the caller has the error; the next owner has its own turn
       return run
+    },
+
+    cut() {
+      closed = Promise.resolve() // a process that is dead closes nothing
+      return cut()
     },
 
     close() {

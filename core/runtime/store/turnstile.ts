@@ -11,7 +11,7 @@ interface Waiting {
 }
 
 /**
- * Lets one in at a time, first come first served. SQLite answers within the same tick, so a long
+ * Lets one caller in at a time, first come first served. SQLite answers within the same tick, so a long
  * line of queries would run as one chain of microtasks: between two of them the turnstile lets the
  * event loop turn whenever `sliceMs` have passed.
  */

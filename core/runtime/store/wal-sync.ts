@@ -7,7 +7,7 @@ const closeFile = promisify(close)
 
 /**
  * Brings the write-ahead log of a SQLite file to the disk, beside the event loop. SQLite itself would stop everything
- * until the disk has answered. Whoever asks while a sync is under way shares the next one.
+ * until the disk has answered. Callers that ask while a sync is under way share the next one.
  */
 export class WalSync {
   readonly #path: string
@@ -34,12 +34,12 @@ export class WalSync {
 
   async #sync(): Promise<void> {
     const written = this.#next
-    this.#running = written?.catch(() => undefined) ?? this.#running // whoever asked hears of a failure
+    this.#running = written?.catch(() => undefined) ?? this.#running // the callers of `synced` hear of a failure
     this.#next = undefined
     this.#file ??= openFile(this.#path, 'r+')
     const file = await this.#file.catch((error: NodeJS.ErrnoException) => {
       this.#file = undefined
-      // Closed meanwhile: SQLite itself has brought everything into the database.
+      // There is no log any more: SQLite was closed and has brought everything into the database.
       if (error.code !== 'ENOENT') throw error
     })
     if (file !== undefined) await sync(file)

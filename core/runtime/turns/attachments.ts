@@ -1,17 +1,17 @@
 import type { TurnRequest } from './run.ts'
 
-/** What clients call these things; an attachment is whatever the client makes of it. */
+/** The fields in which clients put the name of an attachment: its shape is the client's own. */
 const names = ['name', 'filename', 'fileName', 'title']
 const types = ['mimeType', 'mimetype', 'mediaType', 'contentType', 'type']
 const addresses = ['url', 'uri', 'mxcUri', 'href']
 
 const mostShown = 20
-/** How many characters of attachments' names a person is shown who is asked about a call. */
+/** How many characters of attachments' names a person sees who is asked about a call. */
 const longestLabel = 100
 
 /**
  * A user's words as the model reads them: with the names, types and addresses of what is attached. The contents stay
- * with the client: which of them a model can take, only its provider knows, and a refused turn helps nobody.
+ * with the client: only the provider knows which of them a model can take, and a model that refuses one would refuse the turn.
  */
 export function withAttachments(message: string, attachments: TurnRequest['attachments']): string {
   if (!attachments?.length) return message
@@ -42,7 +42,7 @@ function described(attachment: unknown): string {
   return [
     name === undefined ? 'without a name' : quoted(name),
     type === undefined ? '' : `(${line(type, 100)})`,
-    // Where a data URL stands in place of an address, the model is told nothing of its contents.
+    // A data URL holds the contents of the attachment, and the model does not get contents.
     address === undefined || /^data:/i.test(address) ? '' : `at ${line(address, 2_000)}`,
   ]
     .filter(Boolean)

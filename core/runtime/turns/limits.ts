@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
 
-/** How many turns people may have. An address stands for several of them: it may have `addressFactor` times as many. */
+/** How many turns people may have. Several people share an address, so one may have `addressFactor` times as many. */
 export interface TurnLimits {
   /** Under way at once, and begun in a day (UTC), for each DID. */
   readonly atOnce: number
@@ -11,18 +11,19 @@ export interface TurnLimits {
   readonly atOnceTotal: number
 }
 
-/** Who wants a turn, and where. A turn that a plugin starts has no address. */
+/** Who wants a turn, and where: the address by its `dayNameOf`. Most turns that a plugin starts have no address. */
 export interface Asking {
   readonly did: string
   readonly sessionId: string
   readonly address?: string
 }
 
-const busyRetrySeconds = 5
+/** After so many seconds a turn may be tried again that was one too many at once. */
+export const busyRetrySeconds = 5
 const dayMs = 86_400_000
 
 /**
- * The place of one turn among those of this process. It counts for its DID and address until it ends or is told to
+ * The place of one turn among those of this process. The turn counts for its DID and address until it ends or is told to
  * end, whichever comes first, and for the process until it has ended.
  */
 export class Seat {
@@ -52,14 +53,14 @@ export class Seat {
     this.#seats.add(this)
   }
 
-  /** The turn was told to end: its user may begin another. */
+  /** Notes that the turn was told to end: its user may begin another. */
   stopped(): void {
     if (this.#state !== 'taken') return
     this.#state = 'stopped'
     this.#seats.stop(this)
   }
 
-  /** The turn has ended, or did not begin after all. */
+  /** Gives the place back: the turn has ended, or did not begin after all. */
   leave(): void {
     this.stopped()
     if (this.#state !== 'stopped') return
@@ -157,7 +158,7 @@ export function demandDay(limits: TurnLimits, of: 'did' | 'address', turns: numb
   )
 }
 
-/** The name of an address in the table of turns per day: a digest, so that the table holds no address in plain text. */
+/** The name of an address where turns are counted: a digest, so that no table holds an address in plain text. */
 export function dayNameOf(address: string): string {
   let name = dayNames.get(address)
   if (name === undefined) {

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
-import type { Message, User } from '../../plugin.ts'
+import type { Message, RunUsage, User } from '../../plugin.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
 export interface TurnRequest {
@@ -8,6 +8,18 @@ export interface TurnRequest {
   readonly model?: string
   readonly timezone?: string
   readonly metadata?: Readonly<Record<string, unknown>>
+  /** The plugin that started the turn; undefined for a turn that began over HTTP. */
+  readonly origin?: string
+  /** `plugin`: the words are the plugin's and not the user's. */
+  readonly from?: 'plugin'
+  /** `http`: the plugin that started the turn stands in for `POST /messages/:sessionId`. */
+  readonly source?: 'http'
+  /** Other people's words that go along with the message. */
+  readonly quoted?: readonly string[]
+  /** Lines of the system prompt for this turn alone. */
+  readonly instructions?: string
+  /** The names of the tools that there are in this turn; without it, all that there are. */
+  readonly allow?: readonly string[]
   readonly attachments?: readonly unknown[]
   /** The client shows what waits for a person, with a way to answer. */
   readonly approvals?: boolean
@@ -22,26 +34,26 @@ export interface ClientTool {
   readonly name: string
   readonly description: string
   readonly schema: Readonly<Record<string, unknown>>
-  /** The page only looks or draws. Without it a call counts as one that changes something. */
+  /** `read`: the page only looks or draws. Without `effect` a call counts as one that changes something. */
   readonly effect?: 'read' | 'write'
 }
 
 /** How a run ended, or why the run stands still. */
 export type RunEnd = (
   | { readonly status: 'finished' | 'aborted' | 'interrupted' }
-  /** The `error` event was told; the error itself is for a caller that waits for one answer. */
+  /** Readers had the `error` event; the error itself is for a caller that waits for one answer. */
   | { readonly status: 'failed'; readonly error: RuntimeError }
-  /** A person is asked: the run stands until `resume` continues it in a new run. */
+  /** The run asks a person, and stands until `resume` continues it in a new run. */
   | { readonly status: 'waiting' }
 ) & {
   /** Where the session's next run goes on. Without one, the old place still holds. */
   readonly checkpoint?: string
-  /** Writes that place, in the transaction of the run's end: both are kept, or neither is. */
+  /** Writes the checkpoint in the transaction of the run's end: both are kept, or neither is. */
   readonly save?: Save
 }
 
 /** Writes a checkpoint within a transaction. */
-export type Save = (transaction: Kysely<any>) => Promise<void> // any: its tables are the engine's
+export type Save = (transaction: Kysely<any>) => Promise<void> // any: the tables are the engine's own
 
 /** A person's answer to an approval. */
 export interface Decision {
@@ -60,8 +72,8 @@ export interface RenderedComponent {
 
 /** Something that a turn has read and that others wrote. */
 export interface ForeignSource {
-  /** The result of a tool, what the user attached, or what the user's own page answered. */
-  readonly kind: 'tool' | 'attachment' | 'page'
+  /** The result of a tool, what the user attached, what the user's own page answered, or what a plugin quoted. */
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
   readonly tool?: string
   readonly plugin?: string
   /** What was asked for, in brief: the DID of an entity, the name of a file. */
@@ -73,7 +85,7 @@ export interface WaitingCall {
   readonly toolCallId: string
   readonly toolName: string
   readonly args: unknown
-  /** What of others the model had read when it asked for this, and why the person is asked for that. */
+  /** What others wrote that the model had read when it asked for this call, and why a person is therefore asked. */
   readonly foreign?: readonly ForeignSource[]
   readonly reason?: string
 }
@@ -90,6 +102,8 @@ export interface JournalEntry {
   readonly partial?: true
   /** The run stands at this call. */
   readonly waits?: WaitingCall
+  /** What an answer cost that ended before its first word. The messages of all other answers have their own. */
+  readonly usage?: RunUsage
   /** The call of the sub-agent whose inner step this is. No transcript shows it. */
   readonly within?: string
 }
@@ -113,7 +127,7 @@ export interface Journal {
   flush(): Promise<void>
 }
 
-/** What is known of a write that may have happened. */
+/** What the journal knows of a write that may have happened. */
 export type EffectState =
   | { readonly state: 'new' }
   | { readonly state: 'done'; readonly content: string; readonly failed: boolean }
@@ -126,14 +140,41 @@ export interface Effects {
   finish(toolCallId: string, content: string, failed: boolean): Promise<void>
 }
 
-/** This process does not carry the run any more; another one does, or will. */
+/** Whose words a result holds, when they are other people's. */
+export interface ResultSource {
+  readonly plugin: string
+  readonly label?: string
+}
+
+/** The whole result of a call of which the model reads a part. */
+export interface NewResult {
+  readonly toolCallId: string
+  /** The result as JSON. */
+  readonly body: string
+  readonly source?: ResultSource
+}
+
+/** A result that was kept. */
+export type KeptResult = Omit<NewResult, 'toolCallId'>
+
+/** Keeps the large results of a session's calls, as long as the events of their runs. */
+export interface Results {
+  /** Resolves to the handle; undefined when the turn keeps as many as it may. */
+  keep(result: NewResult): Promise<string | undefined>
+  /** The result of a handle; undefined when the session has none. */
+  read(handle: string): Promise<KeptResult | undefined>
+}
+
+/** Says that this process does not carry the run any more; another process does, or will. */
 export class RunLost extends Error {
   override readonly name = 'RunLost'
 }
 
-/** A run as the engine is handed it: everything that the engine needs to bring the run to an end. */
+/** A run as the engine gets it: everything that the engine needs to bring the run to an end. */
 export interface Run {
   readonly runId: string
+  /** The first run of the chain of approvals; a run of its own is its own root. */
+  readonly rootId: string
   readonly requestId: string
   readonly sessionId: string
   readonly user: User
@@ -155,16 +196,21 @@ export interface Run {
   readonly signal: AbortSignal
   readonly journal: Journal
   readonly effects: Effects
+  readonly results: Results
   /** Whether a socket of the session shows approvals now, as far as this process knows. */
   readonly isWatched?: boolean
   /** Whether a socket of the session shows approvals at any replica. */
   watched?(): Promise<boolean>
   /** Tells the listeners, and keeps the event for replay. Cheap: events are batched, and no caller waits. */
   emit(event: string, data: Readonly<Record<string, unknown>>): void
-  /** Waits for a result that a client sends for a call of its own tools; rejects on timeout or abort. */
+  /**
+   * Waits for a result that a client sends for a call of its own tools; rejects on timeout or abort. `tell` tells the clients
+   * of the call, once the call can be answered.
+   */
   clientResult(
     toolCallId: string,
     timeoutMs: number,
+    tell?: () => void,
   ): Promise<{ readonly result?: unknown; readonly error?: string }>
 }
 

@@ -1,13 +1,13 @@
 import type { Log } from '../../plugin.ts'
 
-/** The apps of this process that are up; the newest logs, for there is no telling whose promise it was. */
+/** The logs of the apps that run in this process. The newest gets every stray fault, because a fault does not tell its app. */
 const logs: Log[] = []
 
 /**
- * Logs promises that reject where nobody waits, and lets the process live, until what this returns is called. A
- * program that has a handler of its own keeps deciding for itself: then nothing is done here. An exception that
- * nobody caught is logged, and ends the process as Node does, for nobody knows what it left half done. The runs are
- * not handed over then: whoever takes them over has to know that they were there when the process died.
+ * Logs promises that reject while nobody waits for them, and lets the process live, until the returned function is called.
+ * When the program has a handler of its own for such rejections, that handler decides and nothing is logged here. An
+ * uncaught exception is logged and ends the process, as Node does, because it may have left work half done. The process then
+ * does not hand its runs over: the process that takes them over has to see that this one died in the middle of them.
  */
 export function surviveStrayRejections(log: Log): () => void {
   if (logs.length === 0) {
@@ -40,13 +40,13 @@ function logException(error: unknown): void {
     .at(-1)
     ?.error(
       { err: asError(error), ...pluginOf(error) },
-      'An exception was caught by nobody: the process ends',
+      'Nobody caught an exception: the process ends',
     )
 }
 
 const asError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Error(String(thrown)))
 
-/** Plugins live in folders of their names, below one for all: known where it threw there. */
+/** The plugin in whose folder, `plugins/<name>`, the error was thrown, as the stack tells; empty for other places. */
 function pluginOf(thrown: unknown): { plugin?: string } {
   const plugin = /[\\/]plugins[\\/]([a-z0-9-]+)(?:[\\/]|\.[jt]s)/.exec(
     thrown instanceof Error ? (thrown.stack ?? '') : '',

@@ -1,18 +1,23 @@
-/** What the thread is told when it begins. */
+/** What the thread needs to know when it starts. */
 export interface WatchdogOrders {
+  /** How long the event loop may stand still. */
   readonly limitMs: number
-  /** Of 32-bit numbers: how often the event loop has turned, whether a debugger is attached, whether to stop. */
+  /** Three 32-bit numbers: how often the event loop has turned, whether a debugger is attached, whether to stop. */
   readonly signs: SharedArrayBuffer
+  /** The names of what began last, as `underWay` writes them. */
   readonly notes: SharedArrayBuffer
+  /** How many names `notes` holds. */
   readonly slots: number
+  /** How many bytes each name has in `notes`. */
   readonly slotBytes: number
+  /** The code with which the process ends. */
   readonly exitCode: number
 }
 
 /**
- * The whole program of the thread. It is handed over as its own source, so it uses nothing from around it: a file
- * would have to be translated anew in the thread, and the translator takes ten times the memory of all this.
- * For the same reason `watchdogThread` is one long function: a part of it that stood outside would be missing in the thread.
+ * The whole program of the thread. The thread gets the source text of this function, so the function uses nothing that stands
+ * outside it, and it is one long function. A file would have to be translated from TypeScript in the thread, and the
+ * translator takes ten times the memory of the rest.
  */
 export function watchdogThread(): void {
   const { workerData } = process.getBuiltinModule('node:worker_threads')
@@ -22,14 +27,14 @@ export function watchdogThread(): void {
   const [turned, debugged, stopped] = [0, 1, 2]
   const sliceMs = Math.min(500, Math.max(5, limitMs / 10))
 
-  /** How much the whole process has computed, in milliseconds. */
+  /** The processor time that the whole process has used, in milliseconds. */
   const computed = () => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1000
   }
   const write = (entry: object) => {
     const line = `${JSON.stringify({ level: 60, time: Date.now(), ...entry })}\n`
-    // A pipe that nobody empties must not keep the process alive.
+    // A full pipe makes the write fail. Then the other output gets the line, and the process ends in any case.
     for (const out of [1, 2])
       try {
         return void writeSync(out, line)
@@ -37,7 +42,7 @@ export function watchdogThread(): void {
         continue
       }
   }
-  /** What began last, the newest first. */
+  /** The names of what began last, the newest first. */
   const underWay = () => {
     const pad = Buffer.from(notes)
     const found: { age: number; what: string }[] = []
@@ -49,7 +54,7 @@ export function watchdogThread(): void {
       const order = pad[start + 1] ?? 0
       const what = pad.toString('utf8', start + 2, start + 2 + length)
       found.push({ age: order, what })
-      // Numbers wrap at 256, and no two of these are further apart than there are slots.
+      // The numbers wrap at 256. Two of them differ by less than the count of slots, so the comparison holds across the wrap.
       if (newest < 0 || ((order - newest) & 0xff) < 0x80) newest = order
     }
     return found
@@ -67,7 +72,8 @@ export function watchdogThread(): void {
         underWay: underWay(),
         ...(typeof stack === 'string' && { stack: stack.split('\n').slice(2) }),
       })
-    // A thread cannot end its process with a code of its own; frozen code of JavaScript can be made to.
+    // A thread cannot end its process with an exit code. The inspector can make the frozen main thread do it. If that takes
+    // longer than a second, the thread kills the process.
     setTimeout(() => {
       if (!reported) report()
       kill()
@@ -97,9 +103,9 @@ export function watchdogThread(): void {
       before = computed()
       continue
     }
-    // A machine that slept, or that gave this thread no time either, proves nothing.
+    // A long slice means that the machine slept or was too busy for this thread as well, so it counts at most double.
     frozenMs += Math.min(performance.now() - from, 2 * sliceMs)
-    // A loop that computes is frozen; one that computes nothing may only have to wait for the processor.
+    // A loop that uses the processor is frozen. A loop that uses none may only wait for the processor, so it gets more time.
     const starved = computed() - before < limitMs / 2
     if (frozenMs >= (starved ? 3 : 1) * limitMs) return end()
   }

@@ -1,14 +1,14 @@
-/** How many things are remembered, and how much of the name of each. */
+/** How many names the shared memory holds: those of what began last. */
 export const slots = 8
-/** How many bytes the name of what is under way may take in the shared memory. */
+/** How many bytes each name may take in the shared memory, with its length and its number. */
 export const slotBytes = 160
 
 let pad: Buffer | undefined
 let next = 0
 
 /**
- * Notes what begins now: a route, a run, a handler of a plugin. Where an event loop freezes, a thread can still read
- * it here. It costs a write of a few bytes, and nothing where no thread looks.
+ * Notes what begins now: a route, a run, a handler of a plugin. When the event loop freezes, the watchdog's thread can still
+ * read the note. A note costs a write of a few bytes, and nothing without a watchdog.
  */
 export function underWay(what: string): void {
   if (pad === undefined) return
@@ -16,7 +16,7 @@ export function underWay(what: string): void {
   pad[start] = pad.write(what, start + 2, slotBytes - 2)
 }
 
-/** The same for what begins again and again, such as a route: its name is written out once. */
+/** Makes a function that notes the same name each time, such as that of a route. The name is encoded only once. */
 export function underWayAs(what: string): () => void {
   const name = Buffer.alloc(slotBytes - 2)
   const length = name.write(what)
@@ -29,7 +29,7 @@ export function underWayAs(what: string): () => void {
   }
 }
 
-/** Begins the next slot. The length in its first byte is written last, so that no reader takes half a name for a whole one. */
+/** Begins the next slot. The caller writes the length in its first byte last, so that no reader takes half a name for a whole. */
 function begin(pad: Buffer): number {
   const start = (next++ % slots) * slotBytes
   pad[start] = 0
@@ -37,7 +37,7 @@ function begin(pad: Buffer): number {
   return start
 }
 
-/** Where the notes go from now on. */
+/** Sets the memory that takes the notes from now on; undefined stops the notes. */
 export function noteIn(memory: SharedArrayBuffer | undefined): void {
   pad = memory && Buffer.from(memory)
 }

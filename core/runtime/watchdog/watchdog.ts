@@ -32,7 +32,7 @@ class Watchdog {
       eval: true,
       workerData,
       name: 'watchdog',
-      // Nothing that was preloaded for the server is needed there.
+      // The thread needs nothing that Node preloads for the server.
       execArgv: [],
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
@@ -42,6 +42,7 @@ class Watchdog {
     noteIn(notes)
   }
 
+  /** Ends the thread, so that nothing watches the event loop any more. */
   close(): void {
     clearInterval(this.#turning)
     noteIn(undefined)
@@ -53,9 +54,9 @@ class Watchdog {
 let running: { readonly watchdog: Watchdog; apps: number } | undefined
 
 /**
- * Watches the event loop until what this returns is called. A process has one loop and one watchdog, however many
- * apps are in it; the first app's limit counts. A limit of 0 watches nothing, nor does a thread that is not the main
- * one: its loop is another.
+ * Watches the event loop until the returned function is called. A process has one event loop and one watchdog, even with
+ * several apps; the limit of the first app counts. With a limit of 0 there is no watchdog. A call in a thread that is not
+ * the main one starts none either, because that thread has an event loop of its own.
  */
 export function watchEventLoop(limitMs: number, log: Log): () => void {
   if (limitMs === 0 || !isMainThread) return () => undefined

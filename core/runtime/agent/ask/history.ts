@@ -1,26 +1,28 @@
 import type { Message, ToolSpec } from '../../../plugin.ts'
 
-/** How many tokens a model is taken to read when its plugin does not say. */
+/** How many tokens the window of a model is taken to have when the model does not say. */
 const usualWindow = 128_000
 const bytesPerToken = 4
-/** The part of the window that is left to the answer. */
+/** The part of the window that stays free for the answer. */
 const answerShare = 0.2
 
-/** About how many bytes of messages a model with this window can be sent. */
+/** About how many bytes of messages fit a model with this window. */
 export const bytesThatFit = (contextWindow = usualWindow): number =>
   Math.floor(contextWindow * bytesPerToken * (1 - answerShare))
 
-/** What of a model's window the conversation has to share. */
+/** The window of a model, and what takes room in it beside the conversation. */
 export interface Window {
+  /** The size of the window in tokens. */
   readonly contextWindow: number | undefined
-  /** What stands beside the conversation in every request. */
+  /** The system prompt. */
   readonly system: string
   readonly tools: readonly ToolSpec[]
 }
 
 /**
- * As much of the conversation as fits, before the turn and since it began; the newest messages are kept first. A call
- * stays with its results. The words that began the present turn always stay: nothing that follows makes sense without them.
+ * As much of the conversation as fits the window: the messages `before` the turn and those `since` the turn began. When not
+ * all fit, the oldest go first. A call stays with its results. The words that began the turn always stay, because the
+ * messages after them make no sense without them.
  */
 export function fitted(
   before: readonly Message[],
@@ -50,11 +52,11 @@ export function fitted(
     take(group)
   }
   const rest = groups.filter((group) => kept.has(group)).flat()
-  // A conversation begins with somebody asking; providers refuse it otherwise.
+  // Providers refuse a conversation that does not begin with a message of the user.
   return rest.slice(rest.findIndex(({ role }) => role === 'user'))
 }
 
-/** Messages that only make sense together: an assistant's calls with their results, or one alone. */
+/** The messages in groups that only make sense together: an answer with the results of its calls, or one message alone. */
 function grouped(messages: readonly Message[]): Message[][] {
   const groups: Message[][] = []
   for (const message of messages) {
@@ -65,8 +67,8 @@ function grouped(messages: readonly Message[]): Message[][] {
 }
 
 /**
- * Gives every call a result right behind it, and no result without a call. A run that was cut short leaves
- * calls open, and a provider refuses a conversation in which one is.
+ * Puts a result right behind every call, and drops results without a call. A run that was cut short leaves calls without a
+ * result, and a provider refuses a conversation that has one.
  */
 export function mended(messages: readonly Message[]): Message[] {
   const results = new Map<string, Message>()
@@ -80,12 +82,26 @@ export function mended(messages: readonly Message[]): Message[] {
   })
 }
 
+/**
+ * A conversation that begins with the user: a plugin may have spoken before the user did, and providers refuse a
+ * conversation that begins with the assistant.
+ */
+export function opened(messages: readonly Message[]): readonly Message[] {
+  const [first] = messages
+  if (first?.role !== 'assistant') return messages
+  return [
+    { role: 'user', id: `before-${first.id}`, content: '(The assistant speaks first.)' },
+    ...messages,
+  ]
+}
+
 const unanswered = (toolCallId: string, name: string): Message => ({
   role: 'tool',
   id: `${toolCallId}-open`,
   toolCallId,
   name,
-  content: 'This was not carried out to its end: the turn ended before. Its outcome is unknown.',
+  content:
+    "This call was not carried out to its end, because the turn ended before. The call's outcome is unknown.",
   failed: true,
 })
 
@@ -102,8 +118,9 @@ function sizeOf(message: Message): number {
   return size
 }
 
-/** How large the beginning of a conversation is, up to a message. */
+/** How large the beginning of a conversation is, up to its message `last`. */
 interface Beginning {
+  /** How many messages the beginning has. */
   readonly length: number
   readonly last: Message | undefined
   readonly size: number
@@ -111,7 +128,7 @@ interface Beginning {
 
 const beginnings = new WeakMap<Message, Beginning>()
 
-/** A conversation only grows at its end: what was measured with an earlier turn is not measured again. */
+/** The size of a conversation. A conversation only grows at its end, so this measures only what is new since an earlier turn. */
 function sizeOfAll(messages: readonly Message[]): number {
   const [first] = messages
   if (first === undefined) return 0

@@ -7,11 +7,14 @@ import type {
   ModelContext,
   ModelReply,
   ModelRequest,
+  ModelUsage,
+  RunUsage,
 } from '../../../plugin.ts'
 import { Assembly } from '../../model/assemble.ts'
-import { onion, type Layer } from '../turn/onion.ts'
-import type { PluginRecord } from '../../base/plugin-record.ts'
+import { onion, type Layer } from '../../base/onion.ts'
+import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { underWay } from '../../watchdog/under-way.ts'
+import { UsageTally } from './tally.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../turn/until-aborted.ts'
 
@@ -20,37 +23,39 @@ export interface ModelCalling {
   readonly turn: Turn
   readonly model: Model
   request: ModelRequest
-  /** Hears the answer as it comes. */
   readonly hear: Hear
-  /** The reply so far, gathered from what was heard. */
+  /** The reply so far, put together from the deltas of the model. */
   readonly gathered: Assembly
+  /** What the calls of the model cost. */
+  readonly tally: UsageTally
 }
 
-/** Who hears a model's answer as it comes. */
+/** Hears a model's answer piece by piece, while the model gives it. */
 export interface Hear {
   text(text: string): void
   reasoning(text: string): void
-  /** A call's arguments grow. `args` is their text so far. */
+  /** Hears that the arguments of a call grow. `args` is their text so far. */
   arguments?(call: { readonly id: string; readonly name: string; readonly args: string }): void
 }
 
 /** A model call with the plugins' `model` layers around it. */
 export type CallModel = (calling: ModelCalling) => Promise<ModelReply>
 
-/** What a model call came to. Words that were said before a fault or a stop are kept. */
+/** The outcome of a model call. After a fault or a stop, the message has the words that the model said before. */
 export interface HeardAnswer {
   readonly message: Extract<Message, { role: 'assistant' }>
   readonly fault?: { readonly error: unknown }
 }
 
-/** Composes the plugins' `model` layers around the model itself, once for all calls. */
+/** Composes the plugins' `model` layers around the model itself. One composition serves all calls. */
 export function composeModel(records: readonly PluginRecord[]): CallModel {
   const layers = records
     .filter((record) => record.base && record.definition.middleware?.model)
     .map((record): Layer<ModelCalling, ModelReply> => {
       const layer = record.definition.middleware!.model!
       return (calling, next) => {
-        // What a layer puts in `ctx.request` is what the layers inside it, and the model, are asked.
+        if (!isOpen(record)) return next()
+        // A request that a layer puts in `ctx.request` is the one that the layers inside it and the model get.
         const ctx: ModelContext = Object.defineProperty(
           turnContext(record, calling.turn) as ModelContext,
           'request',
@@ -66,10 +71,13 @@ export function composeModel(records: readonly PluginRecord[]): CallModel {
   return onion(layers, stream)
 }
 
-/** The core of the onion: the model's deltas go straight to whoever listens, and the assembly gathers them on the way. */
-async function stream({ turn, model, request, hear, gathered }: ModelCalling): Promise<ModelReply> {
+/** The core of the onion: hands the model's deltas to `hear` as they come, and gathers them for the reply. */
+async function stream(calling: ModelCalling): Promise<ModelReply> {
+  const { turn, model, request, hear, gathered, tally } = calling
+  const count = tally.call(request)
   const take = (delta: Delta) => {
     turn.signal.throwIfAborted()
+    count(delta)
     gathered.add(delta)
     if (delta.type === 'text') hear.text(delta.text)
     else if (delta.type === 'reasoning') hear.reasoning(delta.text)
@@ -84,35 +92,42 @@ async function stream({ turn, model, request, hear, gathered }: ModelCalling): P
   return gathered.reply()
 }
 
-/** Calls the model and listens, until it has answered, failed, or was told to stop. */
+/** Calls the model and listens, until the model has answered or failed, or the turn is stopped. */
 export async function hearAnswer(
   callModel: CallModel,
-  asked: Omit<ModelCalling, 'gathered'>,
+  asked: Omit<ModelCalling, 'gathered' | 'tally'>,
 ): Promise<HeardAnswer> {
   const gathered = new Assembly()
+  const tally = new UsageTally()
+  const { signal } = asked.turn
+  const of = (usage: ModelUsage | undefined) => usage && { model: asked.model.id, ...usage }
   try {
-    const reply = await untilAborted(asked.turn.signal, callModel({ ...asked, gathered }))
-    // A layer that answers in place of the model has streamed nothing.
+    const reply = await untilAborted(signal, callModel({ ...asked, gathered, tally }))
+    // When a layer answers in place of the model, no text was streamed, so `hear` gets the text now.
     if (gathered.length === 0) asked.hear.text(reply.content)
-    return { message: asMessage(reply) }
+    return { message: asMessage({ ...reply, usage: of(tally.ofReply(reply)) }) }
   } catch (error) {
-    // A call of which only a part arrived is not carried out.
-    return { message: asMessage({ ...gathered.reply(), toolCalls: [] }), fault: { error } }
+    // The message leaves out the calls: of the last one only a part may have arrived.
+    const usage = of(tally.ofFailure(signal.aborted))
+    return { message: asMessage({ ...gathered.reply(), toolCalls: [], usage }), fault: { error } }
   }
 }
 
-function asMessage({ content, reasoning, toolCalls }: ModelReply): HeardAnswer['message'] {
+type Told = Omit<ModelReply, 'usage'> & { readonly usage?: RunUsage }
+
+function asMessage({ content, reasoning, toolCalls, usage }: Told): HeardAnswer['message'] {
   return {
     role: 'assistant',
-    // An id of our own: a provider's may repeat, and then one message would replace another.
+    // The kernel makes the id: a provider's id may repeat, and then one message would replace another.
     id: randomUUID(),
     content,
     ...(toolCalls.length > 0 && { toolCalls }),
     ...(reasoning && { reasoning }),
+    ...(usage && { usage }),
   }
 }
 
-/** What a model's fault, or that of a layer around it, is called on the wire. */
+/** The error that the wire tells when the model or a layer around it threw. */
 export function asTurnError(thrown: unknown): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown
   return new RuntimeError('INTERNAL', 'The turn failed on our side.', {

@@ -12,7 +12,7 @@ export interface CheckpointRow {
   readonly metadata: string
 }
 
-/** The value of a channel at one of its versions, stored once however many checkpoints name it. */
+/** The value of a channel at one of its versions. Many checkpoints may name the version; the table has the value once. */
 export interface ValueRow {
   readonly thread_id: string
   readonly namespace: string
@@ -21,7 +21,7 @@ export interface ValueRow {
   readonly value: string
 }
 
-/** What a task wrote on top of a checkpoint. A position below zero may be taken by a later write. */
+/** What a task wrote on top of a checkpoint. At a position below zero a later write replaces an earlier one. */
 export interface WriteRow {
   readonly thread_id: string
   readonly namespace: string
@@ -32,14 +32,14 @@ export interface WriteRow {
   readonly value: string
 }
 
-/** What a checkpointer adds to its tables at once. */
+/** The rows that a checkpointer adds to its tables at once. */
 export interface Rows {
   readonly checkpoints?: readonly CheckpointRow[]
   readonly values?: readonly ValueRow[]
   readonly writes?: readonly WriteRow[]
 }
 
-/** Texts are compared byte by byte, because the newest checkpoint is the one with the greatest id. */
+/** The tables of checkpoints. Texts compare byte by byte, because the newest checkpoint is the one with the greatest id. */
 export const checkpointMigrations: Readonly<Record<string, Migration>> = {
   async '001-checkpoints'(db) {
     const text = sql.raw(isPostgres(db) ? 'text collate "C"' : 'text')
@@ -59,9 +59,9 @@ export const checkpointMigrations: Readonly<Record<string, Migration>> = {
   },
 }
 
-type Connection = Kysely<any> // any: the tables are this file's own knowledge
+type Connection = Kysely<any> // any: only this file knows the tables
 
-/** The checkpoint of this id, or the newest. */
+/** The checkpoint of this id; with an empty id the newest of the thread. */
 export async function selectCheckpoint(
   db: Connection,
   thread: string,
@@ -75,7 +75,7 @@ export async function selectCheckpoint(
   return row
 }
 
-/** The next checkpoints, newest first, of those that fit the conditions that are given. */
+/** The checkpoints that follow `after`, newest first, of those that meet the given conditions. */
 export async function selectPage(
   db: Connection,
   where: { thread?: string; namespace?: string; id?: string; before?: string },
@@ -99,7 +99,7 @@ export async function selectPage(
   return await query<CheckpointRow>(db, text, [...values, limit])
 }
 
-/** The values of these versions. A channel that was emptied at its version has none. */
+/** The values of these versions. A channel that was empty at its version has no row. */
 export async function selectValues(
   db: Connection,
   thread: string,
@@ -108,7 +108,7 @@ export async function selectValues(
 ): Promise<ValueRow[]> {
   const wanted = Object.entries(versions)
   if (wanted.length === 0) return []
-  // Each pair is one look-up by the whole key, however many versions the thread has.
+  // The database looks up each pair by the whole key, so the cost does not grow with the versions of the thread.
   const text = `with wanted (channel, version) as (values ${tuples(wanted.length, 2)})
     select v.* from wanted w join checkpoint_values v
       on v.thread_id = ? and v.namespace = ? and v.channel = w.channel and v.version = w.version`
@@ -116,7 +116,7 @@ export async function selectValues(
   return await query<ValueRow>(db, text, [...pairs, thread, namespace])
 }
 
-/** The pending writes of a checkpoint. */
+/** The writes of tasks on top of a checkpoint. */
 export async function selectWrites(
   db: Connection,
   thread: string,
@@ -128,13 +128,13 @@ export async function selectWrites(
   return await query<WriteRow>(db, text, [thread, namespace, id])
 }
 
-/** Deletes everything that is kept of a thread. */
+/** Deletes all rows of a thread. */
 export async function deleteAll(db: Connection, thread: string): Promise<void> {
   for (const table of ['checkpoints', 'checkpoint_values', 'checkpoint_writes'])
     await query(db, `delete from ${table} where thread_id = ?`, [thread])
 }
 
-/** Inserts the rows of several writers, as if one after the other. */
+/** Inserts the rows of several writers. The result is the same as if they had written one after the other. */
 export async function insertRows(db: Connection, all: readonly Rows[]): Promise<void> {
   await insert(
     db,
@@ -165,12 +165,13 @@ export async function insertRows(db: Connection, all: readonly Rows[]): Promise<
   )
 }
 
+/** What an insert does when a row of the same key is there. */
 interface Conflict<Row> {
   readonly key: readonly (keyof Row & string)[]
   readonly replaces: 'always' | 'never' | 'below zero'
 }
 
-/** Rows in one statement: PostgreSQL answers over a network, where each statement is a journey. */
+/** How many rows one statement inserts. PostgreSQL answers over a network, so few statements are faster than many. */
 const rowsPerStatement = 100
 
 async function insert<Row extends object>(
@@ -228,7 +229,7 @@ async function query<Row>(
 
 const numberedTexts = new Map<string, string>()
 
-/** PostgreSQL's placeholders have numbers. The texts differ in their count of rows only. */
+/** The text with the numbered placeholders of PostgreSQL. The map stays small: the texts differ only in their count of rows. */
 function numbered(text: string): string {
   let known = numberedTexts.get(text)
   if (known === undefined) {

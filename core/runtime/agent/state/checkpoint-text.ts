@@ -1,9 +1,9 @@
 import type { SerializerProtocol } from '@langchain/langgraph-checkpoint'
 
 /**
- * A value of the graph's state as text. Plain data is plain JSON, as it stands; all else (a Map, a
- * message instance, undefined) goes through LangGraph's serializer, behind a mark that no JSON begins
- * with. The serializer alone would cost a promise for every value inside a value.
+ * A value of the graph's state as text. Plain data becomes plain JSON. Everything else (a Map, an instance of a message,
+ * undefined) goes through LangGraph's serializer, and its text begins with `!`, as no JSON does. The serializer costs a
+ * promise for every value inside a value, so it does not get the plain data.
  */
 export async function toText(value: unknown, serde: SerializerProtocol): Promise<string> {
   if (isPlain(value)) return JSON.stringify(value)
@@ -12,7 +12,7 @@ export async function toText(value: unknown, serde: SerializerProtocol): Promise
   return type === 'json' ? `!json ${buffer.toString()}` : `!${type} ${buffer.toString('base64')}`
 }
 
-/** The value of a text that `toText` made. */
+/** Reads the value back from a text that `toText` made. */
 export async function fromText(text: string, serde: SerializerProtocol): Promise<unknown> {
   if (!text.startsWith('!')) return JSON.parse(text)
   const space = text.indexOf(' ')
@@ -21,10 +21,10 @@ export async function fromText(text: string, serde: SerializerProtocol): Promise
   return await serde.loadsTyped(type, type === 'json' ? body : Buffer.from(body, 'base64'))
 }
 
-/** Deeper than any honest state, and less deep than the stack. A circle is deeper than that. */
+/** How deep `isPlain` looks: deeper than real state nests, and less deep than the stack allows. A circle ends here. */
 const deepest = 500
 
-/** Whether JSON gives the value back. A property that is undefined may go: it reads the same. */
+/** Whether JSON gives the same value back. It drops a property that is undefined, and reading such a property gives the same. */
 function isPlain(value: unknown, depth = 0): boolean {
   switch (typeof value) {
     case 'string':

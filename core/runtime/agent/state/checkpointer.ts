@@ -28,12 +28,12 @@ import {
 } from './checkpoint-tables.ts'
 import { fromText, toText } from './checkpoint-text.ts'
 
-/** A change of what is kept. */
+/** One change of the tables: rows to add, or a thread to delete. */
 export type Item = Rows | { readonly deleteThread: string }
 
 /** LangGraph's checkpoints in the runtime's own database, SQLite or PostgreSQL. */
 export class Checkpointer extends BaseCheckpointSaver {
-  readonly #db: Kysely<any> // any: the tables are this file's own knowledge
+  readonly #db: Kysely<any> // any: only `checkpoint-tables.ts` knows the tables
   #written: Promise<void> = Promise.resolve()
 
   constructor(db: Database) {
@@ -42,13 +42,14 @@ export class Checkpointer extends BaseCheckpointSaver {
   }
 
   /**
-   * Counts up, with a fraction by chance: two runs that go on from one checkpoint (a takeover from a
-   * process that still breathes) must not give one version to two values.
+   * Counts up and adds a random fraction. Two processes may go on from one checkpoint, when one takes over a run from another
+   * that still lives; the fractions keep them from giving the same version to two values.
    */
   override getNextVersion(current: number | undefined): number {
     return Math.floor(current ?? 0) + 1 + Math.floor(Math.random() * 1e9) / 1e9
   }
 
+  /** The checkpoint that the config names, or the newest of its thread. */
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { thread_id: thread, checkpoint_ns: namespace = '' } = config.configurable ?? {}
     if (thread === undefined) return undefined
@@ -56,6 +57,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     return row && (await this.#tuple(row))
   }
 
+  /** The checkpoints that the config and the options choose, newest first. */
   async *list(
     config: RunnableConfig,
     { before, limit = Infinity, filter = {} }: CheckpointListOptions = {},
@@ -81,6 +83,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     }
   }
 
+  /** Keeps a checkpoint with the channel values that are new in it. */
   async put(
     config: RunnableConfig,
     checkpoint: Checkpoint,
@@ -113,6 +116,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     return configOf(thread, namespace, id)
   }
 
+  /** Keeps what a task wrote on top of a checkpoint. */
   async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     const { thread, namespace } = place(config)
     const checkpoint = getCheckpointId(config)
@@ -122,7 +126,7 @@ export class Checkpointer extends BaseCheckpointSaver {
       namespace,
       checkpoint_id: checkpoint,
       task_id: taskId,
-      // Errors and interrupts have places of their own, so that a later one takes the earlier's.
+      // Errors and interrupts have fixed positions below zero, so that a later one replaces an earlier one.
       position: WRITES_IDX_MAP[channel] ?? nth,
       channel,
       value: await toText(value, this.serde),
@@ -130,16 +134,17 @@ export class Checkpointer extends BaseCheckpointSaver {
     await this.write({ writes: await Promise.all(rows) }, config)
   }
 
+  /** Deletes all that the tables have of a thread. */
   async deleteThread(threadId: string): Promise<void> {
     await this.write({ deleteThread: requireThread(threadId) })
   }
 
-  /** Makes a change, after those that were asked for before it. */
+  /** Writes a change, after the changes that callers asked for before. */
   protected write(item: Item, _config?: RunnableConfig): Promise<void> {
     const write = () =>
       this.#db.transaction().execute((transaction) => writeAll(transaction, [item]))
     const written = this.#written.then(write)
-    this.#written = written.catch(() => undefined) // whoever asked for it is told
+    this.#written = written.catch(() => undefined) // the caller of `write` gets the error
     return written
   }
 
@@ -171,7 +176,7 @@ export class Checkpointer extends BaseCheckpointSaver {
       channel,
       await this.#read(value),
     ])
-    // fromEntries, because it sets a channel named __proto__ like any other.
+    // Object.fromEntries sets a channel named __proto__ like any other channel.
     return Object.fromEntries(await Promise.all(entries))
   }
 
@@ -192,7 +197,7 @@ export class Checkpointer extends BaseCheckpointSaver {
   }
 }
 
-/** Several changes: rows together, in few statements, deletions in their order. */
+/** Writes several changes. Rows between two deletions go in together, in few statements; deletions keep their place. */
 export async function writeAll(transaction: Kysely<any>, items: readonly Item[]): Promise<void> {
   let gathered: Rows[] = []
   for (const item of items) {
@@ -207,7 +212,7 @@ export async function writeAll(transaction: Kysely<any>, items: readonly Item[])
   await insertRows(transaction, gathered)
 }
 
-/** Before version 4 a checkpoint's sends lay with its parent's writes. */
+/** Moves the sends of a checkpoint older than version 4, which LangGraph kept with the writes of the parent. */
 function moveSends(
   checkpoint: Checkpoint,
   parentWrites: readonly CheckpointPendingWrite[],
@@ -237,8 +242,8 @@ function place(config: RunnableConfig): { thread: string; namespace: string } {
 }
 
 /**
- * The id of a thread, or a fault that says what is wrong with it. LangGraph writes checkpoints in the
- * background, where a fault ends the process: whoever starts a graph asks this first.
+ * Gives the id of a thread back, or throws an error that says what is wrong with the id. LangGraph writes checkpoints in the
+ * background, where a fault would end the process, so a caller that starts a graph checks the id first.
  */
 export function requireThread(threadId: unknown): string {
   if (threadId === undefined || threadId === null) throw missing('thread_id')

@@ -33,38 +33,39 @@ export interface Kept {
   readonly states: StateValues
 }
 
-/** One passage through the graph. */
+/** What one passage through the graph needs. */
 export interface Passage {
   readonly thread: string
   /** The checkpoint from which the passage goes on; without one, the thread's newest. */
   readonly checkpoint?: string
-  /** The thread begins here: nothing is kept of it, so nothing is looked for. */
+  /** Set when the thread is new. The graph then does not look for a checkpoint. */
   readonly begins?: boolean
-  /** The answer to what the thread waits for. */
+  /** A person's decision about the call for which the thread waits. */
   readonly resume?: Decision
   /**
-   * The work of the passage. What the work returns is kept. When the work returns nothing, nothing is written: the thread
-   * did not change, or another process carries the run now. The work does not throw.
+   * The work of the passage. The graph keeps what the work returns. When the work returns nothing, the graph writes nothing:
+   * the thread did not change, or another process carries the run now. The work does not throw.
    */
   work(kept: Kept, decided: Decided | undefined): Promise<Update | undefined>
 }
 
-/** What a passage changed. A list of loaded plugins is added to those that were. */
+/** What a passage changed. The graph adds the loaded plugins to those that the thread had loaded before. */
 export type Update = Kept & { readonly waits?: WaitingCall }
 
-/** The graph through which every turn passes, and what it keeps of a thread. */
+/** The graph through which every turn passes, and what the graph keeps of a thread. */
 export interface Graph {
-  /** Resolves to the checkpoint that is left behind, if one is, and how to write it: nothing is written yet. */
+  /** Resolves to the new checkpoint, if the passage made one, and `save`, which writes the checkpoint. */
   pass(passage: Passage): Promise<Pick<RunEnd, 'checkpoint' | 'save'>>
+  /** What a thread kept at a checkpoint; without one, at its newest. */
   read(thread: string, checkpoint: string | undefined): Promise<Kept>
-  /** Removes all that is kept of a thread. */
+  /** Removes all that the graph keeps of a thread. */
   forget(thread: string): Promise<void>
 }
 
 /**
- * The graph of every turn: the agent, which loops by itself, and the approval, where a person is asked. This
- * is all the runtime has of LangGraph beside its checkpointer, and the only place that knows names of it
- * that its documentation does not give (`__pregel_send`, `_streamIterator`).
+ * Makes the graph of every turn. The node `agent` runs the loop of model and tools, the node `approval` asks a person. Beside
+ * the checkpointer, only this file uses LangGraph, and only this file uses names that LangGraph's documentation does not
+ * give (`__pregel_send`, `_streamIterator`).
  */
 export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
   const saver = new PassageSaver(db)
@@ -98,7 +99,7 @@ export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
         outputKeys: [],
         configurable: { thread_id: passage.thread, [underwayKey]: underway },
       })
-      // `invoke` would lead the same steps through two web streams, though nobody reads them.
+      // `invoke` would send the same steps through two web streams that nobody reads.
       for await (const _ of steps);
       const { checkpoint, changes } = underway
       return checkpoint === undefined ? {} : { checkpoint, save: (db) => writeAll(db, changes) }
@@ -121,10 +122,12 @@ const union = (a: readonly string[], b: readonly string[]) => [...new Set([...a,
 
 const underwayKey = 'oracle_passage'
 
+/** A passage on its way through the graph. */
 interface Underway {
   readonly passage: Passage
-  /** What LangGraph wants written. */
+  /** The changes that LangGraph asked the checkpointer to write. */
   readonly changes: Item[]
+  /** The work returned nothing, so the passage leaves no checkpoint. */
   nothingNew: boolean
   checkpoint?: string
 }
@@ -147,7 +150,7 @@ async function doWork(input: Values, config: RunnableConfig): Promise<Writes> {
   ]
 }
 
-/** Stands still until somebody decides: `interrupt` leaves by an exception, and returns when it is resumed. */
+/** Stops the graph until a person decides: `interrupt` throws, and returns the decision when a later passage resumes it. */
 async function askPerson(input: Values, config: RunnableConfig): Promise<Writes> {
   const waits = input[waiting] as WaitingCall
   const decision = await AsyncLocalStorageProviderSingleton.runWithConfig(
@@ -157,7 +160,7 @@ async function askPerson(input: Values, config: RunnableConfig): Promise<Writes>
   return [[start, { decided: { waits, decision } satisfies Decided }]]
 }
 
-/** A node that is not traced: the stock one builds a tree of runs for every call, tracing or not. */
+/** A node without tracing. LangGraph's own nodes build a tree of runs for every call, even when tracing is off. */
 class Node extends Runnable<Values, void> {
   override lc_namespace = ['oracle_runtime']
   override name: string
@@ -183,9 +186,9 @@ const underwayOf = (config: RunnableConfig): Underway | undefined =>
   config.configurable?.[underwayKey]
 
 /**
- * A checkpointer that knows of passages. It begins where the passage says, because LangGraph itself takes the
- * checkpoint with the latest time in its id, and the clock of another server may be ahead. What a passage
- * leaves behind is gathered, to be written with the end of its run.
+ * A checkpointer that knows of passages. It gives LangGraph the checkpoint that the passage names: LangGraph itself would
+ * take the one with the latest time in its id, and the clock of another server may be ahead. It gathers the changes of a
+ * passage, so that the store writes them together with the end of the run.
  */
 class PassageSaver extends Checkpointer {
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {

@@ -13,7 +13,7 @@ export interface StateKey {
   readonly schema: Schema
   /** `thread` lives in the session's checkpoint; `room` outlives the session. */
   readonly scope: 'thread' | 'room'
-  /** Its channel in the graph, and its name wherever all plugins' keys lie together. */
+  /** The name of the key among the keys of all plugins, and of its channel in the graph: `plugin.key`. */
   readonly channel: string
 }
 
@@ -27,13 +27,13 @@ export function stateKeys(records: readonly PluginRecord[]): StateKey[] {
   )
 }
 
-/** The thread's values, by channel. */
+/** The values of a thread, by channel. */
 export type StateValues = Readonly<Record<string, unknown>>
 
-/** The room's values, by plugin and key, as `loadRoom` gives them. */
+/** The values of a room, by plugin and key, as `loadRoom` gives them. */
 export type RoomValues = ReadonlyMap<string, Readonly<Record<string, unknown>>>
 
-/** What all plugins keep in a room. */
+/** Loads what all plugins keep in a room. */
 export async function loadRoom(
   rooms: RoomState,
   room: string,
@@ -47,14 +47,14 @@ export async function loadRoom(
   )
 }
 
-/** What a handler changed of one key, as data. */
+/** How handlers changed the value of one key. Both values are plain data. */
 export interface StateChange {
   readonly key: StateKey
   readonly before: unknown
   readonly after: unknown
 }
 
-/** Writes what changed back to the room, and nothing else: two sessions there must not undo each other. */
+/** Writes the changed values back to the room, and no others: two sessions in a room must not undo each other's changes. */
 export async function saveRoom(
   rooms: RoomState,
   room: string,
@@ -71,16 +71,16 @@ export async function saveRoom(
   for (const [record, [before, after]] of byRecord) await rooms.save(room, record, before, after)
 }
 
-/** The state of all plugins in one turn, and what of it has changed. */
+/** The state of all plugins in one turn, and which values have changed. */
 export class TurnState {
-  /** Each plugin's state by its name: plain objects that handlers assign to. */
+  /** The state of each plugin by the plugin's name. The states are plain objects that handlers assign to. */
   readonly byPlugin = new Map<string, Record<string, unknown>>()
   readonly #keys: readonly StateKey[]
   readonly #log: Log
-  /** Each value as it was written down last. */
+  /** The JSON of each value when a step last took the changes. */
   readonly #written = new Map<StateKey, string | undefined>()
 
-  /** Values that fit no more, after an update of a plugin for example, give way to the default. */
+  /** A stored value that no longer fits its schema, after an update of a plugin for example, is replaced by the default. */
   constructor(keys: readonly StateKey[], stored: StateValues, room: RoomValues, log: Log) {
     this.#keys = keys
     this.#log = log
@@ -94,7 +94,7 @@ export class TurnState {
     }
   }
 
-  /** Takes over what a journal's step changed. */
+  /** Takes over the values that a step in the journal changed. */
   replay(states: NonNullable<JournalEntry['states']>): void {
     for (const key of this.#keys) {
       const changed = states[key.record.name]
@@ -106,8 +106,8 @@ export class TurnState {
   }
 
   /**
-   * What handlers changed since this was last asked. A value that does not fit its schema, or is no data, is
-   * put back to what it was: a broken tool must not break the session.
+   * What handlers changed since the last call of `changes`. A value that does not fit its schema, or that JSON cannot hold,
+   * is set back to the value before: a broken tool must not break the session.
    */
   changes(): StateChange[] {
     const changes: StateChange[] = []
@@ -118,7 +118,7 @@ export class TurnState {
       if (json === was) continue
       const before = valueOf(was)
       const after = json === unwritable ? undefined : valueOf(json)
-      const fault = json === unwritable ? 'it is no data' : faultOf(key, after)
+      const fault = json === unwritable ? 'JSON cannot hold it' : faultOf(key, after)
       if (fault !== undefined) {
         this.#log.error(
           { plugin: key.record.name, key: key.key },
@@ -133,7 +133,7 @@ export class TurnState {
     return changes
   }
 
-  /** The thread's values as the checkpoint keeps them: `null` where there is none. */
+  /** The thread's values as the checkpoint keeps them: `null` for a key without a value. */
   channels(): Record<string, unknown> {
     const values: Record<string, unknown> = {}
     for (const key of this.#keys) {
@@ -150,20 +150,20 @@ export class TurnState {
   }
 
   #parsed(key: StateKey, stored: unknown): unknown {
-    // `null` is how "none" is stored, and a value where the schema has it as one.
+    // A stored `null` means that the key has no value, unless the schema allows null as a value.
     const nothing = stored === null && !z.safeParse(key.schema, null).success
     const parsed = z.safeParse(key.schema, nothing ? undefined : stored)
     if (parsed.success) return parsed.data
     this.#log.warn(
       { plugin: key.record.name, key: key.key },
-      `What is stored of "${key.channel}" no longer fits its schema; its default is used`,
+      `The stored value of "${key.channel}" no longer fits its schema; the default takes its place`,
     )
-    // A key without a default does not pass the boot's checks, so this finds one.
+    // The boot refuses a key whose schema has neither a default nor `.optional()`, so undefined parses.
     return z.safeParse(key.schema, undefined).data
   }
 }
 
-/** No JSON begins like this. */
+/** Stands for a value that JSON cannot hold. No JSON begins with this character. */
 const unwritable = '!'
 
 function asJson(value: unknown): string | undefined {

@@ -2,14 +2,15 @@ import { RuntimeError } from '../../../errors.ts'
 import { shortened, type AuditLine, type Outcome } from '../../audit/line.ts'
 import type { Calling } from './tool-call.ts'
 
-/** Writes a line about a tool call; who, session and run are the turn's. */
+/** Writes an audit line about a tool call. The turn adds the request, the session and the run. */
 export type AuditCall = (
   line: Pick<AuditLine, 'who' | 'tool' | 'callId' | 'what' | 'outcome' | 'code'>,
 ) => Promise<void> | undefined
 
 /**
- * The core of the onion with its trace: a line for every write that was carried out, refused, rejected by a person or
- * left unknown by a crash, and for a read whose tool asks for one. A call that waits for a person did nothing yet.
+ * Wraps the core of the onion so that it leaves audit lines: one for every write that was carried out, that was refused,
+ * that a person rejected or whose outcome a crash left unknown, and one for a read whose handler adds facts. A call that
+ * waits for a person leaves no line, because it did nothing yet.
  */
 export function audited(
   execute: (calling: Calling) => Promise<unknown>,
@@ -20,7 +21,7 @@ export function audited(
     const isWorthALine = () => entry.effect === 'write' || facts.who || !facts.isEmpty
     try {
       const value = await execute(calling)
-      // Before the model hears of it, and with it anybody else.
+      // The line is written before the model, and so anybody else, hears of the result.
       if (isWorthALine()) await tell(calling, 'accepted')
       return value
     } catch (thrown) {
@@ -41,6 +42,12 @@ function tell({ call, site, turn, facts }: Calling, outcome: Outcome, code?: str
 function outcomeOf({ turn, fault }: Calling, thrown: unknown): Outcome {
   const error = thrown instanceof RuntimeError ? thrown : undefined
   if (error?.code === 'REJECTED') return 'rejected'
-  if (error?.code === 'OUTCOME_UNKNOWN' || turn.signal.aborted || fault) return 'unknown'
+  if (
+    error?.code === 'OUTCOME_UNKNOWN' ||
+    error?.code === 'TOOL_TIMEOUT' ||
+    turn.signal.aborted ||
+    fault
+  )
+    return 'unknown'
   return error && error.status < 500 ? 'refused' : 'failed'
 }

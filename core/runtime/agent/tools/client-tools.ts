@@ -9,8 +9,8 @@ import type { ToolEntry } from './entry.ts'
 import type { Tools } from './tools.ts'
 
 /**
- * What is wrong with the names of the tools that a client brings along, as one error that names each;
- * undefined when all is well. The door asks this before a run begins.
+ * One error for all client tools whose names another tool has; undefined when every name is free. The message route asks
+ * before a run begins, and the turn asks again.
  */
 export function clientToolsFault(request: TurnRequest, tools: Tools): RuntimeError | undefined {
   const claims = new Map<string, string>()
@@ -27,18 +27,19 @@ export function clientToolsFault(request: TurnRequest, tools: Tools): RuntimeErr
   return new RuntimeError(
     'INVALID_INPUT',
     `A model tells tools apart by name alone: ${faults.map(({ message }) => message).join('; ')}.`,
-    { hint: 'Give yours another name, a prefix for example.', details: faults },
+    { hint: 'Give your tools other names, for example with a prefix.', details: faults },
   )
 }
 
-/** What the tools of a client are made of for one turn. */
+/** What the tools of a client need in one turn. */
 export interface ClientToolOptions {
   readonly run: Run
   readonly narrator: Narrator
+  /** How long the client may take over one call. */
   readonly timeoutMs: number
 }
 
-/** The tools of one turn that its client carries out: those of the browser, and AG-UI actions. */
+/** The tools of one turn that its client carries out, by name: the tools of the browser, and the AG-UI actions. */
 export function clientTools({
   run,
   narrator,
@@ -56,10 +57,10 @@ export function clientTools({
   return entries
 }
 
-/** How often a client that draws an action hears how its arguments grow. */
+/** The least time between two events about the growing arguments of an action. */
 const arrivingMs = 100
 
-/** Tells how the arguments of actions grow that the client draws; undefined when it draws none. */
+/** Tells the client how the arguments of the actions grow that it draws; undefined when the client draws none. */
 export function arrivingArguments(
   { agActions = [] }: TurnRequest,
   narrator: Narrator,
@@ -71,11 +72,11 @@ export function arrivingArguments(
     if (!drawn.has(name)) return
     const now = performance.now()
     const last = told.get(id)
-    // The first piece starts the clock: what comes at once is not told in pieces.
+    // The first piece only starts the clock: arguments that arrive all at once need no such events.
     if (last === undefined) told.set(id, now)
     if (last === undefined || now - last < arrivingMs) return
     told.set(id, now)
-    // What is refused in the end is not read time and again until then.
+    // The validation will refuse arguments this large, so reading them again with every piece would be wasted work.
     if (args.length > argumentBytes) return
     const known = partialObject(args)
     if (known) narrator.arriving(id, name, known)
@@ -94,19 +95,19 @@ function entryOf(
     name,
     client: { kind: isBrowserTool ? 'browser' : 'action', effect: does },
     spec: { name, description, parameters: { type: 'object', properties: {}, ...given } },
-    // What a page does cannot be undone, and after a crash nobody knows whether it did it.
+    // The kernel cannot undo what a page did, and after a crash it cannot know whether the page did it.
     effect: 'write',
-    // As with a plugin's tools: what only looks may hand over what others wrote, what does something says how it went.
+    // As with a plugin's tools: a reading tool may return what others wrote, a writing tool says how its work went.
     foreign: does === 'read',
     input: anyArguments,
     run(args, { call }) {
-      // Listening comes first: a page may answer before this line is left.
-      const answer = run.clientResult(call.id, timeoutMs)
-      if (isBrowserTool) narrator.browserToolCall({ id: call.id, name, args })
-      else narrator.actionCall({ id: call.id, name, args }, undefined)
-      return resultOf(answer)
+      const tell = () =>
+        isBrowserTool
+          ? narrator.browserToolCall({ id: call.id, name, args })
+          : narrator.actionCall({ id: call.id, name, args }, undefined)
+      return resultOf(run.clientResult(call.id, timeoutMs, tell))
     },
-    // The page may have answered while nobody listened here. It is not asked again.
+    // The page may have answered while no process listened, so this waits for its answer and sends no new event.
     rejoin: ({ call }) => resultOf(run.clientResult(call.id, timeoutMs)),
   }
 }
@@ -114,17 +115,17 @@ function entryOf(
 async function resultOf(answer: ReturnType<Run['clientResult']>): Promise<unknown> {
   const { result, error } = await answer
   if (error === undefined) return result
-  throw new RuntimeError('CLIENT_TOOL_FAILED', `The client could not do it: ${error}`)
+  throw new RuntimeError('CLIENT_TOOL_FAILED', `The client could not carry out the call: ${error}`)
 }
 
-/** How large the arguments of one call may be, as JSON: as large as a message. */
-export const argumentBytes = 256 * 1024
+/** How large the arguments of one call may be, in bytes of JSON: as large as a message. */
+const argumentBytes = 256 * 1024
 
 /**
- * Arguments of a client's tool are an object of a bounded size. Whether they fit the schema is for the client to check,
- * which declared it: a schema from outside is never executed here, for one can be made that never ends.
+ * The arguments of a tool whose schema is data: an object of a bounded size. Whoever declared the schema checks whether the
+ * arguments fit it. The kernel never runs a schema from outside, because somebody can write one whose check never ends.
  */
-const anyArguments = z.looseObject({}).refine(isWithinSize, {
+export const anyArguments = z.looseObject({}).refine(isWithinSize, {
   error: `expected at most ${argumentBytes} bytes of JSON, nested at most ${maxDepth} levels`,
 })
 
@@ -132,7 +133,7 @@ function isWithinSize(args: unknown): boolean {
   return !nestsDeeper(args, maxDepth) && Buffer.byteLength(JSON.stringify(args)) <= argumentBytes
 }
 
-/** Looked at before it is written out, which follows every level by calling itself. */
+/** Whether a value nests too deep. It runs before `JSON.stringify`, which calls itself for every level. */
 function nestsDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((item) => nestsDeeper(item, levels - 1))

@@ -6,16 +6,17 @@ import { fieldsIn, isRecord } from '../../base/fields.ts'
 import type { ForeignSource, RenderedComponent, Run, WaitingCall } from '../../turns/run.ts'
 import { jsonOf } from './tool-content.ts'
 
-/** Whose events these are. The events of a sub-agent carry the id of the call that started the sub-agent. */
+/** The loop that events come from: that of the turn, or that of a sub-agent. */
 export interface EventOrigin {
+  /** The id of the call that started the sub-agent; undefined for the loop of the turn. */
   readonly parentEventId?: string
-  /** Takes what was rendered, for the journal. */
+  /** Gets each component that a handler rendered, for the journal. */
   onComponent(component: RenderedComponent): void
 }
 
 type Told = Pick<Run, 'runId' | 'sessionId' | 'requestId' | 'emit'>
 
-/** Tells a run's listeners what happens, in the words of the wire. Once closed, a narrator is silent. */
+/** Tells a run's listeners what happens, as events of the wire. A closed narrator sends nothing. */
 export class Narrator {
   readonly #run: Told
   #closed = false
@@ -26,14 +27,15 @@ export class Narrator {
     this.#run = run
   }
 
-  /** Falls silent: what a tool emits after its run has ended reaches no listener. */
+  /** Ends the narration, so that what a tool emits after its run has ended reaches no listener. */
   close(): void {
     this.#closed = true
   }
 
-  /** Whether the listeners were told anything that they can see as an answer. */
+  /** Whether the listeners got anything that they can take for an answer. */
   spoke = false
 
+  /** Sends a piece of the model's answer. */
   message(content: string): void {
     if (content === '') return
     this.#endReasoning()
@@ -41,6 +43,7 @@ export class Narrator {
     this.#tell('message', { content }) // the feed adds the time
   }
 
+  /** Sends a piece of the model's reasoning. */
   reasoning(reasoning: string): void {
     if (reasoning === '') return
     this.#reasoning = true
@@ -57,7 +60,7 @@ export class Narrator {
     this.#tell('reasoning', { ...this.#where(), reasoning, isComplete })
   }
 
-  /** A call begins, or has come to its end. */
+  /** Tells that a call begins, or with `ending`, that the call has ended. */
   toolCall(
     call: ToolCall,
     ending: CallEnding | undefined,
@@ -76,7 +79,7 @@ export class Narrator {
     })
   }
 
-  /** The same for an action of the client, which hears it under a name of its own. */
+  /** The same for an action of the client, in an event of its own name. */
   actionCall(call: ToolCall, ending: CallEnding | undefined): void {
     this.#endReasoning()
     this.#tell('action_call', {
@@ -88,6 +91,7 @@ export class Narrator {
     })
   }
 
+  /** Asks the client to carry out a tool of the browser. */
   browserToolCall({ id, name, args }: ToolCall): void {
     this.#tell('browser_tool_call', {
       ...this.#where(),
@@ -97,6 +101,7 @@ export class Narrator {
     })
   }
 
+  /** Tells that the run waits for a person's decision about a call. */
   interrupt({ toolCallId, toolName, args, foreign, reason }: WaitingCall): void {
     const { runId } = this.#run
     this.#tell('interrupt', {
@@ -109,10 +114,12 @@ export class Narrator {
     })
   }
 
+  /** Asks the client for a new delegation. */
   delegationRequired(oracleDid: string | undefined, reason: string): void {
     this.#tell('delegation_required', { oracleDid, reason })
   }
 
+  /** Tells that the turn failed. */
   error({ message, code, status, details }: RuntimeError): void {
     const { claims } = fieldsIn(details)
     this.#tell('error', {
@@ -127,14 +134,14 @@ export class Narrator {
     })
   }
 
-  /** What a handler tells: of its own call, where it is a tool. */
+  /** Makes the `ctx.emit` of a handler. For a tool, the events name the call that it carries out. */
   emitOf({ parentEventId, onComponent }: EventOrigin, toolCallId: string | undefined): Emit {
     return {
       component: (name, given, { id, status = 'done' } = {}) => {
         if (this.#closed) return
-        // What a handler gives may hold anything; from here on it is data.
+        // A handler may give any value. The round through JSON makes plain data of it.
         const args = asObject(JSON.parse(jsonOf(given)))
-        // The same read run again after a crash renders under the same id, and replaces what was there.
+        // A tool that runs again after a crash renders under the same ids, so the new components replace the old ones.
         const owner = toolCallId ?? this.#run.runId
         const eventId = id === undefined ? `${owner}-${this.#count(owner)}` : `${owner}:${id}`
         this.spoke = true
@@ -156,7 +163,7 @@ export class Narrator {
     }
   }
 
-  /** The arguments of an action, as far as the model has written them, for a client that draws it. */
+  /** Tells a client that draws an action the arguments of the action, as far as the model has written them. */
   arriving(toolCallId: string, name: string, args: Record<string, unknown>): void {
     this.#tell('render_component', {
       ...this.#where(),
@@ -201,8 +208,8 @@ function kindOf(code: string): string | undefined {
   return code === 'PAYMENT_REQUIRED' ? 'payment_required' : undefined
 }
 
-/** Arguments as an object, because clients read fields: a value that is no object becomes the field `value`. */
-export function asObject(value: unknown): Record<string, unknown> {
+/** Gives arguments as an object, because clients read fields. A value that is no object becomes the field `value`. */
+function asObject(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : { value }
 }
 

@@ -1,8 +1,8 @@
 import { isRecord } from '../../base/fields.ts'
 
 /**
- * What the beginning of a JSON object holds so far: text that is cut off ends where it was cut, a key without
- * a value and a word or number that is not over are left out. Undefined when it is no object.
+ * What the beginning of a JSON object holds so far. A string that is cut off ends where it was cut. A key without a value
+ * is left out, and so is a word or a number that may go on. Undefined when the text does not begin an object.
  */
 export function partialObject(text: string): Record<string, unknown> | undefined {
   const completed = complete(text)
@@ -15,13 +15,13 @@ export function partialObject(text: string): Record<string, unknown> | undefined
   }
 }
 
-/** How deep it is followed. */
+/** How deep an object may nest; `partialObject` does not read a deeper one. */
 const maxDepth = 64
 
-/** The text up to the last place where a value was over, or is a string in the making, with what closes it. */
+/** The text up to the end of its last value, or up to the cut in a string, with the quotes and brackets that close it. */
 function complete(text: string): string | undefined {
   const closers: string[] = []
-  /** The text up to here, with these closers, is JSON. */
+  /** The last place where the text, with these closers behind it, is JSON. */
   let sound: { readonly end: number; readonly closers: readonly string[] } | undefined
   const here = (end: number) => (sound = { end, closers: [...closers] })
   /** In an object, whether a key or a value comes next. */
@@ -50,7 +50,7 @@ function complete(text: string): string | undefined {
     else if (/[\w.+-]/.test(char)) {
       const { length } = /^[\w.+-]+/.exec(text.slice(at, at + 400))![0]
       at += length - 1
-      // At the very end it may go on.
+      // A word or number at the very end of the text may go on.
       if (at + 1 < text.length) here(at + 1)
     }
   }

@@ -2,49 +2,63 @@ import { z } from 'zod'
 import { RuntimeError } from '../../../errors.ts'
 import { faultsOf, faultText } from '../../../manifest/faults.ts'
 import { notGranted } from '../../auth/grants/rights.ts'
-import type { PendingCall, Schema, ToolCall } from '../../../plugin.ts'
+import type { AnySubAgent, PendingCall, Schema, ToolCall } from '../../../plugin.ts'
 import type { Facts } from '../../audit/line.ts'
 import type { AuditCall } from './audit-call.ts'
-import { twiceIfTransient, type RepetitionGuard } from '../turn/guards.ts'
+import { retryTransient, type RepetitionGuard } from '../turn/guards.ts'
 import { maxDepth, nestsTooDeep } from '../../base/safe-json.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
-import type { Decision, Effects, ForeignSource, WaitingCall } from '../../turns/run.ts'
+import type {
+  Decision,
+  Effects,
+  ForeignSource,
+  Results,
+  ResultSource,
+  WaitingCall,
+} from '../../turns/run.ts'
 import { reasonOf, sourcesText } from '../turn/consent.ts'
-import { contentOf, explained, recordedError } from './tool-content.ts'
+import { contentOfCall } from './call-content.ts'
+import { explained, recordedError } from './tool-content.ts'
 import type { ToolEntry } from './entry.ts'
+import { inTime } from './in-time.ts'
+import { ofTheRun } from './of-the-run.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 
-/** What surrounds a call in a run. A call in a test's thread has none of it. */
+/** What a run gives to each of its calls. A call in a test's thread has none of it. */
 export interface CallSite {
+  /** Marks the writes of the run, so that none runs twice. */
   readonly effects?: Effects
-  /** Resolves when the call itself is written down; no write begins before. */
+  /** Keeps results that are too long for the model. */
+  readonly results?: Results
+  /** Resolves when the journal has the call; no write begins before. */
   readonly recorded?: () => Promise<void>
-  /** What a person decided about a call. */
+  /** What a person decided about a call; undefined when nobody has decided. */
   readonly decisionOn?: (toolCallId: string) => Decision | undefined
-  /** The call of the sub-agent whose loop this is. */
+  /** The id of the call that started the sub-agent; undefined in the loop of the turn. */
   readonly within?: string
   readonly guard?: RepetitionGuard
-  /** The tools that the client brought along for this turn. */
-  readonly clientTools?: ReadonlyMap<string, ToolEntry>
-  /** The only tools within reach: those of a sub-agent. */
+  /** The tools that this loop alone has: of the client and of `toolsFor` in a turn, `return_result` in a sub-agent. */
+  readonly turnTools?: ReadonlyMap<string, ToolEntry>
+  /** The only tools that a sub-agent may call; undefined in the loop of the turn. */
   readonly only?: ReadonlySet<string>
   /** Writes the audit line of a call. */
   readonly audit?: AuditCall
-  /** Hears that the user's delegation did not suffice, and whether that is because it was revoked meanwhile. */
+  /** Hears that the user's delegation did not allow a call, and whether that is because the user revoked the delegation. */
   readonly onDenied?: (isRevoked: boolean) => void
   /** Whether the delegation that the turn began with is revoked by now. */
   readonly isRevoked?: () => boolean | Promise<boolean>
-  /** Runs the engine for a sub-agent. */
+  /** Runs a loop for a sub-agent. */
   readonly delegate?: (delegation: Delegation, calling: Calling) => Promise<unknown>
 }
 
-/** A task for a sub-agent. */
+/** Work for a sub-agent. */
 export interface Delegation {
-  readonly task: string
-  readonly prompt: string
-  readonly tools: readonly string[]
-  readonly model: string | undefined
+  readonly subAgent: AnySubAgent
+  /** The plugin that has the sub-agent. */
+  readonly record: PluginRecord
+  /** What the sub-agent is told, parsed. */
+  readonly args: unknown
 }
 
 /** One call on its way through the onion. */
@@ -53,51 +67,64 @@ export interface Calling {
   readonly entry: ToolEntry
   readonly turn: Turn
   readonly site: CallSite
-  /** What its handler adds to the audit line. */
+  /** What the tool's handler adds to the audit line. */
   readonly facts: Facts
-  /** A person is to be asked. The call stands here, so that no layer of the onion can hide it. */
+  /** Fires when the turn is stopped or the tool has taken too long. Until the tool runs, this is the signal of the turn. */
+  signal: AbortSignal
+  /** Set when a person has to be asked first. It stands here and not in an error, so that no layer of the onion can hide it. */
   waits?: WaitingCall
-  /** The run cannot go on: the database failed, or another process has it. */
+  /** Set when the run cannot go on: the database failed, or another process carries the run. */
   fault?: { readonly error: unknown }
-  /** What the model is told when a person changed its arguments. */
+  /** The sentence that tells the model how a person changed the arguments. */
   edited?: string
-  /** The tool itself was begun: what comes of the call from here on, a refusal too, is in its words. */
+  /** Set when the tool itself began: a result or an error from here on, even a refusal, is in the words of the tool. */
   begun?: true
-  /** The result holds other people's words though the tool's own do not: a sub-agent has read some. */
-  foreign?: true
+  /**
+   * Set when a sub-agent has read words of others, or a page of a kept result holds some: the result then holds them,
+   * though the tool is not declared `foreign`. For the page it says whose words they are.
+   */
+  foreign?: true | ResultSource
+  /** The result that was too long, and what the model reads of it. */
+  cut?: { readonly value: unknown; readonly content: string }
 }
 
-/** The core of the onion: may the user, does a person agree, did it happen before; then the tool itself. */
+/** The core of the onion. It checks the user's rights, a person's consent and whether the write ran before, then runs the tool. */
 export async function execute(calling: Calling): Promise<unknown> {
   await checkCan(calling)
   await seekApproval(calling)
   const { entry, turn } = calling
-  const run = async () => {
+  const attempt = async () => {
     underWay(`tool ${calling.call.name} of ${entry.record?.name ?? 'the kernel'}`)
     calling.begun = true
     const value = await entry.run(calling.call.args, calling)
     return entry.tool?.output ? await z.parseAsync(entry.tool.output, value) : value
   }
-  // A sub-agent is not tried twice: it would do again what it has done, because only the next process finds its steps.
-  if (entry.effect === 'read')
-    return entry.tool ? await twiceIfTransient(run, turn.signal) : await run()
-  return await atMostOnce(calling, run)
+  const run = async () => {
+    await entry.count?.(turn.user.did)
+    // Only what a plugin declared has a time: a client's tool waits for its page.
+    if (entry.timeoutMs === undefined) return await attempt()
+    return await inTime(calling, entry.timeoutMs, (signal) => {
+      calling.signal = signal
+      return retryTransient(attempt, entry.retry, signal)
+    })
+  }
+  return entry.effect === 'read' ? await run() : await atMostOnce(calling, run)
 }
 
 async function checkCan({ entry: { tool, record }, call, turn, site }: Calling): Promise<void> {
   if (!record) return
-  // Also for tools that ask in their own code: what the operator took back during the turn is gone.
+  // The operator may have taken a right back during the turn. Tools that check rights in their own code need the new state too.
   await turn.rights?.refresh(turn.user.did)
   if (!tool?.can) return
   const { can, with: resourceOf } = tool.can
-  const resource = resourceOf?.(call.args, turnContext(record, turn, call.id)) ?? turn.user.did
+  const resource = resourceOf?.(call.args, turnContext(record, turn, call)) ?? turn.user.did
   const may = turn.user.can(can, resource)
   const byGrant =
     resource === turn.rights?.oracleDid && turn.rights.granted(turn.user.did, can) === true
-  // A turn can outlive the delegation that it began with.
+  // The user may have revoked the delegation since the turn began.
   const isRevoked = may && !byGrant && (await site.isRevoked?.()) === true
   if (may && !isRevoked) return
-  // The user's own delegation cannot help here, so nobody is asked for one.
+  // Only the operator grants rights on the oracle's DID, so the client is not asked for a delegation of the user.
   if (resource === turn.rights?.oracleDid)
     throw notGranted(turn.user, can, resource, `"${call.name}"`)
   site.onDenied?.(isRevoked)
@@ -105,7 +132,7 @@ async function checkCan({ entry: { tool, record }, call, turn, site }: Calling):
     'FORBIDDEN',
     `The user's delegation does not grant "${can}" on ${resource}.`,
     {
-      hint: 'Ask the user to authorise it, then try again.',
+      hint: 'Ask the user to authorise the call, then try again.',
       details: {
         causes: isRevoked
           ? [`The delegation of ${turn.user.did} was revoked.`]
@@ -118,7 +145,7 @@ async function checkCan({ entry: { tool, record }, call, turn, site }: Calling):
 async function seekApproval(calling: Calling): Promise<void> {
   const { entry, call, turn, site } = calling
   const approve = entry.tool?.approve
-  // A call in a test's thread has nobody to ask, and what is harmless needs nobody.
+  // A call in a test's thread has no person to ask, and `approve: false` declares that the tool needs no consent.
   if (!site.decisionOn || approve === false) return
   const decided = site.decisionOn(call.id)
   if (!decided) {
@@ -132,7 +159,7 @@ async function seekApproval(calling: Calling): Promise<void> {
   }
   if (decided.decision === 'reject')
     throw new RuntimeError('REJECTED', `The user was asked about "${call.name}" and said no.`, {
-      hint: 'Do not try it again; ask what they would like instead.',
+      hint: 'Do not repeat the call; ask the user what to do instead.',
     })
   if (decided.decision === 'edit') {
     call.args = await validate({ ...call, args: decided.args }, entry.input)
@@ -141,17 +168,17 @@ async function seekApproval(calling: Calling): Promise<void> {
   }
 }
 
-/** Whether the tool wants a person asked, whatever the turn has read. */
+/** Whether the tool itself asks for a person's consent, whatever the turn has read. */
 async function asksOfItself({ entry, call, turn }: Calling): Promise<boolean> {
   const { tool, record } = entry
   if (!record || typeof tool?.approve !== 'function') return tool?.approve === true
-  await turn.consent.look() // so that its `ctx.approvals` knows of sockets at other replicas
-  return tool.approve(call.args, turnContext(record, turn, call.id))
+  await turn.consent.look() // so that the `ctx.approvals` of `approve` knows of sockets at other replicas
+  return tool.approve(call.args, turnContext(record, turn, call))
 }
 
 /**
- * What of others a call may have been made for. A reading call is not judged; a call of the page's own tools is not
- * judged by what the page itself said: it could have done the same without being told.
+ * The sources whose words may have led the model to this call. A reading call has none. For a call of the page's own tools
+ * the words of the page do not count: the page could have carried out the call without the model.
  */
 function foreignBehind({ entry, turn, site }: Calling): readonly ForeignSource[] {
   if (entry.effect === 'read' || entry.client?.effect === 'read') return []
@@ -164,17 +191,17 @@ const consentNeeded = ({ name }: PendingCall, sources: readonly ForeignSource[])
     'CONSENT_NEEDED',
     `"${name}" was not run: this turn has read words of others (${sourcesText(sources)}), which may be what asks for it.`,
     {
-      hint: 'Tell the user what you are about to do, with the details, and wait for their next message. Do not try it again before.',
+      hint: 'Tell the user what you are about to do, with the details, and wait for their next message. Until then do not repeat the call.',
     },
   )
 
-/** Marks a call as one that waits; what it returns is thrown, so that the layers around it end. */
+/** Marks a call as one that waits for a person. The caller throws the error that this returns, so that the layers end. */
 export function waitFor(calling: Calling, waits: WaitingCall): RuntimeError {
   calling.waits = waits
   return new RuntimeError('WAITING', `"${waits.toolName}" waits for a person's consent.`)
 }
 
-/** Marks a write before it starts and when it is done. What was done is answered from the record. */
+/** Marks a write before it starts and when it is done. A write that was done before is answered from its mark. */
 async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promise<unknown> {
   const { call, entry, turn, site } = calling
   const { effects } = site
@@ -184,11 +211,11 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
     turn.signal.throwIfAborted()
     return await effects.begin(call.id, call.name)
   })
-  if (marked.state === 'unknown' && !entry.rejoin)
+  if (marked.state === 'unknown' && !entry.rejoin && !entry.tool?.repeatable)
     throw new RuntimeError(
       'OUTCOME_UNKNOWN',
       `"${call.name}" was interrupted, outcome unknown: it may have happened or not.`,
-      { hint: 'Do not repeat it. Find out with a reading tool, or tell the user.' },
+      { hint: 'Do not repeat the call. Find out with a reading tool, or tell the user.' },
     )
   if (marked.state === 'done') {
     calling.begun = true
@@ -201,12 +228,13 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
   let value: unknown
   let content: string
   try {
-    if (marked.state === 'unknown') calling.begun = true
-    value = await (marked.state === 'unknown' ? entry.rejoin!(calling) : run())
-    content = contentOf(value)
+    const rejoin = marked.state === 'unknown' ? entry.rejoin : undefined
+    if (rejoin) calling.begun = true
+    value = await (rejoin ? rejoin(calling) : run())
+    content = await contentOfCall(calling, value)
   } catch (thrown) {
     const error = asToolError(call.name, thrown, entry.record, turn)
-    // A write that was stopped in the middle may have happened all the same: its mark stays as it is.
+    // A write that was stopped in the middle may have happened all the same, so its mark stays unfinished.
     if (!turn.signal.aborted) await finish(explained(error), true)
     throw error
   }
@@ -214,23 +242,13 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
   return value
 }
 
-/** Does work whose failure is the run's and not the tool's: the failure must not reach the model as a result. */
-export async function ofTheRun<T>(calling: Calling, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!calling.turn.signal.aborted) calling.fault = { error }
-    throw error
-  }
-}
-
-/** Parses a call's arguments, or says to the model what is wrong with each. */
+/** Parses a call's arguments, or throws an error that tells the model what is wrong with each. */
 export async function validate(call: ToolCall | PendingCall, schema: Schema): Promise<unknown> {
   if (typeof call.args === 'string')
     throw new RuntimeError(
       'INVALID_INPUT',
       `The arguments of "${call.name}" are not JSON: ${jsonFault(call.args)}`,
-      { hint: 'Send one JSON object and call it again.' },
+      { hint: 'Call the tool again with one JSON object.' },
     )
   const parsed = await z.safeParseAsync(schema, call.args ?? {})
   if (parsed.success) return parsed.data
@@ -238,7 +256,7 @@ export async function validate(call: ToolCall | PendingCall, schema: Schema): Pr
   throw new RuntimeError(
     'INVALID_INPUT',
     `The arguments of "${call.name}" do not fit: ${faultText(faults)}`,
-    { hint: 'Correct the arguments and call it again.', details: faults },
+    { hint: 'Correct the arguments and call the tool again.', details: faults },
   )
 }
 
@@ -253,7 +271,7 @@ function jsonFault(text: string): string {
   }
 }
 
-/** What a tool threw as an error of ours. A broken program is told to the log, not to the model. */
+/** Turns what a tool threw into a RuntimeError. The log gets the cause of an unexpected error, the model does not. */
 export function asToolError(
   tool: string,
   thrown: unknown,
@@ -274,7 +292,7 @@ export function asToolError(
     `The tool "${tool}" failed`,
   )
   return new RuntimeError('INTERNAL', `The tool "${tool}" failed.`, {
-    hint: 'Tell the user that it did not work; the log has the cause.',
+    hint: 'Tell the user that the tool did not work; the log has the cause.',
     cause: thrown,
   })
 }

@@ -1,21 +1,60 @@
 import { RuntimeError } from '../../../errors.ts'
 import { fieldsIn } from '../../base/fields.ts'
+import { cutToFit } from './cut-result.ts'
 
-/** What a model is given of one result. More would fill its window and say little. */
+/** How much of one result a model gets whose tool says nothing else. More would fill the window of the model. */
+export const usualResultBytes = 32 * 1024
+/** How much of one error a model gets. */
 const mostBytes = 100 * 1024
+/** JSON that is longer is not read again to be cut: the model gets its beginning as text. */
+const mostCharactersRead = 32 * 1024 * 1024
 
-/** A tool's value as its message says it: text as it is, everything else as JSON, cut where it is huge. */
-export function contentOf(value: unknown): string {
+/** A tool's value as the text of its message: a string as it is, everything else as JSON. */
+export function resultText(value: unknown): string {
   if (value === undefined || value === null) return 'Done.'
-  return bounded(typeof value === 'string' ? value : jsonOf(value))
+  return typeof value === 'string' ? value : jsonOf(value)
 }
 
-/** An error as the model reads it: what happened and what to do, without anything internal. */
+/** The same, cut to the usual size; the rest of what is cut is not kept. */
+export function contentOf(value: unknown): string {
+  const text = resultText(value)
+  return fitsIn(text, usualResultBytes)
+    ? text
+    : cutData(dataOf(value, text), text, usualResultBytes)
+}
+
+/** Whether a text has at most so many bytes. */
+export function fitsIn(text: string, bytes: number): boolean {
+  // A character takes at most three bytes for each of its UTF-16 units, so a text this short fits without counting.
+  return text.length * 3 <= bytes || (text.length <= bytes && Buffer.byteLength(text) <= bytes)
+}
+
+/** A value as the data that its JSON says: without the methods, circles and large numbers that no JSON has. */
+export function dataOf(value: unknown, text: string): unknown {
+  if (typeof value === 'string' || text.length > mostCharactersRead) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text // a function, for example, has a text and no JSON
+  }
+}
+
+/** Data cut to so many bytes of JSON; data that nests too deep to be cut is cut as its text. */
+export function cutData(data: unknown, text: string, maxBytes: number, handle?: string): string {
+  try {
+    return cutToFit(data, maxBytes, handle)
+  } catch (error) {
+    if (error instanceof RangeError) return cutToFit(text, maxBytes)
+    throw error
+  }
+}
+
+/** An error as the model reads it: what happened and what to do. The cause and the stack stay out. */
 export function explained({ message, code, hint, details }: RuntimeError): string {
   return bounded(jsonOf({ error: message, code, hint, details }))
 }
 
-/** The error behind a text of `explained`: what a call that failed before a crash came to. */
+/** Reads the error back from a text of `explained`, for a call that failed before a crash. */
 export function recordedError(content: string): RuntimeError {
   const { error, code, hint, details } = writtenFields(content)
   return new RuntimeError(
@@ -29,11 +68,11 @@ function writtenFields(json: string): Readonly<Record<string, unknown>> {
   try {
     return fieldsIn(JSON.parse(json))
   } catch {
-    return {} // a text that was cut is no JSON any more; it is the message then
+    return {} // `bounded` has cut the text, so it is no JSON any more; the whole text is the message then
   }
 }
 
-/** JSON of anything: a circle is named where it closes, a bigint is written as its digits. */
+/** JSON of any value. A circle becomes `[circular]` where it closes, a bigint becomes its digits. */
 export function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value, digits) ?? String(value)
@@ -60,13 +99,13 @@ function openCircles() {
 }
 
 function bounded(text: string): string {
-  // No text of so few characters has more bytes, whatever they are.
+  // A character takes at most three bytes for each of its UTF-16 units, so a text this short fits without counting.
   if (text.length * 3 <= mostBytes) return text
   const bytes = Buffer.byteLength(text)
   if (bytes <= mostBytes) return text
   const all = Buffer.from(text)
   let end = mostBytes
-  // Back to where a character begins.
+  // Goes back to the byte where a character begins.
   while (end > 0 && (all[end]! & 0xc0) === 0x80) end--
   const kept = all.toString('utf8', 0, end)
   return `${kept}\n[cut here: these are the first ${kilobytes(mostBytes)} of ${kilobytes(bytes)}]`

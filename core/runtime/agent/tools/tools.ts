@@ -4,28 +4,30 @@ import type { AnyTool, PendingCall, ToolCall, ToolSpec } from '../../../plugin.t
 import { atOnce } from '../turn/at-once.ts'
 import { Facts } from '../../audit/line.ts'
 import { audited } from './audit-call.ts'
-import { capabilityTools, isLoaded } from '../turn/capabilities.ts'
-import { onion, type Layer } from '../turn/onion.ts'
-import type { PluginRecord } from '../../base/plugin-record.ts'
+import { capabilityTools, isAtHand, mayCall } from '../turn/capabilities.ts'
+import { onion, type Layer } from '../../base/onion.ts'
+import { gateOf, isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import type { WaitingCall } from '../../turns/run.ts'
-import { labelOf, pagePlugin } from '../turn/consent.ts'
 import { subAgentTool } from './sub-agents.ts'
 import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
-import { kernelEntry, pluginEntry, type ToolEntry } from './entry.ts'
-import { contentOf, explained } from './tool-content.ts'
+import { kernelEntry, pluginEntry, type ToolEntry, type ToolOptions } from './entry.ts'
+import { explained } from './tool-content.ts'
+import { contentOfCall, sourceOf } from './call-content.ts'
+import { readResultEntry, readResultName } from './read-result.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../turn/until-aborted.ts'
 
-/** How a call ended, as the model and the listeners get it. */
+/** How a call ended, for the model and the listeners. */
 export interface ToolOutcome {
-  /** What the tool message says: text as it is, everything else as JSON. */
+  /** The text of the tool message: a string as it is, everything else as JSON. */
   readonly content: string
+  /** The value that the tool returned. */
   readonly value?: unknown
-  /** Set when the call failed: the same error, for the transcript and the log. */
+  /** Set when the call failed: the error that `content` explains, for the transcript and the log. */
   readonly error?: RuntimeError
-  /** Set when nothing happened yet: a person is to be asked about this call first. */
+  /** Set when nothing happened yet, because a person has to decide about the call first. */
   readonly waits?: WaitingCall
-  /** Set when these are other people's words. */
+  /** Set when `content` holds other people's words. */
   readonly foreign?: { readonly plugin: string; readonly label?: string }
 }
 
@@ -33,17 +35,20 @@ export interface ToolOutcome {
 export class Tools {
   readonly #entries = new Map<string, ToolEntry>()
   readonly #records: readonly PluginRecord[]
+  readonly #options: ToolOptions
   #run: (calling: Calling) => Promise<unknown>
 
-  constructor(records: readonly PluginRecord[]) {
+  constructor(records: readonly PluginRecord[], options: ToolOptions) {
     this.#records = records
+    this.#options = options
     for (const [name, tool] of Object.entries(capabilityTools(records)))
       this.#add(kernelEntry(name, tool))
+    this.#add(readResultEntry)
     for (const record of records) this.#addAll(record)
     this.#run = this.#compose()
   }
 
-  /** A plugin whose setup finished after the server was up joins late. */
+  /** Takes in the tools and the middleware of a plugin whose setup finished after the server was up. */
   join(record: PluginRecord) {
     this.#addAll(record)
     this.#run = this.#compose()
@@ -51,7 +56,7 @@ export class Tools {
 
   #addAll(record: PluginRecord) {
     for (const [name, tool] of Object.entries(record.tools))
-      this.#add(pluginEntry(name, tool, record))
+      this.#add(pluginEntry(name, tool, record, this.#options))
     for (const [name, subAgent] of Object.entries(record.definition.subAgents ?? {}))
       this.#add(subAgentTool(name, subAgent, record))
   }
@@ -60,20 +65,43 @@ export class Tools {
     this.#entries.set(entry.name, entry)
   }
 
+  /** What holds for all tools. */
+  get options(): ToolOptions {
+    return this.#options
+  }
+
+  /** The tool of a name, whether a turn may call it or not. */
   entry(name: string): ToolEntry | undefined {
     return this.#entries.get(name)
   }
 
-  /** Writes out every tool's schema, so that no turn has to. */
+  /** The names of the tools that agents may have. */
+  offered(): string[] {
+    return [...this.#entries.keys()].filter((name) => this.isOffered(name))
+  }
+
+  /** Whether agents may have a tool of this name. */
+  isOffered(name: string): boolean {
+    const entry = this.#entries.get(name)
+    return entry !== undefined && entry.record?.visibility !== 'silent'
+  }
+
+  /** Makes the JSON Schema of every tool now, so that no turn has to wait for it. */
   warm(): void {
     for (const { spec } of this.#entries.values()) void spec.parameters
   }
 
-  /** What the model is shown: the kernel's tools and those of loaded plugins that are enabled now. */
-  specs(turn: Turn): ToolSpec[] {
+  /**
+   * The tools that a model may call in this turn: the kernel's, and those of loaded plugins that are enabled now. A
+   * sub-agent has `only` the tools that it lists, whether the turn has loaded their plugins or not.
+   */
+  specs(turn: Turn, only?: ReadonlySet<string>): ToolSpec[] {
     const specs: ToolSpec[] = []
     for (const { record, tool, spec } of this.#entries.values()) {
-      if (record && !(record.base && isLoaded(record, turn.loaded))) continue
+      if (spec === readResultEntry.spec && !turn.results.areKept) continue
+      const isMeant = (!only || only.has(spec.name)) && mayCall(turn, spec.name)
+      if (!isMeant && spec !== readResultEntry.spec) continue
+      if (record && !(isOpen(record) && (only || isAtHand(record, spec.name, turn)))) continue
       if (record && !isEnabled(record, spec.name, tool, turn)) continue
       specs.push(spec)
     }
@@ -81,8 +109,8 @@ export class Tools {
   }
 
   /**
-   * Runs one call through gate, validation, middleware and the tool. What goes wrong is an outcome that the
-   * model reads; it rejects only when the run itself cannot go on.
+   * Runs one call through gate, validation, middleware and the tool. A fault of the call is an outcome that the model reads.
+   * The promise rejects only when the run itself cannot go on.
    */
   async call(call: ToolCall, turn: Turn, site: CallSite = {}): Promise<ToolOutcome> {
     let calling: Calling | undefined
@@ -97,38 +125,43 @@ export class Tools {
         effect: entry.effect,
         args,
       }
-      calling = { call: pending, entry, turn, site, facts: new Facts() }
+      calling = { call: pending, entry, turn, site, facts: new Facts(), signal: turn.signal }
       const value = await untilAborted(turn.signal, this.#run(calling))
       if (!calling.waits && !calling.fault)
         return {
-          content: (calling.edited ?? '') + contentOf(value),
+          content: (calling.edited ?? '') + (await contentOfCall(calling, value)),
           value,
           ...foreignOf(calling),
         }
     } catch (thrown) {
       if (!calling?.waits && !calling?.fault) {
         const error = asToolError(call.name, thrown, calling?.entry.record, turn)
-        // Only a tool that throws an error of ours chose its words; any other failure is told in the kernel's.
+        // A tool chose the words of an error only when it threw a RuntimeError; for all others the kernel made the words.
         const isOurs = calling?.entry.client && error.code !== 'CLIENT_TOOL_FAILED'
         const isItsOwn = calling?.begun && thrown === error && !isOurs
         return { content: explained(error), error, ...(isItsOwn && calling && foreignOf(calling)) }
       }
     }
-    // A layer may have swallowed what the core threw; what it left on the call still holds.
+    // A layer may have swallowed what the core threw; what the core set on `calling` still holds.
     if (calling.fault) throw calling.fault.error
     return { content: '', waits: calling.waits }
   }
 
-  /** Refuses what is not loaded, whatever the model believes, and says what to do instead. */
+  /** Refuses a tool that the turn may not call, and says what to do instead. A model may name any tool, even one not shown to it. */
   #gate({ name }: ToolCall, turn: Turn, site: CallSite): ToolEntry {
-    const entry = this.#entries.get(name) ?? site.clientTools?.get(name)
-    if (!entry || (site.only && !site.only.has(name))) {
-      const close = didYouMean(name, site.only ?? this.#entries.keys())
+    const entry = this.#entries.get(name) ?? site.turnTools?.get(name)
+    const isIn = (names?: ReadonlySet<string>) =>
+      !names || names.has(name) || name === readResultName
+    // What a sub-agent ends with is its own, whatever the turn allows.
+    const isOwn = site.only && site.turnTools?.has(name)
+    if (!entry || !isIn(site.only) || !(isOwn || isIn(turn.allow))) {
+      const theirs = site.only ?? turn.allow
+      const close = didYouMean(name, theirs ?? this.#names(site))
       throw new RuntimeError('NOT_FOUND', `There is no tool called "${name}".`, {
         hint: close
           ? `Did you mean "${close}"?`
-          : site.only
-            ? `Your tools are ${[...site.only].join(', ')}.`
+          : theirs
+            ? `Your tools are ${[...theirs].join(', ') || 'none'}.`
             : 'Call list_capabilities to see what there is.',
       })
     }
@@ -136,13 +169,15 @@ export class Tools {
     if (!record) return entry
     if (record.visibility === 'silent')
       throw new RuntimeError('FORBIDDEN', `The tool "${name}" is not for agents.`)
-    if (!record.base)
+    const gate = gateOf(record)
+    if (gate)
       throw new RuntimeError(
         'UNAVAILABLE',
-        `The tool "${name}" belongs to ${record.name}, which is ${record.state}.`,
-        { hint: record.reason },
+        `The tool "${name}" belongs to ${record.name}, which is ${gate.isFailed ? 'failed' : 'pending'}.`,
+        { hint: gate.why },
       )
-    if (!isLoaded(record, turn.loaded))
+    // A sub-agent may call what its plugin borrowed, though the turn has not loaded the plugin that lends it.
+    if (!site.only && !isAtHand(record, name, turn))
       throw new RuntimeError(
         'FORBIDDEN',
         `The tool "${name}" belongs to the capability "${record.name}", which is not loaded.`,
@@ -153,28 +188,31 @@ export class Tools {
     return entry
   }
 
+  *#names({ turnTools }: CallSite): Generator<string> {
+    if (turnTools) yield* turnTools.keys()
+    yield* this.#entries.keys()
+  }
+
   #compose() {
     const layers = this.#records
       .filter((record) => record.base && record.definition.middleware?.tool)
       .map((record): Layer<Calling, unknown> => {
         const layer = record.definition.middleware!.tool!
         return ({ call, turn, facts }, next) =>
-          layer(call, turnContext(record, turn, call.id, facts), next)
+          isOpen(record)
+            ? layer(call, turnContext(record, turn, { id: call.id, facts }), next)
+            : next()
       })
     return onion(layers, audited(execute))
   }
 }
 
-/** Where a call's result came from, when it holds other people's words. */
-function foreignOf({ entry, call, foreign }: Calling): Pick<ToolOutcome, 'foreign'> {
-  if (!entry.foreign && !foreign) return {}
-  if (entry.client) return { foreign: { plugin: pagePlugin } }
-  const label = labelOf(call.args)
-  const plugin = entry.record?.name ?? 'kernel'
-  return { foreign: { plugin, ...(label !== undefined && { label }) } }
+function foreignOf(calling: Calling): Pick<ToolOutcome, 'foreign'> {
+  const foreign = sourceOf(calling)
+  return foreign ? { foreign } : {}
 }
 
-/** A tool whose plugin cannot say whether it is enabled is not offered. */
+/** Whether a tool is enabled in this turn. When `enabled` throws or returns a promise, the tool is not. */
 function isEnabled(
   record: PluginRecord,
   name: string,

@@ -1,8 +1,8 @@
 import type { PluginRecord } from '../../base/plugin-record.ts'
 
 /**
- * Asks a hook of a plugin that has to answer at once. One that throws, or that makes a promise instead, has answered
- * nothing: the log says whose it was, and a promise that fails later is logged as well.
+ * Asks a hook of a plugin that has to answer at once. When the hook throws or returns a promise, the answer is undefined
+ * and the log names the plugin. When that promise rejects later, the log has that as well.
  */
 export function atOnce<T>(
   { name, base }: PluginRecord,
@@ -15,9 +15,11 @@ export function atOnce<T>(
     const answer = ask()
     if (!isPromise(answer)) return answer
     log?.error({ requestId }, `${hook} of ${name} is async, and it has to answer at once`)
-    answer.then(undefined, (err: unknown) => log?.error({ err, requestId }, `${hook} failed`))
+    answer.then(undefined, (err: unknown) =>
+      log?.error({ err, requestId }, `${hook} of ${name} failed`),
+    )
   } catch (err) {
-    log?.error({ err, requestId }, `${hook} failed`)
+    log?.error({ err, requestId }, `${hook} of ${name} failed`)
   }
   return undefined
 }

@@ -6,25 +6,33 @@ import {
   type LoadedCapability,
 } from '../../../manifest/catalogue.ts'
 import type { AnyTool } from '../../../plugin.ts'
-import { isActive, type PluginRecord } from '../../base/plugin-record.ts'
+import { gateOf, isActive, type PluginRecord } from '../../base/plugin-record.ts'
 import type { Turn } from './turn.ts'
 
-/** Whether a plugin's tools are within reach of this thread. */
+/** Whether a thread that has loaded these plugins can call the tools of this one. */
 export const isLoaded = (record: PluginRecord, loaded: ReadonlySet<string>): boolean =>
   record.visibility === 'always' || (record.visibility === 'on-demand' && loaded.has(record.name))
+
+/** Whether the turn has the tools of this plugin: it is loaded, or the tool is one that was named for the turn. */
+export const isAtHand = (record: PluginRecord, tool: string, turn: Turn): boolean =>
+  isLoaded(record, turn.loaded) ||
+  (record.visibility !== 'silent' && turn.allow?.has(tool) === true)
+
+/** Whether the turn may have the tool at all. */
+export const mayCall = ({ allow }: Turn, tool: string): boolean => allow?.has(tool) ?? true
 
 /** The plugins that an agent may know of. */
 export const visibleTo = (records: readonly PluginRecord[]): PluginRecord[] =>
   records.filter((record) => isActive(record) && record.visibility !== 'silent')
 
-/** What the model reads after it asked for capabilities: what it has now, and why it has no more. */
+/** What the model reads after it asked for capabilities: those it has now, and why it did not get the others. */
 export interface LoadResult {
   readonly loaded: readonly LoadedCapability[]
   readonly unknown?: readonly { readonly name: string; readonly didYouMean?: string }[]
   readonly unavailable?: readonly { readonly name: string; readonly reason: string }[]
 }
 
-/** Adds the known names to the thread's set; an unknown one gets a suggestion and spoils nothing. */
+/** Adds the known names to the thread's set. An unknown name gets a suggestion and does not stop the others from loading. */
 export function loadCapabilities(
   records: readonly PluginRecord[],
   names: readonly string[],
@@ -39,9 +47,10 @@ export function loadCapabilities(
   }
   for (const name of new Set(names)) {
     const record = visible.find((record) => record.name === name)
+    const gate = record && gateOf(record)
     if (!record) result.unknown.push({ name, didYouMean: suggestion(name, definitions) })
-    else if (!record.base)
-      result.unavailable.push({ name, reason: record.reason ?? `${name} is ${record.state}.` })
+    else if (gate)
+      result.unavailable.push({ name, reason: gate.isFailed ? gate.why : `not ready: ${gate.why}` })
     else {
       const alreadyLoaded = isLoaded(record, loaded)
       if (record.visibility === 'on-demand') loaded.add(name)
@@ -59,12 +68,25 @@ export function loadCapabilities(
 }
 
 function describe({ definition, tools }: PluginRecord): LoadedCapability {
-  const { name, summary, whenToUse, whenNotToUse, examples } = definition
-  const listed = Object.entries(tools).map(([name, { description }]) => ({ name, description }))
-  return { name, summary, whenToUse, whenNotToUse, examples, tools: listed }
+  const { name, summary, whenToUse, whenNotToUse, examples, subAgents = {} } = definition
+  const listed = [
+    ...Object.entries(tools),
+    ...Object.entries(subAgents).map(([name, subAgent]) => [`call_${name}`, subAgent] as const),
+  ].map(([name, { description }]) => ({ name, description }))
+  return {
+    name,
+    summary,
+    whenToUse,
+    whenNotToUse,
+    examples,
+    tools: listed,
+    ...(definition.toolsFor && {
+      moreTools: 'This user may have more tools here: see your next step.',
+    }),
+  }
 }
 
-/** The kernel's two tools. They take the whole turn, because what they change is the thread itself. */
+/** The kernel's two tools. They get the whole turn, because they change the thread's set of loaded plugins. */
 export function capabilityTools(records: readonly PluginRecord[]) {
   return {
     list_capabilities: {
@@ -100,12 +122,12 @@ export function capabilityTools(records: readonly PluginRecord[]) {
   }
 }
 
-/** A tool of the kernel's own: as a plugin's, but it is handed the turn. */
+/** A tool of the kernel. It is like a plugin's tool, but its `run` gets the turn. */
 export interface KernelTool<Input = never> extends Omit<
   AnyTool,
   'run' | 'can' | 'approve' | 'foreign' | 'enabled'
 > {
-  /** What it changes is told with what the turn had read of others before. */
+  /** The event of a call names the words of others that the turn had read before the model made the call. */
   readonly saysWhy?: true
   run(input: Input, turn: Turn): unknown
 }

@@ -3,20 +3,21 @@ import type { ForeignSource, JournalEntry, Run } from '../../turns/run.ts'
 import { quote } from '../../base/quote.ts'
 import { attachmentLabel } from '../../turns/attachments.ts'
 
-/** So many sources are told to a person, and the first of every kind: some calls are judged by one kind alone. */
+/** How many sources a turn remembers, beside the first of every kind: `foreignBehind` judges some calls by one kind alone. */
 const mostSources = 20
 const longestLabel = 100
 
-/** The loop of the turn itself, beside those of sub-agents, which go by the ids of their calls. */
+/** The name of the turn's own loop. The loop of a sub-agent has the id of its call as name. */
 const ownLoop = ''
 
-/** What of a run says who can be asked. */
+/** The parts of a run that say whether a person can be asked. */
 type Asked = Partial<Pick<Run, 'request' | 'isWatched' | 'watched'>>
 
 /**
- * What a turn has read of other people's words, and who can be asked about what it does then. A loop's calls are
- * judged by what had been read when its model was asked: a write beside a read of the same step was decided before the
- * read said anything. All of it is found again in the journal, so a run that is taken over or resumed judges alike.
+ * What a turn has read of other people's words, and whether a person can be asked about a call that follows. The sources
+ * of a call are those read before the model was asked: when one step has a read and a write, the model decided on the
+ * write before it saw the result of the read. The constructor finds all of this in the journal, so a run that another
+ * process takes over or resumes judges alike.
  */
 export class Consent {
   readonly #sources: ForeignSource[] = []
@@ -27,6 +28,8 @@ export class Consent {
     this.#run = run
     const label = attachmentLabel(run.request?.attachments)
     if (label !== undefined) this.read({ kind: 'attachment', label })
+    const { quoted, origin } = run.request ?? {}
+    if (quoted?.length) this.read({ kind: 'quoted', plugin: origin })
     for (const { messages, within } of past)
       for (const message of messages) {
         if (message.role === 'assistant') this.asks(within)
@@ -34,18 +37,19 @@ export class Consent {
       }
   }
 
-  /** Whether a person can be asked, as far as this process knows just now. */
+  /** How a person can be asked, as far as this process knows now. */
   get approvals(): Approvals {
     const { request, isWatched } = this.#run
     return request?.approvals || isWatched ? 'events' : false
   }
 
-  /** The same, after the other replicas were asked for a socket of the session that shows approvals. */
+  /** The same, after this process asked the other replicas for a socket of the session that shows approvals. */
   async look(): Promise<Approvals> {
     if (!this.approvals) await this.#run.watched?.()
     return this.approvals
   }
 
+  /** Notes that the turn has read words of others. */
   read(source: ForeignSource): void {
     const isFirst = this.#sources.every(({ kind }) => kind !== source.kind)
     if (this.#sources.length >= mostSources && !isFirst) return
@@ -54,12 +58,12 @@ export class Consent {
     if (!this.#sources.some(isSame)) this.#sources.push(source)
   }
 
-  /** The model of a loop is asked: what it calls next it calls knowing all that was read so far. */
+  /** Notes that a loop asks its model: the model makes its next calls knowing all that was read so far. */
   asks(within = ownLoop): void {
     this.#knownTo.set(within, this.#sources.length)
   }
 
-  /** What had been read when the model of a loop was asked last. */
+  /** The sources that had been read when a loop last asked its model. */
   behind(within = ownLoop): readonly ForeignSource[] {
     return this.#sources.slice(0, this.#knownTo.get(within) ?? this.#sources.length)
   }
@@ -67,7 +71,7 @@ export class Consent {
 
 type Read = Pick<Extract<Message, { role: 'tool' }>, 'name' | 'foreign'>
 
-/** Where a foreign result came from. A tool that no plugin has is one of the user's page. */
+/** Where the words of a foreign result came from: the user's page, or the tool of a plugin. */
 export function foreignSourceOf({ name, foreign }: Read): ForeignSource {
   const { plugin, label } = foreign ?? {}
   return plugin === pagePlugin
@@ -75,12 +79,12 @@ export function foreignSourceOf({ name, foreign }: Read): ForeignSource {
     : { kind: 'tool', tool: name, plugin, label }
 }
 
-/** What stands in the place of a plugin's name where the user's own page answers; no plugin can be called so. */
+/** Stands for the name of the plugin in a result of the user's own page. The parentheses keep it apart from every plugin. */
 export const pagePlugin = '(page)'
 
 /**
- * The arguments of a call in brief, so that a person knows which entity or place was read. A text speaks for itself; a number
- * says nothing without the name of its argument.
+ * The arguments of a call in brief, so that a person knows which entity or place was read. The label has a text as it is, and
+ * puts before a number the name of its argument.
  */
 export function labelOf(args: unknown): string | undefined {
   let words = ''
@@ -88,15 +92,15 @@ export function labelOf(args: unknown): string | undefined {
     if (typeof value !== 'string' && typeof value !== 'number') continue
     words += `${words === '' ? '' : ', '}${typeof value === 'string' ? value : `${name} ${value}`}`
   }
-  // A character that turns text round could make a person read another name.
+  // A format character can reverse the direction of text, so that a person reads another name.
   if (!isPlain.test(words)) words = words.replace(/[\s\p{Cc}]+/gu, ' ').replace(/\p{Cf}/gu, '')
   return words === '' ? undefined : words.slice(0, longestLabel).toWellFormed()
 }
 
-/** Text in which nothing has to be replaced, such as most ids. */
+/** Text in which `labelOf` has nothing to replace, such as most ids. */
 const isPlain = /^[!-~]*$/
 
-/** Sources as a person reads them: `get_entity did:ixo:entity:1 (registry)`. */
+/** The sources as text for a person: `get_entity did:ixo:entity:1 (registry)`. */
 export const sourcesText = (sources: readonly ForeignSource[]): string =>
   sources
     .map(({ kind, tool, plugin, label }) =>
@@ -104,24 +108,23 @@ export const sourcesText = (sources: readonly ForeignSource[]): string =>
         ? `the attachment ${label}`
         : kind === 'page'
           ? `${tool} of your page`
-          : `${tool}${label === undefined ? '' : ` ${label}`} (${plugin})`,
+          : kind === 'quoted'
+            ? `what ${plugin} passed on`
+            : `${tool}${label === undefined ? '' : ` ${label}`} (${plugin})`,
     )
     .join(', ')
 
-/** Why a person is asked, or told. */
+/** The sentence that tells a person why they are asked about a call, or what stood before it. */
 export const reasonOf = (sources: readonly ForeignSource[]): string =>
   `Before this was asked for, words of others were read: ${sourcesText(sources)}. They may be what asks for it.`
 
-const quotations = new WeakMap<Message, Message>()
-
-/** A message as a model is sent it: what others wrote stands between marks. The same message stays the same object. */
+/** A message in the form in which a model reads it: the words of others stand between marks. */
 export function asSent(message: Message): Message {
-  if (message.role !== 'tool' || !message.foreign) return message
-  let sent = quotations.get(message)
-  if (!sent) {
-    const { foreign: _, ...plain } = message
-    const content = quote(message.content, `from ${message.name}, not from the user`, message.id)
-    quotations.set(message, (sent = { ...plain, content }))
+  if (message.role === 'assistant' && message.usage) {
+    const { usage: _, ...said } = message
+    return said
   }
-  return sent
+  if (message.role !== 'tool' || !message.foreign) return message
+  const { foreign: _, ...plain } = message
+  return { ...plain, content: quote(message.content, message.name, message.id) }
 }

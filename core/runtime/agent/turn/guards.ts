@@ -3,14 +3,14 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Message } from '../../../plugin.ts'
 import { fieldsIn } from '../../base/fields.ts'
 
-/** How often one call may fail in a run before it is no longer carried out. */
+/** How often the same call may fail in a run before the guard refuses it. */
 const patience = 3
 
-/** Remembers the calls that failed in a run, so that a model does not try the same for ever. */
+/** Remembers the calls that failed in a run, so that a model does not repeat the same call for ever. */
 export class RepetitionGuard {
   readonly #failures = new Map<string, number>()
 
-  /** Counts what a journal holds: a guard forgets nothing when another process takes over. */
+  /** Counts the failures in the messages of a journal, so that the count holds when another process takes over the run. */
   constructor(messages: readonly Message[] = []) {
     const argsOf = new Map<string, unknown>()
     for (const message of messages) {
@@ -21,7 +21,7 @@ export class RepetitionGuard {
     }
   }
 
-  /** Refuses a call that failed three times with the very same arguments. */
+  /** Refuses a call that failed `patience` times with the same arguments. */
   check(name: string, args: unknown): void {
     if ((this.#failures.get(keyOf(name, args)) ?? 0) < patience) return
     throw new RuntimeError(
@@ -31,6 +31,7 @@ export class RepetitionGuard {
     )
   }
 
+  /** Notes how a call ended. After a success the count of failures begins anew. */
   note(name: string, args: unknown, failed: boolean): void {
     const key = keyOf(name, args)
     if (failed) this.#failures.set(key, (this.#failures.get(key) ?? 0) + 1)
@@ -40,21 +41,23 @@ export class RepetitionGuard {
 
 const keyOf = (name: string, args: unknown) => `${name} ${JSON.stringify(args)}`
 
-/** How long a second try waits: long enough for a short failure to pass, short enough for no user to notice. */
+/** The pause before the second try: a short failure can pass in this time, and a user does not notice it. Later pauses double. */
 const secondTryMs = 250
+const longestPauseMs = 4000
 
-/** Tries a read once more when what failed may be well in a moment. */
-export async function twiceIfTransient<T>(
+/** Tries again, so many times, when the fault is one that often passes in a moment. */
+export async function retryTransient<T>(
   attempt: () => Promise<T>,
+  times = 0,
   signal: AbortSignal,
 ): Promise<T> {
-  try {
-    return await attempt()
-  } catch (error) {
-    if (!isTransient(error) || signal.aborted) throw error
-    await pause(secondTryMs, undefined, { signal })
-    return await attempt()
-  }
+  for (let tried = 0; ; tried++)
+    try {
+      return await attempt()
+    } catch (error) {
+      if (tried >= times || !isTransient(error) || signal.aborted) throw error
+      await pause(Math.min(secondTryMs * 2 ** tried, longestPauseMs), undefined, { signal })
+    }
 }
 
 const transientCodes = new Set(['UPSTREAM_FAILED', 'UPSTREAM_TIMEOUT', 'UNAVAILABLE'])
@@ -65,6 +68,6 @@ function isTransient(error: unknown): boolean {
   if (error instanceof RuntimeError) return transientCodes.has(error.code)
   const { code } = fieldsIn(error)
   if (typeof code === 'string' && brokenConnections.test(code)) return true
-  // The global fetch wraps what broke in a TypeError.
+  // The global fetch throws a TypeError, and the fault of the connection is its cause.
   return error instanceof TypeError && error.cause !== undefined && isTransient(error.cause)
 }

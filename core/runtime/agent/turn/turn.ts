@@ -12,44 +12,61 @@ import type { Rights } from '../../auth/grants/rights.ts'
 import type { PluginBase, PluginRecord } from '../../base/plugin-record.ts'
 import type { Consent } from './consent.ts'
 
-/** What one turn shares between all plugins. Handlers see their own slice of it as `ctx`. */
+/** What one turn shares between all plugins. Handlers see their plugin's part of the turn as `ctx`. */
 export interface Turn {
   readonly user: User
-  /** What the operator has granted; absent where nothing ever is. */
+  /** What the operator has granted; absent where no operator can grant anything. */
   readonly rights?: Rights
   readonly session: Session
   readonly room: string
   readonly requestId: string
+  /** The first run of the chain of approvals that the turn belongs to. */
+  readonly rootId: string
   readonly signal: AbortSignal
   readonly model: Model
-  /** What was read of other people's words, and who can be asked. One for the turn and its sub-agents. */
+  /** What came with the request: frozen, for handlers to read. */
+  readonly metadata?: Readonly<Record<string, unknown>>
+  /** The plugin that started the turn. */
+  readonly origin?: string
+  /** The names of the tools that there are in this turn; without it, all that there are. */
+  readonly allow?: ReadonlySet<string>
+  /** What was read of other people's words, and whether a person can be asked. The turn and its sub-agents share it. */
   readonly consent: Consent
+  /** Whether the session has results by whose handles `read_result` reads on. The turn and its sub-agents share it. */
+  readonly results: { areKept: boolean }
   /** Names of the on-demand plugins that this thread has loaded. */
   readonly loaded: Set<string>
-  /** Each plugin's state by the plugin's name; plain objects that handlers assign to. */
+  /** The state of each plugin by the plugin's name. The states are plain objects that handlers assign to. */
   readonly states: Map<string, Record<string, unknown>>
-  /** What listeners hear; a tool's call id tells whose progress it is. */
+  /** Makes a handler's `ctx.emit`. The id of a tool call tells listeners whose progress they hear of. */
   emit(toolCallId?: string): Emit
 }
 
-/** The context of one plugin's handler in a turn; `facts` are of the tool call that it is part of. */
-export function turnContext(
-  record: PluginRecord,
-  turn: Turn,
-  toolCallId?: string,
-  facts?: Facts,
-): TurnContext {
+/** The tool call that a handler is part of. */
+export interface OfCall {
+  readonly id: string
+  /** What the handler adds to the audit line of the call. */
+  readonly facts?: Facts
+  /** Fires when the turn is stopped, or the call has taken too long. */
+  readonly signal?: AbortSignal
+}
+
+/** The context of one plugin's handler in a turn. */
+export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): TurnContext {
   return {
-    ...(record.base as PluginBase), // only plugins whose setup has finished are reached from a turn
+    ...(record.base as PluginBase), // a turn only reaches plugins whose setup has finished
     user: turn.user,
     session: turn.session,
     room: turn.room,
     requestId: turn.requestId,
-    signal: turn.signal,
-    audit: (ids) => facts?.add(ids),
+    signal: call?.signal ?? turn.signal,
+    audit: (ids) => call?.facts?.add(ids),
+    callKey: call ? `${turn.rootId}:${call.id}` : '',
     model: turn.model,
+    metadata: turn.metadata ?? noMetadata,
+    origin: turn.origin,
     approvals: turn.consent.approvals,
-    emit: turn.emit(toolCallId),
+    emit: turn.emit(call?.id),
     state: stateOf(turn, record.name),
     stateOf: <P extends AnyPlugin>(plugin: P) =>
       frozen(structuredClone(stateOf(turn, plugin.name))) as Readonly<StateOf<P>>,
@@ -64,8 +81,10 @@ function stateOf(turn: Turn, plugin: string): Record<string, unknown> {
   return fresh
 }
 
-/** Another plugin's state is its own to change: whoever writes into this copy is told so by a TypeError. */
-function frozen<T>(value: T): T {
+const noMetadata = Object.freeze({})
+
+/** Freezes a value all through, so that a handler that writes into it gets a TypeError. */
+export function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   for (const inner of Object.values(value)) frozen(inner)
   return Object.freeze(value)

@@ -1,6 +1,6 @@
 /**
- * Waits for work, but not beyond the moment its signal fires: then it rejects with the signal's reason, and
- * what the work comes to later is nobody's business.
+ * Waits for work until its signal fires. When the signal fires first, the promise rejects with the signal's reason, and a
+ * later result or rejection of the work is dropped.
  */
 export function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   if (signal.aborted) {

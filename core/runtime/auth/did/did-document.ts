@@ -24,7 +24,7 @@ const document = z.object({
   assertionMethod: relationship,
   capabilityInvocation: relationship,
   capabilityDelegation: relationship,
-  // What is wrong with the services must not cost the keys.
+  // A fault in the services must not make the keys unreadable.
   service: z
     .array(z.object({ id: z.string(), serviceEndpoint: z.unknown().optional() }))
     .max(32)
@@ -39,13 +39,13 @@ type Method = z.output<typeof method>
 /** The parts of a DID document that the runtime looks at. */
 export type DidDocumentRead = z.output<typeof document>
 
-const MAX_KEYS = 8
+const mostKeys = 8
 
 /** What a resolver says of a DID that it could not resolve. */
 const failure = z.object({
   didResolutionMetadata: z.object({ error: z.union([z.string(), z.object({ type: z.string() })]) }),
 })
-/** These settle the matter; any other error is the resolver's own. */
+/** The errors that say something of the DID; any other error is the resolver's own. */
 const definite =
   /(notFound|not_found|invalidDid|invalid_did|deactivated|methodNotSupported|method_not_supported)$/i
 
@@ -84,7 +84,7 @@ export function keysOf(found: DidDocumentRead): readonly string[] {
     .filter(({ controller = found.id }) => controller === found.id)
     .map(didKeyOf)
     .filter((key) => key !== undefined)
-  return [...new Set(keys)].slice(0, MAX_KEYS)
+  return [...new Set(keys)].slice(0, mostKeys)
 }
 
 function didKeyOf(entry: Method): string | undefined {
@@ -101,7 +101,7 @@ function rawKeyOf({ type, publicKeyJwk, publicKeyBase58, publicKeyHex }: Method)
     return publicKeyJwk.kty === 'OKP' && publicKeyJwk.crv === 'Ed25519'
       ? Buffer.from(publicKeyJwk.x ?? '', 'base64url')
       : undefined
-  // Without a tag in the key itself, the type has to say that it is one of ours.
+  // The key itself has no tag, so the type has to say that the key is Ed25519.
   if (!type.startsWith('Ed25519')) return undefined
   if (publicKeyHex !== undefined) return Buffer.from(publicKeyHex, 'hex')
   if (publicKeyBase58 === undefined || !/^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(publicKeyBase58))

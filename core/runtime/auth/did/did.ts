@@ -6,32 +6,34 @@ import { refuse } from './refusal.ts'
 /** A DID, as ucanto's types write it. */
 export type Did = API.DID
 
-const KEY = /^did:key:z[1-9A-HJ-NP-Za-km-z]{44,52}$/
-const IXO = /^did:ixo:[A-Za-z0-9._-]+(:[A-Za-z0-9._-]+){0,3}$/
-const MAX_LENGTH = 128
+const keyGrammar = /^did:key:z[1-9A-HJ-NP-Za-km-z]{44,52}$/
+const ixoGrammar = /^did:ixo:[A-Za-z0-9._-]+(:[A-Za-z0-9._-]+){0,3}$/
+const longestDid = 128
 // The multicodec tags of an Ed25519 public key and of a DID that is no did:key, as UCANs have them.
-const ED25519 = Buffer.from('ed01', 'hex')
-const OTHER = Buffer.from('9d1a', 'hex')
+const ed25519Prefix = Buffer.from('ed01', 'hex')
+const otherPrefix = Buffer.from('9d1a', 'hex')
 
 // Base 58 is slow, and the same few keys come again and again.
 const dids = new Cache<API.DIDKey>(4096)
 
 /** Whether callers may be known by this DID: did:key with an Ed25519 key, or did:ixo. */
 export function isCallerDid(did: string): did is Did {
-  if (did.length > MAX_LENGTH) return false
-  return IXO.test(did) || publicKeyOf(did) !== undefined
+  if (did.length > longestDid) return false
+  return ixoGrammar.test(did) || publicKeyOf(did) !== undefined
 }
 
 /** The 32 bytes of an Ed25519 did:key; undefined for every other DID, other key types included. */
 export function publicKeyOf(did: string): Uint8Array | undefined {
-  if (!KEY.test(did)) return undefined
+  if (!keyGrammar.test(did)) return undefined
   const tagged = base58btc.decode(did.slice('did:key:'.length))
-  return tagged.length === 34 && ED25519.equals(tagged.subarray(0, 2)) ? tagged.slice(2) : undefined
+  return tagged.length === 34 && ed25519Prefix.equals(tagged.subarray(0, 2))
+    ? tagged.slice(2)
+    : undefined
 }
 
 /** The did:key of 32 bytes of public key. */
 export function didOf(publicKey: Uint8Array): API.DIDKey {
-  const tagged = Buffer.concat([ED25519, publicKey])
+  const tagged = Buffer.concat([ed25519Prefix, publicKey])
   const bytes = tagged.toString('latin1')
   let did = dids.get(bytes)
   if (did === undefined) {
@@ -45,9 +47,9 @@ export function didOf(publicKey: Uint8Array): API.DIDKey {
 export function readPrincipal(principal: Uint8Array): Did {
   const tag = principal.subarray(0, 2)
   const rest = principal.subarray(2)
-  if (ED25519.equals(tag) && rest.length === 32) return didOf(rest)
+  if (ed25519Prefix.equals(tag) && rest.length === 32) return didOf(rest)
   const did = `did:${Buffer.from(rest).toString('latin1')}`
-  if (!OTHER.equals(tag) || did.length > MAX_LENGTH || !IXO.test(did))
+  if (!otherPrefix.equals(tag) || did.length > longestDid || !ixoGrammar.test(did))
     refuse('a DID of an unsupported kind')
-  return did as Did // the pattern says so
+  return did as Did // the pattern has checked it
 }

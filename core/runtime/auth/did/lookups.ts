@@ -1,20 +1,20 @@
 import { RuntimeError } from '../../../errors.ts'
 
-/** How many look-ups are under way at once in all: each costs a request of ours and up to three seconds. */
-const MAX_UNDER_WAY = 64
-/** How many of these one address may have asked for. */
-const MAX_OF_ONE = 16
-/** A credential without an address is the server's own affair, such as a run that is taken over. */
+/** How many look-ups are under way at once in all: each costs this server a request and up to three seconds. */
+const mostUnderWay = 64
+/** How many of the look-ups under way one address may have asked for. */
+const mostOfOne = 16
+/** Stands for the address of a look-up that the server makes for itself, such as for a run that is taken over. */
 const ours = 'this server'
 
 interface LookUp<T> {
   readonly promise: Promise<T>
   readonly stop: AbortController
-  /** The address that asked for it; undefined once another one waits for it too. */
+  /** The address that asked for it; undefined once another address waits for the look-up too. */
   of: string | undefined
 }
 
-/** Look-ups of issuers under way: one for a thing, a share for each address, and none at the cost of another address. */
+/** The look-ups under way: one for each key, a share for each address, and none at the cost of another address. */
 export class LookUps<T> {
   readonly #underWay = new Map<string, LookUp<T>>()
 
@@ -43,8 +43,8 @@ export class LookUps<T> {
       else taken.set(entry[1].of, [entry])
     }
     const mine = taken.get(address)?.length ?? 0
-    if (mine >= MAX_OF_ONE && address !== ours) throw lookUpUnavailable(1)
-    if (this.#underWay.size < MAX_UNDER_WAY) return
+    if (mine >= mostOfOne && address !== ours) throw lookUpUnavailable(1)
+    if (this.#underWay.size < mostUnderWay) return
     taken.delete(undefined)
     const [greediest] = [...taken.values()].sort((a, b) => b.length - a.length)
     const oldest = greediest?.[0]
@@ -55,7 +55,7 @@ export class LookUps<T> {
   }
 }
 
-/** The answer to a caller whose issuer cannot be looked up: nothing is known of his credential, good or bad. */
+/** The answer to a caller whose issuer cannot be looked up: the server cannot say whether the credential is good. */
 export function lookUpUnavailable(seconds: number): RuntimeError {
   return new RuntimeError(
     'ISSUER_LOOKUP_UNAVAILABLE',
@@ -67,6 +67,6 @@ export function lookUpUnavailable(seconds: number): RuntimeError {
   )
 }
 
-/** Whether it is that answer. */
+/** Whether an error is that of `lookUpUnavailable`. */
 export const isLookUpUnavailable = (error: unknown): error is RuntimeError =>
   error instanceof RuntimeError && error.code === 'ISSUER_LOOKUP_UNAVAILABLE'

@@ -1,6 +1,6 @@
 import { RuntimeError } from '../../../errors.ts'
 
-/** Why a credential was refused. A closed list: the log names one of these, the caller never sees it. */
+/** Why a credential was refused. A closed list: the log names one of these reasons, and the caller never sees the reason. */
 export type Reason =
   | 'no credential'
   | 'not a bearer token'
@@ -64,7 +64,7 @@ export function unauthorized(): RuntimeError {
   })
 }
 
-/** The 401 of an oracle that cannot know who it is. */
+/** The 401 of an oracle without a signing key. */
 export function signingKeyNotLoaded(): RuntimeError {
   return new RuntimeError('SIGNING_KEY_NOT_LOADED', 'The oracle has no signing key.', {
     hint: 'Set ORACLE_MNEMONIC and start again.',

@@ -14,28 +14,28 @@ interface KeysOfDid {
 /** Finds the keys that may sign for a DID. */
 export interface DidResolver {
   /**
-   * Rejects with a refusal when there are none, and with ISSUER_LOOKUP_UNAVAILABLE when nobody can say so just now.
-   * `address` is whose share of the look-ups it costs.
+   * Rejects with a refusal when there are no keys, and with ISSUER_LOOKUP_UNAVAILABLE when the resolver cannot say so
+   * just now. The look-up counts against the share of `address`.
    */
   verificationKeys(did: string, address?: string): Promise<KeysOfDid>
-  /** The DID document of a did:ixo, or undefined when it cannot be had. */
+  /** The DID document of a did:ixo, or undefined when the resolver has none to give. */
   document(did: string): Promise<DidDocumentRead | undefined>
 }
 
 const keysLiveMs = 60_000
 const failuresLiveMs = 5_000
 const timeoutMs = 3_000
-/** A document that was known answers for so long after its time when the resolver is away. */
+/** For how long after its time a known document still counts while the resolver is away. */
 const staleMs = 10 * 60_000
-/** Who is known does not wait longer than this for a slow resolver. */
+/** The longest wait for a slow resolver where an older document is known. */
 const patienceMs = 500
 const maxBytes = 64 * 1024
-/** Documents that were found, and apart from them, so that a flood pushes none out, DIDs that were not. */
+/** How many documents are kept, and how many DIDs without one; these stand apart, so that a flood pushes no document out. */
 const mostKept = 1_000
-/** Answers that settle the matter: there is no such DID, or no more, or it is none. */
+/** The statuses that say something of the DID: it does not exist, exists no more, or is no DID. */
 const definite = new Set([400, 404, 410])
 
-/** `undefined`: there is no such DID, or none that may sign. */
+/** What the resolver said of a DID. The document is undefined when there is no such DID, or none that may sign. */
 interface Known {
   readonly document: DidDocumentRead | undefined
   readonly until: number
@@ -51,10 +51,10 @@ export class Resolver implements DidResolver {
   readonly #now: () => number
   readonly #found = new Cache<Known>(mostKept)
   readonly #missing = new Cache<Known>(mostKept)
-  /** Until when a DID is not asked for again, because the resolver failed at it. */
+  /** Until when the resolver is not asked for a DID again, because it failed at that DID. */
   readonly #failed = new Cache<number>(mostKept)
   readonly #unknown = new LookUps<Known>()
-  /** Those of DIDs that are known take no places from each other's address, and these none from them. */
+  /** Look-ups of known DIDs, apart from those of unknown ones, so that neither takes the places of the other. */
   readonly #refreshing = new LookUps<Known>()
 
   constructor({
@@ -106,7 +106,7 @@ export class Resolver implements DidResolver {
     const stale = { ...known, until: now() + failuresLiveMs }
     if (pauses) return stale
     try {
-      // Each DID is an address of its own here: a thousand that are known take turns, and nobody is refused.
+      // Each DID counts as an address of its own here: a thousand known DIDs take turns, and no caller is refused.
       return await withinPatience(this.#refreshing.once(did, did, ask), stale)
     } catch (error) {
       if (isLookUpUnavailable(error)) return stale
@@ -129,14 +129,14 @@ export class Resolver implements DidResolver {
       this.#failed.delete(did)
       return known
     } catch {
-      // Not reachable, too slow, too long, not JSON, a fault of its own: nobody knows, so it is not the caller's fault.
+      // The resolver was out of reach, slow, faulty, or gave no JSON or too much: none of that is the caller's fault.
       if (!stop.aborted) this.#failed.set(did, this.#now() + failuresLiveMs)
       throw lookUpUnavailable(stop.aborted ? 1 : failuresLiveMs / 1000)
     }
   }
 }
 
-/** What the resolver knows. Throws when its answer says nothing about the DID. */
+/** Reads the resolver's response. Throws when the response says nothing about the DID. */
 async function readResponse(did: string, response: Response): Promise<Pick<Known, 'document'>> {
   if (response.ok) return { document: readDidAnswer(did, await boundedJson(response)) }
   await response.body?.cancel()

@@ -2,7 +2,7 @@ import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto
 import { RuntimeError } from '../../../errors.ts'
 import { didOf, type Did } from './did.ts'
 
-const PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex')
+const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** The key of the oracle. The private part never leaves the closure: nothing here prints it. */
 export interface Signer {
@@ -54,7 +54,7 @@ export function signerFromMnemonic(mnemonic: string): Signer {
     })
   const seed = createHash('sha256').update(words, 'utf8').digest()
   const key = createPrivateKey({
-    key: Buffer.concat([PKCS8, seed]),
+    key: Buffer.concat([pkcs8Prefix, seed]),
     format: 'der',
     type: 'pkcs8',
   })

@@ -83,7 +83,7 @@ export class Delegations implements Replays {
   readonly #now: () => number
   readonly #isOnlyWriter: boolean
   readonly #revoked = new Cache<boolean>(mostRemembered)
-  /** Counts what was revoked here, so that an answer read before is not remembered after. */
+  /** Counts the revocations made here, so that an answer which was read before one is not remembered after it. */
   #revocations = 0
 
   constructor({
@@ -116,7 +116,7 @@ export class Delegations implements Replays {
       .execute()
   }
 
-  /** The one that is kept, expired or not. */
+  /** The delegation that is kept of a user, expired or not. */
   async current(user: string, oracle: string): Promise<StoredDelegation | undefined> {
     const row = await this.#tables
       .selectFrom('kernel_delegations')
@@ -127,7 +127,7 @@ export class Delegations implements Replays {
     return row && { raw: row.raw, expiration: Number(row.expires_at) }
   }
 
-  /** Forgets the one that is kept and revokes it. False when there was none. */
+  /** Forgets the kept delegation of a user and revokes its links. False when there was none. */
   async revoke(user: string, oracle: string): Promise<boolean> {
     const links = await this.#tables.transaction().execute(async (transaction) => {
       const row = await transaction
@@ -184,7 +184,7 @@ export class Delegations implements Replays {
     return inserted ? 'first' : 'used'
   }
 
-  /** Drops what has expired: the expiry alone refuses it. */
+  /** Drops the rows of expired tokens: such a token is refused for its expiry alone. */
   async sweep(): Promise<void> {
     const time = Math.floor(this.#now() / 1000)
     await this.#tables.deleteFrom('kernel_revocations').where('expires_at', '<=', time).execute()

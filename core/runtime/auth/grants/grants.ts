@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import { covers } from '../../../manifest/abilities.ts'
 import type { Database, Log, Migration } from '../../../plugin.ts'
@@ -15,6 +15,7 @@ import {
   type GrantRow,
   type GrantTables,
   maxActive,
+  sameGrant,
 } from './rows.ts'
 import type { Signer } from '../did/signer.ts'
 
@@ -68,29 +69,32 @@ interface GrantsOptions {
   readonly oracleDid: string
   readonly delegations: Pick<Delegations, 'revokeLinks'>
   readonly log: Log
-  /** Granted before anything is read for the first time: signing is heavy to import, and a start does without. */
+  /** Granted before the grants are first read, and not at the start: the code for signing is heavy to import. */
   readonly first?: GrantRequest
   readonly now?: () => number
 }
 
+/** A row that nobody has read back: its times are still numbers. */
+type NewRow = GrantRow & { readonly expires_at: number }
+
 /** What this process has read of one DID. */
 interface Held {
   readonly grants: readonly { readonly abilities: readonly string[]; readonly until: number }[]
-  /** Milliseconds since 1970; until when a request that may never ask needs no newer reading. */
+  /** Milliseconds since 1970; until when `load` need not read the grants anew. */
   readonly fresh: number
-  /** Readings may end in another order than they began: the one that began last counts. */
+  /** The number of the reading. Readings may end in another order than they began: the one that began last counts. */
   readonly reading: number
 }
 
 const channel = 'kernel_grants'
+/** Beside the DID, so that PostgreSQL makes the grants of one DID wait for each other and for nothing else. */
+const grantsLock = 7022
 const dayMs = 86_400_000
 const maxHeld = 20_000
 /** How long a grant stands in the list after its end. */
 const keptMs = 30 * dayMs
 /** On PostgreSQL another server may have changed grants meanwhile, and its message may be lost. */
 const freshMs = 2_000
-/** The same grant again is the one that is there, unless it is to last at least so much longer. */
-const longerMs = dayMs
 
 /**
  * What the operator has granted on the oracle's DID. On SQLite this process is the only writer, so what it has read
@@ -132,7 +136,7 @@ export class Grants implements Rights {
     await this.#stopListening?.()
   }
 
-  /** Makes the first grant, once. Without it the server is as good, so a fault is the log's. */
+  /** Makes the first grant, once. The server works without the grant too, so a fault only goes to the log. */
   warm(): Promise<void> {
     const { first, log } = this.#options
     this.#first ??=
@@ -183,18 +187,9 @@ export class Grants implements Rights {
     const time = this.#now()
     const until = Math.floor((time + days * dayMs) / 1000) * 1000
     const abilities = [...capabilities].sort()
-    const active = await this.#active(did)
-    const same = active.find(
-      (row) =>
-        row.capabilities === JSON.stringify(abilities) &&
-        row.for_author === Number(forAuthor) &&
-        Number(row.expires_at) > until - longerMs,
-    )
-    if (same) return { grant: this.#shown(same), isNew: false }
-    if (active.length >= maxActive)
-      throw new RuntimeError('CONFLICT', `${did} has ${active.length} grants in force already.`, {
-        hint: 'End some of them: GET /grants?did= lists them, DELETE /grants/:id ends one.',
-      })
+    const wanted = { did, capabilities: JSON.stringify(abilities), for_author: Number(forAuthor) }
+    const found = sameGrant(await this.#active(did), wanted, until)
+    if (found) return this.#found(found)
     const { mint } = await import('./mint.ts') // ucanto is heavy, and most servers never grant
     const { cid, car } = await mint(signer, {
       audience: did,
@@ -206,18 +201,42 @@ export class Grants implements Rights {
     const row = {
       id: cid,
       oracle_did: this.oracleDid,
-      did,
-      capabilities: JSON.stringify(abilities),
+      ...wanted,
       car,
       note: note ?? null,
-      for_author: Number(forAuthor),
       created_at: time,
       expires_at: until,
       revoked_at: null,
     }
-    await this.#tables.insertInto('kernel_grants').values(row).execute()
+    const earlier = await this.#insert(row)
+    if (earlier) return this.#found(earlier)
     await this.#changed(did)
     return { grant: this.#shown(row), isNew: true }
+  }
+
+  /**
+   * Keeps a new grant, unless another request made the same one since the first look: then that one is returned. The
+   * requests for one DID come here one after the other, on every server.
+   */
+  #insert(row: NewRow): Promise<GrantRow | undefined> {
+    const { did } = row
+    return this.#tables.transaction().execute(async (trx) => {
+      // On SQLite the transaction itself begins with the write lock of the file.
+      if (!this.#isOnlyWriter)
+        await sql`select pg_advisory_xact_lock(${grantsLock}::int, hashtext(${did}))`.execute(trx)
+      const active = await activeGrants(trx, this.oracleDid, did, this.#now())
+      const same = sameGrant(active, row, row.expires_at)
+      if (same) return same
+      demandPlace(did, active.length)
+      await trx.insertInto('kernel_grants').values(row).execute()
+      return undefined
+    })
+  }
+
+  /** The answer for a grant that is there: the request that made it may not have read it anew yet. */
+  async #found(row: GrantRow) {
+    await this.#read(row.did)
+    return { grant: this.#shown(row), isNew: false }
   }
 
   /** Grants, the newest first. */
@@ -265,7 +284,7 @@ export class Grants implements Rights {
       .executeTakeFirst()
     if (!row) return undefined
     const time = this.#now()
-    // Said again, it ends nothing that was granted since.
+    // A second revocation of the same grant ends nothing that was granted since.
     if (row.revoked_at !== null) return this.#shown(row)
     const alike = (await this.#active(row.did)).filter(
       (each) => each.capabilities === row.capabilities,
@@ -276,7 +295,7 @@ export class Grants implements Rights {
     return this.#shown({ ...row, revoked_at: time })
   }
 
-  /** Ends what was granted for trying things out: where others are served, none of it counts. */
+  /** Ends the grants that were made for trying things out: a server for others honours none of them. */
   async endAuthors(): Promise<void> {
     const rows = await this.#tables
       .selectFrom('kernel_grants')
@@ -289,7 +308,7 @@ export class Grants implements Rights {
     if (rows.length > 0) await this.#end(rows, this.#now())
   }
 
-  /** Drops what ended a while ago. */
+  /** Deletes the grants that ended a while ago. */
   async sweep(): Promise<void> {
     const before = this.#now() - keptMs
     await this.#tables
@@ -328,7 +347,7 @@ export class Grants implements Rights {
     const { store, log } = this.#options
     await this.#read(did)
     if (this.#isOnlyWriter) return
-    // The other servers read anew before every decision; this is for the questions between.
+    // The other servers read anew before every decision; the message is for what they ask between decisions.
     store
       .notify(channel, did)
       .catch((err: unknown) => log.debug({ err }, 'Other servers were not told of a grant'))
@@ -356,4 +375,11 @@ export class Grants implements Rights {
   #shown(row: GrantRow): Grant {
     return grantOf(row, this.#now())
   }
+}
+
+function demandPlace(did: string, active: number): void {
+  if (active < maxActive) return
+  throw new RuntimeError('CONFLICT', `${did} has ${active} grants in force already.`, {
+    hint: 'End some of them: GET /grants?did= lists them, DELETE /grants/:id ends one.',
+  })
 }

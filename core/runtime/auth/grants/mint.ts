@@ -33,7 +33,7 @@ export async function mint(
   }
 }
 
-/** The part of ucanto's signer that signing a delegation needs: the key itself stays where it is. */
+/** The part of ucanto's signer that signing a delegation needs: the key itself stays in the signer. */
 function issuerOf(signer: Signer): API.Signer {
   const { did } = signer
   const part: Pick<API.Signer, 'did' | 'signatureCode' | 'signatureAlgorithm' | 'sign'> = {

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { TALK, verbs } from '../../../manifest/abilities.ts'
+import { talkAbility, verbs } from '../../../manifest/abilities.ts'
 import { meant } from '../../../manifest/did-you-mean.ts'
 import { isCallerDid, type Did } from '../did/did.ts'
 import type { GrantRequest } from './grants.ts'
 import { prepareSchema } from '../../http/routes/input.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
 
-/** What grants are checked against. */
+/** What the schema of a grant checks it against. */
 export interface Grantable {
   readonly records: readonly PluginRecord[]
   /** The DIDs of the oracle itself, which nobody grants anything to. */
@@ -18,7 +18,7 @@ const maxCapabilities = 8
 const maxDays = 3650
 const maxNote = 500
 
-/** The body of `POST /grants`. What plugins ask for is looked up with every request: some join after the start. */
+/** The body of `POST /grants`. Every check looks at the plugins anew, for some join after the start. */
 export function grantSchema({ records, ownDids }: Grantable) {
   return z.object({
     did: z
@@ -63,16 +63,16 @@ export async function readGrantRequest(
   return checkedGrant(read as z.output<ReturnType<typeof grantSchema>>)
 }
 
-/** The schema has checked the DID. */
+/** A grant that the schema has read, with its DID as a checked one. */
 export const checkedGrant = (read: z.output<ReturnType<typeof grantSchema>>): GrantRequest => ({
   ...read,
   did: read.did as Did,
 })
 
 function abilityFault(ability: string, records: readonly PluginRecord[]): string | undefined {
-  if (ability === '*' || ability === TALK) return undefined
+  if (ability === '*' || ability === talkAbility) return undefined
   const slash = ability.indexOf('/')
-  const form = `write "*", "${TALK}", or "<plugin>/<verb>" with ${verbs.join(', ')} or *`
+  const form = `write "*", "${talkAbility}", or "<plugin>/<verb>" with ${verbs.join(', ')} or *`
   if (slash < 1) return `"${ability}" is no capability; ${form}`
   const owner = ability.slice(0, slash)
   const verb = ability.slice(slash + 1)

@@ -7,7 +7,7 @@ export interface Rights {
   readonly oracleDid: string
   /** Whether a grant in force covers the ability, as far as this process has read. */
   granted(did: string, ability: string): boolean
-  /** Reads the grants of a DID unless this process has read them a moment ago: for requests that may never ask. */
+  /** Reads the grants of a DID unless this process has read them a moment ago: for requests that may never use a grant. */
   load(did: string): void | Promise<void>
   /** Reads the grants of a DID as they are now, also when another server has changed them. Before every decision. */
   refresh(did: string): void | Promise<void>

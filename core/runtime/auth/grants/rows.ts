@@ -11,7 +11,7 @@ export type GrantTables = {
     capabilities: string
     car: string
     note: string | null
-    /** 1: made for whoever tries things out on their own machine, so it ends when others are served. */
+    /** 1 for a grant to somebody who tries things out on their own machine: it ends when the server serves others. */
     for_author: number
     /** Milliseconds since 1970; PostgreSQL returns a bigint as text. */
     created_at: number | string
@@ -25,6 +25,9 @@ export type GrantRow = GrantTables['kernel_grants']
 
 /** More grants in force to one DID are refused. */
 export const maxActive = 64
+
+/** The same grant again is the one that is there, unless it is to last at least so much longer. */
+const longerMs = 24 * 60 * 60_000
 
 /** A grant as operators see it. */
 export interface Grant {
@@ -57,8 +60,22 @@ export function activeGrants(
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', now)
     .orderBy('expires_at', 'desc')
-    .limit(maxActive * 2) // two requests at once may pass the limit together
+    .limit(maxActive * 2) // in older versions two requests at once could pass the limit together
     .execute()
+}
+
+/** The grant in force of the same capabilities that lasts about until then. */
+export function sameGrant(
+  active: readonly GrantRow[],
+  wanted: Pick<GrantRow, 'capabilities' | 'for_author'>,
+  until: number,
+): GrantRow | undefined {
+  return active.find(
+    ({ capabilities, for_author, expires_at }) =>
+      capabilities === wanted.capabilities &&
+      for_author === wanted.for_author &&
+      Number(expires_at) > until - longerMs,
+  )
 }
 
 /** A row as operators see it. */

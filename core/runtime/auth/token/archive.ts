@@ -8,17 +8,17 @@ export interface Block {
   readonly bytes: Uint8Array
 }
 
-/** More than this in one archive is refused before anything is hashed. The descriptor counts. */
-const MAX_BLOCKS = 12
+/** An archive of more blocks is refused before anything is hashed. The descriptor counts. */
+const mostBlocks = 12
 
 // CIDv1, dag-cbor, sha2-256, 32 bytes: the only kind of CID that a token may hold.
-const CID_PREFIX = Buffer.from('01711220', 'hex')
-const CID_BYTES = 36
+const cidPrefix = Buffer.from('01711220', 'hex')
+const cidBytes = 36
 // { roots: [CID], version: 1 } and { "ucan@0.9.1": CID } have one canonical encoding each, so they
-// are compared with, not decoded: what is not these bytes is not a token.
-const HEADER_START = Buffer.from('3aa265726f6f747381d82a582500', 'hex')
-const HEADER_END = Buffer.from('6776657273696f6e01', 'hex')
-const DESCRIPTOR_START = Buffer.from('a16a7563616e40302e392e31d82a582500', 'hex')
+// are compared with, not decoded: an archive with other bytes there is not a token.
+const headerStart = Buffer.from('3aa265726f6f747381d82a582500', 'hex')
+const headerEnd = Buffer.from('6776657273696f6e01', 'hex')
+const descriptorStart = Buffer.from('a16a7563616e40302e392e31d82a582500', 'hex')
 
 /**
  * Reads the archive that ucanto's `Delegation.archive()` writes: a CARv1 with one root, which is the
@@ -29,16 +29,16 @@ const DESCRIPTOR_START = Buffer.from('a16a7563616e40302e392e31d82a582500', 'hex'
 export function readArchive(archive: Buffer): readonly Block[] {
   const root = readHeader(archive)
   const sections: { cid: Buffer; data: Buffer }[] = []
-  let at = HEADER_START.length + CID_BYTES + HEADER_END.length
+  let at = headerStart.length + cidBytes + headerEnd.length
   while (at < archive.length) {
-    if (sections.length === MAX_BLOCKS) refuse('too many blocks')
+    if (sections.length === mostBlocks) refuse('too many blocks')
     const [length, bytes] = readLength(archive, at)
     const start = at + bytes
     at = start + length
-    if (length <= CID_BYTES || at > archive.length) refuse('not a canonical archive')
+    if (length <= cidBytes || at > archive.length) refuse('not a canonical archive')
     sections.push({
-      cid: archive.subarray(start, start + CID_BYTES),
-      data: archive.subarray(start + CID_BYTES, at),
+      cid: archive.subarray(start, start + cidBytes),
+      data: archive.subarray(start + cidBytes, at),
     })
   }
 
@@ -46,18 +46,18 @@ export function readArchive(archive: Buffer): readonly Block[] {
   const first = sections.at(-1)
   if (!descriptor || !first) refuse('not a canonical archive')
   if (!descriptor.cid.equals(root)) refuse('not a canonical archive')
-  if (!descriptor.data.equals(Buffer.concat([DESCRIPTOR_START, first.cid])))
+  if (!descriptor.data.equals(Buffer.concat([descriptorStart, first.cid])))
     refuse('not a canonical archive')
   hashed(descriptor)
   return sections.map(hashed)
 }
 
 function readHeader(archive: Buffer): Buffer {
-  const root = archive.subarray(HEADER_START.length, HEADER_START.length + CID_BYTES)
-  const end = HEADER_START.length + CID_BYTES
+  const root = archive.subarray(headerStart.length, headerStart.length + cidBytes)
+  const end = headerStart.length + cidBytes
   if (
-    !archive.subarray(0, HEADER_START.length).equals(HEADER_START) ||
-    !archive.subarray(end, end + HEADER_END.length).equals(HEADER_END)
+    !archive.subarray(0, headerStart.length).equals(headerStart) ||
+    !archive.subarray(end, end + headerEnd.length).equals(headerEnd)
   )
     refuse('not a canonical archive')
   return root
@@ -73,8 +73,8 @@ function readLength(archive: Buffer, at: number): [length: number, bytes: number
 }
 
 function hashed({ cid, data }: { cid: Buffer; data: Buffer }): Block {
-  if (!cid.subarray(0, CID_PREFIX.length).equals(CID_PREFIX)) refuse('not a canonical archive')
-  if (!hash('sha256', data, 'buffer').equals(cid.subarray(CID_PREFIX.length)))
+  if (!cid.subarray(0, cidPrefix.length).equals(cidPrefix)) refuse('not a canonical archive')
+  if (!hash('sha256', data, 'buffer').equals(cid.subarray(cidPrefix.length)))
     refuse('a block does not match its hash')
   // Copies: a Buffer is a window on a shared pool, and the codecs look past a window's end.
   return { cid: CID.decode(new Uint8Array(cid)), bytes: new Uint8Array(data) }

@@ -28,7 +28,7 @@ export function bindingOf(invocation: Link): Binding | undefined {
   return bindings[0]
 }
 
-/** Holds a bound invocation against the request that it came with, and lets it pass once. */
+/** Compares a bound invocation with the request that brought it, and lets the invocation pass once. */
 export async function checkBinding(
   invocation: Link,
   request: BoundRequest,

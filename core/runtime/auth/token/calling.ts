@@ -1,17 +1,15 @@
 import { grants, hasCaveats } from './capabilities.ts'
-import { TALK } from '../../../manifest/abilities.ts'
+import { talkAbility } from '../../../manifest/abilities.ts'
 import { isCallerDid, type Did } from '../did/did.ts'
 import { refuse } from '../did/refusal.ts'
 import type { Link } from './token.ts'
 
-/** What the published client puts into its tokens: it says who calls, and grants nothing more. */
-export const IDENTITY = { can: '*', with: 'ixo:oracle' } as const
-/** The ability of calling an oracle for a user, which a user can hand to a session key. */
-const CALL = TALK
+/** The capability in the published client's tokens: it says who calls, and grants nothing more. */
+export const identityCapability = { can: '*', with: 'ixo:oracle' } as const
 
 /**
  * The DID that an invocation speaks for: its issuer, when it carries the identity capability and no
- * proofs; the owner of the resource, when it carries `oracle/call` and its proofs lead to him. Nobody calls for the
+ * proofs; the owner of the resource, when it carries `oracle/call` and its proofs lead to that owner. Nobody calls for the
  * oracle itself by proofs: a grant of `oracle/call` on its DID lets its holder talk to the oracle, not be it.
  */
 export function callerOf(invocation: Link, oracleDids: ReadonlySet<string>): Did {
@@ -23,7 +21,11 @@ export function callerOf(invocation: Link, oracleDids: ReadonlySet<string>): Did
   }
   const user: string = capability.with
   if (oracleDids.has(user) && user !== invocation.issuer) refuse('does not grant calling')
-  if (capability.can !== CALL || !isCallerDid(user) || !grants(invocation, CALL, user))
+  if (
+    capability.can !== talkAbility ||
+    !isCallerDid(user) ||
+    !grants(invocation, talkAbility, user)
+  )
     refuse('does not grant calling')
   return user
 }
@@ -32,10 +34,10 @@ export function callerOf(invocation: Link, oracleDids: ReadonlySet<string>): Did
 export function grantsCalling(delegation: Link): boolean {
   return (
     delegation.ucan.capabilities.some((grant) => isIdentity(grant) && !hasCaveats(grant)) ||
-    grants(delegation, CALL, delegation.issuer)
+    grants(delegation, talkAbility, delegation.issuer)
   )
 }
 
 function isIdentity(capability: { can: string; with: string }): boolean {
-  return capability.can === IDENTITY.can && capability.with === IDENTITY.with
+  return capability.can === identityCapability.can && capability.with === identityCapability.with
 }

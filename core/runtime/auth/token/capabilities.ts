@@ -13,7 +13,7 @@ export interface OracleDids {
  * How many grants one question may look at. Wildcards in the resources of a long chain multiply the
  * ways through it; an honest delegation is answered in a handful of looks.
  */
-const MAX_LOOKS = 256
+const mostLooks = 256
 
 /** Whether a verified delegation grants `ability` on `resource`. */
 export function grants(
@@ -25,7 +25,7 @@ export function grants(
   return ask(delegation, ability, resource, oracle) === 'granted'
 }
 
-/** Why it does not: one sentence for each grant that was looked at. Empty when it does. */
+/** Why a delegation does not grant the ability: one sentence for each grant looked at. Empty when the delegation does. */
 export function denials(
   delegation: Link,
   ability: string,
@@ -93,8 +93,8 @@ function search(asked: Asked, holders: readonly Link[], walk: Walk): boolean {
       const look = `${holder.cid} ${place} ${asked.value.with}`
       if (walk.seen.has(look)) continue
       walk.seen.add(look)
-      if (++walk.looks > MAX_LOOKS) {
-        walk.causes.push(`The delegation has more than ${MAX_LOOKS} grants to look at.`)
+      if (++walk.looks > mostLooks) {
+        walk.causes.push(`The delegation has more than ${mostLooks} grants to look at.`)
         return false
       }
       if (leadsToOwner(asked, holder, grant, walk)) return true

@@ -14,8 +14,8 @@ interface Credentials {
 }
 
 /**
- * Finds the tokens. `Authorization` counts only beside `X-Auth-Type: ucan`, and then it must be a
- * bearer token; without that it belongs to somebody else (a key, a proxy) and is not looked at.
+ * Finds the tokens. `Authorization` counts only beside `X-Auth-Type: ucan`, and must then be a bearer token; without
+ * `X-Auth-Type` the header holds something else (a key, a proxy's password) and is not looked at.
  */
 export function readCredentials(headers: CredentialHeaders): Credentials {
   const delegation = headers.delegation?.trim() || undefined

@@ -9,8 +9,8 @@ export type ReplayAnswer = 'first' | 'used' | 'full'
 const sweepEveryMs = 30_000
 
 /**
- * Remembers in memory: enough for one process. At `max` keys the answer is `'full'`, because
- * forgetting one would let it be used again.
+ * Remembers used tokens in memory, which is enough for one process. At `max` keys the answer is `'full'`, because a
+ * forgotten token could be used again.
  */
 export class MemoryReplays implements Replays {
   readonly #used = new Map<string, number>()

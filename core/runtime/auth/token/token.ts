@@ -4,16 +4,16 @@ import { readArchive, type Block } from './archive.ts'
 import { readPrincipal, type Did } from '../did/did.ts'
 import { refuse } from '../did/refusal.ts'
 
-/** A token is at most so long, before anything else is asked of it. */
-export const MAX_CHARACTERS = 6144
-const MAX_DEPTH = 5
-const MAX_PROOFS = 3
-const MAX_CAPABILITIES = 8
-const MAX_NONCE = 256
+/** The longest token that is read at all. */
+export const mostCharacters = 6144
+const deepestChain = 5
+const mostProofs = 3
+const mostCapabilities = 8
+const longestNonce = 256
 
 // varint(EdDSA), varint(64), then the 64 bytes. ucanto reads longer forms of the same numbers too.
-const SIGNATURE_START = Buffer.from('eda10340', 'hex')
-const SIGNATURE_BYTES = 68
+const signatureStart = Buffer.from('eda10340', 'hex')
+const signatureBytes = 68
 
 /** One delegation of a token, read and canonical, its signature not yet verified. */
 export interface Link {
@@ -29,7 +29,7 @@ export interface Link {
   readonly proofs: readonly Link[]
 }
 
-/** A token whose structure holds: what it says is not yet proved. */
+/** A token whose structure is right; its signatures are not yet verified. */
 export interface Token {
   readonly root: Link
   /** Every delegation once, the root first. */
@@ -48,7 +48,7 @@ export interface Tally {
  * one canonical encoding is refused.
  */
 export function readToken(text: string, tally: Tally): Token {
-  if (text.length > MAX_CHARACTERS) refuse('too long')
+  if (text.length > mostCharacters) refuse('too long')
   const archive = Buffer.from(text, 'base64')
   if (archive.toString('base64') !== text) refuse('not standard padded base64')
 
@@ -57,14 +57,14 @@ export function readToken(text: string, tally: Tally): Token {
   const order: Link[] = []
   const known = new Map<string, Link>()
   const visit = (block: Block, depth: number): Link => {
-    if (depth > MAX_DEPTH) refuse('too deep')
+    if (depth > deepestChain) refuse('too deep')
     const delegation = viewOf(block, store)
     const ucan = readUcan(delegation, tally)
     const proofs = ucan.proofs.map((proof) => {
       const cid = proof.toString()
       const earlier = known.get(cid)
       if (earlier) {
-        if (depth + height(earlier) > MAX_DEPTH) refuse('too deep')
+        if (depth + height(earlier) > deepestChain) refuse('too deep')
         return earlier
       }
       const found = store.get(cid)
@@ -104,7 +104,7 @@ function linkOf(delegation: API.Delegation, ucan: API.UCAN.View, proofs: readonl
   }
 }
 
-// ucanto's type shows a principal's name only; the bytes behind it are what is checked.
+// ucanto's type shows a principal's name only, but the check needs the bytes behind the name.
 function bytesOf(principal: API.UCAN.Principal): Uint8Array {
   return principal instanceof Uint8Array ? principal : refuse('a DID of an unsupported kind')
 }
@@ -124,14 +124,14 @@ function height(link: Link): number {
 function readUcan(delegation: API.Delegation, tally: Tally): API.UCAN.View {
   tally.blocks++
   const ucan = decode(delegation)
-  if (ucan.proofs.length > MAX_PROOFS) refuse('too many proofs')
-  if (ucan.capabilities.length > MAX_CAPABILITIES) refuse('too many capabilities')
+  if (ucan.proofs.length > mostProofs) refuse('too many proofs')
+  if (ucan.capabilities.length > mostCapabilities) refuse('too many capabilities')
   const { model } = ucan
   if (
     model.v !== '0.9.1' ||
     // An empty nonce is left out of what is signed, but not out of the bytes.
     model.nnc === '' ||
-    (model.nnc?.length ?? 0) > MAX_NONCE ||
+    (model.nnc?.length ?? 0) > longestNonce ||
     !(model.exp === null || (Number.isSafeInteger(model.exp) && model.exp > 0)) ||
     !(model.nbf === undefined || (Number.isSafeInteger(model.nbf) && model.nbf > 0)) ||
     ucan.capabilities.length === 0 ||
@@ -141,8 +141,8 @@ function readUcan(delegation: API.Delegation, tally: Tally): API.UCAN.View {
     refuse('not a canonical UCAN')
   const signature: Uint8Array = model.s
   if (
-    signature.length !== SIGNATURE_BYTES ||
-    !SIGNATURE_START.equals(signature.subarray(0, SIGNATURE_START.length))
+    signature.length !== signatureBytes ||
+    !signatureStart.equals(signature.subarray(0, signatureStart.length))
   )
     refuse('not an Ed25519 signature')
   return ucan
@@ -156,7 +156,7 @@ function decode(delegation: API.Delegation): API.UCAN.View {
     ucan = delegation.data
     again = UCAN.encode(ucan)
   } catch {
-    // The codecs quote what they could not read; their words must not get any further.
+    // A codec's error quotes what the codec could not read, so that error must not get any further.
     refuse('not a canonical UCAN')
   }
   if ('jwt' in ucan.model || Buffer.compare(again, delegation.bytes) !== 0)

@@ -6,22 +6,22 @@ import type { Did } from '../did/did.ts'
 import { Lane } from '../../base/lane.ts'
 import { refuse } from '../did/refusal.ts'
 import type { DidResolver } from '../did/resolver.ts'
-import { MAX_CHARACTERS, readToken, type Link, type Tally, type Token } from './token.ts'
+import { mostCharacters, readToken, type Link, type Tally, type Token } from './token.ts'
 import { verifySignatures } from './verify.ts'
 
 /** What remains of a token once it is verified. */
 interface Verdict {
-  /** Whom it speaks for. */
+  /** Whom the token speaks for. */
   readonly did: Did
   readonly cids: readonly string[]
   /** Milliseconds since 1970; the earliest end in the chain. */
   readonly expiresAt: number
-  /** Milliseconds since 1970; until when it need not be verified again: keys can be withdrawn. */
+  /** Milliseconds since 1970; until when the token need not be verified again: keys can be withdrawn. */
   readonly until: number
 }
-/** `bound` is the invocation itself where it is bound to one request, and so serves once. */
+/** `bound` is the invocation itself where the token is bound to one request, and so serves once. */
 type InvocationVerdict = Verdict & { readonly bound: Link | undefined }
-/** A delegation is kept whole: what it grants is asked later. */
+/** The verdict on a delegation, with the whole token: questions about its grants come later. */
 export type DelegationVerdict = Verdict & { readonly token: Token }
 
 /** Where revocations are looked up. */
@@ -38,19 +38,19 @@ interface VerdictOptions {
   readonly now: () => number
 }
 
-/** What is asked of a delegation beside its soundness. */
+/** What a delegation must fulfil beside being sound. */
 interface DelegationDemands {
-  /** Who must have signed it for the oracle. */
+  /** Who must have signed the delegation for the oracle. */
   readonly issuer?: string
-  /** Who must either have signed it for the oracle, or have been given it by whoever signed. */
+  /** Who must either have signed the delegation for the oracle, or be its audience. */
   readonly party?: string
-  /** It must let its bearer call. */
+  /** Whether the delegation must let its bearer call. */
   readonly calling?: boolean
-  /** Who pays for the look-ups of issuers. No part of the verdict. */
+  /** The address that pays for the look-ups of issuers. No part of the verdict. */
   readonly address?: string
 }
 
-/** How much was examined since the start, and what is remembered of it. */
+/** How much was examined since the start, and how many verdicts are kept. */
 export interface VerdictStats extends Readonly<Tally> {
   /** Verdicts remembered. */
   readonly invocations: number
@@ -61,7 +61,7 @@ export interface VerdictStats extends Readonly<Tally> {
   readonly waiting: number
 }
 
-/** A wallet whose clock runs ahead may date a token a little into the future. Nothing else has slack. */
+/** A wallet whose clock runs ahead may date a token so far into the future. No other check of time has slack. */
 const clockSlackMs = 5_000
 /** A delegation that claims to live longer was dated in milliseconds, or by mistake. */
 const longestDelegationMs = 10 * 366 * 86_400_000
@@ -119,7 +119,7 @@ export class Verdicts {
     demands: string,
     examine: () => Promise<V>,
   ): Promise<V> {
-    if (text.length > MAX_CHARACTERS) refuse('too long')
+    if (text.length > mostCharacters) refuse('too long')
     const key = `${hash('sha256', text, 'base64')} ${demands}`
     let verdict = cache.get(key)
     if (verdict && this.#now() < verdict.until) this.#cached++
@@ -142,7 +142,7 @@ export class Verdicts {
     const token = readToken(text, this.#tally)
     const { root } = token
     if (issuer !== undefined && root.issuer !== issuer) refuse('of another user')
-    // A caller may bring what somebody else made out to the caller: it says nothing about who calls.
+    // A caller may bring a delegation that somebody else made out to the caller: it says nothing about who calls.
     const received = party !== undefined && root.issuer !== party
     if (received && root.audience !== party) refuse('of another user')
     this.#checkTerms(token, longestDelegationMs, received ? party : undefined)
@@ -177,8 +177,8 @@ export class Verdicts {
 }
 
 /**
- * Refusals are not remembered: a flood of bad tokens must not push out the good ones, and what is
- * not valid yet, or cannot be looked up just now, may be later. Nor are tokens that serve once.
+ * The verdicts on good tokens. Refusals are not kept: a flood of bad tokens must not push out the good ones, and a token
+ * that is not valid yet, or whose issuer cannot be looked up just now, may pass later. Nor are tokens that serve once.
  */
 class VerdictCache<V extends Verdict & { bound?: Link }> {
   readonly #kept: Cache<V>
@@ -196,7 +196,7 @@ class VerdictCache<V extends Verdict & { bound?: Link }> {
     return this.#kept.size
   }
 
-  /** Examines, once for all who ask meanwhile, and remembers what passed. */
+  /** Examines a token, once for all who ask meanwhile, and keeps the verdict when the token passed. */
   once(key: string, examine: () => Promise<V>): Promise<V> {
     let examination = this.#underWay.get(key)
     if (!examination) {

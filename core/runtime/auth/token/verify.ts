@@ -5,13 +5,13 @@ import { refuse } from '../did/refusal.ts'
 import type { DidResolver } from '../did/resolver.ts'
 import type { Link, Tally, Token } from './token.ts'
 
-/** One request from outside must not become many of ours. */
-const MAX_LOOKUPS = 3
+/** How many issuers of a token are looked up: one request from outside must not make this server send many. */
+const mostLookups = 3
 
 /**
  * Verifies every signature of a token, each once, from the root to the proofs, and stops at the
- * first that does not hold. Keys that must be looked up are, before the first verification. Answers
- * until when these keys may be believed, in milliseconds since 1970.
+ * first that does not hold. All keys are looked up before the first verification. Resolves to the time until when these
+ * keys may be believed, in milliseconds since 1970.
  */
 export async function verifySignatures(
   token: Token,
@@ -24,12 +24,12 @@ export async function verifySignatures(
     resolver: DidResolver
     lane: Lane
     tally: Tally
-    /** Whose share of the look-ups it costs. */
+    /** The address whose share the look-ups cost. */
     address: string | undefined
   },
 ): Promise<number> {
   const issuers = [...new Set(token.links.map((link) => link.issuer))]
-  if (issuers.filter((did) => !did.startsWith('did:key:')).length > MAX_LOOKUPS)
+  if (issuers.filter((did) => !did.startsWith('did:key:')).length > mostLookups)
     refuse('too many issuers to look up')
   const found = new Map(
     await Promise.all(
@@ -47,6 +47,6 @@ export async function verifySignatures(
 
 function isSignedBy({ ucan, issuer }: Link, key: string, tally: Tally): boolean {
   tally.signatures++
-  // The verifier answers at once, so ucanto does too; a promise here would be a truthy refusal.
+  // The verifier answers at once, so ucanto does too. Only `true` counts: a promise would be truthy, whatever it holds.
   return UCAN.verifySignature(ucan, principal.parse(key).withDID(issuer)) === true
 }

@@ -13,18 +13,17 @@ export interface Answer {
 
 /** The Content-Type of every JSON answer. */
 export const jsonType = 'application/json; charset=utf-8'
-const textType = 'text/plain; charset=utf-8'
 
 /**
- * What a handler returned, as an answer: `text()` and `created()` as they say, everything else as
+ * What a handler returned, as an answer: `reply()`, `text()` and `created()` as they say, everything else as
  * JSON. Nothing at all (`undefined`) is `{}`, for every 2xx body is JSON.
  */
 export function toAnswer(value: unknown, status: number): Answer {
   if (!(value instanceof Reply)) return { status, type: jsonType, body: toJson(value) }
   const { status: own, type, body, headers } = value
-  return type === 'text'
-    ? { status: own, type: textType, body: String(body), headers }
-    : { status: own, type: jsonType, body: toJson(body), headers }
+  return type === undefined
+    ? { status: own, type: jsonType, body: toJson(body), headers }
+    : { status: own, type, body: String(body), headers }
 }
 
 /** JSON.stringify has no text for a function or a symbol, its types notwithstanding. */
@@ -35,16 +34,17 @@ export function isAnswered({ body, respond, res }: Context): boolean {
   return body !== undefined || respond === false || res.headersSent
 }
 
-const bodyless = new Set([204, 205, 304])
+/** Statuses whose answers have no body. */
+export const bodyless: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** Sends an answer. A type that the handler set stays; an ETag that the client has is a 304. */
+/** Sends an answer. A Content-Type that the handler set stays; a client that has the ETag already gets a 304. */
 export function send(koa: Context, { status, type, body, headers }: Answer): void {
   const { req, res } = koa
   koa.respond = false
   if (res.headersSent || res.destroyed) return
   if (res.statusCode !== status) {
     res.statusCode = status
-    // Koa may have named the status that stood here before.
+    // Koa may have set the message of the status before.
     res.statusMessage = ''
   }
   for (const name in headers) res.setHeader(name, headers[name] ?? '')
@@ -82,9 +82,9 @@ const lingerMs = 2000
 const lingerBytes = 64 * drainBytes
 
 /**
- * Answers while the client is still sending a body that nobody wants. Closing at once would reset
- * the connection, and with it the answer, before the client has read it: so the answer goes out
- * whole, and for a moment what still arrives is thrown away.
+ * Answers while the client is still sending a body that no handler reads. Closing at once would reset the connection
+ * before the client has read the answer: so the whole answer goes out, and for a moment the server throws away what
+ * still arrives.
  */
 function linger({ req, res }: Context, body: string): void {
   res.shouldKeepAlive = false

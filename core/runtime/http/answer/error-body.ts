@@ -1,4 +1,5 @@
-import { catalogue, RuntimeError } from '../../../errors.ts'
+import { catalogue } from '../../../error-codes.ts'
+import { RuntimeError } from '../../../errors.ts'
 
 /** The one shape that every error answer has. */
 export interface ErrorBody {
@@ -10,10 +11,10 @@ export interface ErrorBody {
   readonly requestId: string
 }
 
-/** What an unknown fault is called to the caller; what it was stands in the log. */
+/** The message of an unknown fault, for the caller; the log has the fault itself. */
 const neutral = 'Something went wrong on our side. The log has the details under the request id.'
 
-/** The first code of the catalogue for each status: what a bare status is called. */
+/** The first code of the catalogue for each status: the code of an error that has a status alone. */
 const codeOf = new Map<number, string>()
 for (const [code, { status }] of Object.entries(catalogue))
   if (!codeOf.has(status)) codeOf.set(status, code)
@@ -46,7 +47,7 @@ export function ofStatus(status: number, message?: string): RuntimeError {
   return new RuntimeError(code, said, { status })
 }
 
-/** The status an error answers with; nonsense in a plugin's own code is a 500. */
+/** The status that an error answers with; a status of a plugin's own that is no error becomes 500. */
 export function statusOf(error: RuntimeError): number {
   return Number.isInteger(error.status) && error.status >= 400 && error.status <= 599
     ? error.status
@@ -68,7 +69,7 @@ function errorBody(error: RuntimeError, requestId: string): ErrorBody {
     : { ...body, details: error.details }
 }
 
-/** The body as text. Details that JSON cannot express are left out, for an error must always be told. */
+/** The body as text. Details that JSON cannot express are left out, so that the error always reaches the caller. */
 export function errorText(error: RuntimeError, requestId: string): string {
   try {
     return JSON.stringify(errorBody(error, requestId))

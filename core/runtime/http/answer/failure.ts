@@ -4,7 +4,7 @@ import type { Log } from '../../../plugin.ts'
 import { jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
 
-/** What becomes of everything that is thrown at the edge. */
+/** Makes an answer, and a line of the log where one is due, of everything that is thrown at the edge. */
 export class Failures {
   readonly #log: Log
   readonly #isUnreachable: (error: unknown) => boolean
@@ -20,12 +20,12 @@ export class Failures {
     return toRuntimeError(thrown, this.#isUnreachable)
   }
 
-  /** The same, and a fault of ours is logged with its cause. */
+  /** Any thrown value as an error that may be shown. A fault of the server is logged with its cause. */
   explain({ method, state }: Context, thrown: unknown): RuntimeError {
     const error = this.toError(thrown)
     const { cause = error, code } = error
     const fields = { err: cause, code, method, requestId: state.requestId }
-    // 501 says that something is switched off, which whoever switched it off knows.
+    // 501 says that the operator has switched something off, so the log need not say it.
     if (error.status === 500) this.#log.error(fields, 'a request failed')
     else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
     return error
@@ -41,12 +41,12 @@ export class Failures {
     const error = this.explain(koa, thrown)
     if (res.destroyed || res.headersSent) {
       koa.respond = false
-      // What was begun must not look complete.
+      // An answer that was begun must not look complete.
       if (!res.writableEnded) res.destroy()
       return
     }
     for (const name of res.getHeaderNames()) if (!outlives(name)) res.removeHeader(name)
-    // A handler may have named the request anew, as a turn does that is asked for by its id.
+    // A handler may have set another id of the request, as the routes of a run do with the id of its turn.
     const body = errorText(error, String(res.getHeader('X-Request-Id')))
     send(koa, { status: statusOf(error), type: jsonType, body, headers: error.headers })
   }
@@ -60,7 +60,7 @@ function isDeparture(thrown: unknown): boolean {
   return thrown.name === 'AbortError' || ('code' in thrown && departures.has(String(thrown.code)))
 }
 
-/** Which headers of an answer that came to nothing belong to its error too. */
+/** Whether a header of an answer that failed belongs to the error's answer too. */
 function outlives(name: string): boolean {
   return (
     name === 'x-request-id' ||

@@ -1,9 +1,9 @@
 /** The name of `Polled`'s method; a symbol, for a plugin's own stream may have a `poll` of its own. */
 export const poll = Symbol('poll')
 
-/** A stream that tells without a promise what it has: one for every word of every chat adds up. */
+/** A stream that gives its items without promises: a promise for every word of every chat adds up. */
 export interface Polled<T = unknown> extends AsyncIterator<T> {
-  /** What there is now. When there is nothing yet, `ready` is called once when it is worth asking again. */
+  /** The next item. When there is none yet, the stream calls `ready` once, as soon as asking again is worth it. */
   [poll](ready: () => void): IteratorResult<T> | undefined
 }
 

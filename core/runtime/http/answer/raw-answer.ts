@@ -8,8 +8,8 @@ import { nodeHttp } from '../../base/node-http.ts'
 const lingerMs = 500
 
 /**
- * Answers on a socket that has no response object: a request that never became one, or an upgrade
- * that nobody takes. The socket is closed, a moment later so that the answer is read.
+ * Answers on a socket that has no response object: for bytes that are no request, or an upgrade that nobody takes. Closes
+ * the socket a moment later, so that the client reads the answer.
  */
 export function answerRaw(
   socket: Duplex,
@@ -33,12 +33,12 @@ export function answerRaw(
   ]
   const timer = setTimeout(() => socket.destroy(), lingerMs)
   socket.on('error', () => socket.destroy()).once('close', () => clearTimeout(timer))
-  // What still arrives is thrown away: unread bytes would reset the connection under the answer.
+  // `resume` throws away what still arrives: unread bytes would reset the connection under the answer.
   socket.resume()
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** What Node's HTTP parser refused, in the one shape. Undefined when nobody is there to read it. */
+/** The error for what Node's HTTP parser refused. Undefined when the client is gone. */
 export function parserError(error: NodeJS.ErrnoException): RuntimeError | undefined {
   switch (error.code) {
     case 'ECONNRESET':

@@ -12,7 +12,7 @@ export interface SseLimits {
   readonly goodbyeMs: number
   /** How long a reader may read nothing. */
   readonly stallMs: number
-  /** How much may wait for a reader; one more byte and it is cut off. */
+  /** How many bytes may wait for a reader; with one more the stream cuts the reader off. */
   readonly maxBufferedBytes: number
 }
 
@@ -25,6 +25,9 @@ export const sseLimits: SseLimits = {
   maxBufferedBytes: 8 * 1024 * 1024,
 }
 
+/** From so many characters on, the stream writes its frames before it asks for the next item. */
+const pieceLength = 64 * 1024
+
 interface Reader {
   readonly res: ServerResponse
   readonly limits: SseLimits
@@ -32,13 +35,13 @@ interface Reader {
   abort(reason: unknown): void
   /** A fault in the middle of the stream as the text of an `error` event. */
   renderError(error: unknown): string
-  /** Told of a source that fails while it cleans up, when nobody else can be told. */
+  /** Called when a source fails while it cleans up: the reader cannot be told any more. */
   lateFailure(error: unknown): void
 }
 
 /**
- * Writes an async iterable as Server-Sent Events. It is asked for the next item only when the reader
- * has taken the last ones, so a slow reader costs a bounded buffer and a stalled one its connection.
+ * Writes an async iterable as Server-Sent Events. The stream asks the iterable for the next item only when the reader has
+ * taken the last ones, so a slow reader costs a bounded buffer and a stalled reader loses its connection.
  */
 export class SseStream {
   /** Settles when the stream is over, like `run()`. */
@@ -62,7 +65,7 @@ export class SseStream {
     this.done = this.#settle.promise
   }
 
-  /** Begins, and settles when the stream is over; rejects when it failed before anything was sent. */
+  /** Begins, and settles when the stream is over; rejects when the source failed before anything was sent. */
   run(): Promise<void> {
     const { res, limits } = this.#reader
     if (res.destroyed) this.#leave()
@@ -85,21 +88,34 @@ export class SseStream {
 
   // Bound once, for they are the listeners and callbacks of every item.
   #pull = (): void => {
-    if (this.#over) return
+    // A source may call this while its last item still waits for the reader.
+    if (this.#over || this.#stall !== undefined) return
     if (this.#polled) this.#poll(this.#polled)
     else this.#next().then(this.#onResult, this.#onFailure)
   }
 
-  /** Writes all there is. What came in one tick leaves in one piece. */
+  /** Writes all items there are. Those of one tick leave in one piece, for a write costs more than its bytes. */
   #poll(source: Polled): void {
     const { socket } = this.#reader.res
     socket?.cork()
+    let frames = ''
     try {
-      for (let result; (result = source[poll](this.#pull)) && this.#take(result););
+      for (let result; !this.#over && (result = source[poll](this.#pull));) {
+        if (result.done) this.#exhausted = true
+        else frames += toFrame(result.value)
+        if (!result.done && frames.length < pieceLength) continue
+        const hasRoom = this.#send(frames)
+        frames = ''
+        if (result.done) this.#end()
+        if (!hasRoom || result.done) return
+      }
+      this.#send(frames)
     } catch (error) {
+      this.#send(frames)
       this.#onFailure(error)
+    } finally {
+      socket?.uncork()
     }
-    socket?.uncork()
   }
 
   // A source that throws at once is no different from one that rejects.
@@ -139,9 +155,16 @@ export class SseStream {
       this.#fail(error)
       return false
     }
+    return this.#send(frame)
+  }
+
+  /** Writes frames; true when the reader wants more. */
+  #send(frames: string): boolean {
+    if (this.#over) return false
+    if (frames === '') return true
     const { res, limits } = this.#reader
     this.#head()
-    if (writeChunk(res, frame)) return true
+    if (writeChunk(res, frames)) return true
     if (res.writableLength > limits.maxBufferedBytes) this.#cut()
     else {
       res.socket?.once('drain', this.#onDrain)
@@ -150,7 +173,7 @@ export class SseStream {
     return false
   }
 
-  /** A source that threw is at its end: it needs no telling. */
+  /** Ends the stream. A source that threw is at its end, so its `return` is not called. */
   #onFailure = (error: unknown): void => {
     this.#exhausted = true
     if (!this.#over) this.#fail(error)
@@ -163,7 +186,10 @@ export class SseStream {
     }
     // A source that breaks off because the server closes is not at fault.
     if (!this.#closing)
-      this.#reader.res.write(toFrame({ event: 'error', data: this.#reader.renderError(error) }))
+      writeChunk(
+        this.#reader.res,
+        toFrame({ event: 'error', data: this.#reader.renderError(error) }),
+      )
     this.#end()
   }
 
@@ -178,18 +204,19 @@ export class SseStream {
     if (this.#opened) return
     this.#opened = true
     const { res } = this.#reader
-    // A handler that sent headers of its own has chosen.
+    // The headers that a handler sent itself stay.
     if (!res.headersSent) setSseHeaders(res)
   }
 
   #beat = (): void => {
     this.#open()
-    // A reader who does not even take events needs no sign of life.
-    if (!this.#over && this.#stall === undefined) this.#reader.res.write(': heartbeat\n\n')
+    // A reader who does not take the events needs no heartbeat.
+    if (!this.#over && this.#stall === undefined) writeChunk(this.#reader.res, ': heartbeat\n\n')
   }
 
   #end = (): void => {
     if (this.#over) return
+    if (this.#reader.res.socket?.writableEnded) return this.#cut()
     this.#open()
     this.#stop()
     this.#reader.res.end()
@@ -204,13 +231,13 @@ export class SseStream {
   /** The reader is gone. */
   #leave = (): void => {
     if (this.#over) return
-    this.#over = true // nobody is there to hear what a source has to say to its signal
+    this.#over = true // what the source yields after its signal has no reader any more
     this.#reader.abort(undefined)
     this.#stop()
     this.#settle.resolve()
   }
 
-  /** Lets go of everything; a source that is not at its end is told so, once. */
+  /** Releases timers and listeners, and calls `return` of a source that is not at its end, once. */
   #stop(): void {
     this.#over = true
     for (const timer of this.#timers) clearTimeout(timer)

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 
-/** What of a request tells where it came from. */
+/** The parts of a request that tell where the request came from. */
 interface Connected {
   readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'>
   readonly headers?: IncomingMessage['headers']
@@ -9,8 +9,8 @@ interface Connected {
 
 /**
  * The address a request came from: the socket's, or behind a trusted proxy the rightmost
- * `X-Forwarded-For` hop, the only one that the proxy itself wrote. IPv4 in IPv6 clothes is undressed,
- * so that one client has one name.
+ * `X-Forwarded-For` hop, the only one that the proxy itself wrote. An IPv4 address that is written as IPv6 becomes plain
+ * IPv4, so that one client has one name.
  */
 export function clientAddress(req: Connected, trustProxy = false): string {
   if (trustProxy && req.headers) {

@@ -8,26 +8,26 @@ import { responseOf } from '../answer/response-of.ts'
 
 /** The log says at most this often that connections are refused. */
 const tellMs = 60_000
-/** Whoever has just connected gets so long to say something before he makes way. */
+/** A new connection has so long to send something before it may have to make way. */
 const graceMs = 250
-/** Where nobody could make way, it is looked again no sooner than this: a look goes over all connections. */
+/** After a look that found no connection to end, the next comes no sooner than this: a look goes over all connections. */
 const lookMs = 50
 
 interface Connection {
   readonly address: string
   readonly since: number
-  /** It speaks something else than HTTP, and may be quiet for as long as it likes. */
+  /** Whether the connection speaks something else than HTTP, and so may be quiet for as long as it likes. */
   isUpgraded: boolean
 }
 
 /**
  * The connections of a server: no more than `total`. When it is nearly full, connections on which nothing is under way
- * (nothing said yet, half a head, or between two requests) make way for new ones, the oldest of whoever has the most:
- * so nobody keeps others out by connections that are only held. What comes beyond the total is dropped unanswered.
+ * (nothing said yet, half a head, or between two requests) make way for new ones, the oldest of the address with the most:
+ * so no client keeps others out by connections that it only holds. The server drops connections beyond the total.
  */
 export class Connections {
   readonly #total: number
-  /** Room for those who arrive while the ones that made way are being closed. */
+  /** Room for connections that arrive while others, which made way, are being closed. */
   readonly #margin: number
   readonly #log: Log
   readonly #open = new Map<Socket, Connection>()
@@ -47,7 +47,7 @@ export class Connections {
     })
   }
 
-  /** The connection speaks something else from now on. Told and not heard, for who listens to upgrades is counted. */
+  /** Notes that the connection does not speak HTTP from now on. `Http` calls this, for it counts listeners of `upgrade`. */
   upgraded(socket: Socket): void {
     const connection = this.#open.get(socket)
     if (connection) connection.isUpgraded = true
@@ -75,7 +75,7 @@ export class Connections {
     const now = performance.now()
     if (now < this.#nextLook) return
     const waiting = new Map<string, number>()
-    // Nobody is told when an answer has gone out: a listener for each would cost every request.
+    // The response is looked up, for a listener that notes the end of each answer would cost every request.
     const waits = (socket: Socket, { isUpgraded, since }: Connection) =>
       !isUpgraded && responseOf(socket) === undefined && now - since > graceMs
     for (const [socket, connection] of this.#open)
@@ -112,10 +112,10 @@ export class Connections {
 /** Who holds the connection itself, which is the proxy where there is one. */
 const addressOf = (socket: Socket): string => clientNetwork(clientAddress({ socket }))
 
-/** Of the files that the process may open, so many are for connections. The rest is for the database and the like. */
+/** The share of the process's open files that is for connections. The rest is for the database and the like. */
 const share = 0.8
 
-/** How many connections there may be: what is asked for, or four fifths of the files that the process may open. */
+/** How many connections there may be: as many as `asked`, but at most four fifths of the files that the process may open. */
 export function connectionsAllowed(asked: number, openFiles = openFileLimit()): number {
   return Math.min(asked, Math.floor(openFiles * share))
 }
@@ -132,7 +132,7 @@ export function openFileLimit(): number {
     const soft = /^Max open files\s+(\S+)/m.exec(limits)?.[1]
     return soft === undefined || soft === 'unlimited' ? Infinity : Number(soft)
   }
-  // Elsewhere only a report of the whole process says it. Without the network it takes a few milliseconds.
+  // Elsewhere only a report of the whole process says the limit. Without the network it takes a few milliseconds.
   Object.assign(process.report, { excludeNetwork: true })
   const soft = reported.safeParse(process.report.getReport())
   return soft.success ? soft.data.userLimits.open_files.soft : Infinity

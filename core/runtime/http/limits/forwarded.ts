@@ -59,8 +59,8 @@ export function wasForwarded(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * The header in which a proxy names the client, if one came. Looked up by name, since every request is asked
- * until one has it.
+ * The header in which a proxy names the client, if one came. The headers are looked up by name, for this runs for every
+ * request until one has such a header.
  */
 export function namesClient(headers: IncomingHttpHeaders): string | undefined {
   for (const name of naming) if (headers[name] !== undefined) return name

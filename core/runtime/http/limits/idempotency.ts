@@ -84,8 +84,8 @@ export class Idempotency {
 
   /**
    * The stored answer, or the claim to make one. Throws IDEMPOTENCY_MISMATCH for another request
-   * under the same key, and IDEMPOTENCY_IN_PROGRESS while the first one runs. `matches` looks at a kept
-   * fingerprint where more than equality tells.
+   * under the same key, and IDEMPOTENCY_IN_PROGRESS while the first one runs. `matches` compares with a kept
+   * fingerprint where equality is not enough.
    */
   async begin(
     name: RequestName,
@@ -99,7 +99,7 @@ export class Idempotency {
     throw new RuntimeError(
       'IDEMPOTENCY_IN_PROGRESS',
       'The first request with this Idempotency-Key is still running.',
-      { hint: 'Repeat it in a moment.', headers: { 'Retry-After': '1' } },
+      { hint: 'Repeat the request in a moment.', headers: { 'Retry-After': '1' } },
     )
   }
 
@@ -170,7 +170,7 @@ async function keptAnswer(
   fingerprint: string,
   matches: Matches | undefined,
 ): Promise<Answer | undefined> {
-  // Of a body that is still streaming in nobody can say yet whether it is the same.
+  // While the first body is still streaming in, its fingerprint is not known, so the repeat has to wait.
   if (matches && row.answer === null) return undefined
   if (!(matches ? await matches(row.fingerprint) : row.fingerprint === fingerprint))
     throw new RuntimeError(
@@ -197,7 +197,7 @@ export class RequestClaim {
     this.#renewal = setInterval(() => void this.#renew(leaseMs), leaseMs / 3).unref()
   }
 
-  /** Keeps the answer for the repeats of the next 24 hours; with what tells them, where that was not known before. */
+  /** Keeps the answer for the repeats of the next 24 hours, with the fingerprint where `begin` could not know all of it. */
   async keep(answer: Answer, fingerprint?: string): Promise<void> {
     clearInterval(this.#renewal)
     await this.#own()
@@ -255,7 +255,7 @@ export function fingerprintOf({ url }: Target, raw: Buffer | undefined): string 
   return (raw === undefined ? hash : hash.update(raw)).digest('base64')
 }
 
-/** Whether an outcome would be the same again. A fault of ours, a limit or a timeout would not. */
+/** Whether an outcome would be the same again. A fault of the server, a limit, a timeout or a payment that is due would not. */
 export function isRepeatable(status: number): boolean {
-  return status < 500 && status !== 408 && status !== 425 && status !== 429
+  return status < 500 && ![402, 408, 425, 429].includes(status)
 }

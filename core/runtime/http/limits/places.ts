@@ -6,7 +6,7 @@ export class Places {
   readonly #what: string
   readonly #held = new Map<string, number>()
 
-  /** `what` says it in the answer: `event streams of this address`. */
+  /** `what` names the counted things in the refusal: `event streams of this address`. */
   constructor(max: number, what: string) {
     this.#max = max
     this.#what = what

@@ -11,7 +11,7 @@ export type Limit = (koa: Context) => Promise<void>
 /** What a limit counts by, where it is not the address. */
 interface Counting {
   of(koa: Context): string
-  /** Names it in the answer: `calls of this DID`. */
+  /** Names the counted things in the refusal: `calls of this DID`. */
   readonly what: string
 }
 
@@ -49,20 +49,39 @@ export class RateLimits {
     }
   }
 
+  /** A limit of its own for what is no request: the function counts one for a name, or throws RATE_LIMITED. */
+  counter(name: string, max: number, perMs: number, what: string): (who: string) => Promise<void> {
+    const limit = this.limit(name, max, perMs, { of: ({ state }) => String(state.countedBy), what })
+    return (who) => limit(new NoRequest(who) as unknown as Context)
+  }
+
   close(): void {
     this.#memory.close()
   }
+}
+
+/** Stands in for the context of a request: it has what koa-ratelimit reads and writes, and what it writes is dropped. */
+class NoRequest {
+  readonly state: Record<string, unknown>
+  body: unknown
+  status = 200
+
+  constructor(countedBy: string) {
+    this.state = { countedBy }
+  }
+
+  set(): void {}
 }
 
 const id = ({ ip }: Context) => clientNetwork(ip)
 const passed = Promise.resolve()
 const pass = () => passed
 
-/** koa-ratelimit leaves its verdict in the state; the answer is ours, in the one shape. */
+/** Refuses by the verdict that koa-ratelimit leaves in the state, in the shape of every error. */
 function refuse({ state }: Context, what = 'requests from this address'): void {
   if (state.rateLimit === undefined) return
   const { after } = state.rateLimit as { after: number }
-  // It rounds down; a client that waits as told must get in.
+  // koa-ratelimit rounds down; a client that waits as told must get in.
   const seconds = Math.max(after + 1, 1)
   throw new RuntimeError('RATE_LIMITED', `Too many ${what}.`, {
     hint: `Try again in ${seconds} seconds.`,
@@ -79,7 +98,7 @@ interface Counted {
 
 /**
  * The driver counts down and reads the count one tick later, when other requests of the same tick
- * have counted too: all of them would see the last one's count. So each gets a copy to read, which
+ * have counted too: all of them would see the last one's count. So each request reads a copy, which
  * writes through.
  */
 class Count implements Counted {
@@ -103,7 +122,7 @@ class Count implements Counted {
   }
 }
 
-/** The driver never evicts: expired addresses are swept, and past the cap the oldest makes room. */
+/** The counts in memory. The driver never drops one: a timer sweeps the expired, and past the cap the oldest makes room. */
 export class SweptMap extends Map<string, Counted> {
   readonly #cap: number
   readonly #timer: NodeJS.Timeout
@@ -167,14 +186,14 @@ class SharedCounter {
     if (isCommand(command)) this.ratelimiter = (...args) => inTime(command.apply(this.#redis, args))
   }
 
-  /** Counts in Redis. False means that Redis is away, which is asked again after a pause. */
+  /** Counts in Redis. False means that Redis is away; after a pause this asks Redis again. */
   async try(count: () => Promise<unknown>): Promise<boolean> {
     const now = Date.now()
     if (this.#away && now < this.#nextTry) return false
     this.#nextTry = now + SharedCounter.pauseMs
     try {
       const { status } = this.#redis
-      // A lazy client waits for its first command; any other that is not ready would only queue it.
+      // A lazy client waits for its first command; any other client that is not ready would only queue the command.
       if (status !== 'ready' && status !== 'wait') throw new Error(`the connection is ${status}`)
       await count()
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Log } from '../../../plugin.ts'
 
-/** A connection to Redis that never holds up a request: what cannot be asked now fails at once. */
+/** A connection to Redis that never holds up a request: a command that cannot go out now fails at once. */
 export async function openRedis(url: string | undefined, log: Log): Promise<Redis | undefined> {
   if (url === undefined) return undefined
   const { Redis } = await import('ioredis') // most servers never need it
@@ -15,7 +15,7 @@ export async function openRedis(url: string | undefined, log: Log): Promise<Redi
   return redis
 }
 
-/** Waits until Redis answers, but not long: without it limits are counted in memory. */
+/** Waits until Redis answers, but not long: without Redis the limits count in memory. */
 function ready(redis: Redis, patienceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, patienceMs)

@@ -18,15 +18,22 @@ type ReadInput = (
   query: string,
 ) => Promise<{ readonly input: unknown }>
 
+const byCaller = {
+  of: ({ state }: Context) => String(state.caller),
+  what: 'requests of this caller',
+}
+
 /** The limit that a route declares: by address, or by what the route says. */
 export function createRouteLimit(
   limits: RateLimits,
   key: string,
   declared: RouteLimit,
   readInput: ReadInput,
+  /** A route with a check of its own is counted after it, and by whom it found. */
+  isOfCaller = false,
 ): CountRequest {
   const { max, perMs, by } = declared
-  if (by === undefined) return limits.limit(key, max, perMs)
+  if (by === undefined) return limits.limit(key, max, perMs, isOfCaller ? byCaller : undefined)
   const count = limits.limit(key, max, perMs, {
     of: ({ state, ip }) => (state.countedBy as string | undefined) ?? clientNetwork(ip),
     what: 'requests',
@@ -38,7 +45,7 @@ export function createRouteLimit(
       return (await readInput(koa.req, captures, query)).input
     }
     const name = await by(koa, read)
-    // In a room of its own, so that no name can be mistaken for an address.
+    // With a prefix, so that no name can be mistaken for an address.
     koa.state.countedBy = name === undefined ? undefined : `by:${name}`
     await count(koa)
   }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 
 /**
  * What a request has read of a body that streams in: how much, whether that was all, and its hash. A
- * repeat is the same request when it begins with the same bytes; of what nobody looked at, nothing is known.
+ * repeat is the same request when its body begins with the same bytes; bytes that no handler read are not compared.
  */
 export class BodyPrint {
   readonly #hash = createHash('sha256')
@@ -15,7 +15,7 @@ export class BodyPrint {
     this.#hash.update(bytes)
   }
 
-  /** There was no more. */
+  /** Notes that the body had no more bytes. */
   end(): void {
     this.#isWhole = true
   }
@@ -26,7 +26,7 @@ export class BodyPrint {
   }
 }
 
-/** Whether a body is, or begins with, what a print was taken of. Reads no more of it than that takes. */
+/** Whether a body is, or begins with, what a print was taken of. Reads as much of the body as the print covers. */
 export async function matchesPrint(req: IncomingMessage, print: string): Promise<boolean> {
   const [end, size] = print.split(' ')
   const wanted = Number(size)

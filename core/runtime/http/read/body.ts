@@ -14,16 +14,16 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 
 const early = new WeakMap<IncomingMessage, Promise<Buffer>>()
 
-/** Reads a body before its route does, up to the usual size; the route then gets the same bytes. */
-export function readEarly(req: IncomingMessage): Promise<Buffer> {
+/** Reads a body before its route does, up to `maxBytes` or the usual size; the route then gets the same bytes. */
+export function readEarly(req: IncomingMessage, maxBytes = 1024 * 1024): Promise<Buffer> {
   const known = early.get(req)
   if (known) return known
-  const body = hasBody(req) ? readBody(req, 1024 * 1024) : Promise.resolve(Buffer.alloc(0))
+  const body = hasBody(req) ? readBody(req, maxBytes) : Promise.resolve(Buffer.alloc(0))
   early.set(req, body)
   return body
 }
 
-/** Reads a body whole, up to `maxBytes`. What comes after a refusal is left to who answers. */
+/** Reads a body whole, up to `maxBytes`. After a refusal, whoever answers deals with the rest of the body. */
 export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const known = early.get(req)
   if (known) return known
@@ -59,7 +59,7 @@ export function tooLarge(maxBytes: number): RuntimeError {
   return new RuntimeError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`)
 }
 
-/** How the body is written, from `Content-Type`; anything but these is refused with 415. */
+/** The format of a body, from `Content-Type`; the edge refuses any other with 415. */
 type BodyKind = 'json' | 'form' | 'ndjson'
 
 const kinds: readonly [RegExp, BodyKind][] = [
@@ -86,7 +86,7 @@ export function bodyKind(req: IncomingMessage, accepts: readonly BodyKind[]): Bo
       `A body with Content-Encoding "${encoding}" is not read.`,
       { hint: 'Send the body as it is, without Content-Encoding.' },
     )
-  // What nearly every request says, without taking it apart.
+  // Nearly every request says exactly this, so the header need not be taken apart.
   if (header === 'application/json' && accepts.includes('json')) return 'json'
   const [, ...parameters] = header.toLowerCase().split(';')
   const kind = kindOf(header)
@@ -116,7 +116,7 @@ const sends: Record<BodyKind, string> = {
   ndjson: 'Content-Type: application/x-ndjson',
 }
 
-/** The value of a whole body. An empty one is an empty object. */
+/** The value of a whole body; an empty body becomes an empty object. */
 export function parseBody(raw: Buffer, kind: BodyKind): unknown {
   if (raw.length === 0) return {}
   const text = decodeText(raw)

@@ -13,10 +13,10 @@ const maxLineBytes = 1024 * 1024
 const newline = 0x0a
 
 /**
- * The lines of an NDJSON body as they arrive. A line that cannot be read carries its fault and the
- * rest goes on; only a body over `maxBytes` throws. Reads no further than its reader, so a slow
- * handler slows the sender down; gives way to others between two lines when their work has taken
- * long. The body stays readable when the handler stops early. `print` is told of all that is read.
+ * The lines of an NDJSON body as they arrive. A line that cannot be read carries its fault and the rest goes on; only a
+ * body over `maxBytes` throws. The iterator reads no further than the handler asks, so a slow handler slows the sender
+ * down; between two lines the iterator gives way to other requests when the work has taken long. The body stays readable
+ * when the handler stops early. `print` gets all bytes that are read.
  */
 export function readLines(
   req: IncomingMessage,
@@ -28,7 +28,7 @@ export function readLines(
   let ready: Iterator<BodyLine, undefined> = noLines
 
   function* linesIn(block: Buffer | undefined): Generator<BodyLine, undefined> {
-    // Lines that are text together are decoded and looked over together, else one by one.
+    // A block that is UTF-8 as a whole is decoded and checked as a whole, any other line by line.
     const text = block && block.length <= maxLineBytes && isUtf8(block) && block.toString('utf8')
     const plain = typeof text === 'string' && isPlain(text)
     for (const line of typeof text === 'string' ? text.split('\n') : linesOf(block)) {
@@ -52,9 +52,9 @@ export function readLines(
     return line.done ? refill() : Promise.resolve(line)
   }
 
-  // By hand: an async generator costs three times as much a line, and most lines are there already.
+  // Written by hand: an async generator costs three times as much a line, and most lines are there already.
   const lines: AsyncIterableIterator<BodyLine, undefined> = {
-    // Reading a line and what its reader did with the one before count together.
+    // `giveWay` counts the reading of a line together with the handler's work on the line before.
     next: () => giveWay()?.then(next) ?? next(),
     async return() {
       ready = noLines
@@ -92,7 +92,7 @@ async function* readBlocks(
   yield partial.finish(Buffer.alloc(0))
 }
 
-/** The beginning of a line whose end has not arrived. Past the limit it only counts. */
+/** The beginning of a line whose end has not arrived. Past the limit the line only counts its bytes. */
 class PartialLine {
   #parts: Buffer[] = []
   #size = 0

@@ -2,12 +2,12 @@
 export interface Target {
   readonly path: string
   readonly query: string
-  /** The two together, as a handler shall see them. */
+  /** Path and query together, as a handler sees them. */
   readonly url: string
 }
 
-// A backslash is a slash to some and a fragment is never sent, so neither means anything good here.
-// Bytes above ASCII Node's parser refuses itself.
+// Some servers read a backslash as a slash, and no client sends a fragment, so a target with either is refused. Node's
+// parser itself refuses bytes above ASCII.
 const twoFaced = /[#\\]/
 const absoluteForm = /^https?:\/\/[^/?#]*/i
 

@@ -1,21 +1,30 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
-import type { RouteAuth, User } from '../../../plugin.ts'
+import type { OwnCaller, RouteAuth, User } from '../../../plugin.ts'
 
 /** Who may call: what the edge asks of the authentication. */
 export interface Access {
   /**
    * The caller of a locked route, or a RuntimeError of 401, 403 or 429. `owner` is whose route it is, `ability` what a
-   * `bearer` route asks of callers with a DID. With `own`, one who lacks the right is returned with the refusal, for
-   * the route to lift where something is the caller's own.
+   * `bearer` route asks of callers with a DID. With `own`, a caller who lacks the right is returned together with the
+   * refusal, which the route may lift where something is the caller's own.
    */
   authorize(
-    access: RouteAuth,
+    access: Exclude<RouteAuth, 'own'>,
     koa: Context,
     owner: string,
     ability: string,
     own?: boolean,
   ): Promise<{ caller: string; user?: User; lacks?: RuntimeError }>
+  /**
+   * The caller whom a plugin's own check has found, or a 401 where the check found none. Whatever `find` fails with counts
+   * for the caller's address, and after too many it is a 429.
+   */
+  byPlugin(
+    koa: Context,
+    owner: string,
+    find: () => Promise<OwnCaller | undefined>,
+  ): Promise<{ caller: string; user?: User }>
   /** Throws a 403 unless the user may do this to the resource, as `can` of a `ucan` route asks. */
   demand(user: User, ability: string, resource: string): void | Promise<void>
   /** For web modules: the user, where a valid token came along. */

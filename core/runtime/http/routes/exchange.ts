@@ -5,7 +5,7 @@ import type { Trace } from '../../audit/trace.ts'
 import type { BodyPrint } from '../read/body-print.ts'
 import { readLines } from '../read/ndjson.ts'
 
-/** What the edge knows of a request once it is let in; the rest of a route's context is built on it. */
+/** What the edge knows of a request that may go on; the rest of a route's context is built on this. */
 export interface RouteBase {
   readonly koa: Context
   readonly requestId: string
@@ -13,6 +13,7 @@ export interface RouteBase {
   readonly caller: string
   readonly user?: User
   readonly lines: AsyncIterable<BodyLine>
+  readonly raw: Buffer
   readonly audit: (facts: AuditFacts) => void
 }
 
@@ -25,14 +26,15 @@ export class Exchange implements RouteBase {
   readonly requestId: string
   readonly caller: string
   readonly user: User | undefined
-  /** Is told of the lines' bytes, where a key makes the request repeatable. */
+  /** Gets the bytes of the lines, where a key makes the request repeatable. */
   print: BodyPrint | undefined
-  /** What becomes its audit line, where lines are written. */
+  /** What becomes the request's audit line, where lines are written. */
   readonly trace: Trace | undefined
   #maxLineBodyBytes: number | undefined
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
   #lines: AsyncIterable<BodyLine> | undefined
+  #raw: Buffer | undefined
 
   constructor(
     koa: Context,
@@ -49,7 +51,7 @@ export class Exchange implements RouteBase {
     this.trace = trace
   }
 
-  /** Handlers take it out of their context, so it stands by itself. */
+  /** A function without `this`, for handlers take it out of their context. */
   get audit(): (facts: AuditFacts) => void {
     return (facts) => this.trace?.add(facts)
   }
@@ -75,6 +77,22 @@ export class Exchange implements RouteBase {
         ? noLines()
         : readLines(this.koa.req, this.#maxLineBodyBytes, this.print)
     return this.#lines
+  }
+
+  /** The body's bytes, where the route keeps them. */
+  get raw(): Buffer {
+    if (this.#raw) return this.#raw
+    throw new RuntimeError(
+      'RAW_NOT_KEPT',
+      'A handler reads ctx.raw, and its route keeps no bytes.',
+      {
+        hint: 'Add raw: true to the route.',
+      },
+    )
+  }
+
+  keepRaw(bytes: Buffer): void {
+    this.#raw = bytes
   }
 
   abort(reason: unknown): void {

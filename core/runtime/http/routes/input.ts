@@ -22,7 +22,7 @@ export type ReadInput = (
 ) => Promise<RequestInput>
 
 /**
- * Reads an input once for each request: a limit that counts by it reads it before its route, which then gets the same.
+ * Reads an input once for each request: a limit that counts by the input reads it first, and the route gets the same.
  */
 export function once(readInput: ReadInput): ReadInput {
   const known = new WeakMap<IncomingMessage, Promise<RequestInput>>()
@@ -36,7 +36,7 @@ export function once(readInput: ReadInput): ReadInput {
 const bodyBytes = 1024 * 1024
 const ndjsonBytes = 64 * 1024 * 1024
 
-/** How a route takes its body, with the defaults filled in. Of one that takes both, as JSON: see `eitherBody`. */
+/** How a route takes its body, with the defaults filled in. For a route that takes both, the rule of JSON: see `eitherBody`. */
 export function bodyRule({ body }: AnyRoute): { kind: 'json' | 'ndjson'; maxBytes: number } {
   if (typeof body === 'object' && 'json' in body) return { kind: 'json', maxBytes: body.json }
   const declared = typeof body === 'object' ? body : { kind: body, maxBytes: undefined }
@@ -51,13 +51,16 @@ export function eitherBody({ body }: AnyRoute): { json: number; ndjson: number }
 
 /**
  * The reader of one route's input: path parameters merged with the query (GET, DELETE, NDJSON) or
- * with the body, parsed by the schema exactly once. The path wins over what came beside it.
+ * with the body, parsed by the schema exactly once. A path parameter wins over a field of the same name.
  */
 export function prepareInput({ method, params }: RouteKey, route: AnyRoute): ReadInput {
   const { kind, maxBytes } = bodyRule(route)
   const { input: schema } = route
   if (schema === undefined)
-    return async (_, captures) => ({ input: readParams(params, captures), raw: undefined })
+    return async (req, captures) => ({
+      input: readParams(params, captures),
+      raw: route.raw && hasBody(req) ? await readBody(req, maxBytes) : undefined,
+    })
 
   const arrays = arrayFields(schema)
   const parse = prepareSchema(schema)
@@ -119,7 +122,7 @@ export function prepareSchema(schema: Schema): (value: unknown) => unknown {
   }
 }
 
-/** How many faults of one input are told. */
+/** How many faults of one input the error lists. */
 const mostFaults = 100
 
 function valueOf(result: z.core.ParsePayload): unknown {
@@ -149,7 +152,7 @@ export function toldFaults(error: RuntimeError): readonly Fault[] {
     : [{ path: '', message: error.message }]
 }
 
-/** A query cannot say "a list of one", so a single value for a list is taken as one. */
+/** A query cannot say "a list of one", so a single value for a list becomes such a list. */
 function wrapArrays(pairs: Pairs, arrays: ReadonlySet<string>): Pairs {
   for (const name of arrays) {
     const value = pairs[name]
@@ -188,7 +191,7 @@ const definitionOf = ({ _zod }: Schema) => (_zod as z.core.$ZodTypes['_zod']).de
 
 function inner(schema: Schema): Schema | undefined {
   const def = definitionOf(schema)
-  // A preprocess is a pipe that begins with a transform; what a client sends is told by its end.
+  // A preprocess is a pipe that begins with a transform; the end of such a pipe describes what a client sends.
   if (def.type === 'pipe') return def.in._zod.def.type === 'transform' ? def.out : def.in
   if (def.type === 'lazy') return def.getter()
   return 'innerType' in def ? def.innerType : undefined

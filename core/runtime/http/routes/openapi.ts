@@ -48,7 +48,11 @@ export function describeApi(description: ApiDescription): OpenApi {
     ...(publicUrl === undefined ? {} : { servers: [{ url: publicUrl }] }),
     tags: [...tags].map((tag) => ({ name: tag })),
     paths,
-    components: { schemas, responses, securitySchemes },
+    components: {
+      schemas,
+      responses,
+      securitySchemes: { ...securitySchemes, ...ownSchemes(routes) },
+    },
   }
 }
 
@@ -120,7 +124,7 @@ function operation(
       ...answersOf(route, output),
       default: { $ref: '#/components/responses/Fault' },
     },
-    security: securityOf(route.auth ?? 'ucan', abilityOf(owner, key.method, route)),
+    security: securityOf(route.auth ?? 'ucan', abilityOf(owner, key.method, route), owner),
   }
 }
 
@@ -143,7 +147,7 @@ function answersOf({ answers = jsonOnly }: AnyRoute, output: Json | undefined): 
   )
 }
 
-/** What is known of a body: of JSON its schema, of anything else that it is text. */
+/** The schema of a body: the route's for JSON, text for anything else. */
 function schemaOf(type: string, output: Json | undefined): Json {
   if (/[/+]json$/.test(type)) return output ?? {}
   return type === 'application/x-ndjson' ? {} : { type: 'string' }
@@ -190,7 +194,7 @@ function toJsonSchema(
   const { $schema: _, $defs, ...rest } = made
   if (!JSON.stringify(made).includes('"$ref"')) return rest
   const definitions = Object.entries(($defs ?? {}) as Record<string, Json>)
-  // A component's name has fewer letters to choose from than an id of the author's.
+  // A component's name may hold fewer characters than an id of the author's.
   const component = (key: string) => `${name}.${key.replace(/[^A-Za-z0-9._-]/g, '_')}`
   const renamed = new Map(definitions.map(([key]) => [`#/$defs/${pointer(key)}`, component(key)]))
   renamed.set('#', name)
@@ -262,7 +266,7 @@ function parameter(
   }
 }
 
-/** What is left for the body once the path has said its part. */
+/** The schema of the body: the input without its path parameters. */
 function withoutParams(input: Json, { params }: RouteKey, schemas: Record<string, Json>): Json {
   if (params.length === 0) return input
   const resolved = resolve(input, schemas)
@@ -277,7 +281,7 @@ function withoutParams(input: Json, { params }: RouteKey, schemas: Record<string
 }
 
 /** An ability beside a scheme is what a caller by that scheme must have been granted. */
-function securityOf(auth: RouteAuth, ability: string): Json[] {
+function securityOf(auth: RouteAuth, ability: string, owner: string): Json[] {
   switch (auth) {
     case 'public':
       return []
@@ -285,10 +289,27 @@ function securityOf(auth: RouteAuth, ability: string): Json[] {
       return [{ bearer: [] }, { ucan: [ability] }]
     case 'operator':
       return [{ operator: [] }]
+    case 'own':
+      return [{ [`${owner}-own`]: [] }]
     case 'ucan':
       return [{ ucan: [] }, { delegation: [] }]
   }
 }
+
+/** A scheme for each plugin that tells itself who calls. */
+const ownSchemes = (routes: ApiDescription['routes']): Record<string, Json> =>
+  Object.fromEntries(
+    routes
+      .filter(({ route }) => route.auth === 'own')
+      .map(({ owner }) => [
+        `${owner}-own`,
+        {
+          type: 'http',
+          scheme: `${owner}-own`,
+          description: `What ${owner} checks itself, such as a signature over the body.`,
+        },
+      ]),
+  )
 
 const securitySchemes = {
   ucan: {

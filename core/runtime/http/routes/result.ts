@@ -1,29 +1,8 @@
-import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../../errors.ts'
-import { type Answer, isAnswered } from '../answer/answer.ts'
+import type { Answer } from '../answer/answer.ts'
 
-/** Whether Koa, a stream of events or the handler itself sends the answer. */
-export function isStreamed(value: unknown, koa: Context): boolean {
-  return isForKoa(value) || isAsyncIterable(value) || (value === undefined && isAnswered(koa))
-}
-
-/** What Koa sends as it is: bytes and streams of bytes. */
-export function isForKoa(value: unknown): boolean {
-  return (
-    value instanceof Readable ||
-    value instanceof ReadableStream ||
-    value instanceof Blob ||
-    Buffer.isBuffer(value)
-  )
-}
-
-/** What is sent as a stream of events. */
-export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value
-}
-
-/** A stored answer repeats the headers by which a client goes on. */
+/** The answer with the headers that a stored answer must repeat too: a client goes on by ETag and Location. */
 export function withTags({ res }: Context, answer: Answer): Answer {
   const headers: Record<string, string> = { ...answer.headers }
   for (const name of ['ETag', 'Location']) {
@@ -42,7 +21,7 @@ export async function checkOutput(
   try {
     return await parse(value)
   } catch (cause) {
-    // The caller did nothing wrong, and what we hold is not theirs to see: the log has the faults.
+    // The caller did nothing wrong and must not see what the server holds, so the faults go to the log.
     const { details: faults } = cause instanceof RuntimeError ? cause : { details: undefined }
     const error = new Error('A route returned what its output schema does not allow.', { cause })
     throw Object.assign(error, { faults })

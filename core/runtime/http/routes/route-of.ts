@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { AnyRoute, RouteContext, Schema } from '../../../plugin.ts'
 
-/** A route whose handler takes what the schema of its input makes. */
+/** A route whose handler takes the output of its input schema. */
 interface RouteWith<S extends Schema, Context extends RouteContext> extends Omit<
   AnyRoute,
   'input' | 'run'

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import type { Router as KoaRouter } from '@koa/router'
 import { RuntimeError } from '../../../errors.ts'
 import { bearerCanFault } from '../../../manifest/abilities.ts'
-import type { AnyRoute, Method } from '../../../plugin.ts'
+import type { AnyRoute, Method, WebEntry } from '../../../plugin.ts'
 
-// Required, because what it is as a module imports `node:http`: see node-http.ts.
+// `require` instead of `import`: the router's ES module imports `node:http`, which node-http.ts avoids.
 const Router: typeof KoaRouter = createRequire(import.meta.url)('@koa/router')
 type Router = KoaRouter
 
@@ -96,7 +96,7 @@ export function checkRoutes(routes: readonly DeclaredRoute[]): RuntimeError[] {
 }
 
 /** A web module as its owner declares it: `/mount` and everything below. */
-interface DeclaredMount {
+interface DeclaredMount extends WebEntry {
   readonly mount: string
   readonly owner: string
 }
@@ -105,8 +105,11 @@ interface DeclaredMount {
 export function checkMounts(mounts: readonly DeclaredMount[]): RuntimeError[] {
   const faults: RuntimeError[] = []
   const owners = new Map<string, string>()
-  for (const { mount, owner } of mounts) {
-    const wrong = mount.includes(':') ? 'it takes no parameters' : pathFault(mount)
+  for (const declared of mounts) {
+    const { mount, owner } = declared
+    const wrong = mount.includes(':')
+      ? 'it takes no parameters'
+      : (pathFault(mount) ?? entryFault(declared))
     const first = owners.get(mount)
     if (wrong !== undefined)
       faults.push(
@@ -128,31 +131,65 @@ export function checkMounts(mounts: readonly DeclaredMount[]): RuntimeError[] {
   return faults
 }
 
+function entryFault({ handler, limit, cors }: DeclaredMount): string | undefined {
+  if (typeof handler !== 'function') return 'it has no "handler" function'
+  const wrong = limitFault(limit) ?? corsFault(cors)
+  if (wrong !== undefined) return wrong
+  return limit && 'by' in limit
+    ? 'limit.by is for routes: a web module counts by address'
+    : undefined
+}
+
+function limitFault(limit: WebEntry['limit']): string | undefined {
+  if (limit && !(isCount(limit.max) && isCount(limit.perMs)))
+    return 'limit.max and limit.perMs are whole numbers above zero'
+  return undefined
+}
+
+function corsFault(cors: WebEntry['cors']): string | undefined {
+  if (cors !== undefined && cors !== false && !Array.isArray(cors))
+    return 'cors is false or a list of origins'
+  const foreign = cors ? cors.find((origin) => origin !== originOf(origin)) : undefined
+  if (foreign !== undefined) return `"${foreign}" is not an origin such as "https://example.org"`
+  return undefined
+}
+
 const withoutName = (segment: string) => (segment.startsWith(':') ? ':' : segment)
 const sentenceStart = (owner: string) => (owner.startsWith('the ') ? `T${owner.slice(1)}` : owner)
-const auths: readonly unknown[] = [undefined, 'ucan', 'public', 'bearer', 'operator']
+const auths: readonly unknown[] = [undefined, 'ucan', 'public', 'bearer', 'operator', 'own']
 
 function optionFault({ method }: RouteKey, { owner, route }: DeclaredRoute): string | undefined {
   const { auth, limit, cors, body, can } = route
   if (typeof route.run !== 'function') return 'it has no "run" function'
   if (!auths.includes(auth)) return `"${String(auth)}" is not a kind of auth`
-  if (limit && !(Number.isInteger(limit.max) && limit.max > 0 && limit.perMs > 0))
-    return 'limit.max and limit.perMs are whole numbers above zero'
+  if (auth === 'own' && typeof route.verify !== 'function') return 'auth "own" needs a "verify"'
+  if (route.verify && auth !== 'own') return '"verify" needs auth "own"'
+  if (auth === 'own' && takesLines(route)) return 'auth "own" is for one whole body, not for lines'
+  const wrongLimit = limitFault(limit)
+  if (wrongLimit !== undefined) return wrongLimit
   if (body !== undefined && (method === 'GET' || method === 'DELETE'))
     return `a ${method} takes no body`
+  if (route.raw && (method === 'GET' || method === 'DELETE' || takesLines(route)))
+    return '"raw" is for a route that takes one whole body'
   const limits =
     typeof body === 'object' ? ('json' in body ? body : { maxBytes: body.maxBytes }) : {}
   for (const [name, bytes] of Object.entries(limits))
     if (!(bytes > 0)) return `body.${name} is above zero`
-  const foreign = cors ? cors.find((origin) => origin !== originOf(origin)) : undefined
-  if (foreign !== undefined) return `"${foreign}" is not an origin such as "https://example.org"`
-  if (can !== undefined && (auth === 'public' || auth === 'operator'))
+  const wrongCors = corsFault(cors)
+  if (wrongCors !== undefined) return wrongCors
+  if (can !== undefined && (auth === 'public' || auth === 'operator' || auth === 'own'))
     return `"can" asks for a capability, and ${auth} callers bring none`
   if (route.own && (auth !== 'bearer' || method !== 'GET'))
     return '"own" is for a GET that is bearer'
   if (auth === 'bearer') return bearerCanFault(owner, route)
   return undefined
 }
+
+const isCount = (value: unknown) => Number.isInteger(value) && Number(value) > 0
+
+/** Whether a body may come as lines, which nobody keeps whole. */
+const takesLines = ({ body }: AnyRoute) =>
+  body === 'ndjson' || (typeof body === 'object' && ('ndjson' in body || body.kind === 'ndjson'))
 
 function originOf(text: string): string | undefined {
   return URL.canParse(text) ? new URL(text).origin : undefined

@@ -9,7 +9,6 @@ import type { Access } from './access.ts'
 import { type Answer, jsonType, send, toAnswer } from '../answer/answer.ts'
 import { BodyPrint, matchesPrint } from '../read/body-print.ts'
 import { bodyKind, hasBody, saysNdjson, tooLarge } from '../read/body.ts'
-import { clientNetwork } from '../limits/client-address.ts'
 import { errorText, statusOf } from '../answer/error-body.ts'
 import { Exchange, type RouteBase } from './exchange.ts'
 import type { Failures } from '../answer/failure.ts'
@@ -29,15 +28,16 @@ import {
   type ReadInput,
   toldFaults,
 } from './input.ts'
-import type { Places } from '../limits/places.ts'
-import { checkOutput, isAsyncIterable, isForKoa, isStreamed, withTags } from './result.ts'
+import { checkOutput, withTags } from './result.ts'
 import { Reply } from '../answer/reply.ts'
+import { askPlugin, ownRequest } from './own-auth.ts'
+import type { CountRequest } from '../limits/route-limit.ts'
 import type { RouteKey } from './routes.ts'
-import { SseStream, type SseLimits, setSseHeaders } from '../answer/sse.ts'
+import { isStreamed, sendStreamed, type StreamOptions } from './streamed.ts'
 import { underWayAs } from '../../watchdog/under-way.ts'
 import type { Target } from '../read/target.ts'
 
-/** A route, and how its context is made of what the edge knows. */
+/** A route, and the function that makes its context from what the edge knows. */
 export interface ServedRoute {
   /** `GET /notes/:id` */
   readonly key: string
@@ -49,33 +49,31 @@ export interface ServedRoute {
 }
 
 /** What every route shares. */
-export interface RunOptions {
-  readonly failures: Failures
-  readonly log: Log
+export interface RunOptions extends StreamOptions {
   readonly access: Access
   readonly idempotency: Idempotency | undefined
-  /** Where writes leave their lines. */
+  /** Where writes leave their audit lines. */
   readonly audit?: AuditTrail
-  readonly sse: SseLimits
-  /** Where open event streams are counted, by address. */
-  readonly streams?: Places
-  /** Told of every stream, so that the server can end it when it closes. */
-  opened(stream: SseStream): void
 }
 
-/** Runs one route for one request, from who is calling to the answer. */
-export type RunRoute = (koa: Context, captures: readonly string[], target: Target) => Promise<void>
+/** Serves one request by one route, from who is calling to the answer. */
+export type RouteRunner = (
+  koa: Context,
+  captures: readonly string[],
+  target: Target,
+) => Promise<void>
 
-/** Prepares a route: what can be known before its first request is worked out here. */
+/** Prepares a route: works out what can be known before its first request. */
 export function prepareRoute(
   served: ServedRoute,
   key: RouteKey,
   options: RunOptions,
   readInput: ReadInput,
-): RunRoute {
+  count: CountRequest,
+): RouteRunner {
   const either = eitherBody(served.route)
   if (either === undefined) {
-    const whole = new PreparedRoute(served, key, options, readInput)
+    const whole = new PreparedRoute(served, key, options, readInput, count)
     return (koa, captures, target) => whole.run(koa, captures, target)
   }
   const half = (kind: 'json' | 'ndjson') => {
@@ -86,6 +84,7 @@ export function prepareRoute(
       key,
       options,
       prepareInput(key, route),
+      count,
       true,
     )
   }
@@ -94,6 +93,8 @@ export function prepareRoute(
   return (koa, captures, target) => (saysNdjson(koa.req) ? lines : json).run(koa, captures, target)
 }
 
+const noBytes = Buffer.alloc(0)
+
 /** One route that takes one kind of body, with everything that its requests only need to look up. */
 class PreparedRoute {
   readonly #served: ServedRoute
@@ -101,14 +102,16 @@ class PreparedRoute {
   readonly #options: RunOptions
   readonly #auth: RouteAuth
   readonly #ability: string
-  /** What a bearer route asks for is asked at the door, before anything of the request is read. */
+  /** The capability to ask for after reading. A bearer route's is asked for before anything of the request is read. */
   readonly #can: AnyRoute['can']
   readonly #begins: () => void
   readonly #readInput: ReadInput
+  /** Counts a request by the route's limit; asked here by a route with a check of its own. */
+  readonly #count: CountRequest
   readonly #parseOutput: ((value: unknown) => unknown) | undefined
   /** How long an NDJSON body may be; undefined where the body is none. */
   readonly #lineBytes: number | undefined
-  /** How many bytes of lines the handler may read. Who asks for the lines of JSON is told which type has lines. */
+  /** How many bytes of lines the handler may read. A handler that reads the lines of a JSON body gets an error that names NDJSON. */
   readonly #readableLineBytes: number | undefined
   readonly #keys: Idempotency | undefined
   readonly #traced: TracedRoute | undefined
@@ -118,6 +121,7 @@ class PreparedRoute {
     key: RouteKey,
     options: RunOptions,
     readInput: ReadInput,
+    count: CountRequest,
     isOneOfTwo = false,
   ) {
     const { route, owner } = served
@@ -131,6 +135,7 @@ class PreparedRoute {
     this.#can = auth === 'bearer' ? undefined : route.can
     this.#begins = underWayAs(`${served.key} of ${owner}`)
     this.#readInput = readInput
+    this.#count = count
     this.#parseOutput = route.output && prepareSchema(route.output)
     this.#lineBytes = kind === 'ndjson' ? maxBytes : undefined
     this.#readableLineBytes = this.#lineBytes ?? (isOneOfTwo ? 0 : undefined)
@@ -153,13 +158,15 @@ class PreparedRoute {
       const who =
         auth === 'public'
           ? undefined
-          : await this.#options.access.authorize(
-              auth,
-              koa,
-              this.#served.owner,
-              this.#ability,
-              route.own !== undefined,
-            )
+          : auth === 'own'
+            ? await this.#byPlugin(koa, captures, target)
+            : await this.#options.access.authorize(
+                auth,
+                koa,
+                this.#served.owner,
+                this.#ability,
+                route.own !== undefined,
+              )
       const caller = who?.caller ?? koa.ip
       trace = this.#traced && new Trace(this.#traced, koa, caller, captures)
       const exchange = new Exchange(koa, caller, who?.user, this.#readableLineBytes, trace)
@@ -175,7 +182,20 @@ class PreparedRoute {
     }
   }
 
-  /** Handles the request; a fault of ours is answered as the route wants it. */
+  /** Whom the plugin's own check lets in. What a forged request costs is its address's, and no limit of the route's. */
+  async #byPlugin(koa: Context, captures: readonly string[], target: Target) {
+    const { access } = this.#options
+    const { owner } = this.#served
+    const who = await access.byPlugin(koa, owner, async () => {
+      const request = await ownRequest(koa, this.#route, target)
+      const ctx = await this.#served.context(new Exchange(koa, koa.ip, undefined))
+      return askPlugin(this.#route, request, ctx, owner)
+    })
+    await this.#count(koa, captures, target.query)
+    return { ...who, lacks: undefined }
+  }
+
+  /** Handles the request; a route with `onFault` answers a fault of the server itself. */
   async #attempt(
     koa: Context,
     exchange: Exchange,
@@ -215,6 +235,7 @@ class PreparedRoute {
     const made = this.#served.context(exchange)
     const ctx = made instanceof Promise ? await made : made
     const { input, raw } = incoming
+    if (route.raw) exchange.keepRaw(raw ?? noBytes)
     if (this.#can !== undefined) await demand(this.#can, input, ctx, this.#options.access)
     const keys = this.#keys
     const name = keys && readIdempotencyKey(req.headers['idempotency-key'])
@@ -249,7 +270,7 @@ class PreparedRoute {
     send(koa, begun)
   }
 
-  /** Runs a handler under a claim. The answer is stored before it is sent, so that no repeat misses it. */
+  /** Runs a handler under a claim. The answer is stored before it goes out, so that no repeat misses the answer. */
   async #runOnce(
     koa: Context,
     exchange: Exchange,
@@ -269,9 +290,9 @@ class PreparedRoute {
     let made: Answer | undefined
     try {
       value = await handle()
-      // What is streamed cannot be repeated, so it is not remembered.
+      // A stream cannot be repeated, so it is not kept.
       if (!isStreamed(value, koa)) made = withTags(koa, await this.#render(koa, value))
-      // Before the answer is kept for repeats: they find the line there already.
+      // Before the answer is kept for repeats, so that a repeat finds the line there already.
       if (made) await tell(koa, exchange, value, made)
     } catch (thrown) {
       const error = failures.toError(thrown)
@@ -287,8 +308,7 @@ class PreparedRoute {
   async #answer(koa: Context, exchange: Exchange, value: unknown): Promise<void> {
     if (isStreamed(value, koa)) {
       await tell(koa, exchange)
-      if (isForKoa(value)) koa.body = value
-      else if (isAsyncIterable(value)) await stream(koa, exchange, value, this.#options)
+      await sendStreamed(koa, exchange, value, this.#options)
       return
     }
     const made = await this.#render(koa, value)
@@ -305,8 +325,8 @@ class PreparedRoute {
     if (!(value instanceof Reply))
       return toAnswer(await checkOutput(parseOutput, value), res.statusCode)
     const { status, type, body, headers } = value
-    const checked = type === 'text' ? body : await checkOutput(parseOutput, body)
-    return toAnswer(new Reply(status, type, checked, headers), status)
+    const checked = type === undefined ? await checkOutput(parseOutput, body) : body
+    return toAnswer(new Reply(status, checked, type, headers), status)
   }
 }
 
@@ -321,7 +341,7 @@ function tell({ res }: Context, { trace }: Exchange, value?: unknown, made?: Ans
   })
 }
 
-/** Leaves the line about a call that failed. Whoever is known but may not write has one; a stranger, who is nobody, none. */
+/** Leaves the line about a call that failed. A known caller without the right gets a line too, a stranger gets none. */
 function failed(
   route: TracedRoute,
   trace: Trace | undefined,
@@ -342,7 +362,7 @@ function refuseLines(req: IncomingMessage, maxBytes: number): void {
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
 }
 
-/** A user must hold the route's capability. Who comes with a key instead of a name holds them all. */
+/** Throws unless the user holds the route's capability. A caller with a key instead of a DID holds all. */
 async function demand(
   { can, with: resourceOf }: NonNullable<AnyRoute['can']>,
   input: unknown,
@@ -352,46 +372,4 @@ async function demand(
   const { user } = ctx
   if (user === undefined) return
   await access.demand(user, can, resourceOf === undefined ? user.did : resourceOf(input, ctx))
-}
-
-async function stream(
-  koa: Context,
-  exchange: Exchange,
-  source: AsyncIterable<unknown>,
-  { failures, log, opened, sse, streams }: RunOptions,
-): Promise<void> {
-  const { method, res } = koa
-  if (method === 'HEAD') {
-    koa.respond = false
-    setSseHeaders(res)
-    res.end()
-    return leave(source)
-  }
-  let giveBack: (() => void) | undefined
-  try {
-    giveBack = streams?.take(clientNetwork(koa.ip))
-  } catch (error) {
-    await leave(source)
-    throw error
-  }
-  koa.respond = false
-  const { requestId } = exchange
-  const stream = new SseStream(source, {
-    res,
-    limits: sse,
-    abort: (reason) => exchange.abort(reason),
-    renderError: (thrown) => errorText(failures.explain(koa, thrown), requestId),
-    lateFailure: (error) => log.warn({ err: error, requestId }, 'a stream failed to clean up'),
-  })
-  opened(stream)
-  try {
-    await stream.run()
-  } finally {
-    giveBack?.()
-  }
-}
-
-/** A generator that never began has nothing to clean up, but a feed may. */
-async function leave(source: AsyncIterable<unknown>): Promise<void> {
-  if ('return' in source && typeof source.return === 'function') await source.return()
 }

@@ -4,14 +4,14 @@ import { findings, type Finding } from './findings.ts'
 import { explicitValue, splitList } from './phrases.ts'
 import type { Field, JsonSchema } from './schema.ts'
 
-/** Adds what the user answered to the question for what was missing. */
+/** Adds the values of the user's answer to the arguments, for the fields that the model asked about. */
 export function withAnswer(schema: JsonSchema, filled: Filled, answer: Sentence): Filled {
   const found = findings(answer.text, answer.now)
   const read = fillArguments(schema, answer, found)
   const args = { ...filled.args }
   const several = filled.missing.length > 1
   for (const { name, type } of filled.missing) {
-    // Of several texts, only one that is named can be told from the others.
+    // When several fields are missing, a free text counts only for a field that the answer names.
     const isGuess =
       several && type === 'string' && !found.some(({ value }) => value === read.args[name])
     if (
@@ -36,16 +36,16 @@ export function withAnswer(schema: JsonSchema, filled: Filled, answer: Sentence)
   return { args, missing: open }
 }
 
-/** A piece of an answer, and the first value in it that can be told by its form. */
+/** A piece of an answer, and the first value in the piece that `findings` knows by its form. */
 interface Part {
   readonly text: string
   readonly value: Finding | undefined
 }
 
-/** How many pieces an answer to several questions is taken apart into. */
+/** How many pieces of an answer to several questions the model reads. */
 const mostParts = 16
 
-/** The pieces of an answer to several questions, without those whose values are already placed. */
+/** The pieces of an answer to several questions, without the pieces whose values an argument already has. */
 function partsOf(answer: string, found: readonly Finding[]): string[] {
   const taken = found.filter(({ used }) => used).map(({ start, end }) => answer.slice(start, end))
   return plain(answer)
@@ -62,7 +62,7 @@ function plain(answer: string): string {
     .replace(/[.!?]+$/, '')
 }
 
-/** What an answer without any word of its field can mean for it: "Lusaka", "5", "yes". */
+/** The value that a bare answer such as "Lusaka", "5" or "yes" has for a field; undefined when it does not fit the field. */
 function valueFrom(field: Field, { text: answer, value }: Part): unknown {
   if (answer === '') return undefined
   if (isNumeric(field)) return value?.kind === 'number' ? asNumber(field, value) : undefined

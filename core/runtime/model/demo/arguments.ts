@@ -1,26 +1,27 @@
 import { cue, stemsAround, wordsOf } from './cues.ts'
 import { findings, withoutFindings, wordFindings, type Finding, type Kind } from './findings.ts'
-import { asNumber, fits, isNumeric, isText, matchesText, takes } from './fitting.ts'
+import { asNumber, fits, isNumeric, isText, matchesText, takes, unitOfField } from './fitting.ts'
 import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
 import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
 import { stem, Stems, words } from './words.ts'
 
-/** The arguments that were found, and the fields for which none was. */
+/** The arguments that a sentence gives, and the required fields for which it gives none. */
 export interface Filled {
   readonly args: Record<string, unknown>
-  /** What is required and could not be read. */
+  /** The required fields without a value. */
   readonly missing: readonly Field[]
 }
 
-/** What somebody asked, with what is needed to read values from it. */
+/** A sentence of the user, with what the model needs to read values from it. */
 export interface Sentence {
   readonly text: string
-  /** The tool's own words, which are not values. */
+  /** The name of the tool. Its words are no values. */
   readonly tool: string
+  /** The time that "today" and "tomorrow" count from. */
   readonly now: Date
 }
 
-/** Reads the arguments of a tool from a sentence, by what its schema says of each. */
+/** Reads the arguments of a tool from a sentence, by what the schema of the tool says of each field. */
 export function fillArguments(
   schema: JsonSchema,
   sentence: Sentence,
@@ -30,13 +31,13 @@ export function fillArguments(
   return fillObject(schema, schema, sentence, found, room, 0, writtenOut(schema, sentence.text))
 }
 
-/** How many objects within objects are filled from one sentence. */
+/** How many nested objects one sentence may fill. */
 const mostObjects = 8
 interface Room {
   objects: number
 }
 
-/** Arguments as who knows the tool writes them: an object of its fields. */
+/** The arguments of a user who knows the tool and writes a JSON object of its fields into the sentence. */
 function writtenOut(schema: JsonSchema, text: string): Record<string, unknown> {
   const object = /\{.*\}/s.exec(text)?.[0]
   if (object === undefined) return {}
@@ -45,7 +46,7 @@ function writtenOut(schema: JsonSchema, text: string): Record<string, unknown> {
     const names = new Set(fieldsOf(schema).map(({ name }) => name))
     return given.every(([name]) => names.has(name)) ? Object.fromEntries(given) : {}
   } catch {
-    return {} // Braces that are no JSON are words.
+    return {} // braces around something that is no JSON
   }
 }
 
@@ -61,7 +62,7 @@ function fillObject(
   const fields = fieldsOf(schema, root)
   if (Object.keys(args).length > 0) return { args, missing: missingOf(fields, args) }
   const filling = new Filling(fields, sentence, found)
-  // From the surest to the vaguest, so that a vague field does not take a sure one's value.
+  // The surest fields come first, so that a vague field does not take the value of a sure one.
   for (const field of fields) filling.set(field, spokenOut(field, sentence.text))
   filling.choose()
   for (const kind of ['did', 'url', 'email', 'uuid', 'phone', 'date'] as const)
@@ -79,7 +80,7 @@ function fillObject(
   return { args: filling.args, missing: missingOf(fields, filling.args) }
 }
 
-/** One object in the making: which fields have their values, and which findings are spent on them. */
+/** Fills one object: knows which fields have their values, and marks the findings that became values. */
 class Filling {
   readonly args: Record<string, unknown> = {}
   readonly #fields: readonly Field[]
@@ -92,16 +93,17 @@ class Filling {
     this.#found = found
   }
 
-  /** The fields of a sort that have no value yet. */
+  /** The fields without a value that `ofSort` accepts. */
   open(ofSort: (field: Field) => boolean): Field[] {
     return this.#fields.filter((field) => !Object.hasOwn(this.args, field.name) && ofSort(field))
   }
 
+  /** Gives a field its value, unless it has one. */
   set(field: Field, value: unknown): void {
     if (value !== undefined && this.args[field.name] === undefined) this.args[field.name] = value
   }
 
-  /** Fills the fields that name the values they take. */
+  /** Fills the fields whose schema lists their values. */
   choose(): void {
     const listed = this.#fields.filter(({ schema }) => schema.enum && schema.const === undefined)
     const chosen = wordFindings(
@@ -113,7 +115,7 @@ class Filling {
     for (const field of listed) this.#takeFirst(field, chosen)
   }
 
-  /** Gives the values of one form to the fields whose words stand nearest to them. */
+  /** Gives the values of one form to the fields whose words stand nearest to them in the sentence. */
   assign(kind: Kind, open: readonly Field[]): void {
     const values = this.#found.filter((value) => value.kind === kind && !value.used)
     const placed = values.map((value) => ({
@@ -123,12 +125,18 @@ class Filling {
     const pairs = open
       .flatMap((field) => {
         const named = wordsOf(field)
-        return placed.map(({ value, around }) => ({ field, value, score: cue(named, around) }))
+        const isTime = unitOfField(field) !== undefined
+        return placed.map(({ value, around }) => ({
+          field,
+          value,
+          // A length of time is for the field that has a unit of time, whatever words stand around.
+          score: cue(named, around) + (isTime && value.span ? 3 : 0),
+        }))
       })
       .filter(({ score, field, value }) => score > 0 && fits(field, value))
       .sort((a, b) => b.score - a.score)
     for (const { field, value } of pairs) this.#take(field, value)
-    // Without a word to go by: what is left over goes to what is required, in order.
+    // When no word tells which field a value is for, the values left over go to the required fields, in order.
     const unclear = open.filter((field) => !Object.hasOwn(this.args, field.name))
     const wanting = unclear.filter((field) => field.required)
     const only = wanting.length === 0 && this.#fields.length === 1 ? unclear : wanting
@@ -147,10 +155,10 @@ class Filling {
     }
     this.assign('quoted', this.open(isText))
     const names = namesIn(withoutFindings(text, this.#found), tool)
-    // Two texts cannot be told apart in one sentence without their names.
+    // When two fields take any text, only the name of a field tells which text of the sentence is for it.
     const alone = this.#fields.filter((field) => field.required && isText(field)).length === 1
     for (const field of this.open(isText)) {
-      if (field.required && alone) this.set(field, wholeFor(field, this.#sentence))
+      if (field.required && alone) this.set(field, wholeFor(field, this.#sentence, this.#found))
       this.set(field, nameFor(field, names, alone))
     }
   }
@@ -167,7 +175,7 @@ class Filling {
   }
 }
 
-/** What is required, is not there, and has nothing to stand in for it. */
+/** The required fields without a value and without a default. */
 function missingOf(fields: readonly Field[], args: Record<string, unknown>): Field[] {
   return fields.filter(
     ({ name, required, schema }) =>
@@ -175,7 +183,7 @@ function missingOf(fields: readonly Field[], args: Record<string, unknown>): Fie
   )
 }
 
-/** A fixed value, or a yes or no. */
+/** The value of a field with one fixed value, or of one that takes yes or no; undefined for all other fields. */
 function spokenOut({ name, type, schema }: Field, text: string): unknown {
   if (schema.const !== undefined) return schema.const
   return type === 'boolean' ? yesOrNo(name, text) : undefined
@@ -188,7 +196,7 @@ function yesOrNo(name: string, text: string): boolean | undefined {
   const said = words(text)
   const stems = new Stems(said.map(stem))
   const names = new Stems(own.map(stem))
-  // One word of three is chance: who asks for a sample does not ask for a smallSampleCorrection.
+  // One word of a long name may be there by chance: "a sample" does not ask for a smallSampleCorrection.
   const spoken = own.filter((one) => stems.likeness(stem(one)) > 0).length
   const at = said.findIndex((word) => names.likeness(stem(word)) > 0)
   if (at < 0 || (own.length > 2 && spoken < 2)) return undefined
@@ -201,13 +209,13 @@ function yesOrNo(name: string, text: string): boolean | undefined {
 }
 
 function explicitly(field: Field, text: string): string | undefined {
-  // "collection 42" speaks of a collectionId.
+  // "collection 42" gives the value of a collectionId.
   const names = [field.name, field.name.replace(/[_-]?id$/i, '')].filter(Boolean)
   const value = names.map((name) => explicitValue(name, text)).find((one) => one !== undefined)
   return value !== undefined && matchesText(field.schema, value) ? value : undefined
 }
 
-/** A name from the sentence. A field that may be left out needs to ask for just this sort of name. */
+/** A name from the sentence for a field. A field that is not required only takes a name of its own sort. */
 function nameFor(field: Field, names: readonly Name[], alone: boolean): string | undefined {
   const sort = sortOf(field)
   const open = names.filter(({ text, used }) => !used && matchesText(field.schema, text))
@@ -221,7 +229,7 @@ function nameFor(field: Field, names: readonly Name[], alone: boolean): string |
   return name.text
 }
 
-/** What sort of name a field holds. */
+/** The sort of name that a field holds; undefined when the field holds no name. */
 export function sortOf({ name, schema }: Field): Name['sort'] {
   const own = words(name)
   const says = words(`${name} ${schema.description ?? ''}`)
@@ -245,17 +253,29 @@ const reports = new Set(
   ),
 )
 
-/** The whole of what was said, for a field that is there to hold just that. */
-function wholeFor(field: Field, { text, tool }: Sentence): string | undefined {
+/** The sentence or a large part of it, for a field such as a task, a search query or a message. */
+function wholeFor(
+  field: Field,
+  { text, tool }: Sentence,
+  found: readonly Finding[],
+): string | undefined {
   const own = words(field.name)
   const value = own.some((word) => tasks.has(word))
     ? text
     : own.some((word) => searches.has(word))
       ? afterOrder(text, tool)
       : own.some((word) => reports.has(word))
-        ? (reported(text) ?? afterOrder(text, tool))
+        ? (reported(withoutTimes(text, found)) ?? afterOrder(text, tool))
         : undefined
   return value && matchesText(field.schema, value) ? value : undefined
+}
+
+/** The sentence without the lengths of time that other fields hold: "call the clinic" is left of "call the clinic in 5 minutes". */
+function withoutTimes(text: string, found: readonly Finding[]): string {
+  const times = found.filter(({ used, span }) => used && span)
+  return withoutFindings(text, times)
+    .replace(/\b(?:in|after|within)\s{2,}/gi, ' ')
+    .replace(/\s+/g, ' ')
 }
 
 function listOf(field: Field, root: JsonSchema, sentence: Sentence, found: Finding[]): unknown {
@@ -277,7 +297,7 @@ function listOf(field: Field, root: JsonSchema, sentence: Sentence, found: Findi
       : 'quoted'
   const values = found.filter((one) => one.kind === kind && !one.used)
   if (item.type === 'object' || (kind !== 'quoted' && values.length === 0)) return undefined
-  // A list that may be left out takes identifiers, and otherwise only what is named as its own.
+  // A list that is not required takes identifiers, and other values only after its name.
   if (values.length > 0 && (field.required || kind === 'did')) {
     for (const value of values) value.used = true
     return values.map((value) => (isNumeric(item) ? asNumber(item, value) : value.value))
@@ -309,7 +329,7 @@ function objectOf(
     return literal.value
   }
   if (!field.schema.properties) return pairsIn(sentence.text)
-  // A schema may hold itself.
+  // A schema may contain itself, so the depth has a bound.
   if (depth > 3) return undefined
   const said = new Set(words(sentence.text).map(stem))
   const spoken = words(field.name).some((word) => said.has(stem(word)))
@@ -318,7 +338,7 @@ function objectOf(
   return missing.length === 0 && Object.keys(args).length > 0 ? args : undefined
 }
 
-/** `colour=red size=5`, for objects without named properties. */
+/** The pairs in `colour=red size=5`, for objects without named properties. */
 function pairsIn(text: string): Record<string, unknown> | undefined {
   const pairs = [...text.matchAll(/\b([\p{L}_]\w*)\s*=\s*("[^"]*"|[^\s,;]+)/gu)]
   if (pairs.length === 0) return undefined

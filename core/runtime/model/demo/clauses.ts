@@ -1,7 +1,7 @@
-/** Nobody asks for more in one breath. */
+/** How many clauses of one message the model reads. */
 const most = 8
 
-/** The things that a message asks for, one after the other. What stands in quotes is never cut. */
+/** The clauses of a message, each of which may ask for one thing. Text in quotes or brackets stays whole. */
 export function clausesOf(message: string): string[] {
   const quotes: string[] = []
   const hidden = message.replace(

@@ -2,7 +2,7 @@ import { surroundings, type Finding } from './findings.ts'
 import type { Field } from './schema.ts'
 import { meaning, mostDescription, stem, Stems, words } from './words.ts'
 
-/** How well the words around a value name a field; nearer words count more. */
+/** How well the words around a value name a field. Nearer words count more. */
 export function cue({ names, about }: FieldWords, { before, after }: Around): number {
   let score = 0
   for (const [side, list] of [
@@ -27,7 +27,7 @@ interface FieldWords {
   readonly about: Stems
 }
 
-/** The words that name a field, and those that describe it. */
+/** The stems of a field's name, and the stems of its description. */
 export function wordsOf({ name, schema }: Field): FieldWords {
   const about = meaning((schema.description ?? '').slice(0, mostDescription))
   return { names: new Stems(words(name).map(stem)), about: new Stems(about) }

@@ -9,9 +9,10 @@ import { absorbed, forNames, likely, surely, tasksFor, type Task } from './tasks
 import { readTurn, type Call, type KnownTurn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './words.ts'
 
-/** What the model does next: call tools, or say something. */
+/** What the model does next: it calls tools, or it says something. */
 type Act = { readonly calls: readonly Call[]; readonly thought?: string } | { readonly say: string }
 
+/** The fields of a plugin that the model reads in the answer of `list_capabilities`. */
 interface Capability {
   readonly name: string
   readonly summary?: string
@@ -66,7 +67,7 @@ export async function decide(
   return tasks.length > 0 ? act(tasks, speak) : speak(nothingFits([]))
 }
 
-/** A message that plainly asks for something else is not an answer to our question. */
+/** Drops the model's question from the turn when the message plainly asks for something else. */
 function forgetting(turn: KnownTurn, tools: readonly ToolSpec[]): KnownTurn {
   const asksAnew =
     beginsARequest(turn.said) && clausesOf(turn.said).some((clause) => surely(clause, tools))
@@ -97,7 +98,7 @@ async function afterListing(
   const names = new Set(chosen.filter((one) => one && !isLoaded(one)).map((one) => one!.name))
   if (names.size > 0) return { calls: [{ name: load, args: { names: [...names] } }] }
   if (tasks.length === 0) {
-    // What fits is perhaps there already, only less plainly than we ask for at first sight.
+    // A tool that is loaded may fit, though it shares fewer words with the message than `surely` asks for.
     const again = await tasksFor(turn, own, now, (clause, tools) => {
       const tool = likely(clause, tools) ?? forNames(turn.said, tools)
       if (!tool || fieldsOf(tool.parameters).length === 0) return tool
@@ -153,14 +154,14 @@ async function afterLoading(
   return speak([...told, ...missed].join(' ') || 'Nothing was loaded.')
 }
 
-/** How many tasks stand before the first "then". What stands behind it waits for what came of them. */
+/** How many tasks stand before the first "then". The tasks after it wait until these are done. */
 async function beforeThen(turn: KnownTurn, own: readonly ToolSpec[], now: Date): Promise<number> {
   const said = turn.said.split(/[,.;]?\s+(?:and )?then,?\s+/i)[0] ?? ''
   if (turn.asked || said === turn.said) return Infinity
   return (await tasksFor({ ...turn, said }, own, now, surely)).tasks.length
 }
 
-/** The tasks to begin with: those before a "then", where another tool is to follow. */
+/** The tasks to begin with: those before a "then" when another tool follows it, and otherwise all. */
 async function first(turn: KnownTurn, tasks: readonly Task[], own: readonly ToolSpec[], now: Date) {
   const count = await beforeThen(turn, own, now)
   const names = new Set(tasks.slice(0, count).map(({ tool }) => tool.name))
@@ -168,7 +169,7 @@ async function first(turn: KnownTurn, tasks: readonly Task[], own: readonly Tool
   return count > 0 && follows ? tasks.slice(0, count) : tasks
 }
 
-/** The tasks behind a "then" that are not done yet, once all before it went well. */
+/** The tasks after a "then", once all tasks before it went well; undefined when none of them can run. */
 async function heldBack(
   turn: KnownTurn,
   done: KnownTurn['results'],
@@ -183,7 +184,7 @@ async function heldBack(
   return isReady ? later : undefined
 }
 
-/** What came of the calls, and the question for what could not be called yet. */
+/** The results of the calls as text, and a question about each task that still lacks arguments. */
 async function conclusion(
   turn: KnownTurn,
   done: KnownTurn['results'],
@@ -200,7 +201,7 @@ async function conclusion(
   return [...told, ...open.map(({ tool, missing }) => askFor(tool.name, missing))].join(' ')
 }
 
-/** Calls everything that is complete; asks only when nothing is. */
+/** Calls the tools of all tasks that are complete. When no task is complete, it asks for what is missing. */
 function act(tasks: readonly Task[], speak: (text: string) => Act): Act {
   const ready = tasks.filter(({ missing }) => missing.length === 0)
   if (ready.length > 0) return { calls: ready.map(({ tool, args }) => ({ name: tool.name, args })) }
@@ -225,7 +226,7 @@ function nothingFits(capabilities: readonly Capability[]): string {
   return `I found nothing here that does this, and I do not make answers up.${offer}`
 }
 
-// any: a tool's answer; each field is checked where it is read
+// any: the answer of a tool; its readers give each field a default
 function parsed(content: string): any {
   try {
     return JSON.parse(content)

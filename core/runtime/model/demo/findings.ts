@@ -1,17 +1,27 @@
 import { words } from './words.ts'
 
-/** What a finding in a sentence is. */
+/** The forms by which `findings` knows a value. */
 export type Kind =
   'quoted' | 'did' | 'url' | 'email' | 'uuid' | 'phone' | 'date' | 'number' | 'json' | 'word'
 
-/** A value that can be told by its form, and where in the sentence it stands. */
+/** A value that is known by its form, and its place in the sentence. */
 export interface Finding {
   readonly kind: Kind
   readonly value: unknown
   readonly start: number
   readonly end: number
+  /** Set for a number with a percent sign. */
   readonly percent?: boolean
+  /** Set for a number of minutes, hours and the like. */
+  readonly span?: Span
+  /** Set when an argument has the value. */
   used: boolean
+}
+
+/** The unit of time behind a number: its length, and where the word of the unit ends. */
+interface Span {
+  readonly unitMs: number
+  readonly end: number
 }
 
 const forms: readonly [Kind, RegExp][] = [
@@ -29,6 +39,7 @@ const forms: readonly [Kind, RegExp][] = [
     'number',
     /\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|fifty|hundred)\b/gi,
   ],
+  ['number', /(?<=\b(?:in|after|within)\s+)an?(?=\s+(?:second|minute|hour|day|week)\b)/gi],
 ]
 
 const spelled = new Map(
@@ -36,14 +47,16 @@ const spelled = new Map(
     .split(' ')
     .map((word, nth): [string, number] => [word, nth + 1]),
 )
+  .set('a', 1)
+  .set('an', 1)
   .set('twenty', 20)
   .set('fifty', 50)
   .set('hundred', 100)
 
-/** Nobody gives more values in one sentence. */
+/** How many values of one sentence the model reads. */
 const mostFindings = 64
 
-/** What a sentence holds that can be told by its form, in order. What one form took no other takes. */
+/** The values of a sentence that are known by their form, in order. A part of the sentence belongs to one value only. */
 export function findings(sentence: string, now: Date): Finding[] {
   const found: Finding[] = []
   for (const [kind, form] of forms) {
@@ -54,10 +67,34 @@ export function findings(sentence: string, now: Date): Finding[] {
       const value = valueOf(kind, match, now)
       if (value === undefined) continue
       const percent = kind === 'number' && /%|percent/i.test(match[0])
-      found.push({ kind, value, start, end, percent, used: false })
+      const span = kind === 'number' ? spanAt(sentence, end) : undefined
+      found.push({ kind, value, start, end, percent, span, used: false })
     }
   }
   return found.sort((a, b) => a.start - b.start)
+}
+
+const units = new Map([
+  ['ms', 1],
+  ['millisecond', 1],
+  ['second', 1_000],
+  ['sec', 1_000],
+  ['minute', 60_000],
+  ['min', 60_000],
+  ['hour', 3_600_000],
+  ['day', 86_400_000],
+  ['week', 604_800_000],
+])
+
+/** The unit of time that a word names, in milliseconds. */
+export const unitOf = (word: string): number | undefined => units.get(word.replace(/(?<=..)s$/, ''))
+
+function spanAt(sentence: string, at: number): Span | undefined {
+  const [all, word = ''] = /^[\s-]{0,3}(\p{L}{2,12})(?![\p{L}\p{N}])/u.exec(
+    sentence.slice(at, at + 20),
+  ) ?? ['']
+  const unitMs = unitOf(word.toLowerCase())
+  return unitMs === undefined ? undefined : { unitMs, end: at + all.length }
 }
 
 function valueOf(kind: Kind, [text, ...groups]: RegExpExecArray, now: Date): unknown {
@@ -98,10 +135,10 @@ function numberOf(text: string): number | undefined {
   return text.endsWith('k') ? digits * 1000 : digits
 }
 
-/** Characters of a value that somebody would say. */
+/** How many characters of a listed value the model looks for in a sentence. */
 const longestWord = 64
 
-/** The places where a sentence speaks one of these words, singular or plural, one word or several. */
+/** The places where a sentence names one of these values, in the singular or the plural. A value may be several words. */
 export function wordFindings(sentence: string, values: readonly unknown[]): Finding[] {
   return [...new Set(values)].flatMap((value) => {
     const parts = words(String(value).slice(0, longestWord)).map(
@@ -121,18 +158,18 @@ export function wordFindings(sentence: string, values: readonly unknown[]): Find
   })
 }
 
-/** The sentence with its findings blanked out, so that names are looked for in what remains. */
+/** The sentence with spaces in the place of its findings, so that a search for names does not meet them. */
 export function withoutFindings(sentence: string, found: readonly Finding[]): string {
-  return found.reduce(
-    (rest, { start, end }) => rest.slice(0, start) + ' '.repeat(end - start) + rest.slice(end),
-    sentence,
-  )
+  return found.reduce((rest, { start, end: valueEnd, span }) => {
+    const end = span?.end ?? valueEnd
+    return rest.slice(0, start) + ' '.repeat(end - start) + rest.slice(end)
+  }, sentence)
 }
 
-/** Characters on each side in which those words stand. */
+/** How many characters on each side of a finding `surroundings` reads. */
 const nearby = 160
 
-/** The words around a finding, nearest first: what stands before it explains it better. */
+/** The words around a finding, nearest first. It gives more words from before, because they explain a value better. */
 export function surroundings(sentence: string, { start, end }: Finding) {
   const clause = /[.;!?](?=\s)/
   const near = sentence.slice(Math.max(0, start - nearby), start)

@@ -1,8 +1,8 @@
-import type { Finding, Kind } from './findings.ts'
+import { unitOf, type Finding, type Kind } from './findings.ts'
 import type { Field, JsonSchema } from './schema.ts'
-import { words } from './words.ts'
+import { mostDescription, words } from './words.ts'
 
-/** Whether a field asks for values of a form, by its name and what it says of itself. */
+/** Whether a field takes values of a form, by its name, its description and its format. */
 export function takes({ name, type, schema }: Field, kind: Kind): boolean {
   if (type !== 'string') return false
   const says = words(`${name} ${schema.format ?? ''}`)
@@ -39,7 +39,7 @@ export function isText({ type, schema }: Field): boolean {
   return type === 'string' && !schema.format
 }
 
-/** Whether a value that was found may stand in a field. */
+/** Whether a field can take a value from the sentence. */
 export function fits(field: Field, value: Finding): boolean {
   if (field.schema.enum) return field.schema.enum.includes(value.value)
   if (!isNumeric(field)) return matchesText(field.schema, String(value.value))
@@ -49,19 +49,34 @@ export function fits(field: Field, value: Finding): boolean {
   return number >= minimum && number <= maximum
 }
 
-/** A number that was found, as its field wants it. */
-export function asNumber({ schema, name }: Field, { value, percent }: Finding): number {
+/** The unit of a field that holds a length of time, in milliseconds; undefined for all other fields. */
+export function unitOfField({ name, schema }: Field): number | undefined {
+  for (const word of words(`${name} ${(schema.description ?? '').slice(0, mostDescription)}`)) {
+    const unitMs = unitOf(word)
+    if (unitMs !== undefined) return unitMs
+  }
+  return undefined
+}
+
+/**
+ * A number from the sentence in the form that the field takes: 95 % is 0.95 for a field of fractions, two hours are 120 for
+ * a field of minutes.
+ */
+export function asNumber(field: Field, { value, percent, span }: Finding): number {
+  const { schema, name } = field
+  const unitMs = span && unitOfField(field)
+  if (span && unitMs) return Number(((Number(value) * span.unitMs) / unitMs).toPrecision(12))
   const number = Number(value)
   const most = schema.maximum ?? schema.exclusiveMaximum
   const says = `${name} ${schema.description ?? ''}`
   const isFraction =
     most === undefined ? /fraction|rate|ratio|share|probab|\b0\.\d/i.test(says) : most <= 1
-  // 95 % of a fraction is 0.95. Rounded, because 0.07 is not what 7 / 100 is in binary.
+  // Rounded to 12 digits, because 0.7 / 100 in binary is 0.006999999999999999.
   if (percent && isFraction) return Number((number / 100).toPrecision(12))
   return number
 }
 
-/** Whether a text is of a length that fits. A pattern is never tried: it may be a client's, and may never end. */
+/** Whether the length of a text fits. It never runs a pattern, because a client may have written one that never ends. */
 export function matchesText(
   { minLength = 0, maxLength = Infinity }: JsonSchema,
   text: string,

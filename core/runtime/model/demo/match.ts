@@ -1,20 +1,21 @@
 import { deed, meaning, mostDescription, mostWords, Stems } from './words.ts'
 
-/** Something that can be chosen by what it says about itself. */
+/** A tool or a plugin, which the model chooses by its words. */
 export interface Described {
   readonly name: string
-  /** Words that name it: its name, its tags. */
+  /** The words that name the tool or plugin: its name and its tags. */
   readonly strong: string
-  /** Words that describe it. */
+  /** The words that describe the tool or plugin. */
   readonly weak: string
 }
 
-/** How well something answers to a question. */
+/** How well a tool or a plugin fits a question. */
 export interface Match<T> {
   readonly of: T
   readonly score: number
-  /** How many words of the question are in its name or tags, and in its description. */
+  /** How many words of the question are in the name or the tags. */
   readonly named: number
+  /** How many words of the question are in the description. */
   readonly described: number
 }
 
@@ -24,7 +25,7 @@ interface Read {
 }
 const known = new WeakMap<Described, Read>()
 
-/** What something says about itself, taken apart once however often it is asked about. */
+/** The stems of a tool or a plugin. They are computed once and kept as long as the object lives. */
 function readOnce(of: Described): Read {
   let read = known.get(of)
   if (!read) {
@@ -34,7 +35,7 @@ function readOnce(of: Described): Read {
   return read
 }
 
-/** What fits a question, best first; what shares no word with it is left out. */
+/** The tools or plugins that share a word with a question, the best match first. */
 export function matches<T extends Described>(question: string, all: readonly T[]): Match<T>[] {
   const asked = [...new Set(meaning(question))].slice(0, mostWords)
   const read = all.map((of) => ({ of, ...readOnce(of) }))
@@ -51,7 +52,7 @@ export function matches<T extends Described>(question: string, all: readonly T[]
       described: weak.likeness(word),
     }))
     const known = hits.filter((hit) => hit.named || hit.described).length
-    // A word that few of them know says more than one that all of them use.
+    // A word that few of the tools use tells more than a word that all of them use.
     const weight = Math.log(1 + all.length / Math.max(1, known))
     for (const [nth, hit] of hits.entries()) {
       const match = found[nth]!
@@ -66,7 +67,7 @@ export function matches<T extends Described>(question: string, all: readonly T[]
     .sort((a, b) => b.score - a.score)
 }
 
-/** To read is harmless; to write, change, remove or send takes a word that asks for it. */
+/** Raises the score when the name has the verb of the question. Lowers it when the name writes and the question does not ask to. */
 function suits(question: string, name: string): number {
   const wanted = deed(question)
   const offered = deed(name)

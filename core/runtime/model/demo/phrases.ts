@@ -1,14 +1,15 @@
 import { beginsARequest, stem, words } from './words.ts'
 
-/** What reads like a name in a sentence. */
+/** Words of a sentence that read like a name. */
 export interface Name {
   readonly text: string
-  /** What the words before it make of it. */
+  /** What the name belongs to, by the words before it; undefined when they do not tell. */
   readonly sort: 'place' | 'user' | 'agent' | 'thing' | undefined
+  /** Set when an argument has the name. */
   used: boolean
 }
 
-/** Words that end a name, and that a sentence may begin with in capitals. */
+/** Words that are no part of a name, even when a sentence begins with one of them and so writes it with a capital. */
 const notNames = new Set(
   `i the a an in at on of for to from with and or but is are was what which who where when why how
   today tomorrow yesterday now please can could would will tell show give find get list add create
@@ -20,17 +21,17 @@ const notNames = new Set(
 const capitalised = String.raw`\p{Lu}\p{Ll}\.(?=\s\p{Lu})|\p{Lu}[\p{L}\p{M}'’.-]*[\p{L}]|\p{Lu}`
 const joined = String.raw`(?:\s+(?:(?:de|da|do|del|la|le|el|al|van|von|der|den|of|the)\s+){0,2}(?:${capitalised}))*`
 
-/** How many names are read in one sentence. */
+/** How many names of one sentence the model reads. */
 const mostNames = 64
 
-/** What stands before a name tells whose it is. */
+/** Words before a name that tell what the name belongs to. */
 const introductions = [
   ['user', "[Cc]all me|[Mm]y name is|I am|I'm"],
   ['agent', '[Cc]all yourself|[Cc]all you|[Yy]our name is|[Yy]our name should be|[Yy]ou are'],
   ['thing', 'named|called|[Tt]he name is|by the name of'],
 ] as const
 
-/** The names in a sentence: after a preposition also in lower case, as people write in a hurry. */
+/** The names in a sentence. When no name has a capital, the words after a preposition count: people write in lower case too. */
 export function namesIn(sentence: string, tool: string): Name[] {
   const own = new Set(words(tool).map(stem))
   const found: { text: string; sort: Name['sort']; at: number }[] = []
@@ -104,17 +105,21 @@ export function explicitValue(field: string, sentence: string, asList = false): 
   return value && !notNames.has(value.toLowerCase()) ? value : undefined
 }
 
-/** A pattern for a word in small letters or with a capital, where names must keep their capitals. */
+/** A pattern for a word with or without a capital. The flag `i` would lose the capitals by which names are known. */
 function anyCase(pattern: string): string {
   return pattern.replace(/^[a-z]/, (first) => `[${first}${first.toUpperCase()}]`)
 }
 
-/** What a sentence quotes or reports: "Note that I like tea" holds "I like tea". */
+/** The part of a sentence that it reports: "I like tea" in "Note that I like tea", "eat" in "Remind me to eat". */
 export function reported(sentence: string): string | undefined {
+  const deed = /\b(?:remind|tell|ask)\s+(?:me|us|him|her|them)\s+to\s+(.+)$/isu.exec(
+    sentence.trim(),
+  )
+  if (deed?.[1]) return deed[1].replace(/[\s.!]+$/, '')
   return /(?::|\bthat\b|\bsaying\b|\babout\b)\s+(.+)$/isu.exec(sentence.trim())?.[1]?.trim()
 }
 
-/** What a sentence says after the order it begins with: "Search for green tea" holds "green tea". */
+/** The part of a sentence after the order at its beginning: "green tea" in "Search for green tea". */
 export function afterOrder(sentence: string, tool: string): string | undefined {
   const small = 'a an the my please me for new can could you to i want'.split(' ')
   const order = new Set([...words(tool).map(stem), ...small])

@@ -26,7 +26,7 @@ const inFull: Record<string, string> = {
   min: 'lowest',
 }
 
-/** The result of a tool as a sentence, whatever the tool. */
+/** The result of any tool as a sentence. */
 export function tellResult(tool: string, args: unknown, content: string): string {
   const result = parsed(content)
   if (typeof result !== 'object' || result === null)
@@ -39,7 +39,7 @@ export function tellResult(tool: string, args: unknown, content: string): string
   return all ? sentence(`I got ${all}`) : `${tool} is done.`
 }
 
-/** What a tool complained of, without codes and braces. */
+/** The fault of a tool as a sentence, without codes and braces. */
 export function tellFault(tool: string, content: string): string {
   const fault = parsed(content)
   const { error, message, hint, reason } = (
@@ -63,7 +63,7 @@ export function tellFault(tool: string, content: string): string {
     .join(' ')
 }
 
-/** The question for what a tool needs and the sentence did not say. */
+/** The question about the arguments that a tool needs and the message did not give. */
 export function askFor(tool: string, missing: readonly Field[]): string {
   const list = missing.map(({ name, schema }) => {
     const about = plainly(schema.enum ? `one of ${schema.enum.join(', ')}` : schema.description)
@@ -73,7 +73,7 @@ export function askFor(tool: string, missing: readonly Field[]): string {
   return `To use ${tool} I still need: ${list.join('; ')}. ${what}`
 }
 
-/** The tool that a question of ours was for. */
+/** The tool that a question of `askFor` is about; undefined when the text is no such question. */
 export function askedFor(text: string): string | undefined {
   return /\bTo use (\S+) I still need: /.exec(text)?.[1]
 }
@@ -117,7 +117,7 @@ function plainly(value: unknown): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text
 }
 
-/** What a person wants to hear: not that it went well, not what was asked, nothing empty. */
+/** Whether a person wants to hear of a field: not of an empty one, not of a mere success, not of what the person said. */
 function isTelling(key: string, value: unknown, subject: string | undefined): boolean {
   if (value === null || value === undefined || value === '') return false
   if (['ok', 'success', 'type', 'schema'].includes(key.toLowerCase()) && typeof value !== 'object')
@@ -125,7 +125,7 @@ function isTelling(key: string, value: unknown, subject: string | undefined): bo
   return !(subject !== undefined && value === subject)
 }
 
-/** What the result is about: a word of the call that comes back in it. */
+/** The subject of a result: an argument of the call that comes back in the result. */
 function subjectOf(args: unknown, result: unknown): string | undefined {
   if (typeof result !== 'object' || result === null || typeof args !== 'object' || args === null)
     return undefined

@@ -1,4 +1,4 @@
-/** A JSON JsonSchema, as far as the demonstration model reads it. */
+/** The parts of a JSON Schema that the demonstration model reads. */
 export interface JsonSchema {
   readonly type?: string | readonly string[]
   readonly description?: string
@@ -24,7 +24,7 @@ export interface JsonSchema {
   readonly $defs?: Readonly<Record<string, JsonSchema>>
 }
 
-/** A place in the arguments that a value must be found for. */
+/** A field of a tool's arguments. */
 export interface Field {
   readonly name: string
   readonly schema: JsonSchema
@@ -33,8 +33,8 @@ export interface Field {
 }
 
 /**
- * How much is read of a schema, which may be a client's: of its fields, of the parts that one is put together from, and
- * of the values that one may have. References that lead on and on end here.
+ * How much of a schema the model reads, because a client may have written it: how many fields, how many parts that make up
+ * one field, how many values of one field, and how long a name. The bound on parts ends references that go in a circle.
  */
 const mostFields = 64
 const mostParts = 16
@@ -43,7 +43,7 @@ const longestName = 64
 
 const known = new WeakMap<JsonSchema, readonly Field[]>()
 
-/** The fields of an object schema, with references followed and alternatives decided. */
+/** The fields of an object schema. References are resolved, and one of several alternatives is chosen. */
 export function fieldsOf(schema: JsonSchema, root: JsonSchema = schema): readonly Field[] {
   if (schema !== root) return readFields(schema, root)
   let fields = known.get(schema)
@@ -61,7 +61,7 @@ function readFields(schema: JsonSchema, root: JsonSchema): Field[] {
   })
 }
 
-/** The schema behind references and wrappers; of alternatives the first that is not null. */
+/** The schema behind references and wrappers. Of several alternatives it is the first that is not null. */
 export function resolved(schema: JsonSchema, root: JsonSchema): JsonSchema {
   const room = { parts: mostParts }
   const { enum: values, ...whole } = merged(schema, root, room)

@@ -3,7 +3,7 @@ export const introduction =
   'I am the demonstration model: fixed rules that need no key and no network, ' +
   'and tools that are really called. (Set MODEL to talk to a real one.)'
 
-/** What small talk is answered with, or nothing when the message is more than that. */
+/** The answer to small talk; undefined when the message asks for something. */
 export function smallTalk(message: string): string | undefined {
   const said = message
     .toLowerCase()
@@ -24,7 +24,7 @@ export function smallTalk(message: string): string | undefined {
   return undefined
 }
 
-/** Whether the message asks what there is, and not for something in particular. */
+/** Whether the message asks what the plugins can do, and not for one thing in particular. */
 export function asksWhatThereIs(message: string): boolean {
   return (
     /\bwhat (can|could) (you|this|it) do\b|\bwhat (are|can be) your (capabilit|skill|abilit)/i.test(
@@ -35,7 +35,7 @@ export function asksWhatThereIs(message: string): boolean {
   )
 }
 
-/** Whether the message takes back the question that was asked before it. */
+/** Whether the message drops the request about which the model asked a question. */
 export function givesUp(message: string): boolean {
   const isCourtesy = /^\s*(thanks|thank you|hi|hello|hey|bye|goodbye)\b.{0,12}$/i.test(message)
   return (
@@ -46,7 +46,7 @@ export function givesUp(message: string): boolean {
   )
 }
 
-/** Whether the message asks for something long, which tries out Stop, reload and resume. */
+/** Whether the message asks for a long answer. People use one to try out Stop, reload and resume. */
 export function asksForLength(message: string): boolean {
   return (
     /\b(story|tale|essay|poem|novel|long (answer|text|reply|message)|at length)\b/i.test(message) ||
@@ -55,7 +55,7 @@ export function asksForLength(message: string): boolean {
   )
 }
 
-/** Four hundred words about itself. */
+/** A long answer: four hundred words in which the model describes itself. */
 export const longAnswer = `
 You asked for something long, so here are four hundred words about the only subject I know well, which
 is myself. I am a demonstration model. Nobody trained me, nobody pays for my tokens, and nothing you

@@ -9,17 +9,19 @@ import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
 import type { KnownTurn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './words.ts'
 
-/** One thing that was asked for, and the tool that does it. */
+/** One thing that the user asked for, and the tool that does it. */
 export interface Task {
   readonly tool: ToolSpec
+  /** The arguments that the message gives. */
   readonly args: Record<string, unknown>
+  /** The fields that the tool needs and the message does not give. */
   readonly missing: readonly Field[]
 }
 
 /** Chooses a tool for a clause, or none. */
 type Choose = (clause: string, tools: readonly ToolSpec[]) => ToolSpec | undefined
 
-/** The tools for what was asked, clause by clause, and the clauses that no tool was found for. */
+/** The tasks that a message asks for, clause by clause, and the clauses for which `choose` found no tool. */
 export async function tasksFor(
   turn: KnownTurn,
   tools: readonly ToolSpec[],
@@ -55,7 +57,7 @@ export async function tasksFor(
       open.push(clause)
       continue
     }
-    // "… and Nairobi" is the same once more; "… and 5 % dropout" belongs to what was said before.
+    // "… and Nairobi" asks for the same once more; "… and 5 % dropout" adds an argument to the task before.
     const once = tasks[last.at]!
     const own = read(last.tool, clause)
     const whole = read(last.tool, `${last.text} and ${clause}`)
@@ -73,7 +75,7 @@ export async function tasksFor(
   return { tasks, open: tasks.length === 0 && open.length > 1 ? merged(open) : open }
 }
 
-/** Clauses of which none alone found anything are perhaps one, unless each begins a request. */
+/** Joins clauses that found no tool, because together they may name one. A clause that begins a request stays apart. */
 function merged(clauses: readonly string[]): string[] {
   return clauses.reduce<string[]>((all, clause) => {
     if (all.length === 0 || beginsARequest(clause)) all.push(clause)
@@ -86,7 +88,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string'
 }
 
-/** A tool that the words of a clause name, or describe at length. */
+/** A tool that the words of a clause name, or describe with three words or more. */
 export function surely(clause: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
   return best(clause, tools, ({ of, named, described }) => {
     const length = new Set(meaning(of.name)).size
@@ -101,7 +103,7 @@ export function likely(clause: string, tools: readonly ToolSpec[]): ToolSpec | u
   return best(clause, tools, () => true)
 }
 
-/** A tool that keeps what people call each other, for "call me Ana". */
+/** A tool that keeps the name of the user or of the agent, for "call me Ana". */
 export function forNames(text: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
   const sorts = new Set(namesIn(text, '').map(({ sort }) => sort))
   return tools.find(({ parameters }) =>
@@ -138,7 +140,7 @@ function best(
   return matches(clause, tools.map(describe)).find(isEnough)?.of.tool
 }
 
-/** Clauses that found no tool may hold more for the one that was found: "Call me Ana and be brief". */
+/** The tasks with arguments from the clauses that found no tool: "be brief" in "Call me Ana and be brief". */
 export function absorbed(
   { tasks, open }: { tasks: readonly Task[]; open: readonly string[] },
   now: Date,

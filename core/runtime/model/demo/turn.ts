@@ -3,37 +3,43 @@ import { unquote } from '../../base/quote.ts'
 import { askedFor } from './render.ts'
 import { givesUp } from './speech.ts'
 
-/** A tool call that the model has made. */
+/** A tool call of the model. */
 export interface Call {
   readonly name: string
   readonly args: Record<string, unknown>
 }
 
-/** What the model knows of the turn that it is in. */
+/** What the model knows of the present turn. */
 export interface KnownTurn {
+  /** The user's message. */
   readonly said: string
-  /** Set when this message answers our question: what was asked for before it. */
+  /** Set when the message answers a question of the model. */
   readonly asked?: {
+    /** The tool that the question was about. */
     readonly tool: string
+    /** The message that led to the question. */
     readonly before: string
+    /** The answers to the same question before this message. */
     readonly answers: readonly string[]
   }
+  /** The calls of this turn by their ids. */
   readonly calls: ReadonlyMap<string, Call>
+  /** The results of this turn's calls. */
   readonly results: readonly Extract<Message, { role: 'tool' }>[]
-  /** Nothing was said in this session yet. */
+  /** Whether the model has not said anything in this session yet. */
   readonly first: boolean
 }
 
-/** Characters of a message that are read: what is looked for stands at its beginning. */
+/** How many characters of a message the model reads. What a user asks for stands at the beginning of the message. */
 const longest = 4096
-/** Answers to one question, over and over, of which the newest are read. */
+/** How many answers to one question the model reads; the newest count. */
 const mostAnswers = 8
 
-/** The beginning of a message. A long gap says nothing more than a short one, and is looked through again and again. */
+/** The beginning of a message, with long gaps made short: the patterns of the model search a gap again and again. */
 const read = (content: string): string =>
   content.slice(0, longest).replace(/\s{9,}/g, (gap) => gap.slice(0, 8))
 
-/** Reads a conversation from its last message of the user on. */
+/** Reads the present turn, which begins with the last message of the user, from a conversation. */
 export function readTurn(messages: readonly Message[]): KnownTurn {
   const at = messages.findLastIndex(({ role }) => role === 'user')
   const said = read(messages[at]?.content ?? '')
@@ -58,7 +64,7 @@ export function readTurn(messages: readonly Message[]): KnownTurn {
   }
 }
 
-/** Our own question, when it was the last thing said, and the messages that it was about. */
+/** The model's question, when the last answer was one, with the messages that it was about. */
 function questionBefore(messages: readonly Message[]): KnownTurn['asked'] {
   const spoken = messages.filter(
     ({ role, content }) => role === 'user' || (role === 'assistant' && content !== ''),

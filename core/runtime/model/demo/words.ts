@@ -1,6 +1,6 @@
 /**
- * Words that say nothing about what a sentence is about: grammar, courtesy, and what every
- * description of a tool contains.
+ * Words that do not tell what a sentence is about: words of grammar and courtesy, and words that every description of a tool
+ * has.
  */
 const empty = new Set(
   `a an the this that these those it its he she they them their there here i me my mine we us our you
@@ -21,7 +21,7 @@ export function words(text: string): string[] {
   return apart.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-/** What is left of a word without its endings, so that walk, walks and walking are one. */
+/** A word without its endings, so that walk, walks and walking have the same stem. */
 export function stem(word: string): string {
   if (word.length < 4) return word
   const singular = word
@@ -32,19 +32,19 @@ export function stem(word: string): string {
   return bare.length > 3 ? bare.replace(/e$/, '') : bare
 }
 
-/** The stems of the words that carry a meaning. */
+/** The stems of the words of a text, without the `empty` words and without numbers. */
 export function meaning(text: string): string[] {
   return words(text)
     .filter((word) => !empty.has(word) && !/^\d+$/.test(word))
     .map(stem)
 }
 
-/** How many words of a text are looked for elsewhere, and how much of a description is read. */
+/** How many words of a question the model looks for in descriptions. */
 export const mostWords = 64
-/** So many characters of a description are read. */
+/** How many characters of a description the model reads. */
 export const mostDescription = 1000
 
-/** Stems to look others up in. Related ones begin with the same five letters. */
+/** A set of stems in which to look up others. Related stems begin with the same five letters. */
 export class Stems {
   readonly #all: ReadonlySet<string>
   readonly #related = new Map<string, string[]>()
@@ -59,7 +59,7 @@ export class Stems {
     }
   }
 
-  /** How alike a stem is to the one of these that is most like it. */
+  /** How alike a stem is to the stem of this set that is most like it, from 0 to 1. */
   likeness(stem: string): number {
     if (this.#all.has(stem)) return 1
     const related = this.#related.get(stem.slice(0, 5)) ?? []
@@ -67,7 +67,7 @@ export class Stems {
   }
 }
 
-/** How alike two stems are, from 0 to 1: long words that begin alike are related. */
+/** How alike two stems are, from 0 to 1. Long stems that begin with the same letters count as related. */
 function likeness(a: string, b: string): number {
   if (a === b) return 1
   const shorter = Math.min(a.length, b.length)
@@ -102,13 +102,13 @@ const fillers = new Set(
   ),
 )
 
-/** Whether a clause begins with a verb or a question word, and so is a request of its own. */
+/** Whether a clause begins with a verb or a question word, so that it is a request of its own. */
 export function beginsARequest(clause: string): boolean {
   const first = words(clause).find((word) => !fillers.has(word))
   return first !== undefined && deedOf.has(first)
 }
 
-/** What kind of deed a text speaks of, by its first word that names one. */
+/** The kind of deed that the first verb of a text names; undefined when no word names one. */
 export function deed(text: string): Deed | undefined {
   for (const word of words(text)) {
     const found = deedOf.get(word)

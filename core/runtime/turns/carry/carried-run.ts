@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { RuntimeError } from '../../../errors.ts'
 import type { Message, User } from '../../../plugin.ts'
-import type { Approvers } from './approvers.ts'
-import type { ClientAnswers } from './client-answers.ts'
+import type { Approvers } from '../clients/approvers.ts'
+import type { ClientAnswers } from '../clients/client-answers.ts'
 import {
   type Effects,
   type EffectState,
   type Journal,
   type JournalEntry,
+  type NewResult,
+  type Results,
   type RunEnd,
   type Run,
   RunLost,
@@ -15,14 +18,20 @@ import {
 import { asTold } from '../user-message.ts'
 import { Feed } from '../events/feed.ts'
 import type { Batcher } from '../events/batcher.ts'
+import type { RunNews } from '../events/news.ts'
 import { beginEffect, finishEffect } from '../journal/effects.ts'
+import { keepResult, readResult } from '../journal/results.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { Stop } from '../journal/tables.ts'
+import type { SettlingMoment } from '../gates/settler.ts'
 import type { Seat } from '../limits.ts'
 import { messageOf, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
 
 /** The moments between which a process may die; tests end it there. */
 export type RunMoment =
+  | 'after the turn is queued'
+  | 'before a waiting turn begins'
+  | SettlingMoment
   | 'before the run is recorded'
   | 'after the run is recorded'
   | 'before an effect is marked'
@@ -40,9 +49,11 @@ export interface CarriedRunParts {
   readonly batcher: Batcher
   readonly answers: ClientAnswers
   readonly approvers: Approvers
-  /** This process does not carry the run any more. */
+  /** Tells users of their runs wherever they are. */
+  readonly news?: RunNews
+  /** Called when this process does not carry the run any more. */
   onLost(run: CarriedRun): void
-  /** Told of every moment of every run. */
+  /** Called at every moment of every run. */
   at(moment: RunMoment, runId: string): void
 }
 
@@ -57,14 +68,17 @@ export interface CarriedRunOptions {
   readonly checkpoint?: string
   /** Its place among the turns of this process, where they are limited. */
   readonly seat?: Seat
+  /** Why the run ends without having begun. */
+  readonly refusal?: RuntimeError
 }
 
 /** How many rows of the history are read at once. */
 const historyPage = 64
 
-/** A run that this process carries: the run as its engine is handed it, and how the process stops it. */
+/** A run that this process carries: what the engine gets of the run, and how the process stops the run. */
 export class CarriedRun implements Run {
   readonly runId: string
+  readonly rootId: string
   readonly requestId: string
   readonly sessionId: string
   readonly user: User
@@ -76,8 +90,10 @@ export class CarriedRun implements Run {
   readonly checkpoint?: string
   readonly journal: Journal
   readonly effects: Effects
+  readonly results: Results
   readonly row: RunRow
   readonly seat?: Seat
+  readonly refusal?: RuntimeError
   readonly feed: Feed
   /** When this process learned that the run is its own, by the steady clock of this process. */
   readonly heldSince = performance.now()
@@ -88,7 +104,7 @@ export class CarriedRun implements Run {
   hasSpoken = false
   /** Resolves when a step of the run is kept, or this process carries the run no more. */
   readonly gotOn = Promise.withResolvers<void>()
-  /** The engine did not stop in time: whatever it still does, it reaches nothing of the run. */
+  /** Whether the engine did not stop in time: whatever the engine still does then, nothing of the run changes by it. */
   isCutOff = false
   /** How the engine ended the run. */
   end: RunEnd | undefined
@@ -101,6 +117,7 @@ export class CarriedRun implements Run {
     this.#parts = parts
     this.row = row
     this.runId = row.id
+    this.rootId = row.root_id
     this.requestId = row.request_id
     this.sessionId = row.session_id
     this.user = options.user
@@ -110,6 +127,7 @@ export class CarriedRun implements Run {
     this.previous = options.previous
     this.checkpoint = options.checkpoint
     this.seat = options.seat
+    this.refusal = options.refusal
     if (row.continues !== null && row.decision !== null)
       this.continues = { runId: row.continues, decision: JSON.parse(row.decision) }
     this.#rows = row.steps
@@ -123,6 +141,10 @@ export class CarriedRun implements Run {
       append: (entry, urgency) =>
         this.isCutOff ? Promise.reject(this.#cutOff()) : this.appendStep(entry, urgency),
       flush: () => this.feed.flush(),
+    }
+    this.results = {
+      keep: (result) => this.#keepResult(result),
+      read: (handle) => this.#orLost(() => readResult(parts.store, row, handle)),
     }
     this.effects = {
       begin: (toolCallId, tool) => this.#beginEffect(toolCallId, tool),
@@ -151,8 +173,8 @@ export class CarriedRun implements Run {
     this.feed.emit(event, data)
   }
 
-  clientResult(toolCallId: string, timeoutMs: number) {
-    return this.#parts.answers.ask(this, toolCallId, timeoutMs)
+  clientResult(toolCallId: string, timeoutMs: number, tell?: () => void) {
+    return this.#parts.answers.ask(this, toolCallId, timeoutMs, tell)
   }
 
   /** Has the run end: the model and the tools hear of the stop in this very tick. */
@@ -209,6 +231,15 @@ export class CarriedRun implements Run {
     at('after the result of an effect is kept', this.runId)
   }
 
+  async #keepResult(result: NewResult): Promise<string | undefined> {
+    if (this.isCutOff || this.feed.isOver) throw this.#cutOff()
+    const keeping = await this.#orLost(() => keepResult(this.#parts.store, this.row, result))
+    if (keeping === 'full') return undefined
+    if (keeping !== 'lost') return keeping.handle
+    this.feed.lose('another process carries it')
+    throw this.#cutOff()
+  }
+
   async #history(characters: number): Promise<Message[]> {
     const { store } = this.#parts
     const messages: Message[] = []
@@ -223,7 +254,7 @@ export class CarriedRun implements Run {
       if (rows.length < historyPage) break
       position = rows.at(-1)?.position ?? 0
     }
-    // A result whose call did not fit any more says nothing to a model.
+    // A result is dropped when its call did not fit any more: a model cannot read one without the other.
     while (messages.at(-1)?.role === 'tool') messages.pop()
     return messages.reverse()
   }

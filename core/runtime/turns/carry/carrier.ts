@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../../errors.ts'
-import type { Log } from '../../../plugin.ts'
+import type { Log, RunCause } from '../../../plugin.ts'
 import { isConnectionError } from '../../store/database-errors.ts'
 import { CarriedRun, type CarriedRunOptions, type CarriedRunParts } from './carried-run.ts'
 import { closeJournal, givenUpNotice } from './close.ts'
@@ -17,6 +17,8 @@ const stopPatienceMs = 3_000
 const endAfterStopMs = 100
 /** What a user hears of an engine that broke; the log has the cause. */
 const broken = new RuntimeError('INTERNAL', 'Something went wrong on our side.')
+/** What users read in place of answers that could not be had. */
+export const endNotices: readonly string[] = [givenUpNotice, quarantinedNotice]
 /** How often a run that does not get on is taken over. */
 const takeovers = 4
 /** How often a queued run looks whether the run before it has ended: the word of that end may be lost. */
@@ -26,6 +28,10 @@ const queueMs = 1_000
 export interface CarrierOptions extends Omit<CarriedRunParts, 'onLost'> {
   readonly engine: Engine
   readonly log: Log
+  /** Called when a run has ended, here or in another process. */
+  readonly onEnded: () => void
+  /** Called when this process has kept the end of a run. */
+  readonly onKept: () => void
 }
 
 /** Carries the runs of this process from their first event to their end. */
@@ -33,14 +39,18 @@ export class Carrier {
   readonly #parts: CarriedRunParts
   readonly #engine: Engine
   readonly #log: Log
+  readonly #onEnded: () => void
+  readonly #onKept: () => void
   readonly #live = new Map<string, CarriedRun>()
   readonly #bySession = new Map<string, Set<CarriedRun>>()
   readonly #carrying = new Set<Promise<void>>()
   readonly #queued = new Set<() => void>()
 
-  constructor({ engine, log, ...parts }: CarrierOptions) {
+  constructor({ engine, log, onEnded, onKept, ...parts }: CarrierOptions) {
     this.#engine = engine
+    this.#onEnded = onEnded
     this.#log = log
+    this.#onKept = onKept
     this.#parts = { ...parts, onLost: (run) => this.#forget(run) }
   }
 
@@ -67,9 +77,10 @@ export class Carrier {
     await Promise.all(this.#carrying)
   }
 
-  /** A run has ended somewhere: a queued run of its session may begin. */
+  /** Makes queued runs look again: a run has ended somewhere, and another of its session may begin. */
   nudge(): void {
     for (const nudge of this.#queued) nudge()
+    this.#onEnded()
   }
 
   /** Carries a run that this process holds. */
@@ -82,14 +93,14 @@ export class Carrier {
     const { row } = run
     const resumed = run.takenOver && { resumed: true, partialLength: row.kept_length }
     // A run that continues another begins with no message of its own.
-    const began =
-      row.continues === null
-        ? { userMessageId: userMessageId(run.runId) }
-        : { continues: row.continues }
+    // The words of a plugin are no message of the user either.
+    const words = run.request.from === 'plugin' ? {} : { userMessageId: userMessageId(run.runId) }
+    const began = row.continues === null ? words : { continues: row.continues }
     // A run that is only brought to its end does not go on, so its readers are told nothing of a beginning.
     if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...began, ...resumed })
     // The process that takes the run over next must find in the events that the run changed hands here.
     if (run.takenOver) run.feed.flush().catch(() => undefined)
+    if (!run.takenOver) this.#parts.news?.began(run)
     if (row.stop) run.stop(row.stop)
     const carrying = this.#toItsEnd(run).finally(() => {
       this.#carrying.delete(carrying)
@@ -105,7 +116,11 @@ export class Carrier {
 
   async #toItsEnd(run: CarriedRun): Promise<void> {
     try {
-      await this.#end(run, await this.#outcome(run))
+      const { news } = this.#parts
+      const outcome = await this.#outcome(run)
+      const end = news?.withNotice(run, outcome) ?? outcome
+      await this.#end(run, end)
+      news?.ended(run, statusOf(run, end))
     } catch (error) {
       const { runId } = run
       if (!(error instanceof RunLost) || error.cause !== undefined)
@@ -127,6 +142,10 @@ export class Carrier {
         this.#log.warn({ runId: row.id }, `A run was given up after ${takeovers} takeovers`)
       await closeJournal(this.#parts.store, run, run.stopped ? undefined : givenUpNotice)
       return { status: 'interrupted' }
+    }
+    if (run.refusal) {
+      const { message, code } = run.refusal
+      run.emit('error', { error: message, code, retryable: false })
     }
     if (run.stopped) return { status: 'aborted' }
     try {
@@ -212,8 +231,10 @@ export class Carrier {
       if (wait > 0) await sleep(wait)
     }
     this.#parts.at('before the end is kept', run.runId)
-    await run.feed.finish(statusOf(run, end), end)
+    const status = statusOf(run, end)
+    await run.feed.finish(status, { ...end, cause: causeOf(run, status, end) })
     this.#parts.at('after the end is kept', run.runId)
+    if (status !== 'waiting') this.#onKept()
   }
 
   #forget(run: CarriedRun): void {
@@ -231,13 +252,27 @@ function isOverdue({ takenOver, row }: CarriedRun): boolean {
   return takenOver && (row.stop !== null || row.attempts > takeovers)
 }
 
-/** Throws what the run was told to let go for; an engine may have thrown an error of its own for that. */
+/** Throws the `RunLost` for which the run had to let go; the engine may have thrown an error of its own instead. */
 function throwIfLost({ signal }: CarriedRun): void {
   if (signal.reason instanceof RunLost) throw signal.reason
 }
 
-/** A run that was done before it heard of the stop is finished; any other ends as whoever stopped it meant. */
+/** The status of an end. A run that was done before it heard of a stop is finished; any other ends as the stop says. */
 function statusOf({ stopped }: CarriedRun, { status }: RunEnd): RunStatus {
   if (!stopped || status === 'finished') return status
   return stopped.why === 'aborted' ? 'aborted' : 'interrupted'
+}
+
+/** Why a run did not come to its own end. A run that neither finished nor was stopped was given up. */
+function causeOf(
+  { stopped, row }: CarriedRun,
+  status: RunStatus,
+  end: RunEnd,
+): RunCause | undefined {
+  if (status === 'finished' || status === 'waiting') return undefined
+  // A turn that waited in vain has its cause from the beginning.
+  if (row.cause !== null) return row.cause
+  if (stopped) return stopped.why === 'aborted' ? 'stopped' : 'superseded'
+  const isQuarantined = end.status === 'failed' && end.error === quarantined
+  return status === 'interrupted' || isQuarantined ? 'given-up' : undefined
 }

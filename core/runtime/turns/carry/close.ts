@@ -50,7 +50,7 @@ async function saidSince(store: RunStore, runId: string): Promise<string> {
     if (!last) return said
     after = last.id
     for (const { event, data } of events) {
-      // The run changed hands there, and clients cut off what was said and not kept.
+      // The run changed hands at this event, and clients cut off what was said and not kept.
       if (event === 'run') said = ''
       else if (event === 'message') said += JSON.parse(data).content
     }

@@ -1,10 +1,9 @@
 import type { Log } from '../../../plugin.ts'
+import type { Clients } from '../clients/clients.ts'
 import type { Followers } from '../events/followers.ts'
 import type { Watchers } from '../events/watchers.ts'
-import type { Approvers } from './approvers.ts'
-import type { Audience } from './audience.ts'
+import type { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { Carrier } from './carrier.ts'
-import type { ClientAnswers } from './client-answers.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Hearing, Replicas } from './replicas.ts'
 
@@ -13,17 +12,17 @@ export interface Hearers {
   readonly carrier: Carrier
   readonly keeper: LeaseKeeper
   readonly followers: Followers
-  readonly answers: ClientAnswers
-  readonly audience: Audience
-  readonly approvers: Approvers
+  readonly clients: Clients
   readonly watchers: Watchers
+  readonly waiting: WaitingTurns
   readonly replicas: Replicas
   readonly log: Log
 }
 
 /** What this process does at each word of another replica. */
 export function hearingOf(hearers: Hearers): Hearing {
-  const { carrier, keeper, followers, answers, audience, approvers, watchers, replicas } = hearers
+  const { carrier, keeper, followers, watchers, replicas, waiting } = hearers
+  const { answers, audience, approvers } = hearers.clients
   const first =
     (act: (id: string, second: string) => void) =>
     ([id = '', second = '']: readonly string[]) =>
@@ -35,6 +34,7 @@ export function hearingOf(hearers: Hearers): Hearing {
     ended: () => carrier.nudge(),
     began: first((runId, sessionId) => {
       if (!carrier.live.has(runId)) watchers.began(sessionId, runId)
+      waiting.began(runId)
     }),
     aborted: first((runId) => carrier.live.get(runId)?.stop('aborted')),
     superseded: first((runId) => carrier.live.get(runId)?.stop('superseded')),
@@ -47,21 +47,27 @@ export function hearingOf(hearers: Hearers): Hearing {
       if (approvers.hasHere(sessionId)) replicas.tell('shows', sessionId)
     }),
     shows: first((sessionId) => approvers.arrived(sessionId)),
-    free: () => void keeper.sweep(),
+    free: () => {
+      void keeper.sweep()
+      void waiting.poll()
+    },
     deleted: first((sessionId) => {
       for (const run of carrier.ofSession(sessionId)) run.feed.lose('its session was deleted')
       watchers.deleted(sessionId)
+      waiting.deleted(sessionId)
     }),
+    left: first((id) => waiting.left(id)),
   }
 }
 
 /** Looks up in the database what other replicas told while the connection was broken. */
 export function lookUpMissed(hearers: Hearers): void {
-  const { carrier, keeper, followers, answers } = hearers
+  const { carrier, keeper, followers, clients, waiting } = hearers
   followers.wakeAll()
   carrier.nudge()
   void keeper.sweep()
-  inBackground(answers.look(), hearers)
+  void waiting.poll()
+  inBackground(clients.answers.look(), hearers)
 }
 
 function inBackground(work: Promise<void>, { log }: Hearers): void {

@@ -1,40 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import { RuntimeError } from '../../../errors.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
-import type { User } from '../../../plugin.ts'
+import type { RunCause, User } from '../../../plugin.ts'
+import { roomNameOf } from '../../base/room-name.ts'
 import type { Followers } from '../events/followers.ts'
 import type { Watchers } from '../events/watchers.ts'
-import { type Beginning, beginRun } from '../journal/begin.ts'
+import { type Beginning, type Begun, beginRun, leaveQueue } from '../journal/begin.ts'
+import type { RunGates } from '../gates/gates.ts'
+import type { Settler } from '../gates/settler.ts'
 import { releaseRuns } from '../journal/leases.ts'
 import type { Sessions } from '../journal/sessions.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
-import type { Seats } from '../limits.ts'
+import { busyRetrySeconds, dayNameOf, type Seats } from '../limits.ts'
+import type { TurnRequest } from '../run.ts'
+import type { WaitingTurn } from '../waiting/look.ts'
+import type { Attempted } from '../waiting/waiting-turns.ts'
+import { Admission, RefusedByPlugin } from '../gates/admission.ts'
 import type { CarriedRun, RunMoment } from './carried-run.ts'
 import type { Carrier } from './carrier.ts'
 import { asUser } from './plugin-turn.ts'
-import { closing, notWaiting } from './refusals.ts'
+import {
+  closing,
+  notWaiting,
+  queueFull,
+  requestIdReused,
+  sessionBusy,
+  waitsAlready,
+} from './refusals.ts'
 import type { Replicas } from './replicas.ts'
 
 /** A run that has begun, or that was there already. `live` is it when this process carries it. */
 export interface Started {
   readonly runId: string
   readonly requestId: string
+  /** The session of the run, which is another one when the user gave the name there. */
+  readonly sessionId: string
   readonly live?: CarriedRun
+}
+
+/** A turn that waits until its session is free. */
+export interface Queued {
+  readonly waitingId: string
+  readonly requestId: string
+  readonly sessionId: string
+  readonly isNew: boolean
+}
+
+/** A message that is to become a run. */
+export interface NewMessage extends Pick<Beginning, 'koa'> {
+  readonly user: User
+  readonly sessionId: string
+  readonly requestId?: string
+  readonly request: TurnRequest
+  /** Where the message came from, when it came by HTTP. */
+  readonly address?: string
+  /** What becomes of it where the session is busy. By default the turn under way ends. */
+  readonly whenBusy?: 'wait' | 'refuse'
 }
 
 /** What the app says of the users and rooms of runs. */
 export interface IntakeRules {
-  /** What room-scoped state of a turn belongs to; by default the pair of user and oracle. */
+  /** What room-scoped state of a turn belongs to whose session has no room; by default the pair of user and oracle. */
   roomOf?(did: string, sessionId: string): string
+  /** Throws unless the user may talk to the agent. By default everybody may. */
+  mayTalk?(user: User): Promise<void>
   /** A user again, without a request: for a run that is taken over. By default one without capabilities. */
   restoreUser?(did: string): User | Promise<User>
   /** What the operator has granted, for users of whom a plugin tells only the DID. */
   readonly rights?: Rights
-  /** Told before a run of another process is carried on. */
+  /** Called before this process carries on a run of another process. */
   onTakeover?(): void
-  /** Told of every moment at which a process may die; for tests, which end it there. */
+  /** Called at every moment at which a process may die; for tests, which end the process there. */
   at?(moment: RunMoment, runId: string): void
 }
 
-/** Where an intake has runs recorded and carried, and who is to know. */
+/** When a waiting turn is tried again that could not begin. */
+const tryAgainMs = { soon: 200, limit: 1_000, limitOfDay: 60_000 }
+/** Says that a waiting turn was taken away, or has begun elsewhere. */
+const gone = new Error('The turn waits no more.')
+/** Undoes what was recorded of a turn about which the plugins have yet to be asked. */
+const notAsked = new Error('The plugins have not been asked about this turn.')
+
+/** The parts by which an intake records and carries runs, and tells others of them. */
 export interface IntakeParts {
   readonly store: RunStore
   readonly sessions: Sessions
@@ -43,6 +90,8 @@ export interface IntakeParts {
   readonly watchers: Watchers
   readonly replicas: Replicas
   readonly seats: Seats | undefined
+  readonly gates: RunGates
+  readonly settler: Settler
   readonly oracleDid: string
 }
 
@@ -50,11 +99,13 @@ export interface IntakeParts {
 export class Intake {
   readonly #parts: IntakeParts
   readonly #rules: IntakeRules
+  readonly #admission: Admission
   #closing = false
 
   constructor(parts: IntakeParts, rules: IntakeRules) {
     this.#parts = parts
     this.#rules = rules
+    this.#admission = new Admission(parts)
   }
 
   /** Takes no new run any more. */
@@ -62,19 +113,64 @@ export class Intake {
     this.#closing = true
   }
 
+  /** Throws unless the user may talk to the agent. */
+  async mayTalk(user: User): Promise<void> {
+    await this.#rules.mayTalk?.(user)
+  }
+
+  /** Records a message as a run and carries it. */
+  send(message: NewMessage): Promise<Started> {
+    return this.#seated(message, (beginning) => this.begin(message.user, beginning))
+  }
+
+  /** Records a plugin's turn as a run and carries it, or has it wait until its session is free. */
+  submit(message: NewMessage): Promise<Started | Queued> {
+    return this.#seated(message, (beginning) => this.offer(message.user, beginning))
+  }
+
+  /** Begins with a seat among the turns of this process, which is given back where nothing begins. */
+  async #seated<T extends Started | Queued>(
+    { user, sessionId, requestId = randomUUID(), request, address, whenBusy, koa }: NewMessage,
+    begin: (beginning: Beginning) => Promise<T>,
+  ): Promise<T> {
+    await this.mayTalk(user)
+    const { did } = user
+    const there = address === undefined ? undefined : dayNameOf(address)
+    const seat = this.#parts.seats?.for({ did, sessionId, address: there })
+    try {
+      const begun = await begin({ did, sessionId, requestId, request, seat, whenBusy, koa })
+      if (!('live' in begun) || begun.live === undefined) seat?.leave()
+      return begun
+    } catch (error) {
+      seat?.leave()
+      throw error
+    }
+  }
+
   /** Records a run and carries it. */
   async begin(user: User, beginning: Beginning): Promise<Started> {
+    const started = await this.offer(user, beginning)
+    if ('waitingId' in started) throw waitsAlready(started.requestId)
+    return started
+  }
+
+  /** The same for a turn that may wait where its session is busy. `refusal` is why a waiting turn ends without a beginning. */
+  async offer(user: User, beginning: Beginning, refusal?: RuntimeError): Promise<Started | Queued> {
     if (this.#closing) throw closing()
-    const { store, sessions, carrier, replicas, watchers } = this.#parts
-    const { sessionId, request, answers, seat } = beginning
-    this.#rules.at?.('before the run is recorded', '')
-    // Nothing has happened yet that a power cut could make untrue: what cannot be undone is marked on the disk first.
-    const begun = await store.commits.atomic((trx) => beginRun(store, trx, beginning), 'unsynced')
-    if (begun.outcome === 'no-session') throw sessions.unknown(sessionId)
+    const { store, carrier, replicas, watchers, settler } = this.#parts
+    const { sessionId, requestId, request, answers, seat } = beginning
+    const begun = await this.#record(user, beginning)
+    if (begun.outcome === 'waits') {
+      if (begun.isNew) this.#rules.at?.('after the turn is queued', begun.id)
+      const { id: waitingId, sessionId, isNew } = begun
+      return { waitingId, requestId, sessionId, isNew }
+    }
     if (begun.outcome === 'known')
-      return { runId: begun.run.id, requestId: begun.run.request_id, live: undefined }
+      return { runId: begun.run.id, requestId, sessionId: begun.run.session_id }
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
-    const { run, superseded, previous, checkpoint } = begun
+    if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
+    const { run, room, superseded, closed, previous, checkpoint } = begun
+    if (closed.length > 0) settler.nudge()
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
       await releaseRuns(store, [run.id])
@@ -85,24 +181,124 @@ export class Intake {
       row: run,
       request,
       user,
-      room: this.#roomOf(user.did, sessionId),
+      room: this.#roomOf(user.did, sessionId, room),
       takenOver: false,
       previous,
       checkpoint,
       seat,
+      refusal,
     })
     for (const runId of carrier.stop(superseded, 'superseded')) replicas.tell('superseded', runId)
     watchers.began(sessionId, run.id)
-    return { runId: run.id, requestId: run.request_id, live }
+    return { runId: run.id, requestId, sessionId, live }
+  }
+
+  /** Records a turn once the plugins have let it in. A turn that may wait is let in when it begins. */
+  async #record(user: User, beginning: Beginning): Promise<Begun> {
+    let mustAsk = this.#admission.isNeeded(beginning)
+    if (mustAsk && !beginning.whenBusy) {
+      await this.#admission.ask(user, beginning)
+      mustAsk = false
+    }
+    this.#rules.at?.('before the run is recorded', '')
+    try {
+      return await this.#recordOnce(user, beginning, mustAsk)
+    } catch (error) {
+      if (error !== notAsked) throw error
+    }
+    await this.#admission.ask(user, beginning)
+    return this.#recordOnce(user, beginning, false)
+  }
+
+  #recordOnce(user: User, beginning: Beginning, mustAsk: boolean): Promise<Begun> {
+    const { store } = this.#parts
+    // `unsynced`, for a power cut may take back a run that has done nothing yet: a write of a tool is marked on the disk first.
+    // A plugin may have told somebody that its turn is taken, so that turn waits for the disk.
+    const durability = beginning.request.origin === undefined ? 'unsynced' : 'synced'
+    return store.commits.atomic(async (trx) => {
+      const begun = await beginRun(store, trx, beginning)
+      if (begun.outcome !== 'begun') return begun
+      if (mustAsk) throw notAsked
+      await this.#admission.recorded(trx, user, beginning, begun.run)
+      return begun
+    }, durability)
+  }
+
+  /** Has a waiting turn begin. With a cause the turn only ends, and does not reach the engine. */
+  async beginWaiting(turn: WaitingTurn, known?: User, cause?: RunCause): Promise<Attempted> {
+    const { id, did, session_id: sessionId, request_id: requestId } = turn
+    if (this.#closing) return { inMs: tryAgainMs.soon }
+    const request: TurnRequest = JSON.parse(turn.request) // written by `enqueue`
+    const user = known ?? (await this.restoreUser(did))
+    const refusal = cause ? undefined : await this.#refusalOf(user)
+    const why = refusal ? 'given-up' : cause
+    const address = turn.address ?? undefined
+    const seat = why ? undefined : this.#parts.seats?.for({ did, sessionId, address })
+    this.#rules.at?.('before a waiting turn begins', id)
+    const waited = { id, cause: why }
+    const beginning = { did, sessionId, requestId, request, seat, waited, isAdmitted: true }
+    try {
+      if (!why) await this.#admission.ask(user, beginning)
+      await this.offer(user, beginning, refusal)
+      return 'begun'
+    } catch (error) {
+      seat?.leave()
+      if (error instanceof RefusedByPlugin) return await this.#leaveRefused(id, error.refusal)
+      if (error === gone || (error instanceof RuntimeError && error.code === 'NOT_FOUND'))
+        return 'gone'
+      if (!(error instanceof RuntimeError)) throw error
+      if (error.code === 'SESSION_BUSY') return { inMs: tryAgainMs.soon }
+      if (error.code !== 'TURNS_LIMIT') throw error
+      const isForToday = Number(error.headers?.['Retry-After']) > busyRetrySeconds
+      return { inMs: isForToday ? tryAgainMs.limitOfDay : tryAgainMs.limit }
+    }
+  }
+
+  /** Takes a waiting turn that a plugin refused out of the queue. Nothing of the turn is recorded. */
+  async #leaveRefused(id: string, refused: RuntimeError): Promise<Attempted> {
+    const { store, replicas } = this.#parts
+    if (!(await store.commits.atomic((trx) => leaveQueue(trx, id)))) return 'gone'
+    replicas.tell('left', id)
+    return { refused }
+  }
+
+  /** Why the user of a waiting turn may not talk to the agent any more. A fault of ours is no such reason. */
+  async #refusalOf(user: User): Promise<RuntimeError | undefined> {
+    try {
+      await this.mayTalk(user)
+      return undefined
+    } catch (error) {
+      if (error instanceof RuntimeError && error.status < 500) return error
+      throw error
+    }
+  }
+
+  #refused(
+    outcome: 'no-session' | 'busy' | 'full' | 'reused' | 'gone',
+    { sessionId, requestId }: Beginning,
+  ): Error {
+    switch (outcome) {
+      case 'no-session':
+        return this.#parts.sessions.unknown(sessionId)
+      case 'busy':
+        return sessionBusy(sessionId)
+      case 'full':
+        return queueFull(sessionId)
+      case 'reused':
+        return requestIdReused(requestId)
+      case 'gone':
+        return gone
+    }
   }
 
   /** Carries a run that another process left. Undefined when its request is not kept any more. */
   async takeOver(row: RunRow): Promise<CarriedRun | undefined> {
-    const { store, followers, carrier, seats } = this.#parts
+    const { store, sessions, followers, carrier, seats } = this.#parts
     const request = await store.requestOf(row)
     if (request === undefined) return undefined
     const user = await this.restoreUser(row.did)
     const before = await store.before(row)
+    const room = await sessions.roomOf(row.session_id)
     followers.leave(row.id)
     // The run counts like any other turn, and takes its seat without asking: the door let its message in once.
     const seat =
@@ -113,7 +309,7 @@ export class Intake {
       row,
       request,
       user,
-      room: this.#roomOf(row.did, row.session_id),
+      room: this.#roomOf(row.did, row.session_id, room),
       takenOver: true,
       seat,
       ...before,
@@ -130,7 +326,12 @@ export class Intake {
     return run ? notWaiting(run) : this.#parts.sessions.unknown(asked?.session_id ?? '')
   }
 
-  #roomOf(did: string, sessionId: string): string {
-    return this.#rules.roomOf?.(did, sessionId) ?? `${did}:${this.#parts.oracleDid}`
+  #roomOf(did: string, sessionId: string, ofSession: string | null): string {
+    const { oracleDid } = this.#parts
+    return roomNameOf({
+      did,
+      oracleDid,
+      room: ofSession ?? this.#rules.roomOf?.(did, sessionId),
+    })
   }
 }

@@ -28,15 +28,17 @@ export interface LeaseKeeperOptions {
   readonly log: Log
   readonly leaseMs: number
   readonly retentionHours: number
+  /** Called with every purge. */
+  onPurge(): Promise<void>
   /** The runs of this process. */
   readonly live: ReadonlyMap<string, CarriedRun>
   /** Carries on a run that was claimed; undefined when nothing is left of it to carry. */
   takeOver(row: RunRow): Promise<CarriedRun | undefined>
-  /** What else may have been missed is looked at with every heartbeat. */
+  /** Called with every heartbeat, to look for whatever else may have been missed. */
   onBeat(): Promise<void>
 }
 
-/** Keeps the leases of this process's runs, and takes over those that nobody keeps. */
+/** Keeps the leases of this process's runs, and takes over the runs whose lease no process keeps. */
 export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions
   readonly #timers: NodeJS.Timeout[] = []
@@ -59,15 +61,21 @@ export class LeaseKeeper {
     this.#timers.push(
       setInterval(() => void this.#beat(), Math.max(leaseMs / 3, 50)).unref(),
       setInterval(() => void this.sweep(), Math.max(leaseMs / 2, 50)).unref(),
-      setInterval(() => void this.#purge(), purgeMs).unref(),
+      setInterval(() => void this.purge(), purgeMs).unref(),
     )
-    void this.#purge()
+    void this.purge()
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    for (const timer of this.#timers) clearInterval(timer)
+    this.#clearTimers()
     await this.#sweeping
+  }
+
+  /** Stops as the death of the process would, once the database is out of reach. */
+  drop(): void {
+    this.#closed = true
+    this.#clearTimers()
   }
 
   /** Says that this process ends in an orderly way: runs that still bear its name were not left by a death. */
@@ -177,14 +185,20 @@ export class LeaseKeeper {
     this.#beating = false
   }
 
-  async #purge(): Promise<void> {
+  /** Deletes what only the replay of old runs needs. */
+  async purge(): Promise<void> {
     const { store, log, retentionHours } = this.#options
     try {
       const purged = await purgeRuns(store, retentionHours)
       await forgetProcesses(store)
+      await this.#options.onPurge()
       if (purged > 0) log.info({ runs: purged }, 'Events of old runs were deleted')
     } catch (error) {
       log.warn({ err: error }, 'Old runs could not be purged; trying again')
     }
+  }
+
+  #clearTimers(): void {
+    for (const timer of this.#timers) clearInterval(timer)
   }
 }

@@ -4,13 +4,15 @@ import { deathsAtMost } from '../journal/deaths.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import { positionOf } from '../journal/steps.ts'
 import type { TurnRequest } from '../run.ts'
+import type { Intake, Started } from './intake.ts'
+import type { Underway } from './underway.ts'
 
 /** What the user reads in place of an answer at which the server died twice. */
 export const quarantinedNotice =
   'This could not be answered: the server stopped twice while working on it. ' +
   'The message was set aside, and whoever runs this server can look into it.'
 
-/** The error that the readers of a quarantined run's stream are told. */
+/** The error that readers get in the stream of a quarantined run. */
 export const quarantined = new RuntimeError(
   'RUN_QUARANTINED',
   'The server stopped twice while working on this, so it is not tried again.',
@@ -50,11 +52,11 @@ export interface QuarantinedRun {
   readonly attempts: number
   /** The size of the request as the database keeps it, its words included, in bytes. */
   readonly requestBytes: number
-  /** The last thing that the journal has of it. */
+  /** The last step of the run in the journal. */
   readonly lastStep?: { readonly kind: string; readonly tool?: string; readonly at: string }
 }
 
-/** The newest first. A run leaves the list when its message was tried again, or when the events of runs are purged. */
+/** The quarantined runs, the newest first. A run leaves the list when its message is tried again or its events are purged. */
 export async function listQuarantined(
   store: RunStore,
   limit: number,
@@ -71,7 +73,7 @@ export async function listQuarantined(
       join
         .onRef('words.session_id', '=', 'run.session_id')
         .on('words.position', '=', sql<number>`run.root_turn * ${positionOf(1, 0)}`)
-        .on('words.kind', '=', 'user'),
+        .on('words.kind', 'in', ['user', 'plugin']),
     )
     .leftJoin('kernel_steps as last', (join) =>
       join
@@ -92,7 +94,9 @@ export async function listQuarantined(
       'last.kind',
       'last.body',
       'last.created_at as last_at',
-      sql<number | null>`octet_length(asked.request) + coalesce(octet_length(words.body), 0)`.as(
+      sql<
+        number | null
+      >`coalesce(octet_length(asked.request), 0) + coalesce(octet_length(words.body), 0)`.as(
         'bytes',
       ),
     ])
@@ -118,8 +122,39 @@ export async function listQuarantined(
   return { runs, total: Number(total) }
 }
 
+/** What the retry of a run needs. */
+interface RetryParts {
+  readonly store: RunStore
+  readonly intake: Intake
+  underway(sessionId: string): Promise<Underway>
+}
+
+/** Tries the message of a quarantined run again, as a new turn of its session. */
+export async function retryQuarantined(
+  { store, intake, underway }: RetryParts,
+  runId: string,
+): Promise<Started> {
+  const { run, request } = await quarantinedMessage(store, runId)
+  const { session_id: sessionId, did } = run
+  const found = await underway(sessionId)
+  const other = found.run ?? found.waiting
+  if (other)
+    throw new RuntimeError('CONFLICT', `Run "${other.runId}" is under way in that session.`, {
+      hint: 'A new turn would end that run. Try again when the run has ended.',
+    })
+  const user = await intake.restoreUser(did)
+  await intake.mayTalk(user)
+  // The request is named after the run that it repeats, so that two operators at once begin one turn. No client can have
+  // used the name before: the names that clients give are UUIDs.
+  const requestId = `retry:${runId}`
+  const started = await intake.begin(user, { did, sessionId, requestId, request })
+  await noteRetry(store, runId, started.runId)
+  if (!started.live) throw alreadyRetried(runId, started.runId)
+  return started
+}
+
 /** The message of a quarantined run, for a new turn of its session. */
-export async function quarantinedMessage(
+async function quarantinedMessage(
   store: RunStore,
   runId: string,
 ): Promise<{ readonly run: RunRow; readonly request: TurnRequest }> {
@@ -141,12 +176,10 @@ export async function quarantinedMessage(
   return { run, request }
 }
 
-/** The operator tries a run again that was tried again before. */
-export const alreadyRetried = (runId: string, as: string) =>
+const alreadyRetried = (runId: string, as: string) =>
   new RuntimeError('CONFLICT', `Run "${runId}" was tried again already, as run "${as}".`)
 
-/** Notes which run tried the message again. */
-export async function noteRetry(store: RunStore, runId: string, as: string): Promise<void> {
+async function noteRetry(store: RunStore, runId: string, as: string): Promise<void> {
   await store.commits.single((db) =>
     db
       .updateTable('kernel_quarantine')

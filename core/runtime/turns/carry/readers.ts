@@ -4,11 +4,11 @@ import { EventReader, type SentEvent } from '../events/reader.ts'
 import { EventWindow } from '../events/window.ts'
 import type { RunEvent } from '../journal/event-lines.ts'
 import type { RunStore } from '../journal/store.ts'
-import type { Audience } from './audience.ts'
+import type { Audience } from '../clients/audience.ts'
 import type { Carrier } from './carrier.ts'
-import { gone, isOpen } from './refusals.ts'
+import { gone, isStillOpen } from './refusals.ts'
 
-/** Where the events of a run are read from, and who is to know of its readers. */
+/** The parts from which the events of a run are read, and the audience that its readers make up. */
 export interface ReadersOptions {
   readonly store: RunStore
   readonly carrier: Carrier
@@ -38,11 +38,11 @@ export class Readers {
     if (!run) throw new RuntimeError('NOT_FOUND', `There is no run "${runId}".`)
     if (run.purged) throw gone(runId)
     // A reader that asks for what follows the end is told the end once more.
-    const last = isOpen(run) ? after : Math.min(after, run.last_seq - 1)
+    const last = isStillOpen(run) ? after : Math.min(after, run.last_seq - 1)
     return this.#read(runId, run.request_id, last, attends)
   }
 
-  /** The server closes: every reader, and every one that comes now, is told to go on at another server. */
+  /** Tells every reader, and every one that comes later, to go on at another server: this server closes. */
   handOver(): void {
     this.#closing = true
     for (const reader of this.#reading) reader.handOver()
@@ -73,10 +73,10 @@ export class Readers {
     const live = carrier.live.get(runId)
     if (live) return live.feed.window
     const run = await store.find(runId)
-    if (run && isOpen(run))
+    if (run && isStillOpen(run))
       return carrier.live.get(runId)?.feed.window ?? followers.windowOf(runId, run.last_seq)
     const window = new EventWindow(run?.last_seq ?? 0)
-    // The run's session was deleted: a reader that is still there is told that no more comes.
+    // The run's session was deleted: a last event tells readers that no more comes.
     if (!run) window.push([deleted(runId)])
     window.end()
     return window

@@ -31,6 +31,8 @@ export type Word =
   | 'free'
   /** A session was deleted. */
   | 'deleted'
+  /** A turn that waited was taken away. */
+  | 'left'
 
 /** What a process does when it hears a word. */
 export type Hearing = Readonly<Record<Word, (ids: readonly string[]) => void>>
@@ -45,7 +47,7 @@ const isHeard = (hearing: Hearing, word: string): word is Word => Object.hasOwn(
 
 /**
  * The other processes on the same database, and how this one wakes them. Words may be lost: each process looks into the
- * database anyway, only later. SQLite has one process, so nothing is told there.
+ * database anyway, only later. SQLite has one process, which tells nothing.
  */
 export class Replicas {
   readonly #store: ReplicasOptions['store']
@@ -57,12 +59,12 @@ export class Replicas {
     this.#log = log
   }
 
-  /** Whether there can be others. */
+  /** Whether there can be other replicas. */
   get canBe(): boolean {
     return this.#store.kind === 'postgres'
   }
 
-  /** Begins to listen. `missed` is called when the connection broke, and with it what was told meanwhile is lost. */
+  /** Begins to listen. `missed` is called after the connection broke: what others told meanwhile is lost. */
   async open(hearing: Hearing, missed: () => void): Promise<void> {
     if (!this.canBe) return
     const hear = (payload: string) => {

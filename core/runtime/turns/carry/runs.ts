@@ -1,38 +1,43 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../../errors.ts'
-import type { Log, TurnEvent, Turns, User } from '../../../plugin.ts'
+import type { Log, PluginSessions, Turns, User } from '../../../plugin.ts'
+import type { Notices } from '../../notices/notices.ts'
 import type { Store } from '../../store/store.ts'
+import type { IncomingAnswer } from '../clients/client-answers.ts'
+import { Clients } from '../clients/clients.ts'
 import { Batcher } from '../events/batcher.ts'
 import { Followers } from '../events/followers.ts'
 import { type OpenRun, openRuns } from '../events/open-calls.ts'
+import { RunNews } from '../events/news.ts'
 import type { EventReader } from '../events/reader.ts'
 import { Watchers } from '../events/watchers.ts'
-import { moveHead } from '../journal/head.ts'
-import { releaseRuns } from '../journal/leases.ts'
-import { type OracleFacts, Sessions } from '../journal/sessions.ts'
+import { RunGates } from '../gates/gates.ts'
+import { Settler } from '../gates/settler.ts'
+import type { Beginning } from '../journal/begin.ts'
+import { moveHead, type OracleFacts, Sessions } from '../journal/sessions.ts'
 import { stopRuns } from '../journal/stop.ts'
 import { type RunRow, RunStore } from '../journal/store.ts'
 import { withRunTables } from '../journal/tables.ts'
 import { Seats, type TurnLimits } from '../limits.ts'
 import type { Decision, Engine, TurnRequest } from '../run.ts'
-import { Approvers } from './approvers.ts'
-import { Audience } from './audience.ts'
+import { Speaker, type SpeakerRules } from '../said/speaker.ts'
+import { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { CarriedRun } from './carried-run.ts'
-import { Carrier } from './carrier.ts'
-import { ClientAnswers, type IncomingAnswer } from './client-answers.ts'
+import { Carrier, endNotices } from './carrier.ts'
 import { hearingOf, lookUpMissed } from './hearing.ts'
-import { Intake, type IntakeRules, type Started } from './intake.ts'
+import { Intake, type IntakeRules, type NewMessage, type Queued, type Started } from './intake.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { type PluginTurn, startPluginTurn, turnEvents } from './plugin-turn.ts'
-import { alreadyRetried, listQuarantined, noteRetry, quarantinedMessage } from './quarantine.ts'
+import { letGo } from './let-go.ts'
+import { PluginTurn } from './plugin-turn.ts'
+import { listQuarantined, retryQuarantined } from './quarantine.ts'
 import { Readers } from './readers.ts'
 import { gone, notWaiting } from './refusals.ts'
 import { Replicas } from './replicas.ts'
+import { lookUnderway, type Underway } from './underway.ts'
 
 /** What the runs of an app are made of. */
-export interface RunsOptions extends IntakeRules {
-  readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'listen' | 'notify'>
+export interface RunsOptions extends IntakeRules, SpeakerRules {
+  readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now' | 'listen' | 'notify'>
   readonly log: Log
   readonly engine: Engine
   readonly oracle: OracleFacts
@@ -40,87 +45,85 @@ export interface RunsOptions extends IntakeRules {
   readonly leaseMs: number
   /** How long runs that have ended can be replayed. */
   readonly retentionHours: number
-  /** The room that clients are told with a session, where it has one outside of this runtime. */
+  /** The room of a session outside of this runtime, if it has one: clients read the room with the session. */
   roomIdOf?(did: string, sessionId: string): string | undefined
-  /** Throws unless the user may talk to the agent. By default everybody may. */
-  mayTalk?(user: User): Promise<void>
   /** Deletes what others keep of a session. */
   onSessionDeleted?(sessionId: string): Promise<void>
   /** How long the client's own tools may be out of reach before a call of one fails. */
   readonly absenceMs?: number
   /** How many turns people may have; without it, as many as they like. */
   readonly limits?: TurnLimits
-}
-
-/** A message that is to become a run. */
-export interface NewMessage {
-  readonly user: User
-  readonly sessionId: string
-  readonly requestId?: string
-  readonly request: TurnRequest
-  /** Where the message came from, when it came by HTTP. */
-  readonly address?: string
-}
-
-/** What goes on in a session: the run under way, or the one that waits for a person's decision. */
-export interface Underway {
-  readonly run: { readonly runId: string; readonly status: string } | null
-  readonly waiting?: { readonly runId: string }
+  /** Throws for a request of a plugin that cannot become a turn, before anything of it is recorded. */
+  checkRequest?(request: TurnRequest): void
+  /** What plugins say to the beginning and the end of turns; without it, nothing. */
+  readonly gates?: RunGates
+  /** Where users are told what goes on in their sessions, wherever they are. */
+  readonly notices?: Notices
 }
 
 /** How long engines have to let go when the server closes. */
 const closeGraceMs = 1_000
 
 /** Sessions and their durable runs: the part of the kernel that keeps conversations and carries their turns. */
-export class Runs implements Turns {
+export class Runs {
   readonly sessions: Sessions
+  /** Where parts of the kernel say that they want to hear of the ends of runs. */
+  readonly gates: RunGates
   readonly #options: RunsOptions
   readonly #store: RunStore
   readonly #carrier: Carrier
   readonly #followers: Followers
-  readonly #answers: ClientAnswers
-  readonly #audience: Audience
-  readonly #approvers: Approvers
+  readonly #clients: Clients
   readonly #keeper: LeaseKeeper
   readonly #intake: Intake
+  readonly #settler: Settler
   readonly #readers: Readers
   readonly #replicas: Replicas
+  readonly #speaker: Speaker
   readonly #watchers = new Watchers()
+  readonly #waiting: WaitingTurns
   readonly #seats: Seats | undefined
   #closing: Promise<void> | undefined
 
   constructor(options: RunsOptions) {
-    const { store, log, engine, leaseMs, retentionHours, oracle, roomIdOf } = options
+    const { store, log, engine, leaseMs, retentionHours, oracle, roomIdOf, notices } = options
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
     const db = withRunTables(store.db)
-    this.sessions = new Sessions({ db, dialect: store.kind, oracle, roomIdOf })
-    this.#store = new RunStore({
-      store,
-      owner: randomUUID(),
-      leaseMs,
+    this.sessions = new Sessions({
+      db,
+      dialect: store.kind,
+      now: store.now,
+      oracle,
+      roomIdOf,
+      notices,
     })
+    this.#store = new RunStore({ store, owner: randomUUID(), leaseMs })
+    this.gates = options.gates ?? new RunGates({ records: [] })
+    const settler = (this.#settler = new Settler({
+      store: this.#store,
+      gates: this.gates,
+      log,
+      at: options.at ?? (() => {}),
+      notices: endNotices,
+    }))
+    this.#speaker = new Speaker(
+      { store: this.#store, sessions: this.sessions, watchers: this.#watchers, notices },
+      options,
+    )
     const replicas = (this.#replicas = new Replicas({ store, log }))
     this.#followers = new Followers(this.#store, log)
-    this.#audience = new Audience(
-      (runId, sessionId) => replicas.tell('wanted', runId, sessionId),
-      options.absenceMs,
-    )
-    this.#approvers = new Approvers(
-      replicas.canBe ? (sessionId) => replicas.tell('asks', sessionId) : undefined,
-    )
-    this.#answers = new ClientAnswers(
-      this.#store,
-      (runId) => replicas.tell('answered', runId),
-      this.#audience,
-    )
+    const clients = (this.#clients = new Clients(this.#store, replicas, options.absenceMs))
     this.#carrier = new Carrier({
       store: this.#store,
       batcher: new Batcher(this.#store, log),
-      answers: this.#answers,
-      approvers: this.#approvers,
+      answers: clients.answers,
+      approvers: clients.approvers,
+      news: notices && new RunNews(notices),
       engine,
       log,
+      onEnded: () => this.#waiting.nudge(),
+      onKept: () => settler.nudge(),
       at: options.at ?? (() => {}),
     })
     this.#intake = new Intake(
@@ -132,10 +135,18 @@ export class Runs implements Turns {
         watchers: this.#watchers,
         replicas,
         seats: this.#seats,
+        gates: this.gates,
+        settler,
         oracleDid: oracle.did,
       },
       options,
     )
+    this.#waiting = new WaitingTurns({
+      store: this.#store,
+      log,
+      leaseMs,
+      begin: (turn, by, cause) => this.#intake.beginWaiting(turn, by, cause),
+    })
     this.#keeper = new LeaseKeeper({
       store: this.#store,
       log,
@@ -143,13 +154,14 @@ export class Runs implements Turns {
       retentionHours,
       live: this.#carrier.live,
       takeOver: (row) => this.#intake.takeOver(row),
-      onBeat: () => this.#answers.look(),
+      onBeat: () => clients.answers.look(),
+      onPurge: () => settler.purge(),
     })
     this.#readers = new Readers({
       store: this.#store,
       carrier: this.#carrier,
       followers: this.#followers,
-      audience: this.#audience,
+      audience: clients.audience,
     })
   }
 
@@ -159,31 +171,28 @@ export class Runs implements Turns {
       carrier: this.#carrier,
       keeper: this.#keeper,
       followers: this.#followers,
-      answers: this.#answers,
-      audience: this.#audience,
-      approvers: this.#approvers,
+      clients: this.#clients,
       watchers: this.#watchers,
+      waiting: this.#waiting,
       replicas: this.#replicas,
       log: this.#options.log,
     }
     await this.#replicas.open(hearingOf(hearers), () => lookUpMissed(hearers))
     await this.#keeper.open()
+    await this.#waiting.open()
+    this.#settler.open()
   }
 
   /** Records a message as a run and begins to carry it out. */
-  async send(message: NewMessage): Promise<Started> {
-    const { user, sessionId, requestId = randomUUID(), request, address } = message
-    await this.mayTalk(user)
-    const { did } = user
-    const seat = this.#seats?.for({ did, sessionId, address })
-    try {
-      const started = await this.#intake.begin(user, { did, sessionId, requestId, request, seat })
-      if (started.live === undefined) seat?.leave()
-      return started
-    } catch (error) {
-      seat?.leave()
-      throw error
-    }
+  send(message: NewMessage): Promise<Started> {
+    return this.#intake.send(message)
+  }
+
+  /** Records a plugin's turn as a run and begins to carry it out, or has it wait until its session is free. */
+  async submit(message: NewMessage): Promise<Started | Queued> {
+    const taken = await this.#intake.submit(message)
+    if ('waitingId' in taken) this.#waiting.queued(taken.sessionId)
+    return taken
   }
 
   /** Goes on with a run that waits for a person, in a new run. */
@@ -203,8 +212,8 @@ export class Runs implements Turns {
   }
 
   /** Throws unless the user may talk to the agent. Users read and delete what is theirs all the same. */
-  async mayTalk(user: User): Promise<void> {
-    await this.#options.mayTalk?.(user)
+  mayTalk(user: User): Promise<void> {
+    return this.#intake.mayTalk(user)
   }
 
   /** The runs with which a process died twice, for the operator. */
@@ -213,27 +222,9 @@ export class Runs implements Turns {
   }
 
   /** Tries the message of a quarantined run again, as a new turn of its session. */
-  async retry(runId: string): Promise<Started & { readonly sessionId: string }> {
-    const { run, request } = await quarantinedMessage(this.#store, runId)
-    const { session_id: sessionId, did } = run
-    const underway = await this.underway(sessionId)
-    const other = underway.run ?? underway.waiting
-    if (other)
-      throw new RuntimeError('CONFLICT', `Run "${other.runId}" is under way in that session.`, {
-        hint: 'A new turn would end it. Try again when it has ended.',
-      })
-    const user = await this.#intake.restoreUser(did)
-    // The request is named after the run that it repeats, so that two operators at once begin one turn. No client can have
-    // used the name before: the names that clients give are UUIDs.
-    const started = await this.#intake.begin(user, {
-      did,
-      sessionId,
-      requestId: `retry:${runId}`,
-      request,
-    })
-    await noteRetry(this.#store, runId, started.runId)
-    if (!started.live) throw alreadyRetried(runId, started.runId)
-    return { ...started, sessionId }
+  retry(runId: string): Promise<Started & { readonly sessionId: string }> {
+    const underway = (sessionId: string) => this.underway(sessionId)
+    return retryQuarantined({ store: this.#store, intake: this.#intake, underway }, runId)
   }
 
   /** A run of this user, or NOT_FOUND. */
@@ -244,14 +235,8 @@ export class Runs implements Turns {
   }
 
   /** The session's newest run: the one under way, or the one that waits for a person. */
-  async underway(sessionId: string): Promise<Underway> {
-    const run = await this.#store.newestOpen(sessionId)
-    if (!run) return { run: null }
-    const { id: runId, status, isHeld } = run
-    if (status === 'waiting') return { run: null, waiting: { runId } }
-    const recovers = !isHeld || this.#carrier.live.get(runId)?.takenOver === true
-    const shown = status === 'running' && recovers ? 'recovering' : status
-    return { run: { runId, status: shown } }
+  underway(sessionId: string): Promise<Underway> {
+    return lookUnderway(this.#store, this.#carrier, sessionId)
   }
 
   /**
@@ -263,56 +248,78 @@ export class Runs implements Turns {
   }
 
   /**
-   * Told of every run that begins in the session, wherever it is carried, and of the session's end.
-   * Returns how to stop.
+   * Calls `onRun` for every run that begins in the session, whichever process carries the run, and `onDeleted` at the
+   * session's end. Returns the function that stops this.
    */
   watch(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void {
     return this.#watchers.add(sessionId, onRun, onDeleted)
   }
 
-  /** A client is there for the session's calls of its own tools, until what this returns is called. */
+  /** Counts a client as there for the session's calls of its own tools, until the function that this returns is called. */
   attend(sessionId: string): () => void {
-    return this.#audience.enter(sessionId)
+    return this.#clients.audience.enter(sessionId)
   }
 
-  /** A socket shows what of the session's runs waits for a person, until what this returns is called. */
+  /** Counts a socket as showing the session's approvals, until the function that this returns is called. */
   showApprovals(sessionId: string): () => void {
-    return this.#approvers.enter(sessionId)
+    return this.#clients.approvers.enter(sessionId)
   }
 
   /** The session's runs that are under way, with the calls that wait for a client. */
   async openRuns(sessionId: string): Promise<readonly OpenRun[]> {
-    // The database must have what the listeners were told already, or they would be told it again.
+    // The database must have what the listeners were told already, or the listeners would be told the same again.
     const written = this.#carrier.ofSession(sessionId).map(({ feed }) => feed.flush())
     await Promise.allSettled(written)
     return openRuns(this.#store.db, sessionId)
   }
 
-  /** Hands in what a client made of a call of its own tool. False: nobody waits for it. */
+  /** Hands in what a client made of a call of its own tool. False when no run waits for the answer. */
   clientResult(answer: IncomingAnswer): Promise<boolean> {
-    return this.#answers.answer(answer)
+    return this.#clients.answers.answer(answer)
   }
 
   /** Ends the session's open runs, or the one of this request even before it arrives. */
   async abort(did: string, sessionId: string, requestId?: string): Promise<boolean> {
     const isMeant = (run: CarriedRun) =>
       run.user.did === did && (requestId === undefined || run.requestId === requestId)
-    // The model and the tools hear of it before the database does.
+    // The model and the tools hear of the stop before the database does.
     for (const run of this.#carrier.ofSession(sessionId)) if (isMeant(run)) run.stop('aborted')
     const stopped = await stopRuns(this.#store, { did, sessionId, requestId })
     if (!stopped) throw this.sessions.unknown(sessionId)
     for (const runId of this.#carrier.stop(stopped.runIds, 'aborted'))
       this.#replicas.tell('aborted', runId)
+    if (stopped.unqueued !== undefined) {
+      this.#waiting.left(stopped.unqueued)
+      this.#replicas.tell('left', stopped.unqueued)
+    }
+    if (stopped.closed?.length) {
+      this.#settler.nudge()
+      this.#waiting.nudge()
+      this.#replicas.tell('ended')
+    }
     return stopped.isKnown
   }
 
   /** Ends a session and everything in it. */
   async deleteSession(did: string, sessionId: string): Promise<void> {
-    const runIds = await this.sessions.delete(did, sessionId)
+    const runIds = await this.#settler.deleting(sessionId, (tell) =>
+      this.sessions.delete(did, sessionId, tell),
+    )
     for (const run of this.#carrier.ofSession(sessionId)) run.feed.lose('its session was deleted')
     for (const runId of runIds) this.#followers.leave(runId)
+    await this.#tellDeleted(did, sessionId)
+  }
+
+  /** Takes back a session that was made for a turn which did not begin. One that others use by now stays. */
+  async discardSession(did: string, sessionId: string): Promise<void> {
+    if (await this.sessions.discard(did, sessionId)) await this.#tellDeleted(did, sessionId)
+  }
+
+  async #tellDeleted(did: string, sessionId: string): Promise<void> {
     this.#replicas.tell('deleted', sessionId)
     this.#watchers.deleted(sessionId)
+    this.#waiting.deleted(sessionId)
+    this.#options.notices?.tell(did, 'session', { sessionId, change: 'deleted' })
     await this.#options.onSessionDeleted?.(sessionId)
   }
 
@@ -327,19 +334,35 @@ export class Runs implements Turns {
     if (outcome === 'no-session') throw this.sessions.unknown(sessionId)
     if (outcome === 'busy')
       throw new RuntimeError('CONFLICT', 'A turn is under way in this session.', {
-        hint: 'Do it again when the turn has ended.',
+        hint: 'Try again when the turn has ended.',
       })
   }
 
-  /** Starts a turn for a plugin. */
-  start(turn: PluginTurn): AsyncIterable<TurnEvent> {
-    const { rights, log } = this.#options
-    const events = startPluginTurn(this, { rights, log }, turn)
-    // A plugin may never look at the events: then the log has the fault, and the process does not end of it.
-    events.catch((error: unknown) =>
-      log.warn({ err: error }, 'A turn that a plugin started did not begin'),
-    )
-    return turnEvents(events)
+  /** The sessions of users as a plugin reaches them: it makes them, and speaks in them. */
+  sessionsOf(plugin: string): PluginSessions {
+    return this.#speaker.of(plugin)
+  }
+
+  /** `turns` of a plugin. */
+  turnsOf(plugin: string): Turns {
+    const { rights, log, checkRequest } = this.#options
+    const parts = { runs: this, waiting: this.#waiting, store: this.#store }
+    return {
+      start: (turn) => new PluginTurn({ ...parts, plugin, rights, log, checkRequest }, turn),
+    }
+  }
+
+  /** Deletes what only the replay of old runs needs. */
+  async tidy(): Promise<void> {
+    await this.#waiting.poll()
+    await this.#keeper.purge()
+  }
+
+  /** Lets go of every run as the death of the process would, once the database is out of reach: nothing is released. */
+  drop(): void {
+    this.#intake.close()
+    this.#keeper.drop()
+    for (const run of [...this.#carrier.live.values()]) run.feed.lose('the process died')
   }
 
   /** Lets go of every run, so that other processes take the runs over, and tells the readers to go on there. */
@@ -351,24 +374,16 @@ export class Runs implements Turns {
 
   async #close(graceMs: number): Promise<void> {
     this.#readers.handOver()
-    await this.#keeper.close()
-    const runs = [...this.#carrier.live.values()]
-    for (const run of runs) run.handOver()
-    await Promise.race([this.#carrier.settled(), sleep(graceMs, undefined, { ref: false })])
-    for (const run of runs) run.feed.close()
-    const written = Promise.allSettled(runs.map((run) => run.feed.flush()))
-    await Promise.race([written, sleep(graceMs, undefined, { ref: false })])
-    try {
-      await releaseRuns(
-        this.#store,
-        runs.map(({ runId }) => runId),
-      )
-      await this.#keeper.leave()
-      this.#replicas.tell('free')
-    } catch (error) {
-      this.#options.log.warn({ err: error }, 'Runs could not be released; their leases run out')
+    await this.#waiting.close()
+    const holders = {
+      store: this.#store,
+      carrier: this.#carrier,
+      keeper: this.#keeper,
+      settler: this.#settler,
+      replicas: this.#replicas,
+      log: this.#options.log,
     }
-    for (const run of runs) run.feed.lose('the server closes')
+    await letGo(holders, graceMs)
     this.#followers.close()
     await this.#replicas.close()
   }

@@ -6,8 +6,9 @@ import type { RunStore } from '../journal/store.ts'
 import { runsPerWrite } from '../journal/write.ts'
 
 /**
- * How long events wait for others to be written with. Readers at other replicas have the events from the database, so the wait
- * is short where there may be any. Where all readers are here they have the events already, and after a crash the run says them again.
+ * How long events wait, so that more are written at once. Readers at other replicas have the events from the database, so
+ * the wait is short where there may be replicas. A process alone has shown its readers the events already, and after a
+ * crash the run says the events again.
  */
 const batchMs = { shared: { usual: 50, busy: 100 }, alone: { usual: 200, busy: 2_000 } }
 /** From so many runs with something to write on, a server counts as busy. */

@@ -1,4 +1,4 @@
-/** What stands in the events of a run, whatever they tell. */
+/** The facts that may stand in any event of a run. */
 export interface EventFacts {
   readonly runId: string
   readonly sessionId: string
@@ -10,7 +10,7 @@ type Fact = keyof EventFacts | 'timestamp'
 
 /** Which of the facts stand in an event; clients read them there. */
 const factsOf: Readonly<Record<string, readonly Fact[]>> = {
-  run: ['runId', 'requestId'],
+  run: ['runId', 'sessionId', 'requestId'],
   message: ['timestamp'],
   reasoning: ['sessionId', 'requestId', 'timestamp'],
   tool_call: ['sessionId', 'requestId'],
@@ -19,7 +19,7 @@ const factsOf: Readonly<Record<string, readonly Fact[]>> = {
   browser_tool_call: ['sessionId', 'requestId'],
   interrupt: ['runId'],
   error: ['requestId', 'timestamp'],
-  done: ['runId'],
+  done: ['runId', 'sessionId'],
 }
 
 /** The data of an event as text. The text is made once, for all readers and the database. */
@@ -64,7 +64,7 @@ export function join(before: Unsealed | undefined, next: Unsealed): boolean {
 export function sealed(item: Unsealed, facts: EventFacts, timestamp: string): string {
   const { event, data, text } = item
   if (text === undefined) return toData(event, data, facts, timestamp)
-  // Put together by hand, because every token comes through here.
+  // Written by hand, because every token comes through here.
   if (event === 'message') return `{"content":${JSON.stringify(text)},"timestamp":"${timestamp}"}`
   return toData(event, { isComplete: false, ...data, reasoning: text }, facts, timestamp)
 }

@@ -1,3 +1,4 @@
+import type { RunCause } from '../../../plugin.ts'
 import { join, sealed, toData, type EventFacts, type Unsealed, unsealed } from './data.ts'
 import { type RunEvent, toBatches } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
@@ -131,14 +132,17 @@ export class Feed {
   }
 
   /** Ends the run. Readers get `done` once everything is stored. */
-  finish(status: RunStatus, { checkpoint, save }: Omit<RunEnd, 'status'> = {}): Promise<void> {
+  finish(
+    status: RunStatus,
+    { cause, checkpoint, save }: Omit<RunEnd, 'status'> & { readonly cause?: RunCause } = {},
+  ): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
     this.close()
     const data = toData('done', { status }, this.#facts, '')
     const done = { id: ++this.#lastSeq, event: 'done', data }
     this.#pending.events.push(done)
-    this.#pending.end = { status, checkpoint, save, done }
+    this.#pending.end = { status, cause, checkpoint, save, done }
     return this.#settled()
   }
 

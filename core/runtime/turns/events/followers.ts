@@ -3,7 +3,7 @@ import type { RunEvent } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
 import type { RunStore } from '../journal/store.ts'
 
-/** How often the database is asked for new events: a notification may be lost with its connection. */
+/** How often a process asks the database for new events: a notification may be lost with its connection. */
 const pollMs = 1_000
 
 interface Follower {

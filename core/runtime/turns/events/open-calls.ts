@@ -1,7 +1,7 @@
 import { fromBatch } from '../journal/event-lines.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 
-/** A call of a client's own tool that nobody has answered yet, as its listeners were told of it. */
+/** A call of a client's own tool that no client has answered yet, with the event that told listeners of the call. */
 export interface OpenCall {
   readonly toolCallId: string
   readonly event: string
@@ -17,7 +17,7 @@ export interface OpenRun {
   readonly calls: readonly OpenCall[]
 }
 
-/** The names of the events by which clients are asked to carry out a call. */
+/** The names of the events that ask clients to carry out a call. */
 const asking = new Set(['browser_tool_call', 'action_call'])
 const batchesAtOnce = 8
 

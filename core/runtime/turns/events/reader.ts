@@ -13,7 +13,7 @@ export interface ReaderSource {
   page(after: number): Promise<RunEvent[]>
   /** The last event of a stream whose server closes: the client goes on elsewhere. */
   farewell(): SentEvent
-  /** Told when the reader has all it wanted. */
+  /** Called when the reader stops reading. */
   onLeave?(reader: EventReader): void
 }
 

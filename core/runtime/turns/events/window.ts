@@ -23,7 +23,7 @@ export class EventWindow {
   #floor: number
   #state: 'open' | 'ended' | 'moved' = 'open'
 
-  /** Everything up to `floor` is in the database. `onUnread` is told when the last reader leaves. */
+  /** Everything up to `floor` is in the database. The window calls `onUnread` when the last reader leaves. */
   constructor(floor: number, onUnread?: () => void) {
     this.#floor = floor
     this.#onUnread = onUnread
@@ -85,7 +85,7 @@ export class EventWindow {
     this.#dropped += count
   }
 
-  /** The place of the first event after `seq`; undefined when that is not in the window any more. */
+  /** The place of the first event after `seq`; undefined when the event is not in the window any more. */
   placeAfter(seq: number): number | undefined {
     if (seq < this.#floor) return undefined
     let low = 0

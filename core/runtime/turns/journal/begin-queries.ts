@@ -1,13 +1,17 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
 import type { RunStore } from './store.ts'
-import type { RunsTable } from './tables.ts'
+import type { RunsTable, StepsTable } from './tables.ts'
 import { runChannel } from './write.ts'
 
 /** What the database knows of a session in which a run is to begin. */
 interface Look extends Place {
-  /** The run that has this name already. */
+  /** The run of the user that has this name already. */
   readonly known: string | null
+  /** The waiting turn of the user that has this name already. */
+  readonly waits: string | null
+  /** How many turns wait in the session. */
+  readonly waitingTurns: number
   readonly hasOpenRuns: number
   /** Other sessions of the user in which a turn is under way that nobody has stopped. */
   readonly busySessions: number
@@ -21,7 +25,7 @@ export interface Place {
 }
 
 type NewRun = Pick<
-  RunsTable,
+  Selectable<RunsTable>,
   | 'id'
   | 'session_id'
   | 'did'
@@ -34,7 +38,10 @@ type NewRun = Pick<
   | 'status'
   | 'stop'
   | 'steps'
+  | 'cause'
 >
+
+type Words = Pick<StepsTable, 'session_id' | 'position' | 'run_id' | 'kind' | 'body'>
 
 /** Any number will do, as long as every version of the runtime takes the same. */
 const turnsLock = 7021
@@ -53,7 +60,7 @@ export const beginQueries = (store: RunStore) => ({
 
 /** Takes the session's row and its next turn. */
 const takeTurn = ({ db, now, dialect }: RunStore) =>
-  prepared(db, (p: { session: string; did: string; title: string }) =>
+  prepared(db, (p: { session: string; did: string; title: string | null }) =>
     db
       .updateTable('kernel_sessions')
       .set((eb) => ({
@@ -63,7 +70,7 @@ const takeTurn = ({ db, now, dialect }: RunStore) =>
       }))
       .where('id', '=', p.session)
       .where('did', '=', p.did)
-      .returning('turns')
+      .returning(['turns', 'room'])
       .$if(dialect === 'postgres', (update) =>
         // The turns of one user begin one after the other: each sees those before it, wherever they are carried.
         update.returning(
@@ -77,8 +84,15 @@ const look = ({ db }: RunStore) =>
   prepared(db, (p: { session: string; did: string; request: string; turn: number }) => ({
     compile: () =>
       sql<Look>`select
-        (select id from kernel_runs
-          where session_id = ${p.session} and request_id = ${p.request}) as known,
+        coalesce(
+          (select id from kernel_runs
+            where session_id = ${p.session} and request_id = ${p.request}),
+          (select id from kernel_runs
+            where did = ${p.did} and request_id = ${p.request} and namesake = 0)) as known,
+        (select id from kernel_waiting_turns
+          where did = ${p.did} and request_id = ${p.request}) as waits,
+        (select count(*) from kernel_waiting_turns
+          where session_id = ${p.session}) as "waitingTurns",
         (select count(*) from kernel_runs where session_id = ${p.session}
           and status in ('queued', 'running', 'waiting')) as "hasOpenRuns",
         (select count(distinct session_id) from kernel_runs where did = ${p.did}
@@ -136,16 +150,16 @@ const insertRun = ({ db, owner, now, leaseEnd, dialect }: RunStore) =>
       )
   })
 
-/** Inserts the user's words, the first row of the run's journal. */
+/** Inserts the words that begin the run, the first row of the run's journal. */
 const insertWords = ({ db, now }: RunStore) =>
-  prepared(db, (p: { session_id: string; position: number; run_id: string; body: string }) =>
+  prepared(db, (p: Words) =>
     db.insertInto('kernel_steps').values({
       session_id: p.session_id,
       position: p.position,
       run_id: p.run_id,
       root_id: p.run_id,
       step: 0,
-      kind: 'user',
+      kind: p.kind,
       body: p.body,
       created_at: now,
     }),
@@ -164,6 +178,7 @@ const columns = [
   'status',
   'stop',
   'steps',
+  'cause',
 ] as const
 
 /**

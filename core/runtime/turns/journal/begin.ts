@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
+import type { RunAdmission, RunCause } from '../../../plugin.ts'
 import type { Decision, TurnRequest } from '../run.ts'
 import { type Before, type RunRow, type RunStore, toBefore } from './store.ts'
 import type { RunDatabase } from './tables.ts'
-import { positionOf } from './steps.ts'
+import { messageOf, positionOf } from './steps.ts'
 import { stopOpenRuns } from './stop.ts'
 import { besideWords, toUserMessage } from '../user-message.ts'
+import type { WaitingTurnsTable } from '../waiting-tables.ts'
 import { titleOf } from './sessions.ts'
-import { dayNameOf, demandAtOnce, demandDay, type Seat } from '../limits.ts'
+import { demandAtOnce, demandDay, type Seat } from '../limits.ts'
 
 /** What begins: a message, or a person's answer to the run that waits for it. */
 export interface Beginning {
@@ -18,6 +20,14 @@ export interface Beginning {
   readonly answers?: { readonly run: RunRow; readonly decision: Decision }
   /** Its place among the turns of this process, where they are limited. */
   readonly seat?: Seat
+  /** What becomes of it where a turn is under way in the session or waits there. By default the turn under way ends. */
+  readonly whenBusy?: 'wait' | 'refuse'
+  /** The waiting turn that begins now; with a cause, the turn ends without having begun. */
+  readonly waited?: { readonly id: string; readonly cause?: RunCause }
+  /** The plugins were asked about it, and let it in. */
+  readonly isAdmitted?: boolean
+  /** The request of the caller, where there is one. */
+  readonly koa?: RunAdmission['koa']
 }
 
 /** What came of a beginning. */
@@ -25,32 +35,67 @@ export type Begun =
   | { readonly outcome: 'no-session' }
   /** The message was sent before: this is its run. */
   | { readonly outcome: 'known'; readonly run: RunRow }
+  /** The turn waits until the session is free; it may have done so before. */
+  | {
+      readonly outcome: 'waits'
+      readonly id: string
+      readonly sessionId: string
+      readonly isNew: boolean
+    }
+  /** The user has a turn of this name with other words. */
+  | { readonly outcome: 'reused' }
+  /** A turn is under way in the session. */
+  | { readonly outcome: 'busy' }
+  /** As many turns wait in the session as may wait there. */
+  | { readonly outcome: 'full' }
+  /** The waiting turn has begun elsewhere, or was taken away. */
+  | { readonly outcome: 'gone' }
   /** The run that was answered does not wait any more. */
   | { readonly outcome: 'not-waiting' }
   | ({
       readonly outcome: 'begun'
       readonly run: RunRow
+      /** The room of the session, where it has one of its own. */
+      readonly room: string | null
       /** Runs of the session that must end first. */
       readonly superseded: readonly string[]
+      /** Runs of the session that waited for a person, and have ended now. */
+      readonly closed: readonly string[]
     } & Before)
 
+/** How many turns may wait in one session. */
+export const mostWaiting = 20
+
 /**
- * Records a run, all in one transaction that begins by taking the session's row: two messages at once
- * are one after the other, and the later one supersedes the earlier.
+ * Records a run in one transaction, which first updates the session's row. Of two messages that come at once, the second waits
+ * for the transaction of the first, and then supersedes the first run.
  */
 export async function beginRun(
   store: RunStore,
   trx: RunDatabase,
-  { did, sessionId, requestId, request, answers, seat }: Beginning,
+  beginning: Beginning,
 ): Promise<Begun> {
+  const { did, sessionId, requestId, request, answers, seat, whenBusy, waited } = beginning
   const { begin } = store
-  const title = titleOf(request.message)
+  if (waited && !(await isOurs(store, trx, sessionId))) return { outcome: 'busy' }
+  // A session is not called after words that its user has not said.
+  const title = request.from === 'plugin' ? null : titleOf(request.message)
   const [session] = (await begin.takeTurn({ session: sessionId, did, title }, trx)).rows
   if (!session) return { outcome: 'no-session' }
-  const { turns: turn } = session
+  const { turns: turn, room } = session
   const [look] = (await begin.look({ session: sessionId, did, request: requestId, turn }, trx)).rows
   if (!look) throw new Error('The database returned no row for a select without a table.')
-  if (look.known !== null) return { outcome: 'known', run: (await store.find(look.known, trx))! }
+  if (look.known !== null) return knownRun(store, trx, look.known, request)
+  if (look.waits !== null && look.waits !== waited?.id)
+    return knownWaiting(trx, look.waits, request)
+  const isBusy = look.hasOpenRuns > 0
+  if (whenBusy && (isBusy || Number(look.waitingTurns) > 0)) {
+    if (whenBusy === 'refuse') return { outcome: 'busy' }
+    if (Number(look.waitingTurns) >= mostWaiting) return { outcome: 'full' }
+    return enqueue(store, trx, beginning, turn)
+  }
+  if (waited && !waited.cause && isBusy) return { outcome: 'busy' }
+  if (waited && !(await leaveQueue(trx, waited.id))) return { outcome: 'gone' }
   if (seat) {
     demandAtOnce(seat.limits, Number(look.busySessions))
     seat.take()
@@ -58,10 +103,12 @@ export async function beginRun(
 
   const continued = answers && (await takeWaiting(trx, answers.run.id))
   if (answers && !continued) return { outcome: 'not-waiting' }
-  const { carried: superseded } =
-    look.hasOpenRuns > 0 ? await stopOpenRuns(store, trx, sessionId, 'superseded') : { carried: [] }
+  const { carried: superseded, closed } =
+    isBusy && !waited
+      ? await stopOpenRuns(store, trx, sessionId, 'superseded')
+      : { carried: [], closed: [] }
   const stopped = look.wasStopped > 0 && (await takeEarlyStop(store, trx, sessionId, requestId))
-  const id = randomUUID()
+  const id = waited?.id ?? randomUUID()
   const [run] = (
     await begin.insertRun(
       {
@@ -75,8 +122,9 @@ export async function beginRun(
         decision: answers ? JSON.stringify(answers.decision) : null,
         request_id: requestId,
         status: superseded.length > 0 ? 'queued' : 'running',
-        stop: stopped ? 'aborted' : null,
+        stop: waited?.cause ? 'superseded' : stopped ? 'aborted' : null,
         steps: continued ? 0 : 1,
+        cause: waited?.cause ?? null,
         told: `began ${id} ${sessionId}`,
       },
       trx,
@@ -85,14 +133,77 @@ export async function beginRun(
   if (!run) throw new Error('The database did not return the row that it inserted.')
   // A run that continues another has the request of the first run of the chain.
   if (!continued) {
-    await begin.insertRequest({ run_id: id, request: besideWords(request) }, trx)
+    const beside = besideWords(request)
+    if (beside !== undefined) await begin.insertRequest({ run_id: id, request: beside }, trx)
     const body = JSON.stringify(toUserMessage(id, request))
     const position = positionOf(turn, 0)
-    await begin.insertWords({ session_id: sessionId, position, run_id: id, body }, trx)
+    const kind = request.from ?? 'user'
+    await begin.insertWords({ session_id: sessionId, position, run_id: id, kind, body }, trx)
   }
   // The count comes last, because users who share an address wait here for each other until the transaction ends.
   if (seat) await countForTheDay(store, trx, seat)
-  return { outcome: 'begun', run, superseded, ...toBefore(look) }
+  return { outcome: 'begun', run, room, superseded, closed, ...toBefore(look) }
+}
+
+/** Takes the session's row, unless another process has it now: the other may be the one that begins the turn. */
+async function isOurs({ dialect }: RunStore, trx: RunDatabase, sessionId: string) {
+  if (dialect === 'sqlite') return true
+  const { rows } = await sql`select id from kernel_sessions
+    where id = ${sessionId} for update skip locked`.execute(trx)
+  return rows.length > 0
+}
+
+/** The run that has the name of the turn. */
+async function knownRun(
+  store: RunStore,
+  trx: RunDatabase,
+  id: string,
+  { message }: TurnRequest,
+): Promise<Begun> {
+  const run = await store.find(id, trx)
+  if (!run) throw new Error(`The run ${id} is gone within the transaction that found it.`)
+  const { rows } = await sql<{ body: string }>`select body from kernel_steps
+    where session_id = ${run.session_id} and position = ${positionOf(run.root_turn, 0)}
+    and kind in ('user', 'plugin')`.execute(trx)
+  const isOther = rows[0] !== undefined && messageOf(rows[0]).content !== message
+  return isOther ? { outcome: 'reused' } : { outcome: 'known', run }
+}
+
+/** The waiting turn that has the name of the turn. */
+async function knownWaiting(
+  trx: RunDatabase,
+  id: string,
+  { message }: TurnRequest,
+): Promise<Begun> {
+  const { rows } = await sql<WaitingTurnsTable>`select * from kernel_waiting_turns
+    where id = ${id}`.execute(trx)
+  if (!rows[0]) throw new Error(`The turn ${id} is gone within the transaction that found it.`)
+  const { session_id: sessionId, request } = rows[0]
+  const kept: TurnRequest = JSON.parse(request) // written by `enqueue`
+  if (kept.message !== message) return { outcome: 'reused' }
+  return { outcome: 'waits', id, sessionId, isNew: false }
+}
+
+/** Keeps the turn until the session is free. Its place is the number of the turn that it would have been. */
+async function enqueue(
+  store: RunStore,
+  trx: RunDatabase,
+  { did, sessionId, requestId, request, seat }: Beginning,
+  place: number,
+): Promise<Begun> {
+  const id = randomUUID()
+  await sql`insert into kernel_waiting_turns
+    (id, session_id, did, request_id, place, request, address, created_at)
+    values (${id}, ${sessionId}, ${did}, ${requestId}, ${place}, ${JSON.stringify(request)},
+      ${seat?.asking.address ?? null}, ${store.now})`.execute(trx)
+  return { outcome: 'waits', id, sessionId, isNew: true }
+}
+
+/** Takes a turn out of its queue; false when it does not wait there any more. */
+export async function leaveQueue(trx: RunDatabase, id: string): Promise<boolean> {
+  const { rows } =
+    await sql`delete from kernel_waiting_turns where id = ${id} returning id`.execute(trx)
+  return rows.length > 0
 }
 
 /** Counts the turn. Throws when it is one too many, and the transaction undoes all that was recorded of the turn. */
@@ -102,7 +213,7 @@ async function countForTheDay(store: RunStore, trx: RunDatabase, seat: Seat): Pr
   const { rows } =
     address === undefined
       ? await countTurn({ who: did }, trx)
-      : await countTurnThere({ who: did, there: dayNameOf(address) }, trx)
+      : await countTurnThere({ who: did, there: address }, trx)
   for (const { who, turns } of rows)
     demandDay(seat.limits, who === did ? 'did' : 'address', Number(turns))
 }

@@ -1,7 +1,7 @@
 import { type RunDatabase, withRunTables } from './tables.ts'
 import type { Store } from '../../store/store.ts'
 
-/** Changes the database through the connection or transaction that it is given. A change may run twice; the first run is rolled back. */
+/** Changes the database through the connection or transaction `db`. A change may run twice; then the first run is rolled back. */
 export type Change<T> = (db: RunDatabase) => Promise<T>
 
 /** Whether a change counts as done once it survives a power cut, or already once it survives the process. */
@@ -14,7 +14,7 @@ interface Waiting {
 }
 
 /** The part of the store that commits need. */
-export type CommitStore = Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind'>
+export type CommitStore = Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now'>
 
 /**
  * Commits changes. SQLite syncs the disk at every commit and takes one writer at a time, so all
@@ -33,13 +33,13 @@ export class Commits {
     this.#unsynced = withRunTables(store.unsynced)
   }
 
-  /** One statement, or several that are right in any order of failure. */
+  /** Runs one statement, or several of which any may fail without the others. */
   single<T>(change: Change<T>, durability: Durability = 'synced'): Promise<T> {
     const isSqlite = this.#store.kind === 'sqlite'
     return isSqlite ? this.#enqueue(change, durability) : change(this.#db)
   }
 
-  /** Several statements that happen together or not at all. */
+  /** Runs several statements that happen together or not at all. */
   atomic<T>(change: Change<T>, durability: Durability = 'synced'): Promise<T> {
     const isSqlite = this.#store.kind === 'sqlite'
     return isSqlite ? this.#enqueue(change, durability) : this.#db.transaction().execute(change)
@@ -82,7 +82,7 @@ export class Commits {
       .then((result) => this.#settle(waiting, result), settle.reject)
   }
 
-  /** The next group may be written while the disk still works on this one. */
+  /** Settles a change, a synced one when the disk has it: the next group may be written while the disk still works. */
   #settle({ durability, settle }: Waiting, result: unknown): void {
     if (durability === 'unsynced') settle.resolve(result)
     else this.#store.synced().then(() => settle.resolve(result), settle.reject)

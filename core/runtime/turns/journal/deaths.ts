@@ -12,9 +12,9 @@ const countingLock = 7_202_101
 const isOpen = sql<boolean>`status in ('queued', 'running')`
 
 /** Whether the process that holds the run has given a sign of life within its lease. */
-export const isAlive = ({ now }: RunStore) =>
+export const isAlive = ({ leaseNow }: RunStore) =>
   sql<boolean>`exists (select 1 from kernel_processes as process
-    where process.owner = kernel_runs.owner and process.alive_until >= ${now})`
+    where process.owner = kernel_runs.owner and process.alive_until >= ${leaseNow})`
 
 /** Says that this process lives. On SQLite there is no other process that could ask. */
 export async function beat(store: RunStore): Promise<void> {
@@ -86,7 +86,7 @@ async function deadProcesses(store: RunStore, db = store.db) {
     .groupBy('owner')
     .limit(processesAtOnce)
   if (store.dialect === 'postgres')
-    dead = dead.having(sql<boolean>`max(lease_until) < ${store.now} and not ${isAlive(store)}`)
+    dead = dead.having(sql<boolean>`max(lease_until) < ${store.leaseNow} and not ${isAlive(store)}`)
   const rows = await dead.execute()
   return rows.map(({ owner, tried }) => ({ owner, tried: Number(tried) === 1 }))
 }
@@ -121,7 +121,7 @@ export async function forgetProcesses(store: RunStore): Promise<void> {
   await store.commits.single((db) =>
     db
       .deleteFrom('kernel_processes')
-      .where('alive_until', '<', sql<number>`${store.now} - ${dayMs}`)
+      .where('alive_until', '<', sql<number>`${store.leaseNow} - ${dayMs}`)
       .execute(),
   )
 }

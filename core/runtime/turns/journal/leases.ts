@@ -41,21 +41,21 @@ export async function extendLeases(store: RunStore, ids: readonly string[]): Pro
 }
 
 /**
- * Takes runs that no process carries: released runs, runs of dead processes once the deaths are counted, and runs whose
- * lease ran out under a process that lives. Claiming a run of the last kind counts as an attempt here; `countDeaths`
- * has counted the attempt for the runs of the dead. Runs that died once are suspects, which only a claim of suspects
- * takes. The numbers of events that the last owner may have shown and not written are skipped, so that no client
- * takes a new event for one that it has.
+ * Takes runs that no process carries: released runs, runs of dead processes once `countDeaths` has counted the deaths, and
+ * runs whose lease ran out under a process that lives. The claim counts an attempt for a run of the last kind;
+ * `countDeaths` has counted the attempt for a run of a dead process. A run whose process died once is a suspect, and only
+ * a claim with `suspects` takes suspects. The claim skips the numbers of the events that the last owner may have shown
+ * and not written, so that no client takes a new event for one that the client has.
  */
 export function claimRuns(
   store: RunStore,
   { limit, except, skip, suspects = false }: RunsToClaim,
 ): Promise<RunRow[]> {
-  const { now, owner, dialect, leaseEnd } = store
+  const { leaseNow, owner, dialect, leaseEnd } = store
   const lapsed =
     dialect === 'postgres'
-      ? sql<boolean>`(lease_until < ${now} and (owner = ${owner} or ${isAlive(store)}))`
-      : sql<boolean>`lease_until < ${now}`
+      ? sql<boolean>`(lease_until < ${leaseNow} and (owner = ${owner} or ${isAlive(store)}))`
+      : sql<boolean>`lease_until < ${leaseNow}`
   const free = sql<boolean>`(owner is null or ${lapsed})`
   const suspect = sql<boolean>`(deaths between 1 and ${deathsAtMost - 1} and stop is null)`
   return store.commits.single((db) => {

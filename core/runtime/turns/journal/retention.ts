@@ -5,7 +5,7 @@ const runsPerPurge = 500
 const hourMs = 3_600_000
 
 /**
- * Deletes what only the replay of old runs needs: their events, requests, effects and answers. The
+ * Deletes what only the replay of old runs needs: their events, requests, effects, results and answers. The
  * transcript stays, and so does the run's own row, by which a late reader learns that it is gone.
  */
 export async function purgeRuns(store: RunStore, retentionHours: number): Promise<number> {
@@ -25,6 +25,12 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
             and open.status in ('queued', 'running', 'waiting')
             and open.root_id = kernel_runs.root_id)`,
         )
+        // What is told of an end is read from these rows.
+        .where(
+          sql<boolean>`not exists (select 1 from kernel_unsettled as unsettled
+            where unsettled.session_id = kernel_runs.session_id
+            and unsettled.root_id = kernel_runs.root_id)`,
+        )
         .orderBy('ended_at')
         .limit(runsPerPurge)
         .execute()
@@ -36,11 +42,12 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
         await db.updateTable('kernel_runs').set({ purged: 1 }).where('id', 'in', ids).execute()
       }
       for (const { session_id, root_id } of runs)
-        await db
-          .deleteFrom('kernel_effects')
-          .where('session_id', '=', session_id)
-          .where('root_id', '=', root_id)
-          .execute()
+        for (const table of ['kernel_effects', 'kernel_results'] as const)
+          await db
+            .deleteFrom(table)
+            .where('session_id', '=', session_id)
+            .where('root_id', '=', root_id)
+            .execute()
       return runs.length
     })
     purged += count
@@ -48,6 +55,13 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
   }
   await store.commits.single((db) =>
     db.deleteFrom('kernel_early_stops').where('until', '<', store.now).execute(),
+  )
+  // A count of an hour ago counts for nothing; its user may never be told anything again.
+  await store.commits.single((db) =>
+    db
+      .deleteFrom('kernel_said_counts')
+      .where('since', '<', sql<number>`${store.now} - ${hourMs}`)
+      .execute(),
   )
   // The day before stays, because a transaction that began before midnight may still count for it.
   await store.commits.single((db) =>

@@ -1,9 +1,13 @@
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
-import { databaseNow, type Dialect, type RunDatabase, type SessionsTable } from './tables.ts'
-import { slices } from './store.ts'
+import type { EnsuredSession } from '../../../plugin.ts'
+import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
+import type { Notices } from '../../notices/notices.ts'
+import type { Dialect, RunDatabase, SessionsTable } from './tables.ts'
+import { type RunStore, slices } from './store.ts'
 
-/** Who the oracle is, as clients are told with every session. */
+/** What every session tells clients of the oracle. */
 export interface OracleFacts {
   readonly name: string
   readonly did: string
@@ -20,15 +24,36 @@ export interface SessionView {
   readonly oracleDid: string
   readonly oracleEntityDid?: string
   readonly roomId?: string
+  /** How many notices of the session its user has not seen; in a list. */
+  readonly unread?: number
 }
+
+/** The session that somebody wants to be there; without an id the newest one of the room, else of the plugin. */
+export interface SessionWish {
+  readonly id?: string
+  /** The plugin's own name of the room in which a session that is made now stands. */
+  readonly room?: string
+  readonly title?: string
+  /** The plugin that wants the session. */
+  readonly plugin?: string
+}
+
+/** Any number will do, as long as every version of the runtime takes the same. */
+const sessionLock = 7022
+const longestId = 100
+const longestTitle = 200
 
 /** What the sessions are made of. */
 export interface SessionsOptions {
   readonly db: RunDatabase
   readonly dialect: Dialect
+  /** The time by the database's clock. */
+  readonly now: RawBuilder<number>
   readonly oracle: OracleFacts
   /** The room of a session, where it has one outside of this runtime. */
   roomIdOf?(did: string, sessionId: string): string | undefined
+  /** Where users are told of their sessions; each session counts there what its user has not seen. */
+  readonly notices?: Notices
 }
 
 /** The conversations of the users. For a caller, the conversations of other users do not exist. */
@@ -39,31 +64,109 @@ export class Sessions {
     this.#options = options
   }
 
-  /** Begins a conversation. */
-  async create(did: string): Promise<SessionView> {
-    const { db, dialect } = this.#options
-    const now = databaseNow(dialect)
+  /** Begins a conversation, which is a plugin's where a plugin begins it. */
+  async create(did: string, plugin: string | null = null): Promise<SessionView> {
+    const { db, now } = this.#options
     const row = await db
       .insertInto('kernel_sessions')
-      .values({ id: randomUUID(), did, created_at: now, updated_at: now, turns: 0 })
+      .values({ id: randomUUID(), did, created_at: now, updated_at: now, turns: 0, plugin })
       .returningAll()
       .executeTakeFirstOrThrow()
+    this.tellMade(did, row.id)
     return this.#view(row)
   }
 
-  /** A session by the name that a plugin gave it, begun when it is not there. Another user's stays unknown. */
-  async ensure(did: string, id: string): Promise<void> {
-    const { db, dialect } = this.#options
-    const now = databaseNow(dialect)
-    await db
-      .insertInto('kernel_sessions')
-      .values({ id, did, created_at: now, updated_at: now, turns: 0 })
-      .onConflict((conflict) => conflict.column('id').doNothing())
-      .execute()
-    await this.demand(did, id)
+  /** The session that is wanted, made when it is not there. Another user's stays unknown; a session keeps its room. */
+  async ensure(did: string, wish: SessionWish): Promise<EnsuredSession> {
+    const ensured = await this.#ensured(did, wish)
+    if (ensured.isNew) this.tellMade(did, ensured.sessionId)
+    return ensured
   }
 
-  /** The newest first. `total` counts them all. */
+  async #ensured(did: string, wish: SessionWish): Promise<EnsuredSession> {
+    const { db } = this.#options
+    const room = wish.room === undefined ? null : roomOfPlugin(wish.plugin ?? '', wish.room)
+    if (wish.id !== undefined) return this.#ensureById(did, readId(wish.id), { ...wish, room })
+    const found = await newestOf(db, did, { ...wish, room })
+    if (found !== undefined) return { sessionId: found, isNew: false }
+    return db.transaction().execute((trx) => this.newestOrNew(trx, did, { ...wish, room }))
+  }
+
+  /** The user's newest session of the room, else of the plugin, or a new one. Two that ask at once get the same. */
+  async newestOrNew(
+    trx: RunDatabase,
+    did: string,
+    wish: Omit<SessionWish, 'id' | 'room'> & { readonly room: string | null },
+  ): Promise<EnsuredSession> {
+    if (this.#options.dialect === 'postgres') {
+      const what = `${did} ${wish.room ?? wish.plugin}`
+      await sql`select pg_advisory_xact_lock(${sessionLock}::int, hashtext(${what}))`.execute(trx)
+    }
+    const found = await newestOf(trx, did, wish)
+    if (found !== undefined) return { sessionId: found, isNew: false }
+    const id = randomUUID()
+    await this.#insert(trx, { ...wish, id, did }).executeTakeFirst()
+    return { sessionId: id, isNew: true }
+  }
+
+  async #ensureById(
+    did: string,
+    id: string,
+    wish: Omit<SessionWish, 'id' | 'room'> & { readonly room: string | null },
+  ): Promise<EnsuredSession> {
+    const { db } = this.#options
+    const made = await this.#insert(db, { ...wish, id, did })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .returning('id')
+      .executeTakeFirst()
+    if (made) return { sessionId: id, isNew: true }
+    const known = await db
+      .selectFrom('kernel_sessions')
+      .select('room')
+      .where('id', '=', id)
+      .where('did', '=', did)
+      .executeTakeFirst()
+    if (!known) throw this.unknown(id)
+    if (wish.room !== null && known.room !== wish.room)
+      throw new RuntimeError('CONFLICT', `Session "${id}" stands in another room, or in none.`, {
+        hint: 'A session keeps the room that it was made with: name another session.',
+      })
+    return { sessionId: id, isNew: false }
+  }
+
+  #insert(
+    db: RunDatabase,
+    wish: Omit<SessionWish, 'room'> & {
+      readonly id: string
+      readonly did: string
+      readonly room: string | null
+    },
+  ) {
+    const { id, did, room, title, plugin } = wish
+    const { now } = this.#options
+    return db.insertInto('kernel_sessions').values({
+      id,
+      did,
+      title: title === undefined ? null : readTitle(title),
+      created_at: now,
+      updated_at: now,
+      turns: 0,
+      room,
+      plugin: plugin ?? null,
+    })
+  }
+
+  /** The room of a session, as it is stored; null where it has none of its own. */
+  async roomOf(sessionId: string): Promise<string | null> {
+    const row = await this.#options.db
+      .selectFrom('kernel_sessions')
+      .select('room')
+      .where('id', '=', sessionId)
+      .executeTakeFirst()
+    return row?.room ?? null
+  }
+
+  /** A page of the user's sessions, the newest first. `total` counts all of them. */
   async list(did: string, limit: number, offset: number) {
     const { db } = this.#options
     const mine = db.selectFrom('kernel_sessions').where('did', '=', did)
@@ -77,7 +180,10 @@ export class Sessions {
     const { total } = await mine
       .select((eb) => eb.fn.countAll<number>().as('total'))
       .executeTakeFirstOrThrow()
-    return { sessions: rows.map((row) => this.#view(row)), total }
+    const ids = rows.map(({ id }) => id)
+    const unread = await this.#options.notices?.unreadIn(did, ids)
+    const sessions = rows.map((row) => ({ ...this.#view(row), unread: unread?.get(row.id) ?? 0 }))
+    return { sessions, total }
   }
 
   /** Throws NOT_FOUND for a session that is not the caller's. */
@@ -103,8 +209,15 @@ export class Sessions {
     return row !== undefined
   }
 
-  /** Deletes a session with everything that belongs to it; resolves to the ids of its runs. */
-  async delete(did: string, sessionId: string): Promise<string[]> {
+  /**
+   * Deletes a session with everything that belongs to it; resolves to the ids of its runs. `tell` is called in the same
+   * transaction, while all of it is still there.
+   */
+  async delete(
+    did: string,
+    sessionId: string,
+    tell: (trx: RunDatabase) => Promise<void> = async () => {},
+  ): Promise<string[]> {
     const runIds = await this.#options.db.transaction().execute(async (trx) => {
       const { numDeletedRows } = await trx
         .deleteFrom('kernel_sessions')
@@ -112,6 +225,8 @@ export class Sessions {
         .where('did', '=', did)
         .executeTakeFirst()
       if (numDeletedRows === 0n) return undefined
+      await tell(trx)
+      await this.#options.notices?.forgetSession(trx, did, sessionId)
       // The runs go first: from then on no process can write for them, and nothing of them is left behind.
       const runs = await trx
         .deleteFrom('kernel_runs')
@@ -129,18 +244,46 @@ export class Sessions {
       for (const table of [
         'kernel_steps',
         'kernel_effects',
+        'kernel_results',
         'kernel_heads',
         'kernel_early_stops',
         'kernel_quarantine',
+        'kernel_said_keys',
       ] as const)
         await trx.deleteFrom(table).where('session_id', '=', sessionId).execute()
+      await sql`delete from kernel_waiting_turns where session_id = ${sessionId}`.execute(trx)
       return ids
     })
     if (!runIds) throw this.unknown(sessionId)
     return runIds
   }
 
-  #view({ id, did, title, created_at, updated_at }: SessionsTable): SessionView {
+  /** Deletes a session in which nothing was said and no turn waits; false where there is something, or no such session. */
+  discard(did: string, sessionId: string): Promise<boolean> {
+    return this.#options.db.transaction().execute(async (trx) => {
+      // Whoever takes the session's row begins a turn there: the look comes after that transaction.
+      const session = await trx
+        .updateTable('kernel_sessions')
+        .set((eb) => ({ turns: eb.ref('turns') }))
+        .where('id', '=', sessionId)
+        .where('did', '=', did)
+        .returning('id')
+        .executeTakeFirst()
+      const { rows } = await sql`select 1 as used from kernel_runs where session_id = ${sessionId}
+        union all select 1 as used from kernel_waiting_turns where session_id = ${sessionId}
+        limit 1`.execute(trx)
+      if (!session || rows.length > 0) return false
+      await trx.deleteFrom('kernel_sessions').where('id', '=', sessionId).execute()
+      return true
+    })
+  }
+
+  /** Tells the user's pages that there is a new session. */
+  tellMade(did: string, sessionId: string): void {
+    this.#options.notices?.tell(did, 'session', { sessionId, change: 'made' })
+  }
+
+  #view({ id, did, title, created_at, updated_at, room }: SessionRow): SessionView {
     const { oracle, roomIdOf } = this.#options
     return {
       sessionId: id,
@@ -150,9 +293,45 @@ export class Sessions {
       oracleName: oracle.name,
       oracleDid: oracle.did,
       oracleEntityDid: oracle.entityDid,
-      roomId: roomIdOf?.(did, id),
+      roomId: room === null ? roomIdOf?.(did, id) : roomIdIn(room),
     }
   }
+}
+
+type SessionRow = Selectable<SessionsTable>
+
+/** The id of the user's newest session of a room, else of a plugin. */
+async function newestOf(
+  db: RunDatabase,
+  did: string,
+  { room, plugin }: { readonly room: string | null; readonly plugin?: string },
+): Promise<string | undefined> {
+  if (room === null && plugin === undefined) return undefined
+  const own = db.selectFrom('kernel_sessions').select('id').where('did', '=', did)
+  const row = await (
+    room === null ? own.where('plugin', '=', plugin ?? '') : own.where('room', '=', room)
+  )
+    .orderBy('updated_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.id
+}
+
+function readId(id: unknown): string {
+  const isText = typeof id === 'string' && id !== '' && id.length <= longestId
+  if (isText && !/\p{Cc}/u.test(id) && id.isWellFormed()) return id
+  throw new RuntimeError('INPUT_INVALID', 'That is no id of a session.', {
+    hint: `An id has 1 to ${longestId} characters, and no control character.`,
+  })
+}
+
+/** The title that a plugin gives a session, on one line. */
+export function readTitle(title: unknown): string {
+  const line = typeof title === 'string' && title.length <= longestTitle ? titleOf(title) : ''
+  if (line !== '') return line
+  throw new RuntimeError('INPUT_INVALID', 'That is no title of a session.', {
+    hint: `A title is a text of 1 to ${longestTitle} characters.`,
+  })
 }
 
 /** The title of a session, from the first words that were said in it. */
@@ -163,4 +342,40 @@ export function titleOf(message: string): string {
   const cut = line.slice(0, 60).toWellFormed()
   const space = cut.lastIndexOf(' ')
   return `${(space > 30 ? cut.slice(0, space) : cut).trimEnd()}…`
+}
+
+/**
+ * Moves the head of a session, which is what the engine left behind there. A head moves only between two runs: the end
+ * of a run that is under way would move it back.
+ */
+export function moveHead(
+  store: RunStore,
+  sessionId: string,
+  checkpoint: string,
+): Promise<'moved' | 'no-session' | 'busy'> {
+  return store.commits.atomic(async (trx) => {
+    // Taking the session's row lets no message slip in.
+    const session = await trx
+      .updateTable('kernel_sessions')
+      .set((eb) => ({ turns: eb.ref('turns') }))
+      .where('id', '=', sessionId)
+      .returning('turns')
+      .executeTakeFirst()
+    if (!session) return 'no-session'
+    const busy = await trx
+      .selectFrom('kernel_runs')
+      .select('id')
+      .where('session_id', '=', sessionId)
+      .where(sql<boolean>`status in ('queued', 'running')`)
+      .executeTakeFirst()
+    if (busy) return 'busy'
+    await trx
+      .insertInto('kernel_heads')
+      .values({ session_id: sessionId, turn: session.turns, checkpoint })
+      .onConflict((conflict) =>
+        conflict.columns(['session_id', 'turn']).doUpdateSet({ checkpoint }),
+      )
+      .execute()
+    return 'moved'
+  })
 }

@@ -1,12 +1,12 @@
 import type { Message } from '../../../plugin.ts'
 import type { StepsTable } from './tables.ts'
 import type { JournalEntry } from '../run.ts'
-import type { UserMessage } from '../user-message.ts'
+import type { PluginMessage, UserMessage } from '../user-message.ts'
 
 /** A row of the journal as it is written. */
 export type StepRow = Omit<StepsTable, 'created_at'>
 
-/** Whose journal it is. */
+/** The run whose journal the rows belong to. */
 export interface StepOwner {
   readonly runId: string
   readonly rootId: string
@@ -47,7 +47,7 @@ function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
 }
 
 /** The message of a row. */
-export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message | UserMessage =>
+export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message | UserMessage | PluginMessage =>
   JSON.parse(body)
 
 /** What a note adds to its step. */
@@ -57,7 +57,7 @@ export const noteOf = ({ body }: Pick<StepRow, 'body'>): Note => JSON.parse(body
 export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
   const steps = new Map<string, StepRow[]>()
   for (const row of rows) {
-    if (row.kind === 'user') continue
+    if (row.kind === 'user' || row.kind === 'plugin') continue
     const key = `${row.run_id} ${row.step}`
     const step = steps.get(key)
     if (step) step.push(row)
@@ -70,7 +70,7 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
   })
 }
 
-/** What was asked of tools and never answered. */
+/** The calls of tools that have no result. */
 export function unanswered(rows: readonly StepRow[]): { id: string; name: string }[] {
   const open = new Map<string, string>()
   for (const row of rows) {

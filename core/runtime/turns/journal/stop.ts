@@ -14,14 +14,26 @@ export interface StopRequest {
   readonly requestId?: string
 }
 
+/** What a Stop came upon. */
+export interface Stopped {
+  /** The runs that a process carries, which is to be told. */
+  readonly runIds: readonly string[]
+  readonly isKnown: boolean
+  /** The runs that waited for a person, and are closed now: the session is free. */
+  readonly closed?: readonly string[]
+  /** The turn that waited for its beginning, and waits no more. */
+  readonly unqueued?: string
+}
+
 /**
- * Marks the open runs of a session, or the run of one request, as stopped. The Stop of an unknown request is noted,
+ * Marks the open runs of a session, or the run of one request, as stopped. Turns that wait for their beginning stay, but
+ * for the one of that request. The Stop of an unknown request is noted,
  * because its message may still be on its way. Undefined when the caller has no such session.
  */
 export function stopRuns(
   store: RunStore,
   { did, sessionId, requestId }: StopRequest,
-): Promise<{ runIds: string[]; isKnown: boolean } | undefined> {
+): Promise<Stopped | undefined> {
   return store.commits.atomic(async (trx) => {
     // Taking the session's row lets no message slip in between the look and the note.
     const session = await trx
@@ -33,7 +45,7 @@ export function stopRuns(
       .executeTakeFirst()
     if (!session) return undefined
     const { carried, closed } = await stopOpenRuns(store, trx, sessionId, 'aborted', requestId)
-    if (carried.length + closed.length > 0) return { runIds: carried, isKnown: true }
+    if (carried.length + closed.length > 0) return { runIds: carried, closed, isKnown: true }
     if (requestId === undefined) return { runIds: [], isKnown: false }
     const run = await trx
       .selectFrom('kernel_runs')
@@ -42,6 +54,9 @@ export function stopRuns(
       .where('request_id', '=', requestId)
       .executeTakeFirst()
     if (!run) {
+      const { rows } = await sql<{ id: string }>`delete from kernel_waiting_turns
+        where session_id = ${sessionId} and request_id = ${requestId} returning id`.execute(trx)
+      if (rows[0]) return { runIds: [], isKnown: true, unqueued: rows[0].id }
       const until = sql<number>`${store.now} + ${earlyStopMs}`
       await trx
         .insertInto('kernel_early_stops')
@@ -83,7 +98,11 @@ export async function stopOpenRuns(
     .execute()
   const waiting = await trx
     .updateTable('kernel_runs')
-    .set({ status: stop === 'aborted' ? 'aborted' : 'interrupted' })
+    .set(
+      stop === 'aborted'
+        ? { status: 'aborted', cause: 'stopped' }
+        : { status: 'interrupted', cause: 'superseded' },
+    )
     .where('id', 'in', ids)
     .where('status', '=', 'waiting')
     .returningAll()

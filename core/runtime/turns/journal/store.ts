@@ -2,13 +2,8 @@ import { sql, type Selectable } from 'kysely'
 import { Commits, type CommitStore } from './commits.ts'
 import { before, beginQueries, type Place } from './begin-queries.ts'
 import { fromBatch, type RunEvent } from './event-lines.ts'
-import {
-  databaseNow,
-  type Dialect,
-  type RunDatabase,
-  type RunsTable,
-  withRunTables,
-} from './tables.ts'
+import { databaseNow } from '../../base/clock.ts'
+import { type Dialect, type RunDatabase, type RunsTable, withRunTables } from './tables.ts'
 import { batchWriter, type RunWrite } from './write.ts'
 import { positionOf, type StepRow } from './steps.ts'
 import type { TurnRequest } from '../run.ts'
@@ -17,7 +12,7 @@ import { toRequest } from '../user-message.ts'
 /** A run as its row stands in the database. */
 export type RunRow = Selectable<RunsTable>
 
-/** What the engine is told of the session's earlier runs: the newest of them, and where that run left off. */
+/** What the engine learns of the session's earlier runs: the newest of them, and where that run left off. */
 export interface Before {
   readonly previous?: string
   readonly checkpoint?: string
@@ -51,10 +46,12 @@ export class RunStore {
   readonly dialect: Dialect
   readonly owner: string
   readonly commits: Commits
+  /** The time by the database's clock. */
+  readonly now: CommitStore['now']
   /** The statements by which a run begins. */
   readonly begin: ReturnType<typeof beginQueries>
   readonly #leaseMs: number
-  readonly #now: ReturnType<typeof databaseNow>
+  readonly #leaseNow: ReturnType<typeof databaseNow>
   readonly #writeBatch: ReturnType<typeof batchWriter>
 
   constructor(options: RunStoreOptions) {
@@ -65,22 +62,23 @@ export class RunStore {
     this.owner = owner
     this.commits = new Commits(store)
     this.#leaseMs = leaseMs
-    this.#now = databaseNow(dialect)
-    this.#writeBatch = batchWriter(dialect)
+    this.now = store.now
+    this.#leaseNow = databaseNow(dialect)
+    this.#writeBatch = batchWriter(dialect, store.now.compile(store.db).sql)
     this.begin = beginQueries(this)
   }
 
-  /** The time by the database's clock. */
-  get now() {
-    return this.#now
+  /** The time by the database's clock, for leases: no test moves it. */
+  get leaseNow() {
+    return this.#leaseNow
   }
   /** The database's day since 1970, by UTC. */
   get today() {
-    return sql<number>`(${this.#now}) / 86400000`
+    return sql<number>`(${this.now}) / 86400000`
   }
   /** The end of a lease that is taken now. */
   get leaseEnd() {
-    return sql<number>`${this.#now} + ${this.#leaseMs}`
+    return sql<number>`${this.#leaseNow} + ${this.#leaseMs}`
   }
 
   /** The row of a run. */
@@ -95,15 +93,17 @@ export class RunStore {
     session_id,
   }: Pick<RunRow, 'root_id' | 'root_turn' | 'session_id'>): Promise<TurnRequest | undefined> {
     const row = await this.db
-      .selectFrom('kernel_run_requests as asked')
+      .selectFrom('kernel_runs as run')
+      .leftJoin('kernel_run_requests as asked', 'asked.run_id', 'run.id')
       .leftJoin('kernel_steps as words', (join) =>
         join
           .on('words.session_id', '=', session_id)
           .on('words.position', '=', positionOf(root_turn, 0))
-          .on('words.kind', '=', 'user'),
+          .on('words.kind', 'in', ['user', 'plugin']),
       )
       .select(['asked.request', 'words.body'])
-      .where('asked.run_id', '=', root_id)
+      .where('run.id', '=', root_id)
+      .where('run.purged', '=', 0)
       .executeTakeFirst()
     return row && toRequest(row.request, row.body)
   }
@@ -118,7 +118,7 @@ export class RunStore {
       return held
     }
     // After a power cut, the next process repeats what a run that goes on had written. The end of a run is final:
-    // readers were told of it, so it waits for the disk.
+    // readers were told of the end, so it waits for the disk.
     const durability = ends.length > 0 ? 'synced' : 'unsynced'
     const written = await (isSaving
       ? this.commits.atomic(write, durability)
@@ -191,7 +191,7 @@ export class RunStore {
       .select([
         'id',
         'status',
-        sql<number>`case when owner is not null and lease_until >= ${this.#now} then 1 else 0 end`.as(
+        sql<number>`case when owner is not null and lease_until >= ${this.#leaseNow} then 1 else 0 end`.as(
           'held',
         ),
       ])
@@ -221,7 +221,7 @@ export class RunStore {
       .selectAll()
       .where('session_id', '=', sessionId)
       .where('position', '<', position)
-      .where('kind', 'in', ['user', 'assistant', 'tool'])
+      .where('kind', 'in', ['user', 'plugin', 'assistant', 'tool'])
       .orderBy('position', 'desc')
       .limit(limit)
       .execute()

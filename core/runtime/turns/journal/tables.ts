@@ -1,5 +1,8 @@
-import { sql, type Generated, type Kysely, type RawBuilder } from 'kysely'
-import type { Database, Migration } from '../../../plugin.ts'
+import { sql, type Generated, type Kysely } from 'kysely'
+import type { Database, Migration, RunCause } from '../../../plugin.ts'
+import { roomsMigration, type SaidTables } from '../said-tables.ts'
+import { waitingTurnsMigration } from '../waiting-tables.ts'
+import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
 
 /** Where a run stands. `continued`: it waited for a person, and another run went on from there. */
 export type RunStatus =
@@ -17,6 +20,10 @@ export interface SessionsTable {
   turns: number
   created_at: number
   updated_at: number
+  /** The room that its state is shared in, `<plugin>:<room>`; null where it has none of its own. */
+  room: Generated<string | null>
+  /** The plugin that began it; null where the user did. */
+  plugin: Generated<string | null>
 }
 
 /** A run: one turn, or the part of a turn before or after an approval. */
@@ -34,6 +41,8 @@ export interface RunsTable {
   request_id: string
   status: RunStatus
   stop: Stop | null
+  /** Why the run came to another end than its own. */
+  cause: Generated<RunCause | null>
   /** The process that carries the run, for as long as `lease_until` says; null when any process may take it. */
   owner: string | null
   epoch: number
@@ -59,6 +68,8 @@ export interface RunsTable {
   ended_at: number | null
   /** 1 once its events are gone. */
   purged: number
+  /** 1 where an earlier run of the user has the same name: earlier versions of the runtime had names by session. */
+  namesake: Generated<number>
 }
 
 /**
@@ -89,7 +100,8 @@ export interface StepsTable {
   run_id: string
   root_id: string
   step: number
-  kind: 'user' | 'assistant' | 'tool' | 'inner' | 'note'
+  /** `plugin`: the words that began the run are a plugin's and not the user's. */
+  kind: 'user' | 'plugin' | 'assistant' | 'tool' | 'inner' | 'note'
   body: string
   created_at: number
 }
@@ -105,7 +117,19 @@ export interface EffectsTable {
   failed: number
 }
 
-/** What clients were asked to do, and what came of it. */
+/** The whole results of calls of which the model read a part. */
+export interface ResultsTable {
+  session_id: string
+  root_id: string
+  tool_call_id: string
+  handle: string
+  bytes: number
+  body: string
+  /** Whose words the result holds, as JSON; null for the plugin's own. */
+  source: string | null
+}
+
+/** The calls that the server asked clients to carry out, and their results. */
 export interface ClientAnswersTable {
   run_id: string
   tool_call_id: string
@@ -161,13 +185,15 @@ export type RunTables = {
   kernel_run_events: EventsTable
   kernel_steps: StepsTable
   kernel_effects: EffectsTable
+  kernel_results: ResultsTable
   kernel_client_answers: ClientAnswersTable
   kernel_heads: HeadsTable
   kernel_early_stops: EarlyStopsTable
   kernel_turn_counts: TurnCountsTable
   kernel_processes: ProcessesTable
   kernel_quarantine: QuarantineTable
-}
+  kernel_unsettled: UnsettledTable
+} & SaidTables
 
 /** A connection, or a transaction, that knows the tables of sessions and runs. */
 export type RunDatabase = Kysely<RunTables>
@@ -177,16 +203,6 @@ export type Dialect = 'sqlite' | 'postgres'
 
 /** The same connections, with the tables of this file. */
 export const withRunTables = (db: Database): RunDatabase => db.withTables<RunTables>()
-
-/**
- * The database's clock in milliseconds. The clocks of the servers differ; every lease is made and judged by
- * this one.
- */
-export function databaseNow(dialect: Dialect): RawBuilder<number> {
-  return dialect === 'postgres'
-    ? sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
-    : sql<number>`cast(unixepoch('subsec') * 1000 as integer)`
-}
 
 /**
  * The tables of sessions and runs, for the migration owner `kernel-runs`. A migration stays one function, however long, and
@@ -238,7 +254,7 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .addUniqueConstraint('kernel_runs_by_turn', ['session_id', 'turn'])
       .addUniqueConstraint('kernel_runs_by_request', ['session_id', 'request_id'])
       .execute()
-    // Small, and not touched by the writes of a running run: PostgreSQL then updates its row in place.
+    // The index is small, and the writes of a running run do not touch it: PostgreSQL then updates the run's row in place.
     await sql`create index kernel_runs_open on kernel_runs (session_id)
       where status in ('queued', 'running', 'waiting')`.execute(db)
     await sql`create index kernel_runs_to_purge on kernel_runs (ended_at) where purged = 0`.execute(
@@ -347,4 +363,22 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .column('session_id')
       .execute()
   },
+
+  '004-results': async (db) => {
+    await db.schema
+      .createTable('kernel_results')
+      .addColumn('session_id', 'text', (c) => c.notNull())
+      .addColumn('root_id', 'text', (c) => c.notNull())
+      .addColumn('tool_call_id', 'text', (c) => c.notNull())
+      .addColumn('handle', 'text', (c) => c.notNull())
+      .addColumn('bytes', 'integer', (c) => c.notNull())
+      .addColumn('body', 'text', (c) => c.notNull())
+      .addColumn('source', 'text')
+      .addPrimaryKeyConstraint('kernel_results_pk', ['session_id', 'handle'])
+      .execute()
+  },
+
+  '005-waiting-turns': waitingTurnsMigration,
+  '006-rooms': roomsMigration,
+  '007-settling': settlingMigration,
 }

@@ -1,6 +1,7 @@
 import { CompiledQuery } from 'kysely'
 import type { EventBatch } from './event-lines.ts'
 import type { Dialect, RunDatabase, RunStatus } from './tables.ts'
+import type { RunCause } from '../../../plugin.ts'
 import type { RunEnd } from '../run.ts'
 import type { StepRow } from './steps.ts'
 
@@ -15,7 +16,10 @@ export interface RunWrite {
   readonly steps: readonly StepRow[]
   /** How far the journal reaches, when it grew. */
   readonly kept?: { readonly seq: number; readonly length: number }
-  readonly end?: Pick<RunEnd, 'checkpoint' | 'save'> & { readonly status: RunStatus }
+  readonly end?: Pick<RunEnd, 'checkpoint' | 'save'> & {
+    readonly status: RunStatus
+    readonly cause?: RunCause
+  }
 }
 
 /** The channel on which replicas wake each other. */
@@ -34,14 +38,15 @@ type Write = (
 /**
  * Makes the function that writes for many runs at once. Every run's part counts only while `owner` holds the
  * run in that epoch (the fence) and extends its lease. Resolves to the ids that were written: for any
- * other, either another process has the run, or this very write was carried out before.
+ * other, either another process has the run, or this very write was carried out before. `now` is the time, as SQL.
  */
-export function batchWriter(dialect: Dialect): Write {
-  return dialect === 'postgres' ? postgresWriter() : sqliteWriter()
+export function batchWriter(dialect: Dialect, now: string): Write {
+  return dialect === 'postgres' ? postgresWriter(now) : sqliteWriter(now)
 }
 
 const runColumns =
-  'id text, epoch int, version int, last_seq bigint, kept_seq bigint, kept_length bigint, steps int, status text, checkpoint text'
+  'id text, epoch int, version int, last_seq bigint, kept_seq bigint, kept_length bigint, ' +
+  'steps int, status text, cause text, checkpoint text'
 const eventColumns = 'run_id text, first_seq bigint, last_seq bigint, body text'
 const stepColumns =
   'session_id text, position bigint, run_id text, root_id text, step int, kind text, body text'
@@ -65,15 +70,20 @@ const end = (now: string) => `
     when w.status is null then kernel_runs.status
     when w.status <> 'waiting' or kernel_runs.stop is null then w.status
     when kernel_runs.stop = 'aborted' then 'aborted'
-    else 'interrupted' end`
+    else 'interrupted' end,
+  cause = case
+    when w.status is null then kernel_runs.cause
+    when w.status <> 'waiting' or kernel_runs.stop is null then w.cause
+    when kernel_runs.stop = 'aborted' then 'stopped'
+    else 'superseded' end`
 const fence = (owner: string) =>
   `kernel_runs.id = w.id and kernel_runs.epoch = w.epoch and kernel_runs.version = w.version - 1 and kernel_runs.owner = ${owner}`
 
-function postgresWriter(): Write {
-  const now = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
+function postgresWriter(now: string): Write {
+  const leaseNow = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
   const names = (columns: string) => columns.replaceAll(/ (text|int|bigint)/g, '')
   const sql = `with fence as (
-    update kernel_runs set ${progress(now, '$5::bigint')}, ${end(now)}
+    update kernel_runs set ${progress(leaseNow, '$5::bigint')}, ${end(now)}
     from json_to_recordset($1::json) as w(${runColumns})
     where ${fence('$4')} returning kernel_runs.id, kernel_runs.ended_at
   ), events as (
@@ -96,16 +106,16 @@ function postgresWriter(): Write {
   }
 }
 
-function sqliteWriter(): Write {
-  const now = `cast(unixepoch('subsec') * 1000 as integer)`
+function sqliteWriter(now: string): Write {
+  const leaseNow = `cast(unixepoch('subsec') * 1000 as integer)`
   const columns = (list: string) =>
     list.replaceAll(/(\w+) (text|int|bigint)/g, (_, name) => `value->>'${name}' as ${name}`)
   const update = (set: string) => `update kernel_runs set ${set}
     from (select ${columns(runColumns)} from json_each(?)) as w
     where ${fence('?')} returning id`
   // SQLite writes the indexes of every column that an update names, whether its value is another one or not.
-  const going = update(progress(now, '?'))
-  const ending = update(`${progress(now, '?')}, ${end(now)}`)
+  const going = update(progress(leaseNow, '?'))
+  const ending = update(`${progress(leaseNow, '?')}, ${end(now)}`)
   const insertEvents = `insert into kernel_run_events (run_id, first_seq, last_seq, body)
     select ${columns(eventColumns)} from json_each(?)`
   const insertSteps = `insert into kernel_steps
@@ -144,6 +154,7 @@ const runsOf = (writes: readonly RunWrite[]) =>
       kept_length: kept?.length ?? null,
       steps: steps.length,
       status: end?.status ?? null,
+      cause: end?.cause ?? null,
       checkpoint: end?.checkpoint ?? null,
     })),
   )

@@ -47,8 +47,7 @@ export async function streamOf(
 /** The answer in one piece, for clients that do not read events. */
 export async function wholeReply(
   { runs, transcripts }: RouteParts,
-  sessionId: string,
-  { runId, live }: Started,
+  { runId, sessionId, live }: Started,
   ctx: RouteContext,
 ) {
   const reader = await runs.subscribe(runId)
@@ -58,7 +57,7 @@ export async function wholeReply(
   for await (const { id, event, data } of reader) {
     if (id === undefined)
       throw new RuntimeError('UNAVAILABLE', 'The server is closing; the answer is being made.', {
-        hint: `GET /runs/${runId} reads it, GET /messages/${sessionId} has it when it is done.`,
+        hint: `GET /runs/${runId} reads the answer, GET /messages/${sessionId} has the answer once it is whole.`,
       })
     if (event === 'error') error = JSON.parse(data)
     if (event === 'done') status = JSON.parse(data).status
@@ -70,12 +69,4 @@ export async function wholeReply(
   const reply = await transcripts.replyOf(sessionId, runId)
   const message = { id: reply?.id ?? runId, type: 'ai', content: reply?.content ?? '' }
   return { message, sessionId }
-}
-
-/** The number of the event after which a browser that connects again goes on reading. */
-export function lastEventId({ koa }: RouteContext): number {
-  const given = koa.get('Last-Event-ID')
-  const id = Number(given || 0)
-  if (/^\d*$/.test(given) && Number.isSafeInteger(id)) return id
-  throw new RuntimeError('BAD_REQUEST', `Last-Event-ID is not the number of an event.`)
 }

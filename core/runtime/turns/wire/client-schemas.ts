@@ -1,7 +1,7 @@
 import { isRecord } from '../../base/fields.ts'
 
 /** How many bytes of JSON one schema of a client may have. */
-export const schemaBytes = 32 * 1024
+const schemaBytes = 32 * 1024
 /** The same for all schemas of a message together. */
 export const allSchemaBytes = 128 * 1024
 const schemaDepth = 32
@@ -20,7 +20,7 @@ const names: Keyword = (value, path) =>
   Array.isArray(value) && value.every((name) => typeof name === 'string')
     ? undefined
     : `${path} is a list of names`
-/** A model's provider would look elsewhere for it; nobody here does. */
+/** A reference leads nowhere else: a model's provider would load a schema from another place. */
 const reference: Keyword = (value, path) => {
   if (typeof value !== 'string') return `${path} is text`
   if (value.startsWith('#')) return undefined
@@ -42,7 +42,7 @@ const type: Keyword = (value, path) => {
 /** The keywords whose form is checked. Any other may stand in a schema and means what its reader makes of it. */
 const keywords: Readonly<Record<string, Keyword>> = {
   type,
-  // Data for whoever checks by it: a pattern is neither compiled nor tried here.
+  // A pattern is data for others: nothing here compiles or tries one.
   pattern: text,
   $ref: reference,
   $dynamicRef: reference,
@@ -101,7 +101,7 @@ export function argumentsFault(schema: unknown): { fault?: string; bytes: number
   return { fault: formFault(schema, 'schema'), bytes }
 }
 
-/** What is wrong with the form of a schema. Not whether it can be met: whether it can be read. */
+/** What is wrong with the form of a schema. A schema that no value can fulfil passes. */
 function formFault(schema: unknown, path: string): string | undefined {
   if (typeof schema === 'boolean') return undefined
   if (!isRecord(schema)) return `${path} is neither an object nor true or false`

@@ -1,13 +1,15 @@
 import { z } from 'zod'
+import { attachmentList, messageText, modelName } from '../message-fields.ts'
 import { allSchemaBytes, argumentsFault } from './client-schemas.ts'
 
-const messageBytes = 256 * 1024
 const mostTools = 200
 
 /** The shape of a UUID, whichever version; a client's own counts as the key of its run. */
 const uuid = z.guid('expected a UUID')
 const sessionId = z.string().min(1).max(100)
 const runId = z.string().min(1).max(100)
+/** Whose words a history has: the user's and the agent's, or also those of plugins. */
+const origin = z.literal('all', 'expected "all"').optional()
 
 const tool = z.object({
   effect: z.enum(['read', 'write']).optional(),
@@ -65,23 +67,17 @@ function checkSchemas(
 export const messageInput = z
   .looseObject({
     sessionId,
-    message: z
-      .string()
-      .refine((message) => message.trim() !== '', 'expected some text')
-      .refine(
-        (message) => Buffer.byteLength(message) <= messageBytes,
-        `expected at most ${messageBytes} bytes`,
-      ),
+    message: messageText,
     requestId: uuid.optional(),
     stream: z.boolean().default(true),
-    model: z.string().min(1).max(200).optional(),
+    model: modelName.optional(),
     timezone: z
       .string()
       .max(100)
       .refine(isTimeZone, 'expected an IANA time zone such as "Africa/Lusaka"')
       .optional(),
     metadata: z.record(z.string(), z.unknown()).optional(),
-    attachments: z.array(z.unknown()).max(100).optional(),
+    attachments: attachmentList.optional(),
     approvals: z.boolean('expected true or false').optional(),
     tools: toolList(tool).optional(),
     agActions: toolList(tool.extend({ hasRender: z.boolean().optional() })).optional(),
@@ -99,8 +95,8 @@ export const unknownKeys = (input: MessageInput): string[] =>
 const count = (most: number, usual: number) =>
   z.coerce.number().int().min(1).max(most).default(usual)
 
-/** A session, by the name that the older routes give it. */
-export const sessionInput = z.object({ sessionId })
+/** A whole conversation. */
+export const historyInput = z.object({ sessionId, origin })
 /** A session. */
 export const idInput = z.object({ id: sessionId })
 /** A page of the caller's sessions. */
@@ -112,6 +108,7 @@ export const sessionListInput = z.object({
 export const pageInput = z.object({
   id: sessionId,
   limit: count(200, 50),
+  origin,
   before: z.string().min(1).optional(),
   after: z.string().min(1).optional(),
 })

@@ -13,11 +13,11 @@ export function messageRoutes(parts: RouteParts) {
       'Says something and streams what comes of it.',
       messageInput,
       async (input, ctx) => {
-        // Refused before the turn begins: a client that may not read it must be able to say it again.
+        // Refused before the turn begins: a client that may not read the turn must be able to send the message again.
         if (input.stream) streams?.demand(clientNetwork(ctx.koa.ip))
         const started = await send(parts, input, ctx)
         setIds(ctx, started)
-        if (!input.stream) return wholeReply(parts, input.sessionId, started, ctx)
+        if (!input.stream) return wholeReply(parts, started, ctx)
         await failEarly(started.live)
         return streamOf(runs, started.runId, 0, ctx)
       },
@@ -46,5 +46,12 @@ async function send(
   const request = { message, model, timezone, metadata, attachments, approvals, tools, agActions }
   checkRequest?.(request)
   const address = clientNetwork(ctx.koa.ip)
-  return runs.send({ user: ctx.user, sessionId, requestId, request, address })
+  return runs.send({
+    user: ctx.user,
+    sessionId,
+    requestId,
+    request,
+    address,
+    koa: ctx.koa,
+  })
 }

@@ -16,7 +16,7 @@ export interface TurnRoutesOptions {
   readonly log: Log
   /** Throws for a message that cannot become a turn, before anything of it is recorded. */
   checkRequest?(request: TurnRequest): void
-  /** Loads capabilities into a session by hand; what it returns is answered. */
+  /** Loads capabilities into a session by hand; its result is the answer. */
   loadCapabilities?(about: {
     readonly user: User
     readonly sessionId: string
@@ -26,7 +26,7 @@ export interface TurnRoutesOptions {
   readonly streams?: Places
 }
 
-/** The same, with the transcripts that the routes read. */
+/** The parts of the routes: the options, with the transcripts that the routes read in place of the database. */
 export interface RouteParts extends Omit<TurnRoutesOptions, 'db'> {
   readonly transcripts: Transcripts
 }

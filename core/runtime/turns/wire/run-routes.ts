@@ -1,6 +1,7 @@
 import { clientNetwork } from '../../http/limits/client-address.ts'
 import { created } from '../../http/answer/reply.ts'
-import { failEarly, lastEventId, setIds, streamOf } from './answers.ts'
+import { lastEventId } from '../../http/routes/last-event-id.ts'
+import { failEarly, setIds, streamOf } from './answers.ts'
 import { quarantineInput, resumeInput, retryInput, runInput, toolResultInput } from './input.ts'
 import type { RouteParts } from './routes.ts'
 import { operatorRoute, userRoute } from './user-route.ts'
@@ -29,7 +30,7 @@ export function runRoutes({ runs, streams }: RouteParts) {
       async ({ runId, after = 0 }, ctx) => {
         const run = await runs.demand(ctx.user.did, runId)
         setIds(ctx, { runId, requestId: run.request_id })
-        return streamOf(runs, runId, Math.max(after, lastEventId(ctx)), ctx)
+        return streamOf(runs, runId, Math.max(after, lastEventId(ctx) ?? 0), ctx)
       },
       { 200: ['text/event-stream'] },
     ),

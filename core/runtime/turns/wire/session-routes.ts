@@ -1,7 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { RouteContext } from '../../../plugin.ts'
 import { created } from '../../http/answer/reply.ts'
-import { capabilitiesInput, idInput, pageInput, sessionInput, sessionListInput } from './input.ts'
+import { capabilitiesInput, historyInput, idInput, pageInput, sessionListInput } from './input.ts'
 import type { RouteParts } from './routes.ts'
 import { userRoute, type UserContext } from './user-route.ts'
 
@@ -46,10 +46,10 @@ export function sessionRoutes({ runs, transcripts, loadCapabilities }: RoutePart
 
     'GET /messages/:sessionId': userRoute(
       'A whole conversation, oldest first.',
-      sessionInput,
-      async ({ sessionId }, { user }) => {
+      historyInput,
+      async ({ sessionId, origin }, { user }) => {
         await sessions.demand(user.did, sessionId)
-        return { messages: await transcripts.all(sessionId) }
+        return { messages: await transcripts.all(sessionId, origin) }
       },
     ),
     'GET /sessions/:id/messages': userRoute(

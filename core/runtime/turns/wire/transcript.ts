@@ -4,7 +4,7 @@ import type { RunDatabase, StepsTable } from '../journal/tables.ts'
 import type { UserMessage } from '../user-message.ts'
 import { messageOf, noteOf } from '../journal/steps.ts'
 
-/** A tool call in the history, with what came of it. A rendered component is one, named after itself. */
+/** A tool call in the history, with its outcome. A rendered component stands there as a call with the component's name. */
 export interface HistoryCall {
   readonly id: string
   readonly name: string
@@ -23,21 +23,25 @@ export interface HistoryMessage {
   isComplete: boolean
   readonly createdAt: string
   readonly attachments?: readonly unknown[]
+  /** The plugin whose words these are, where they are not the user's. */
+  readonly origin?: string
 }
 
 /** A page of a conversation. */
 export interface HistoryPage {
   readonly messages: HistoryMessage[]
-  /** Ask `before` this for older ones, `after` the other for newer ones; null when there is none. */
+  /** Ask `before` prevCursor for older messages and `after` nextCursor for newer ones; null when there are none. */
   readonly prevCursor: string | null
   readonly nextCursor: string | null
   readonly hasOlder: boolean
   readonly hasNewer: boolean
 }
 
-/** Which page of a conversation is asked for. */
+/** Which page of a conversation a client asks for. */
 export interface PageRequest {
   readonly limit: number
+  /** `all`: with the words of plugins, which a history has not by itself. */
+  readonly origin?: 'all'
   readonly before?: string
   readonly after?: string
 }
@@ -45,6 +49,8 @@ export interface PageRequest {
 type Row = Pick<StepsTable, 'kind' | 'body' | 'position' | 'created_at' | 'run_id'>
 
 const spoken = ['user', 'assistant'] as const
+const allSpoken = [...spoken, 'plugin'] as const
+const kindsOf = (origin: PageRequest['origin']) => (origin === 'all' ? allSpoken : spoken)
 
 /** The conversations as their users see them, read from the rows of the journals. */
 export class Transcripts {
@@ -55,18 +61,21 @@ export class Transcripts {
   }
 
   /** Everything that was said in a session, oldest first. */
-  async all(sessionId: string): Promise<HistoryMessage[]> {
-    return toHistory(await this.#rows(sessionId, 0, Infinity))
+  async all(sessionId: string, origin?: 'all'): Promise<HistoryMessage[]> {
+    return toHistory(await this.#rows(sessionId, 0, Infinity), origin)
   }
 
-  async page(sessionId: string, { limit, before, after }: PageRequest): Promise<HistoryPage> {
+  async page(
+    sessionId: string,
+    { limit, before, after, origin }: PageRequest,
+  ): Promise<HistoryPage> {
     const forward = after !== undefined && before === undefined
     const cursor = before ?? after
     let query = this.#db
       .selectFrom('kernel_steps')
       .select('position')
       .where('session_id', '=', sessionId)
-      .where('kind', 'in', spoken)
+      .where('kind', 'in', kindsOf(origin))
       .orderBy('position', forward ? 'asc' : 'desc')
       .limit(limit + 1)
     if (cursor !== undefined)
@@ -86,12 +95,12 @@ export class Transcripts {
       }
     // Results and components stand after the message they belong to, before the next one.
     const end = forward ? (isMore ? found[limit] : undefined) : before && toPosition(before)
-    const hasOlder = forward ? await this.#anyBefore(sessionId, first) : isMore
+    const hasOlder = forward ? await this.#any(sessionId, '<', first, origin) : isMore
     const hasNewer = forward
       ? isMore
-      : before !== undefined && (await this.#anyAfter(sessionId, last))
+      : before !== undefined && (await this.#any(sessionId, '>', last, origin))
     return {
-      messages: toHistory(await this.#rows(sessionId, first, end || Infinity)),
+      messages: toHistory(await this.#rows(sessionId, first, end || Infinity), origin),
       prevCursor: hasOlder ? String(first) : null,
       nextCursor: hasNewer ? String(last) : null,
       hasOlder,
@@ -122,20 +131,17 @@ export class Transcripts {
     return (before === Infinity ? rows : rows.where('position', '<', before)).execute()
   }
 
-  async #anyBefore(sessionId: string, position: number): Promise<boolean> {
-    return this.#any(sessionId, '<', position)
-  }
-
-  async #anyAfter(sessionId: string, position: number): Promise<boolean> {
-    return this.#any(sessionId, '>', position)
-  }
-
-  async #any(sessionId: string, side: '<' | '>', position: number): Promise<boolean> {
+  async #any(
+    sessionId: string,
+    side: '<' | '>',
+    position: number,
+    origin?: 'all',
+  ): Promise<boolean> {
     const row = await this.#db
       .selectFrom('kernel_steps')
       .select('position')
       .where('session_id', '=', sessionId)
-      .where('kind', 'in', spoken)
+      .where('kind', 'in', kindsOf(origin))
       .where('position', side, position)
       .limit(1)
       .executeTakeFirst()
@@ -155,8 +161,11 @@ function toPosition(cursor: string): number {
   )
 }
 
-/** Folds rows into messages: results into the call they answer, components beside the call that made them. */
-export function toHistory(rows: readonly Row[]): HistoryMessage[] {
+/**
+ * Folds rows into messages: results into the call they answer, components beside the call that made them. The words of
+ * plugins begin a turn as a user's do, and are left out of the messages unless all are asked for.
+ */
+function toHistory(rows: readonly Row[], origin?: 'all'): HistoryMessage[] {
   const messages: HistoryMessage[] = []
   const askedIn = new Map<string, HistoryMessage>()
   /** The assistant's last message of the turn, and what was rendered before there was one. */
@@ -190,9 +199,18 @@ export function toHistory(rows: readonly Row[]): HistoryMessage[] {
       call.status = message.failed ? 'error' : 'done'
       call.output = message.content
     } else if (message.role === 'user') {
-      messages.push(toHuman(message, row))
+      if (row.kind !== 'plugin' || origin === 'all') messages.push(toHuman(message, row))
       current = undefined
       early = []
+    } else if (message.role === 'assistant' && 'said' in message) {
+      // A plugin may speak between two runs of one turn, so what follows does not belong to these words.
+      const said = toAi(message, row)
+      const { component } = message.said
+      if (component)
+        said.toolCalls = [
+          { id: component.eventId, name: component.name, args: component.args, status: 'done' },
+        ]
+      messages.push(said)
     } else if (message.role === 'assistant') {
       current = toAi(message, row)
       if (early.length > 0) current.toolCalls = [...early, ...(current.toolCalls ?? [])]
@@ -206,9 +224,12 @@ export function toHistory(rows: readonly Row[]): HistoryMessage[] {
 
 type Said<Role> = Extract<Message, { role: Role }>
 
-function toHuman({ id, content, attachments }: UserMessage, { created_at }: Row): HistoryMessage {
+function toHuman(
+  { id, content, attachments, origin }: UserMessage,
+  { created_at }: Row,
+): HistoryMessage {
   const createdAt = new Date(created_at).toISOString()
-  return { id, type: 'human', content, isComplete: true, createdAt, attachments }
+  return { id, type: 'human', content, isComplete: true, createdAt, attachments, origin }
 }
 
 function toAi(

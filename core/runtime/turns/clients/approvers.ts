@@ -1,8 +1,10 @@
+import { Present } from './present.ts'
+
 /** How long other replicas may take to say that they have a socket that shows approvals. */
 const usualPatienceMs = 400
 /** How long the answer of the other replicas counts, or their silence. */
 const freshMs = 10_000
-/** How many answers of other replicas are remembered; beyond that, the oldest session is asked about anew. */
+/** How many answers of other replicas this process remembers; beyond that, it forgets the answer about the oldest session. */
 const mostRemembered = 10_000
 
 /** What the other replicas said of a session, and until when their answer counts. */
@@ -13,7 +15,7 @@ interface Heard {
 
 /** The sessions whose clients show approvals on a socket, here and at other replicas. */
 export class Approvers {
-  readonly #here = new Map<string, number>()
+  readonly #here = new Present()
   readonly #heard = new Map<string, Heard>()
   readonly #asking = new Map<string, PromiseWithResolvers<boolean>>()
   readonly #askOthers: ((sessionId: string) => void) | undefined
@@ -30,15 +32,7 @@ export class Approvers {
 
   /** Counts a socket of the session that shows approvals, until the function that this returns is called. */
   enter(sessionId: string): () => void {
-    this.#here.set(sessionId, (this.#here.get(sessionId) ?? 0) + 1)
-    let left = false
-    return () => {
-      if (left) return
-      left = true
-      const others = (this.#here.get(sessionId) ?? 1) - 1
-      if (others > 0) this.#here.set(sessionId, others)
-      else this.#here.delete(sessionId)
-    }
+    return this.#here.enter(sessionId)
   }
 
   /** Whether this process has such a socket of the session. */
@@ -51,7 +45,7 @@ export class Approvers {
     return this.hasHere(sessionId) || this.#fresh(sessionId)?.isThere === true
   }
 
-  /** Told when another replica says that it has such a socket. */
+  /** Called when another replica says that it has such a socket. */
   arrived(sessionId: string): void {
     this.#remember(sessionId, true)
     this.#asking.get(sessionId)?.resolve(true)

@@ -2,7 +2,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Audience } from './audience.ts'
 import type { RunStore } from '../journal/store.ts'
 
-/** What a client made of a call of one of its own tools. */
+/** The result or the error that a client sends for a call of one of its own tools. */
 export interface ClientAnswer {
   readonly result?: unknown
   readonly error?: string
@@ -48,16 +48,18 @@ export class ClientAnswers {
 
   /**
    * Resolves to the client's answer; rejects when no client is there, when none answers in time, or
-   * when the run is stopped.
+   * when the run is stopped. `tell` tells the clients of the question once the question is in the database: a socket that
+   * comes at that moment, at any server, then finds one or the other.
    */
   async ask(
     { runId, sessionId, takenOver, signal }: AskingRun,
     toolCallId: string,
     timeoutMs: number,
+    tell?: () => void,
   ): Promise<ClientAnswer> {
     const key = keyOf(runId, toolCallId)
     const answered = Promise.withResolvers<ClientAnswer>()
-    // The promise may be settled before this function waits for it.
+    // The promise may reject before this function waits for the promise; without this handler Node would report the rejection.
     answered.promise.catch(() => {})
     this.#waiting.set(key, answered.resolve)
     const late = () =>
@@ -65,7 +67,7 @@ export class ClientAnswers {
         new RuntimeError(
           'CLIENT_TIMEOUT',
           `The client did not answer within ${timeoutMs / 1000} seconds.`,
-          { hint: 'Its page may be closed. Go on without it, or ask the user.' },
+          { hint: 'The page may be closed. Go on without the answer, or ask the user.' },
         ),
       )
     const stop = () => answered.reject(signal.reason)
@@ -80,6 +82,7 @@ export class ClientAnswers {
     try {
       const known = await this.#question(runId, toolCallId)
       if (known) answered.resolve(known)
+      else tell?.()
       answer = await answered.promise
       return answer
     } finally {
@@ -106,7 +109,7 @@ export class ClientAnswers {
     return false
   }
 
-  /** Told when another server took an answer for a run that this process may carry. */
+  /** Called when another server took an answer for a run that this process may carry. */
   async arrived(runId: string): Promise<void> {
     for (const [key, resolve] of this.#waiting) {
       if (!key.startsWith(`${runId} `)) continue

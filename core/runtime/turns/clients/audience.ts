@@ -1,34 +1,29 @@
+import { Present } from './present.ts'
+
 /** How long a page may take to connect again before its tools count as out of reach. */
 const usualPatienceMs = 2_000
 
 /**
- * Who could carry out a call of a client's own tool: whoever holds a socket of the session, or reads the run's
- * stream. Sessions and runs are known by their ids.
+ * The clients that could carry out a call of a client's own tool: those that hold a socket of the session, or read the
+ * run's stream. Sessions and runs are known by their ids.
  */
 export class Audience {
-  readonly #present = new Map<string, number>()
+  readonly #present = new Present()
   readonly #awaited = new Map<string, Set<() => void>>()
   readonly #askOthers: (runId: string, sessionId: string) => void
   readonly #patienceMs: number
 
-  /** `askOthers` asks the other replicas; a replica that has somebody answers, and `arrived` is called. */
+  /** `askOthers` asks the other replicas; `arrived` is called when a replica that has somebody answers. */
   constructor(askOthers: (runId: string, sessionId: string) => void, patienceMs = usualPatienceMs) {
     this.#askOthers = askOthers
     this.#patienceMs = patienceMs
   }
 
-  /** Counts somebody as there, until the function that this returns is called. */
+  /** Counts a reader or a socket of `id` as there, until the caller calls the returned function. */
   enter(id: string): () => void {
-    this.#present.set(id, (this.#present.get(id) ?? 0) + 1)
+    const leave = this.#present.enter(id)
     this.arrived(id)
-    let left = false
-    return () => {
-      if (left) return
-      left = true
-      const others = (this.#present.get(id) ?? 1) - 1
-      if (others > 0) this.#present.set(id, others)
-      else this.#present.delete(id)
-    }
+    return leave
   }
 
   /** Whether somebody is there at this process. */
@@ -36,7 +31,7 @@ export class Audience {
     return this.#present.has(id)
   }
 
-  /** Told when somebody came, to this process or to another replica. */
+  /** Ends the waits for `id`: a reader or a socket has come, to this process or to another replica. */
   arrived(id: string): void {
     for (const tell of this.#awaited.get(id) ?? []) tell()
   }

@@ -1,7 +1,7 @@
-/** One layer: it does its work around `next()`, which runs the layers inside. */
+/** One layer of an onion. It works before and after `next()`, which runs the layers inside it. */
 export type Layer<Context, Result> = (ctx: Context, next: () => Promise<Result>) => Promise<Result>
 
-/** Nests the layers around a core, outermost first. Composed once, run for every call. */
+/** Nests the layers around a core, outermost first. One onion serves any number of calls. */
 export function onion<Context, Result>(
   layers: readonly Layer<Context, Result>[],
   core: (ctx: Context) => Promise<Result>,
@@ -13,7 +13,7 @@ export function onion<Context, Result>(
         if (entered) return Promise.reject(new Error('next() was called twice in one layer'))
         entered = true
         const result = inner(ctx)
-        // A layer that does not wait for what is inside it must not end the process with it.
+        // A layer may not wait for `next()`. Its rejection would then be unhandled and end the process.
         result.catch(() => undefined)
         return result
       })

@@ -1,0 +1,83 @@
+/** A component of the client, by its name there. */
+export interface ShownComponent {
+  /** The component's name, as the client registered it. */
+  readonly name: string
+  /** What the component is drawn with: at most 64 KiB of JSON. */
+  readonly args: Readonly<Record<string, unknown>>
+}
+
+/** What a plugin says without a model: a text or a component. */
+export interface NewWords {
+  /** To whom. */
+  readonly user: { readonly did: string }
+  /** The session, one of that user; by default the user's newest session that this plugin began, or a new one. */
+  readonly session?: string
+  /** The words, 64 KiB at most. */
+  readonly text?: string
+  /** A component, in place of words. */
+  readonly component?: ShownComponent
+  /** At most 200 characters. The same key says it once to the user, for as long as the session is there. */
+  readonly key?: string
+  /** The title of a session that has none. */
+  readonly title?: string
+  /** False for words of which the user need not hear elsewhere. */
+  readonly notify?: boolean
+}
+
+/** The words that were said, or those that were said before by the same key. */
+export interface SaidWords {
+  /** The session in which the words stand. */
+  readonly sessionId: string
+  /** The id of the message, as the history has it. */
+  readonly messageId: string
+}
+
+/** The session that a plugin wants to be there. */
+export interface WantedSession {
+  /** Whose session it is. */
+  readonly user: { readonly did: string }
+  /** Its id, of up to 100 characters; by default the user's newest session of the room, or the newest that this plugin began. */
+  readonly id?: string
+  /**
+   * The room of a session that is made now, by the plugin's own name for the room. All sessions of one room share their
+   * room-scoped state.
+   */
+  readonly room?: string
+  /** The title of a session that is made now. */
+  readonly title?: string
+}
+
+/** The session that `ensure` found or made. */
+export interface EnsuredSession {
+  /** The id of the session. */
+  readonly sessionId: string
+  /** False when the session was there before. */
+  readonly isNew: boolean
+}
+
+/** The sessions of users, as a plugin reaches them. */
+export interface PluginSessions {
+  /**
+   * Says something to a user without asking a model. Whoever has the session open sees it at once, the history keeps it, and
+   * the model reads it in later turns. A turn that is under way goes on.
+   */
+  say(words: NewWords): Promise<SaidWords>
+  /** Finds a session of a user, or makes it. */
+  ensure(wanted: WantedSession): Promise<EnsuredSession>
+}
+
+/** Whose room it is: that of a user who talks to the oracle directly, or one that the plugin itself named. */
+export type RoomName =
+  | { readonly user: { readonly did: string }; readonly room?: undefined }
+  | { readonly room: string; readonly user?: undefined }
+
+/** The plugin's own room-scoped state outside a turn. Keys that live in a session have their defaults here. */
+export interface Rooms<State = Record<string, unknown>> {
+  /** What stands in the room now: `{ user }`, or `{ room }` by the name that the plugin gave to a session. */
+  read(room: RoomName): Promise<Readonly<State>>
+  /**
+   * Changes what stands in the room, alone: other writers wait. `change` assigns to the state and returns nothing, and no
+   * promise. A turn that is under way sees the change in its next turn.
+   */
+  update(room: RoomName, change: (state: State) => void): Promise<void>
+}

@@ -1,0 +1,124 @@
+type Args = Readonly<Record<string, unknown>>
+
+/** Which turn an event belongs to. */
+interface Where {
+  readonly sessionId: string
+  readonly requestId: string
+}
+
+/** A call of a tool: `isRunning` when it begins, then `done` with its output or `error` with its message. */
+interface Call extends Where {
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly args: Args
+  readonly status: 'isRunning' | 'done' | 'error'
+  readonly output?: string
+  readonly error?: string
+}
+
+/** Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, or what a plugin quoted. */
+export interface EventSource {
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  readonly tool?: string
+  readonly plugin?: string
+  readonly label?: string
+}
+
+/** What had been read of others before a call, and what that means. */
+interface Behind {
+  readonly foreign?: readonly EventSource[]
+  readonly reason?: string
+}
+
+/** What each event of a turn says, by its name on the wire. */
+export interface TurnEvents {
+  /** The first event. With `resumed`, another process goes on: cut the text to `partialLength`. */
+  run: {
+    readonly runId: string
+    readonly sessionId: string
+    readonly requestId: string
+    readonly userMessageId?: string
+    readonly resumed?: true
+    readonly partialLength?: number
+    readonly continues?: string
+  }
+  /** A piece of the reply. */
+  message: { readonly content: string; readonly timestamp: string }
+  /** A piece of what the model thinks. */
+  reasoning: Where & {
+    readonly reasoning: string
+    readonly isComplete: boolean
+    readonly timestamp: string
+    readonly parentEventId?: string
+  }
+  /** A tool begins, is done or failed. */
+  tool_call: Call & Behind & { readonly eventId: string }
+  /** The same for an action of the client. */
+  action_call: Call
+  /** The client is to run one of its tools. */
+  browser_tool_call: Where & {
+    readonly toolCallId: string
+    readonly toolName: string
+    readonly args: Args
+  }
+  /** A component to show. */
+  render_component: Where & {
+    readonly eventId: string
+    readonly parentEventId?: string
+    readonly toolCallId?: string
+    readonly componentName: string
+    readonly args: Args
+    readonly status?: 'isRunning' | 'done'
+  }
+  /** A person is asked. */
+  interrupt: Behind & {
+    readonly runId: string
+    readonly kind: 'approval'
+    readonly toolName: string
+    readonly args: Args
+    readonly toolCallId: string
+  }
+  /** The user's delegation is missing or ended. */
+  delegation_required: { readonly oracleDid: string; readonly reason: string }
+  /** How far a long tool is. */
+  progress: {
+    readonly toolCallId: string
+    readonly done: number
+    readonly total?: number
+    readonly note?: string
+  }
+  /** The client may go somewhere. */
+  router: { readonly route: string }
+  /** The client should read the history again. */
+  message_cache_invalidation: { readonly status?: unknown }
+  /** What went wrong; `done` follows. */
+  error: {
+    readonly error: string
+    readonly code: string
+    readonly statusCode?: number
+    readonly retryable: boolean
+    readonly kind?: string
+    readonly claims?: unknown
+    readonly requestId: string
+    readonly timestamp: string
+  }
+  /** The only end. */
+  done: {
+    readonly runId: string
+    readonly sessionId: string
+    readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
+  }
+}
+
+/** One event of a turn: `if (event.event === 'done')` makes its data known. */
+interface EventOf<Name extends keyof TurnEvents> {
+  /** The event's number in the stream of its turn. */
+  readonly seq: number
+  /** The event's name: `message`, `tool_call`, `done` and so on. */
+  readonly event: Name
+  /** What the event says; `docs/events.md` lists it by name. */
+  readonly data: TurnEvents[Name]
+}
+
+/** An event of a turn, as it travels to clients: one member for each name. */
+export type TurnEvent = { [Name in keyof TurnEvents]: EventOf<Name> }[keyof TurnEvents]

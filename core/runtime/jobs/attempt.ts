@@ -1,0 +1,152 @@
+import { RuntimeError } from '../../errors.ts'
+import { attemptMs, defaultAttempts } from '../../manifest/jobs.ts'
+import type { Job, JobContext } from '../../plugin.ts'
+import { Facts } from '../audit/line.ts'
+import type { PluginBase } from '../base/plugin-record.ts'
+import { underWay } from '../watchdog/under-way.ts'
+import type { ClaimedJob } from './claims.ts'
+import { parseData } from './input.ts'
+import type { KnownJob } from './known-jobs.ts'
+import { GivenUp, RetryIn, sentenceOf, type Verdict, verdictOn } from './verdict.ts'
+
+/** How long a handler may take to mind its signal once its time is over. */
+const graceMs = 1_000
+/** The furthest that a handler may put its next attempt off. */
+const longestRetryMs = 30 * 86_400_000
+
+/** How an attempt ended, before the database heard of it. */
+export type AttemptEnd =
+  | { readonly outcome: 'done' }
+  | (Verdict & { readonly thrown: unknown })
+  /** The server stops, or another process has the job: nobody asks for the result. */
+  | { readonly outcome: 'given-back' | 'lost' }
+
+/** Why an attempt is stopped from outside. */
+export type StopCause = 'closing' | 'lost'
+
+/** One attempt of one job: the call of its handler, with its time limit. */
+export class Attempt {
+  readonly row: ClaimedJob
+  readonly known: KnownJob
+  /** What the handler told the audit of. */
+  readonly facts = new Facts()
+  /** When this process claimed the job or last renewed its lease. */
+  heldSince = performance.now()
+  readonly #stopping = new AbortController()
+  readonly #signal: AbortSignal
+  readonly #over = Promise.withResolvers<'over'>()
+  readonly #timer: NodeJS.Timeout
+  readonly #timeoutMs: number
+  #cause: StopCause | 'timeout' | undefined
+
+  constructor(row: ClaimedJob, known: KnownJob) {
+    this.row = row
+    this.known = known
+    this.#signal = this.#stopping.signal
+    this.#timeoutMs = known.job.timeoutMs ?? attemptMs.default
+    this.#timer = setTimeout(() => this.#stop('timeout'), this.#timeoutMs).unref()
+  }
+
+  /** Fires the signal of the handler. */
+  stop(cause: StopCause): void {
+    this.#stop(cause)
+  }
+
+  /** Stops waiting for the handler, whether it minds its signal or not. */
+  abandon(): void {
+    this.#over.resolve('over')
+  }
+
+  /** Calls the handler; resolves to how that ended. Never rejects. */
+  async run(): Promise<AttemptEnd> {
+    const { row, known } = this
+    const attempts = known.job.attempts ?? defaultAttempts
+    const work = this.#call(attempts).then(
+      (): AttemptEnd => ({ outcome: 'done' }),
+      (thrown: unknown): AttemptEnd =>
+        // A handler that gives up has decided, whatever stops it.
+        (thrown instanceof GivenUp ? undefined : this.#interrupted()) ??
+        this.#judge(thrown, attempts),
+    )
+    const end = await Promise.race([work, this.#over.promise])
+    clearTimeout(this.#timer)
+    if (end !== 'over') return end
+    return this.#interrupted() ?? this.#judge(undefined, attempts)
+  }
+
+  #judge(thrown: unknown, attempts: number): AttemptEnd {
+    const isDecision = thrown instanceof GivenUp || thrown instanceof RetryIn
+    // What a handler throws about its time limit says less than the limit does.
+    const fault =
+      this.#cause === 'timeout' && !isDecision
+        ? new Error(`The attempt took longer than ${this.#timeoutMs} ms.`, { cause: thrown })
+        : thrown
+    return { ...verdictOn(fault, this.row.attempts, attempts), thrown: fault }
+  }
+
+  #interrupted(): AttemptEnd | undefined {
+    if (this.#cause === 'closing') return { outcome: 'given-back' }
+    return this.#cause === 'lost' ? { outcome: 'lost' } : undefined
+  }
+
+  #stop(cause: StopCause | 'timeout'): void {
+    // A lost job is nobody's here any more, and what stops a server takes longer than a time limit.
+    if (this.#cause === 'lost' || (this.#cause && cause === 'timeout')) return
+    this.#cause = cause
+    this.#stopping.abort(new RuntimeError('ABORTED', sentences[cause]))
+    if (cause === 'timeout') setTimeout(() => this.abandon(), graceMs).unref()
+    if (cause === 'lost') this.abandon()
+  }
+
+  async #call(attempts: number): Promise<void> {
+    const { row, known } = this
+    const { job, record } = known
+    // The process died, or lost the job, in each attempt there was: another would be one too many.
+    if (row.attempts > attempts)
+      throw new GivenUp(`${attempts} attempts began and none ended: ${row.error ?? 'see the log'}.`)
+    underWay(`job ${row.plugin}.${row.name}`)
+    const data = await parseData(`${row.plugin}.${row.name}`, job, row.data)
+    await job.run(data, contextOf(record.base, this.#signal, this.#job(), this.facts))
+  }
+
+  #job(): Job {
+    const { id, name, key, attempts, planned_at, did } = this.row
+    return {
+      id,
+      name,
+      key,
+      attempt: attempts,
+      dueAt: new Date(planned_at),
+      user: did ?? undefined,
+      signal: this.#signal,
+      giveUp(why) {
+        throw new GivenUp(sentenceOf(why))
+      },
+      retryIn(ms) {
+        if (typeof ms === 'number' && ms >= 0 && ms <= longestRetryMs) throw new RetryIn(ms)
+        throw new RuntimeError(
+          'INPUT_INVALID',
+          `job.retryIn was given ${String(ms).slice(0, 40)}.`,
+          { hint: 'It is a number of milliseconds from 0 to 30 days.' },
+        )
+      },
+    }
+  }
+}
+
+const sentences = {
+  timeout: 'The time of the attempt is over.',
+  closing: 'The server stops; the job is given back.',
+  lost: 'Another process has the job.',
+}
+
+/** What the handler sees. Only jobs of plugins whose setup has finished are claimed. */
+function contextOf(
+  base: PluginBase | undefined,
+  signal: AbortSignal,
+  job: Job,
+  facts: Facts,
+): JobContext {
+  if (base === undefined) throw new RuntimeError('UNAVAILABLE', 'The plugin is not set up.')
+  return { ...base, signal, job, requestId: job.id, audit: (ids) => facts.add(ids) }
+}

@@ -1,0 +1,106 @@
+import { type QueryExecutorProvider, sql } from 'kysely'
+import { RuntimeError } from '../../errors.ts'
+import { keyMs } from './asking.ts'
+import type { KnownJobs } from './known-jobs.ts'
+import { type JobStore, listOf } from './tables.ts'
+
+/** How many open jobs there may be. */
+export interface JobLimits {
+  readonly perUser: number
+  readonly perPlugin: number
+}
+
+/** The limits of a server: a loop that asks for jobs ends here, and not with the disk. */
+export const jobLimits: JobLimits = { perUser: 10_000, perPlugin: 100_000 }
+
+/** So long a count is trusted, while this process asks for few jobs beside what there was room for. */
+const trustedMs = 10_000
+/** A process asks for at most this share of the room before it counts again: other replicas ask for jobs too. */
+const share = 10
+const mostCounts = 1_000
+
+interface Count {
+  readonly at: number
+  /** How many more jobs may be asked for before the next count. */
+  left: number
+}
+
+/** Refuses jobs of whoever has too many open ones. Counting all of them for each new one would cost more than the job. */
+export class Fullness {
+  readonly #limits: JobLimits
+  readonly #counts = new Map<string, Count>()
+
+  constructor(limits: JobLimits = jobLimits) {
+    this.#limits = limits
+  }
+
+  /** Throws `JOBS_FULL` when there is no room for another job. */
+  async demand(db: QueryExecutorProvider, plugin: string, user: string | undefined): Promise<void> {
+    const { perPlugin, perUser } = this.#limits
+    await this.#room(db, 'plugin', plugin, perPlugin)
+    if (user !== undefined) await this.#room(db, 'did', user, perUser)
+  }
+
+  async #room(
+    db: QueryExecutorProvider,
+    column: 'plugin' | 'did',
+    who: string,
+    limit: number,
+  ): Promise<void> {
+    const name = `${column} ${who}`
+    const known = this.#counts.get(name)
+    if (known && known.left > 0 && performance.now() - known.at < trustedMs) {
+      known.left--
+      return
+    }
+    const { rows } = await sql<{ open: number }>`select count(*) as open from (
+      select 1 from kernel_jobs where state in ('due', 'running') and schedule is null
+      and ${sql.ref(column)} = ${who} limit ${limit}) as jobs`.execute(db)
+    const room = limit - (rows[0]?.open ?? 0)
+    this.#counts.delete(name)
+    if (room <= 0) throw full(column, who, limit)
+    this.#counts.set(name, { at: performance.now(), left: Math.floor(room / share) })
+    const [oldest] = this.#counts.keys()
+    if (this.#counts.size > mostCounts && oldest !== undefined) this.#counts.delete(oldest)
+  }
+}
+
+function full(column: 'plugin' | 'did', who: string, limit: number): RuntimeError {
+  const whose = column === 'plugin' ? `The plugin ${who}` : 'This user'
+  return new RuntimeError(
+    'JOBS_FULL',
+    `${whose} has ${limit.toLocaleString('en')} open jobs, and no more are taken.`,
+    {
+      hint: 'Wait until some have run, or let one job do the work of many.',
+      details: { limit, of: column === 'plugin' ? 'plugin' : 'user' },
+      headers: { 'Retry-After': '30' },
+    },
+  )
+}
+
+/** A done job stays for as long as its key is found, a dead one for 30 days, and so does one that no plugin has. */
+export const retentionMs = { done: keyMs, dead: 30 * 86_400_000, orphaned: 30 * 86_400_000 }
+const rowsPerStep = 500
+
+/** Deletes the jobs that have had their time, and notes since when a job belongs to no plugin of the app. */
+export async function sweepJobs(store: JobStore, known: KnownJobs): Promise<void> {
+  const { now } = store
+  const kinds = known.all.map(({ kind }) => kind)
+  // An `in` of nothing is no SQL on one of the databases.
+  const isKnown = kinds.length > 0 ? sql`kind in (${listOf(kinds)})` : sql`1 = 0`
+  await sql`update kernel_jobs set orphaned_at = ${now}
+    where state in ('due', 'running') and orphaned_at is null and not (${isKnown})`.execute(
+    store.db,
+  )
+  await sql`update kernel_jobs set orphaned_at = null
+    where state in ('due', 'running') and orphaned_at is not null and ${isKnown}`.execute(store.db)
+  const { done, dead, orphaned } = retentionMs
+  const isOver = sql`state = 'done' and ended_at < ${now} - ${sql.lit(done)}
+    or state = 'dead' and ended_at < ${now} - ${sql.lit(dead)}
+    or state in ('due', 'running') and orphaned_at < ${now} - ${sql.lit(orphaned)}`
+  for (let deleted = rowsPerStep; deleted === rowsPerStep;) {
+    const { numAffectedRows } = await sql`delete from kernel_jobs where id in
+      (select id from kernel_jobs where ${isOver} limit ${rowsPerStep})`.execute(store.db)
+    deleted = Number(numAffectedRows ?? 0)
+  }
+}

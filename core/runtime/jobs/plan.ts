@@ -1,0 +1,69 @@
+import type { Cron } from 'croner'
+import type { RuntimeError } from '../../errors.ts'
+import { checkJobs, everyMs, isScheduled, jobFault } from '../../manifest/jobs.ts'
+import type { AnyJob } from '../../plugin.ts'
+import { isActive, type PluginRecord } from '../base/plugin-record.ts'
+
+/** When a scheduled job runs. Times are milliseconds since 1970. */
+export interface JobPlan {
+  /** The plan as the database keeps it: another text is another plan. */
+  readonly text: string
+  /** The first planned time after `now`; `phase` is a time of the plan, or where a new plan begins. */
+  after(now: number, phase: number): number | undefined
+  /** The newest planned time that has come by `now`, and `planned` when none after it has. */
+  newest(planned: number, now: number): number
+}
+
+/** The plans of scheduled jobs, by `<plugin>.<job>`. */
+export type JobPlans = ReadonlyMap<string, JobPlan>
+
+/**
+ * Reads the schedules of all active plugins. The parser of cron texts is imported only when there is one. A text that
+ * the parser refuses, or that never comes true, is a fault; a job that the manifest check refused has no plan here.
+ */
+export async function readPlans(
+  records: readonly PluginRecord[],
+): Promise<{ readonly plans: JobPlans; readonly faults: readonly RuntimeError[] }> {
+  const plans = new Map<string, JobPlan>()
+  const faults: RuntimeError[] = []
+  for (const { name: plugin, definition } of records.filter(isActive)) {
+    if (definition.jobs === undefined || checkJobs(definition).length > 0) continue
+    for (const [name, job] of Object.entries(definition.jobs)) {
+      if (!isScheduled(job)) continue
+      try {
+        const plan = job.cron === undefined ? everyPlan(job) : await cronPlan(job)
+        if (plan) plans.set(`${plugin}.${name}`, plan)
+      } catch (thrown) {
+        const why = thrown instanceof Error ? thrown.message : String(thrown)
+        faults.push(jobFault(plugin, name, `has "cron" of ${JSON.stringify(job.cron)}: ${why}`))
+      }
+    }
+  }
+  return { plans, faults }
+}
+
+function everyPlan({ every }: AnyJob): JobPlan | undefined {
+  const ms = everyMs(every)
+  if (ms === undefined) return undefined // the manifest check has named it
+  return {
+    text: `every ${ms}`,
+    after: (now, phase) => phase + (Math.floor((now - phase) / ms) + 1) * ms,
+    newest: (planned, now) => planned + Math.max(0, Math.floor((now - planned) / ms)) * ms,
+  }
+}
+
+async function cronPlan({ cron = '', timezone = 'UTC' }: AnyJob): Promise<JobPlan> {
+  const { Cron } = await import('croner')
+  const pattern: Cron = new Cron(cron.trim(), { timezone, mode: '5-or-6-parts' })
+  const after = (now: number) => pattern.nextRun(new Date(now))?.getTime()
+  if (after(Date.now()) === undefined) throw new Error('this time never comes.')
+  return {
+    text: `cron ${timezone} ${cron.trim()}`,
+    after,
+    newest(planned, now) {
+      // The parser finds times before a moment; half a second later the second that has just begun counts.
+      const [newest] = pattern.previousRuns(1, new Date(Math.floor(now / 1_000) * 1_000 + 500))
+      return Math.max(planned, newest?.getTime() ?? planned)
+    },
+  }
+}

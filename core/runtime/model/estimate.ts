@@ -1,0 +1,24 @@
+import type { Message, ModelRequest, ModelUsage } from '../../plugin.ts'
+
+/** A token is about four characters of text. */
+const charactersPerToken = 4
+
+/** What a call cost, judged by the length of its texts: `answered` is how many characters the model gave. */
+export function estimatedUsage(
+  request: Omit<ModelRequest, 'signal'>,
+  answered: number,
+): ModelUsage {
+  let asked = request.tools.length > 0 ? JSON.stringify(request.tools).length : 0
+  for (const message of request.messages) asked += lengthOf(message)
+  return {
+    inputTokens: Math.ceil(asked / charactersPerToken),
+    outputTokens: Math.ceil(answered / charactersPerToken),
+    estimated: true,
+  }
+}
+
+function lengthOf(message: Message): number {
+  const { content } = message
+  if (message.role !== 'assistant' || !message.toolCalls) return content.length
+  return content.length + JSON.stringify(message.toolCalls).length
+}

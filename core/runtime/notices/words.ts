@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+
+/** The channel on which replicas tell each other what a user's listeners are to hear. */
+export const noticeChannel = 'kernel_notices'
+
+/** What a listener hears of at once, and nobody keeps. */
+export interface Hint {
+  readonly event: 'session' | 'run' | 'seen'
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/** A word of another replica: something of this user is new, or a hint for the user. */
+export interface NoticeWord {
+  readonly to: string
+  readonly hint?: Hint
+}
+
+/** The name of a user on the channel: short, whatever the DID's length. */
+export const nameOnChannel = (did: string): string =>
+  createHash('sha256').update(did).digest('base64url').slice(0, 22)
+
+/** Says that a user has a new notice. */
+export const wordOfNotice = (did: string): string => JSON.stringify({ to: nameOnChannel(did) })
+
+/** The channel takes less than 8,000 bytes at once. */
+const mostBytes = 7_000
+
+/** As many of the first words as the channel takes in one message, and how many these are. */
+export function channelMessage(words: readonly NoticeWord[]): { message: string; count: number } {
+  let message = ''
+  let count = 0
+  for (const word of words) {
+    const longer = `${message}${message && '\n'}${JSON.stringify(word)}`
+    if (count > 0 && Buffer.byteLength(longer) > mostBytes) break
+    message = longer
+    count++
+  }
+  return { message, count }
+}
+
+/** Reads the words of a message; those that another version of the runtime says otherwise are left out. */
+export function readNoticeWords(message: string): NoticeWord[] {
+  return message.split('\n').flatMap((line) => {
+    try {
+      const { to, hint }: Partial<NoticeWord> = JSON.parse(line) // written by a replica
+      return typeof to === 'string' ? [{ to, hint: isHint(hint) ? hint : undefined }] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+const isHint = (hint: Hint | undefined): hint is Hint =>
+  typeof hint?.event === 'string' && typeof hint.data === 'object'

@@ -1,0 +1,106 @@
+import { sql } from 'kysely'
+import type { NoticeKind, RunCause } from '../../../plugin.ts'
+import type { Notices } from '../../notices/notices.ts'
+import type { NoticeDatabase } from '../../notices/tables.ts'
+import type { RunRow } from '../journal/store.ts'
+import type { RunStatus, Stop } from '../journal/tables.ts'
+import type { RunEnd, TurnRequest } from '../run.ts'
+
+/** A run that is carried here. */
+interface RunInTheNews {
+  readonly row: Pick<RunRow, 'id' | 'session_id' | 'did' | 'turn'>
+  readonly request: Pick<TurnRequest, 'origin' | 'from'>
+}
+
+/** What users hear of their runs wherever they are: hints at once, and notices of the turns that plugins began. */
+export class RunNews {
+  readonly #notices: Notices
+
+  constructor(notices: Notices) {
+    this.#notices = notices
+  }
+
+  /** A run has begun here. */
+  began({ row, request }: RunInTheNews): void {
+    const { id: runId, session_id: sessionId, did } = row
+    // The first words of a session give it its title.
+    if (row.turn === 1) this.#notices.tell(did, 'session', { sessionId, change: 'renamed' })
+    this.#tell(did, { runId, sessionId, state: 'began', plugin: request.origin })
+  }
+
+  /** A run has ended here, or waits for a person. */
+  ended({ row, request }: RunInTheNews, status: RunStatus): void {
+    const { id: runId, session_id: sessionId, did } = row
+    const state = status === 'waiting' ? 'waits' : 'ended'
+    this.#tell(did, { runId, sessionId, state, status, plugin: request.origin })
+  }
+
+  /**
+   * The same end, which also makes the notice of a turn that a plugin began. The notice is part of the transaction that
+   * ends the run, so a run that changes hands has one. Where the words were the user's own, the plugin brings the answer to
+   * where they were said, and a notice tells only that a decision is needed.
+   */
+  withNotice({ row, request }: RunInTheNews, end: RunEnd): RunEnd {
+    const { origin } = request
+    if (origin === undefined) return end
+    return {
+      ...end,
+      save: async (trx) => {
+        await end.save?.(trx)
+        await this.#add(trx, row, origin, request.from)
+      },
+    }
+  }
+
+  async #add(
+    trx: NoticeDatabase,
+    { id, did, session_id: sessionId }: RunInTheNews['row'],
+    plugin: string,
+    from: TurnRequest['from'],
+  ): Promise<void> {
+    // The status as it was written: a stop may have come between the engine's end and this one.
+    const { rows } = await sql<EndedRun & { title: string | null }>`
+      select run.status, run.stop, run.cause, session.title from kernel_runs as run
+      join kernel_sessions as session on session.id = run.session_id where run.id = ${id}`.execute(
+      trx,
+    )
+    const [run] = rows
+    const kind = run && kindOf(run)
+    if (kind === undefined || (kind !== 'asks' && from !== 'plugin')) return
+    await this.#notices.add(trx, {
+      did,
+      kind,
+      plugin,
+      title: run?.title ?? plugin,
+      text: sentences[kind],
+      sessionId,
+      runId: id,
+      key: `run:${id}`,
+    })
+  }
+
+  #tell(did: string, data: Readonly<Record<string, unknown>>): void {
+    this.#notices.tell(did, 'run', data)
+  }
+}
+
+/** What a run's row says of its end. */
+interface EndedRun {
+  readonly status: RunStatus
+  readonly stop: Stop | null
+  readonly cause: RunCause | null
+}
+
+/** What a notice tells of the end; nothing of a run that the user or a newer message ended. */
+function kindOf({ status, stop, cause }: EndedRun): 'ended' | 'failed' | 'asks' | undefined {
+  if (status === 'finished') return 'ended'
+  if (status === 'waiting') return 'asks'
+  const isLost = status === 'interrupted' && (stop === null || cause === 'expired')
+  return status === 'failed' || isLost ? 'failed' : undefined
+}
+
+const sentences = {
+  ended: 'There is an answer.',
+  failed: 'The answer failed.',
+  asks: 'Your decision is needed before this goes on.',
+} as const satisfies Partial<Record<NoticeKind, string>>

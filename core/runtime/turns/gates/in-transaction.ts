@@ -1,0 +1,21 @@
+import { RuntimeError } from '../../../errors.ts'
+import type { AnyRunContext } from '../../../plugin.ts'
+
+/**
+ * What `begin` and `end` find in place of `sessions` and `turns`. Both write in a transaction of their own: where the database
+ * takes one writer, that transaction waits for the one of `begin` or `end`, which waits for it; and a second call of `begin`
+ * or `end` would say the same once more.
+ */
+export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns'> = {
+  sessions: {
+    say: async () => refuse('sessions.say'),
+    ensure: async () => refuse('sessions.ensure'),
+  },
+  turns: { start: () => refuse('turns.start') },
+}
+
+function refuse(what: string): never {
+  throw new RuntimeError('INTERNAL', `${what} cannot be called in runs.begin or runs.end.`, {
+    hint: `Ask for a job with ctx.jobs.later, which belongs to the transaction; the job calls ${what}.`,
+  })
+}

@@ -1,0 +1,224 @@
+import type { Log, RunEnding } from '../../../plugin.ts'
+import {
+  dueMarks,
+  forgetOrphans,
+  keepFacts,
+  type Mark,
+  marksOfSession,
+  markUnsettled,
+  putOff,
+  type Root,
+  takeMark,
+} from './marks.ts'
+import type { RunStore } from '../journal/store.ts'
+import type { RunDatabase } from '../journal/tables.ts'
+import type { TurnRequest } from '../run.ts'
+import { type EndingFacts, endingOf, type EndingOptions, fromKept, replyTo } from './ending.ts'
+import type { RunGates } from './gates.ts'
+
+/** How often a process looks for ends that nobody has told. */
+const sweepMs = 10_000
+/** How many ends one statement finds, and how many of them are told at once. */
+const batch = { size: 50, atOnce: 4 }
+/** How many ends the transaction tells that deletes a session; the others are told soon after. */
+const mostAtDeletion = 50
+
+/** The moments of settling at which a process may die; tests end it there. */
+export type SettlingMoment =
+  'before the end is settled' | 'while the end is settled' | 'after the end is settled'
+
+/** What a settler is made of. */
+export interface SettlerOptions extends Pick<EndingOptions, 'notices'> {
+  readonly store: RunStore
+  readonly gates: RunGates
+  readonly log: Log
+  /** Called at every moment of settling. */
+  at(moment: SettlingMoment, runId: string): void
+}
+
+/**
+ * Tells everybody who wants to know of the ends of runs: each once for a run, in a transaction that also deletes the row
+ * which says that it has yet to be told. A transaction that does not commit leaves the row, so this process or another
+ * tries again. Every consumer has a row and a transaction of its own: one that fails keeps no other from hearing.
+ */
+export class Settler {
+  readonly #options: SettlerOptions
+  #timer: NodeJS.Timeout | undefined
+  #sweeping: Promise<void> | undefined
+  #again = false
+  #next: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined
+  #closed = false
+
+  constructor(options: SettlerOptions) {
+    this.#options = options
+  }
+
+  /** Begins to look for ends that nobody has told, after a restart and those of other processes. */
+  open(): void {
+    if (this.#options.gates.isEmpty) return
+    this.#timer = setInterval(() => this.nudge(), sweepMs).unref()
+    this.nudge()
+  }
+
+  /** Stops, when what is being told has been told. */
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#timer)
+    clearTimeout(this.#next?.timer)
+    await this.#sweeping
+  }
+
+  /** Notes in the transaction that records a run who has to hear of its end. */
+  async expect(trx: RunDatabase, root: Root, request: TurnRequest): Promise<void> {
+    const { store, gates } = this.#options
+    await markUnsettled(store, trx, root, gates.consumersOf(request))
+  }
+
+  /** A run has ended: its end is told soon, and nobody waits for that. */
+  nudge(): void {
+    if (this.#closed || this.#options.gates.isEmpty) return
+    this.#again = true
+    this.#sweeping ??= this.#sweepAll().finally(() => (this.#sweeping = undefined))
+  }
+
+  /** Forgets old rows of consumers that the app does not have any more. */
+  async purge(): Promise<void> {
+    await forgetOrphans(this.#options.store, this.#options.gates.consumers)
+  }
+
+  /**
+   * Runs the deletion of a session and tells in its transaction of the ends of the session's runs. Where a consumer fails
+   * or is not at work, the deletion keeps what that consumer has yet to hear, and the consumer hears of it later.
+   */
+  async deleting<T>(
+    sessionId: string,
+    remove: (tell: (trx: RunDatabase) => Promise<void>) => Promise<T>,
+  ): Promise<T> {
+    const { gates, log } = this.#options
+    const failing = new Set<string>()
+    for (;;) {
+      try {
+        const removed = await remove((trx) => this.#tellSession(trx, sessionId, failing))
+        this.nudge()
+        return removed
+      } catch (error) {
+        if (!(error instanceof NotTold) || failing.size > gates.consumers.length) throw error
+        failing.add(error.consumer)
+        const { consumer, runId, cause } = error
+        log.warn({ err: cause, runId, plugin: consumer }, 'The end of a run could not be told')
+      }
+    }
+  }
+
+  async #sweepAll(): Promise<void> {
+    const { store, gates, log } = this.#options
+    try {
+      while (this.#again && !this.#closed) {
+        this.#again = false
+        const consumers = gates.listening
+        if (consumers.length === 0) return
+        const marks = await dueMarks(store, consumers, batch.size)
+        for (let i = 0; i < marks.length && !this.#closed; i += batch.atOnce)
+          await Promise.all(marks.slice(i, i + batch.atOnce).map((mark) => this.#settle(mark)))
+        if (marks.length === batch.size) this.#again = true
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'Ends of runs could not be looked for; trying again')
+    }
+  }
+
+  async #settle(mark: Mark): Promise<void> {
+    const { store, log, at } = this.#options
+    const { root_id: runId, consumer, tries } = mark
+    try {
+      at('before the end is settled', runId)
+      await store.db.transaction().execute(async (trx) => {
+        if (!(await takeMark(store, trx, mark))) return
+        const facts =
+          mark.facts === null
+            ? await endingOf(store, trx, mark, this.#asTold())
+            : fromKept(mark.facts)
+        if (facts) await this.#tell(trx, mark, facts)
+        at('while the end is settled', runId)
+      })
+      at('after the end is settled', runId)
+    } catch (error) {
+      log.warn(
+        { err: error, runId, plugin: consumer, tries: tries + 1 },
+        'The end of a run could not be told; trying again',
+      )
+      try {
+        this.#wakeIn(await putOff(store, mark))
+      } catch (err) {
+        log.warn({ err, runId }, 'The next try of an end could not be noted; a sweep finds it')
+      }
+    }
+  }
+
+  /** Looks again in so many milliseconds, unless it looks before. */
+  #wakeIn(ms: number): void {
+    const at = performance.now() + ms
+    if (this.#closed || (this.#next && this.#next.at <= at)) return
+    clearTimeout(this.#next?.timer)
+    const look = () => {
+      this.#next = undefined
+      this.nudge()
+    }
+    this.#next = { at, timer: setTimeout(look, ms).unref() }
+  }
+
+  async #tellSession(
+    trx: RunDatabase,
+    sessionId: string,
+    failing: ReadonlySet<string>,
+  ): Promise<void> {
+    const { store, gates } = this.#options
+    if (gates.consumers.length === 0) return
+    const marks = await marksOfSession(store, trx, sessionId)
+    const listening = new Set(gates.listening)
+    const known = new Map<string, EndingFacts | undefined>()
+    for (const [i, mark] of marks.entries()) {
+      const { root_id, consumer } = mark
+      if (!known.has(root_id))
+        known.set(root_id, await endingOf(store, trx, mark, this.#asTold(true)))
+      const facts = known.get(root_id)
+      const isToldNow = i < mostAtDeletion && listening.has(consumer) && !failing.has(consumer)
+      if (facts && !isToldNow) {
+        await keepFacts(trx, mark, JSON.stringify(facts))
+        continue
+      }
+      await trx
+        .deleteFrom('kernel_unsettled')
+        .where((eb) => eb.and({ session_id: sessionId, root_id, consumer }))
+        .execute()
+      if (!facts) continue
+      try {
+        await this.#tell(trx, mark, facts)
+      } catch (error) {
+        throw new NotTold(consumer, root_id, error)
+      }
+    }
+  }
+
+  #asTold(isDeleted = false): EndingOptions {
+    const { gates, notices } = this.#options
+    return { pluginOf: gates.pluginOf, notices, isDeleted }
+  }
+
+  async #tell(trx: RunDatabase, mark: Mark, facts: EndingFacts): Promise<void> {
+    const run: RunEnding = { ...facts, reply: () => replyTo(trx, mark) }
+    await this.#options.gates.end(mark.consumer, run, trx)
+  }
+}
+
+/** A consumer failed in the transaction that deletes a session. */
+class NotTold extends Error {
+  readonly consumer: string
+  readonly runId: string
+
+  constructor(consumer: string, runId: string, cause: unknown) {
+    super(`${consumer} could not be told of the end of run ${runId}.`, { cause })
+    this.consumer = consumer
+    this.runId = runId
+  }
+}

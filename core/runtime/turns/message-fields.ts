@@ -1,0 +1,17 @@
+import { z } from 'zod'
+
+/** How large a message may be, whoever sends it. */
+const messageBytes = 256 * 1024
+
+/** The words of a message. */
+export const messageText = z
+  .string()
+  .refine((message) => message.trim() !== '', 'expected some text')
+  .refine(
+    (message) => Buffer.byteLength(message) <= messageBytes,
+    `expected at most ${messageBytes} bytes`,
+  )
+/** The name of the model that is to answer. */
+export const modelName = z.string().min(1).max(200)
+/** What is attached to a message. */
+export const attachmentList = z.array(z.unknown()).max(100)

@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import { RuntimeError } from '../../errors.ts'
+import { faultsOf, faultText } from '../../manifest/faults.ts'
+import type { NewTurn } from '../../plugin.ts'
+import { roomOfPlugin } from '../base/room-name.ts'
+import { parseJson } from '../base/safe-json.ts'
+import { clientNetwork } from '../http/limits/client-address.ts'
+import { attachmentList, messageText, modelName } from './message-fields.ts'
+import type { TurnRequest } from './run.ts'
+
+const metadataBytes = 8 * 1024
+const attachmentBytes = 1024 * 1024
+const instructionBytes = 16 * 1024
+const quotedBytes = 64 * 1024
+const mostQuoted = 100
+const mostAllowed = 200
+const longestDid = 500
+
+/** A turn of a plugin, once it is known that it can be one. */
+export interface ReadTurn {
+  readonly user: NewTurn['user']
+  readonly session?: string
+  readonly room?: string
+  readonly requestId?: string
+  readonly whenBusy: NonNullable<NewTurn['whenBusy']>
+  /** Where the turn counts beside its user. */
+  readonly address?: string
+  readonly koa?: NewTurn['koa']
+  readonly signal?: AbortSignal
+  readonly request: TurnRequest
+}
+
+/** Text that databases can store and UTF-8 can write. */
+const plainText = z
+  .string()
+  .refine((text) => !text.includes('\0') && text.isWellFormed(), 'expected text without U+0000')
+/** A name: the id of a session or of a request. */
+const nameText = z
+  .string()
+  .min(1)
+  .max(200)
+  .refine((name) => !/\p{Cc}/u.test(name) && name.isWellFormed(), 'expected no control characters')
+const bytesOf = (texts: readonly string[]) =>
+  texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), 0)
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value)
+
+const fields = z.object({
+  user: z.custom<NewTurn['user']>(
+    (user) => isDid(Object(user).did),
+    'expected a user, or an object with a did',
+  ),
+  session: nameText.optional(),
+  room: z.string().optional(),
+  message: messageText.pipe(plainText),
+  from: z.enum(['user', 'plugin']).default('user'),
+  whenBusy: z.enum(['wait', 'refuse', 'interrupt']).default('wait'),
+  // The runtime names the repetition of a quarantined run so.
+  requestId: nameText
+    .refine((name) => !name.startsWith('retry:'), 'expected a name that does not begin with retry:')
+    .optional(),
+  metadata: z.unknown().transform(json(isObject, metadataBytes)).optional(),
+  attachments: attachmentList.transform(json(isList, attachmentBytes)).optional(),
+  model: modelName.optional(),
+  instructions: plainText
+    .refine(
+      (text) => bytesOf([text]) <= instructionBytes,
+      `expected at most ${instructionBytes} bytes`,
+    )
+    .optional(),
+  quoted: z
+    .union([plainText.transform((text) => [text]), z.array(plainText).max(mostQuoted)])
+    .refine((texts) => bytesOf(texts) <= quotedBytes, `expected at most ${quotedBytes} bytes`)
+    .transform((texts) => texts.filter((text) => text.trim() !== ''))
+    .optional(),
+  allow: z.array(z.string().min(1).max(200)).max(mostAllowed).optional(),
+  koa: z
+    .custom<NewTurn['koa']>((koa) => typeof Object(koa).ip === 'string', 'expected ctx.koa')
+    .optional(),
+  signal: z.instanceof(AbortSignal).optional(),
+})
+
+/** Reads what a plugin asks for. Throws INPUT_INVALID before anything is made of a turn that cannot be. */
+export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
+  const parsed = fields.safeParse(turn)
+  if (!parsed.success) {
+    const faults = faultsOf(parsed.error)
+    throw refused(`The turn that ${plugin} starts cannot be: ${faultText(faults)}.`, { faults })
+  }
+  const { user, session, room, requestId, whenBusy, koa, signal, ...said } = parsed.data
+  if (room !== undefined) roomOfPlugin(plugin, room)
+  const { message, model, from, attachments, metadata, instructions, quoted, allow } = said
+  return {
+    user,
+    session,
+    room,
+    requestId,
+    whenBusy,
+    signal,
+    koa,
+    address: koa && clientNetwork(koa.ip),
+    request: {
+      message,
+      model,
+      metadata,
+      attachments,
+      origin: plugin,
+      ...(from === 'plugin' && { from }),
+      ...(koa && { source: 'http' as const }),
+      ...(quoted?.length && { quoted }),
+      ...(instructions?.trim() && { instructions: instructions.trim() }),
+      ...(allow && { allow: [...new Set(allow)] }),
+    },
+  }
+}
+
+/** What has the shape of a DID. */
+const isDid = (did: unknown): did is string =>
+  typeof did === 'string' && did.length <= longestDid && /^did:[a-z0-9]+:[!-~]+$/.test(did)
+
+/** Makes JSON of a value and a value of the JSON again: what the turn keeps is what every process will read. */
+function json<T>(isMeant: (value: unknown) => value is T, mostBytes: number) {
+  return (value: unknown, ctx: z.core.$RefinementCtx): T | undefined => {
+    const fault = (message: string) => {
+      ctx.addIssue({ code: 'custom', message })
+      return undefined
+    }
+    if (value === undefined) return undefined
+    try {
+      const text = JSON.stringify(value) ?? ''
+      if (Buffer.byteLength(text) > mostBytes)
+        return fault(`expected at most ${mostBytes} bytes of JSON`)
+      const parsed = parseJson(text)
+      return isMeant(parsed) ? parsed : fault('expected an object')
+    } catch (error) {
+      return fault(
+        error instanceof RuntimeError ? error.message.replace(/\.$/, '') : 'expected JSON',
+      )
+    }
+  }
+}
+
+const refused = (message: string, details?: unknown) =>
+  new RuntimeError('INPUT_INVALID', message, { details })

@@ -1,0 +1,66 @@
+/** What the app answered. */
+export interface TestResponse {
+  /** The HTTP status. */
+  readonly status: number
+  readonly headers: Headers
+  /** Parsed when it is JSON, the text otherwise. */
+  readonly body: any // any: a test asserts on it right away
+}
+
+/** Ways to call the app. A body that is an object travels as JSON, text as it is. */
+export interface Calls {
+  /** Reads. */
+  get(path: string, init?: CallInit): Promise<TestResponse>
+  /** Deletes. */
+  delete(path: string, init?: CallInit): Promise<TestResponse>
+  /** Sends something new. */
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
+  /** Replaces. */
+  put(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
+  /** Changes a part. */
+  patch(path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
+}
+
+/** What a GET or a DELETE may carry. */
+export interface CallInit {
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+/** The calls of whoever has these credentials, to wherever the app listens at the time. */
+export function callsTo(
+  url: () => string,
+  credentials: () => Promise<Record<string, string>>,
+): Calls {
+  async function send(
+    method: string,
+    path: string,
+    body: unknown,
+    headers: Record<string, string> = {},
+  ) {
+    const json = body !== undefined && typeof body !== 'string'
+    const response = await fetch(url() + path, {
+      method,
+      headers: {
+        ...(json && { 'content-type': 'application/json' }),
+        ...(await credentials()),
+        ...headers,
+      },
+      body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
+    })
+    const text = await response.text()
+    const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '') && text !== ''
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: isJson ? JSON.parse(text) : text,
+    }
+  }
+  return {
+    get: (path, init) => send('GET', path, undefined, init?.headers),
+    delete: (path, init) => send('DELETE', path, init?.body, init?.headers),
+    post: (path, body, headers) => send('POST', path, body, headers),
+    put: (path, body, headers) => send('PUT', path, body, headers),
+    patch: (path, body, headers) => send('PATCH', path, body, headers),
+  }
+}
