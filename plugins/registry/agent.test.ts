@@ -27,11 +27,11 @@ await onEachDatabase('the agent', (where) => {
   afterAll(() => app.close())
   const at = (did: string) => `/v1/entities/${encodeURIComponent(did)}`
 
-  /** A user who delegates some capabilities, and what the model was told of each call in their turn. */
+  /** Runs a turn of a user who delegates some capabilities, and returns the result of each call as the model received it. */
   async function converse(capabilities: readonly string[], script: readonly ScriptedStep[]) {
     const { wallet, did, granted } = await app.user()
     if (capabilities.length > 0) await granted(...capabilities)
-    const own = capabilities.map((can) => ({ can, with: did })) // which opens nothing that is not the user's
+    const own = capabilities.map((can) => ({ can, with: did })) // a delegation grants rights only on what is the user's own
     const audience = app.oracleDid
     const headers = {
       authorization: `Bearer ${(await wallet.invoke({ audience })).text}`,
@@ -43,7 +43,7 @@ await onEachDatabase('the agent', (where) => {
         })
       ).text,
     }
-    const heard: { name: string; content: any; failed: boolean }[] = [] // any: a test asserts on it
+    const heard: { name: string; content: any; failed: boolean }[] = [] // any: the tests read members of the result
     const { body: session } = await app.post('/sessions', undefined, headers)
     steps = [
       { call: 'load_capability', args: { names: ['registry'] } },

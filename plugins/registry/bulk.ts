@@ -4,7 +4,7 @@ import type { RegistryDatabase, Tables } from './tables.ts'
 
 const sizes = [64, 16, 4, 1]
 
-/** Inserts rows, many in a statement. The statements are compiled once. */
+/** Makes a function that inserts rows, up to 64 in a statement. Kysely compiles each of the statements once. */
 export function bulkInsert<T extends keyof Tables>(
   db: RegistryDatabase,
   table: T,

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { RouteContext, User } from '#core'
 import type { Registry } from './registry.ts'
 
-/** What `setup` made: the registry comes with the first request, for a server that has none of them starts sooner. */
+/** What `setup` made. The first request loads the registry, so that a server starts sooner. */
 export interface Self {
   readonly oracleDid: string
   registry(): Promise<Registry>
@@ -56,6 +56,6 @@ export const tool = <Input extends z.ZodType>(
   definition: RegistryTool<Input>,
 ): RegistryTool<Input> => definition
 
-/** Whether the caller sees anything here: with a grant everything, without one what is the caller's own. */
+/** Whether the caller sees anything in the registry: with a grant everything, without a grant only what is the caller's own. */
 export const seesAny = async (ctx: RegistryRouteContext): Promise<boolean> =>
   (await ctx.self.registry()).readers.hasAny(ctx)

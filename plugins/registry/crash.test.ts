@@ -94,9 +94,9 @@ await onEachDatabase('a server that is killed', (where) => {
 
         server = startServer('server.ts', env)
         const url = await server.url
-        const get = async (path: string) => (await fetch(url + path, { headers })).json() as any // any: our own answers
+        const get = async (path: string) => (await fetch(url + path, { headers })).json() as any // any: the test reads members
         const all = async (query: string) => {
-          const found: any[] = [] // any: as above
+          const found: any[] = [] // any: the test reads members of its own server's answers
           for (let cursor = ''; ;) {
             const page = await get(`/v1/entities?${query}&limit=500${cursor}`)
             found.push(...page.items)
@@ -121,7 +121,7 @@ await onEachDatabase('a server that is killed', (where) => {
         const perBatch = Map.groupBy(await all('type=Bulk'), ({ properties }) => properties.n)
         for (const [, entities] of perBatch) expect(entities).toHaveLength(100)
         for (const n of batches) expect(perBatch.has(n)).toBe(true)
-        // What was cut off was begun by writers that were not answered, one each.
+        // Each of the writers had at most one request without an answer, so at most so many entities are not acknowledged.
         expect(there.size - acknowledged.length).toBeLessThanOrEqual(2 * 8)
         const history = await get(`/v1/entities/${encodeURIComponent(acknowledged[0]!)}/history`)
         expect(history.items).toHaveLength(1)

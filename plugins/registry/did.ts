@@ -1,14 +1,11 @@
-/** Identifiers by the grammar of W3C DID Core 1.0, section 3, and no more. */
+/** The parts of the DID grammar, exactly as section 3 of W3C DID Core 1.0 gives the grammar. */
 const idchar = '(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})'
 const did = `did:[a-z0-9]+:(?:${idchar}*:)*${idchar}+`
 const pchar = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
 const didGrammar = new RegExp(`^${did}$`)
 const entityGrammar = new RegExp(`^${did}(?:/${pchar}*)*$`)
-const urlGrammar = new RegExp(
-  `^${did}(?:/${pchar}*)*(?:\\?(?:${pchar}|[/?])*)?(?:#(?:${pchar}|[/?])*)?$`,
-)
 
-/** Longer ids do not fit the indexes of a database, nor a URL in comfort. */
+/** The most characters of an id: longer ids do not fit into the indexes of a database. */
 export const longestId = 1024
 
 /** Whether a text is a DID. */
@@ -18,10 +15,7 @@ export const isDid = (text: string): boolean => text.length <= longestId && didG
 export const isEntityId = (text: string): boolean =>
   text.length <= longestId && entityGrammar.test(text)
 
-/** Whether a text is a DID URL: a DID with path, query and fragment as it likes. */
-export const isDidUrl = (text: string): boolean => urlGrammar.test(text)
-
-/** The address of an entity here. Its id stands in one segment, so `/` and `%` are encoded. */
+/** The address of an entity in this API. The id of the entity stands in one segment, so `/` and `%` are percent-encoded. */
 export const entityPath = (id: string): string => `/v1/entities/${encodeURIComponent(id)}`
 
 /** The address of an edge. */

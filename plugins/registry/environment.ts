@@ -22,7 +22,7 @@ export const environment = {
     .describe('Types whose entities are organisational domains, with membership groups'),
 }
 
-/** The variables as they were read. */
+/** The values of the variables after the schema has parsed them. */
 export type Environment = {
   readonly [Name in keyof typeof environment]: z.output<(typeof environment)[Name]>
 }

@@ -1,9 +1,9 @@
 import { matchesEtag, RuntimeError } from '#core'
 
-/** A version as HTTP compares it. */
+/** The ETag of a version. */
 export const etagOf = ({ version }: { readonly version: number }): string => `"${version}"`
 
-/** Refuses a change of a version that the caller has not seen; without a tag there is nothing to compare. */
+/** Refuses a change when If-Match names another version than the present one. Accepts every change without If-Match. */
 export function mustMatch(
   ifMatch: string | undefined,
   row: { readonly did: string; readonly version: number },
@@ -12,14 +12,18 @@ export function mustMatch(
   throw new RuntimeError(
     'PRECONDITION_FAILED',
     `${row.did} is at version ${row.version} now, which If-Match does not name.`,
-    { hint: 'Read it again, then decide.', headers: { ETag: etagOf(row) } },
+    { hint: 'Read the present version, then decide.', headers: { ETag: etagOf(row) } },
   )
 }
 
-/** The tag that a change must come with. */
+/** The If-Match header of a change, which is refused without one. */
 export function demandedTag(header: string): string {
   if (header !== '') return header
-  throw new RuntimeError('PRECONDITION_REQUIRED', 'The change says not which version it is of.', {
-    hint: 'Send the ETag of the last read as If-Match.',
-  })
+  throw new RuntimeError(
+    'PRECONDITION_REQUIRED',
+    'The change does not say which version it is for.',
+    {
+      hint: 'Send the ETag of the last read as If-Match.',
+    },
+  )
 }

@@ -11,7 +11,7 @@ import { protocolsRoutes } from './routes/protocols.ts'
 import { relationshipsRoutes } from './routes/relationships.ts'
 import { tools } from './tools.ts'
 
-/** The registry is loaded with the first request: a server that has none of them starts sooner. */
+/** Loads the registry with the first request that needs it, so that a server starts sooner. */
 function setup({ db, oracle, env }: Boot): Self {
   let loading: Promise<Registry> | undefined
   const load = async (): Promise<Registry> => {
@@ -69,7 +69,9 @@ export default definePlugin({
   setup,
 
   prompt: () =>
-    'The registry holds digital twins by DID. Find before you create, walk the graph instead of guessing how things relate, and look at a protocol before you fill in its properties. Name entities to the user by their properties, with the DID beside.',
+    'The registry holds digital twins by DID. Find before you create, walk the graph instead of ' +
+    'guessing how things relate, and look at a protocol before you fill in its properties. Name ' +
+    'entities to the user by their properties, with the DID beside.',
 
   tools,
 

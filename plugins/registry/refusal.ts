@@ -1,10 +1,9 @@
-import type { z } from 'zod'
 import { RuntimeError, type Fault } from '#core'
 
-/** Who sends more faults than this corrects these first. */
+/** The most faults that a check collects before it stops. */
 export const mostFaults = 100
 
-/** 400: what was sent cannot be. `path` says where it stood. */
+/** 400: a value in the request is not valid. `path` says where the value stands. */
 export const invalid = (path: string, message: string, hint?: string) =>
   refused([{ path, message }], hint)
 
@@ -19,28 +18,21 @@ export function refused(faults: readonly Fault[], hint?: string): RuntimeError {
   )
 }
 
-/** What a schema finds wrong, as faults. */
-export const faultsIn = ({ issues }: z.ZodError): Fault[] =>
-  issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
-
-/** 404: the thing in the address is not here. `kind` is what it would be: an entity, a protocol. */
+/** 404: the registry has no thing with this id. `kind` says what kind of thing: an entity, a protocol. */
 export const notFound = (kind: string, id: string, hint?: string) =>
   new RuntimeError('NOT_FOUND', `There is no ${kind} ${id}.`, { hint })
 
-/** 422: a well-formed request names something that is not here. */
+/** 422: a well-formed request names something that the registry does not have. */
 export const unresolved = (path: string, message: string, hint?: string) =>
   new RuntimeError('UNPROCESSABLE', `"${path}" names what is not here: ${message}.`, {
     hint,
     details: [{ path, message }],
   })
 
-/** 409: the present state forbids it. */
+/** 409: the present state of the registry forbids the request. */
 export const conflicting = (message: string, hint: string, details?: unknown) =>
   new RuntimeError('CONFLICT', message, { hint, details })
 
-/** 410: the entity was deactivated. The tombstone tells when. */
-export const gone = (id: string, tombstone: object) =>
-  new RuntimeError('GONE', `The entity ${id} was deactivated.`, {
-    hint: 'Its history is still there.',
-    details: tombstone,
-  })
+/** 410: the thing was deactivated. The tombstone in `details` says what it was. */
+export const gone = (kind: string, id: string, tombstone: object, hint?: string) =>
+  new RuntimeError('GONE', `The ${kind} ${id} was deactivated.`, { hint, details: tombstone })

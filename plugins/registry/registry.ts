@@ -19,18 +19,18 @@ import { Readers } from './rights/reader.ts'
 import { withRegistryTables } from './tables.ts'
 import { Writer } from './writing.ts'
 
-/** What the registry is put together from. */
+/** What `Registry` needs from boot. */
 export interface RegistryOptions {
   readonly db: Database
   readonly oracle: Oracle
   /** Types whose entities are organisational domains. */
   readonly organisational: ReadonlySet<string>
   readonly quotas: Quotas
-  /** Everybody who may call reads everything; else each caller what is the caller's own, or what a grant opens. */
+  /** Whether every caller reads everything; else a caller reads what is the caller's own, or everything with a grant. */
   readonly isPublic: boolean
 }
 
-/** The registry and all its parts. It is loaded when it is first asked for something. */
+/** The registry and all its parts. The first request loads this module. */
 export class Registry {
   readonly #oracleDid: string
   readonly readers: Readers
@@ -74,7 +74,7 @@ export class Registry {
     this.resolution = new Resolution(db, oracle)
   }
 
-  /** Who changes something, by a route or a tool. */
+  /** The actor behind a call of a route or a tool. */
   actorOf(calling: Calling): Actor {
     return actorOf(calling, this.#oracleDid)
   }

@@ -80,7 +80,7 @@ const groups = z
 const aProtocol = 'the DID of a protocol'
 const anEntity = 'a JSON object: { type, protocol, properties }'
 
-/** What makes an entity. Only a membership group comes without a protocol. */
+/** The request that makes an entity. Only the request for a membership group has no protocol. */
 export const entitySchema = z
   .object(
     {
@@ -113,7 +113,7 @@ export type EntityRequest = z.output<typeof entitySchema>
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The parts of an entity that a merge patch may touch, after it is applied. */
+/** The parts of an entity that a merge patch may change, after the registry has applied the patch. */
 export const changeableSchema = z.object({
   controller: entityId('the DID of the party that may change it'),
   protocol: entityId(aProtocol).optional(),
@@ -139,7 +139,7 @@ export const typeNames = [
 /** A type that a protocol gives to a property. */
 export type TypeName = (typeof typeNames)[number]
 
-/** What a protocol says of one property, written out. */
+/** The rule of a protocol for one property, in full. */
 export interface PropertyRule {
   readonly type: TypeName
   readonly required?: boolean
@@ -149,7 +149,7 @@ export interface PropertyRule {
   readonly items?: TypeName | PropertyRule
 }
 
-/** What a protocol says, without what it inherits. */
+/** A protocol without what it inherits. */
 export interface ProtocolDefinition {
   readonly type: 'Protocol'
   readonly name?: string
@@ -162,7 +162,7 @@ export interface ProtocolDefinition {
 
 const aCredit = 'true or a text, where each entity is a credit for an approved claim'
 
-/** The outline of a protocol; what its properties say is checked by `readDefinition`, with suggestions. */
+/** The outline of a protocol; `readDefinition` checks the rules of its properties, and suggests corrections. */
 export const protocolSchema = z.object(
   {
     type: z.literal('Protocol', wants('"Protocol"')),

@@ -4,8 +4,8 @@ const unsafeNames = new Set(['__proto__', 'constructor'])
 const deepest = 64
 
 /**
- * Passes on what can be stored and read back as it is. Bodies were checked when they were parsed; what comes from a
- * model was not.
+ * Returns a value that the database can store and return unchanged, and refuses any other. The HTTP layer has checked the
+ * bodies of requests when it parsed them; nothing has checked the arguments that a model gives.
  */
 export function safe<T>(value: T): T {
   check(value, '', 0)

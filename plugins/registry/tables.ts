@@ -1,28 +1,28 @@
 import type { Kysely } from 'kysely'
 import type { Database } from '#core'
 
-// Types, not interfaces: Kysely wants an index signature, which only a type has. JSON is kept as text.
+// Rows are types, not interfaces: Kysely wants an index signature, which only a type has. Columns hold JSON as text.
 
 /**
- * Counts the changes. A transaction that writes holds the one row until its commit, so that changes are numbered in the
- * order of their commits, on every database.
+ * The counter of changes. A transaction that writes locks its one row until the commit, so that on every database the
+ * numbers of changes are in the order of their commits.
  */
 export type ClockRow = { id: number; seq: number }
 
-/** What an entity is at one moment; the present and each version of its past have these. */
+/** The state of an entity at one moment; the present row and each recorded version have these columns. */
 export type StateColumns = {
   controller: string
   protocol: string | null
   protocol_version: number | null
   properties: string
-  /** `{ services, verifiableCredential }`; null when both are empty, as they mostly are. */
+  /** The JSON of `Details`; null when there are neither services nor credentials, which is the usual case. */
   details: string | null
 }
 
 /** An entity as it is now. */
 export type EntityRow = StateColumns & {
   did: string
-  /** The number of the change that created it: the order of lists. */
+  /** The number of the change that created the entity: lists are in this order. */
   ordinal: number
   type: string
   class: string | null
@@ -30,9 +30,9 @@ export type EntityRow = StateColumns & {
   version: number
   created_at: string
   updated_at: string
-  /** What `q` looks in: did, type and the strings among the properties, in lower case. */
+  /** The text that the filter `q` searches: the id, the type and the texts among the properties, in lower case. */
   search: string
-  /** How many edges were ever made from here: the next one's position; 0 spares reading them. */
+  /** How many edges the entity has ever had as source: the next edge's position. With 0 no query for edges is needed. */
   edges_made: number
 }
 
@@ -43,7 +43,7 @@ export type EdgeRow = {
   target: string
   position: number
   properties: string | null
-  /** Who drew the edge: a DID, or the name of a key; null where nobody knows any more. */
+  /** Who drew the edge: a DID, or the name of an API key; null where the history does not say. */
   drawn_by: string | null
   /** 1 where the operator drew the edge or confirmed it. */
   by_operator: number
@@ -54,19 +54,19 @@ export type EdgeRow = {
 /** What a change did to an entity. */
 export type ChangeAction = 'created' | 'updated' | 'related' | 'unrelated' | 'deactivated'
 
-/** A change of anything that the feed tells of; for an entity also the version that came of it. */
+/** A change, as the feed tells it; a change of an entity also records the version that it made. */
 export type ChangeRow = {
   seq: number
-  /** `entity`, `protocol`, or what else comes to be. */
+  /** The kind of the changed thing: `entity`, `protocol`, `claim` or `credential`. */
   kind: string
   did: string
   version: number
   type: string
   action: string
-  /** Who did it. */
+  /** Who made the change: a DID, or the name of an API key. */
   actor: string
   at: string
-  /** What the change was about where that is no version of the thing itself: a relationship. */
+  /** JSON of what the change was about beside the state of the thing, such as a relationship. */
   about: string | null
   controller: string | null
   protocol: string | null
@@ -75,7 +75,7 @@ export type ChangeRow = {
   details: string | null
 }
 
-/** A protocol as it is now; what it says stands in its versions. */
+/** A protocol as it is now; the rows of its versions hold its definitions. */
 export type ProtocolRow = {
   did: string
   ordinal: number
@@ -90,17 +90,17 @@ export type ProtocolRow = {
 export type ProtocolVersionRow = {
   did: string
   version: number
-  /** What was sent. */
+  /** The definition as the client sent it. */
   definition: string
-  /** The same with all that it inherits. */
+  /** The definition with all that the protocol inherits. */
   effective: string
   created_at: string
 }
 
-/** Which protocol extends which, as of their newest versions. */
+/** A protocol whose newest version extends another protocol. */
 export type ExtensionRow = { did: string; extends: string }
 
-/** How much a DID has made, ever. Removing something gives nothing back, for its history stays. */
+/** How much a DID has ever made. Removing a thing does not lower the count, because its history stays. */
 export type UsageRow = {
   did: string
   entities: number
@@ -109,7 +109,7 @@ export type UsageRow = {
   claims: number
 }
 
-/** Which credential became which credit: for good, also when the credit is no more. */
+/** Which credential became which credit. The row stays when the credit is deactivated, so no credential becomes two credits. */
 export type MintRow = { credential: string; entity: string; at: string }
 
 /** The tables of entities and protocols. */
@@ -211,7 +211,7 @@ export async function createEntities(db: Kysely<any>) {
 
 /** Makes the tables of protocols. */
 export async function createProtocols(db: Kysely<any>) {
-  // any: as above
+  // any: a migration sees tables that no type knows yet
   await db.schema
     .createTable('registry_protocols')
     .addColumn('did', 'text', (column) => column.primaryKey())

@@ -13,7 +13,7 @@ const toWrite = {
   with: (_: unknown, { self }: RegistryToolContext) => self.oracleDid,
 }
 
-/** What an agent does with the registry. */
+/** The tools by which an agent uses the registry. */
 export const tools = {
   find_entities: tool({
     description:
@@ -49,7 +49,8 @@ export const tools = {
   }),
   relate_entities: tool({
     description:
-      'Draws an edge from an entity that the user controls to another, in a role that the protocol of the first one has; or confirms an edge as it is.',
+      'Draws an edge from an entity that the user controls to another, in a role that the ' +
+      'protocol of the first one has; or confirms an edge as it is.',
     effect: 'write',
     can: toWrite,
     input: edgeSchema,
@@ -71,7 +72,8 @@ export const tools = {
   }),
   describe_protocol: tool({
     description:
-      'What a protocol asks of its entities: properties with their types, roles with the kinds of entity in them. Without a DID it lists the protocols.',
+      'What a protocol asks of its entities: properties with their types, roles with the kinds ' +
+      'of entity in them. Without a DID it lists the protocols.',
     effect: 'read',
     input: z.object({ did: didParameter.optional(), version: version.optional() }),
     async run({ did, version }, ctx) {
@@ -82,7 +84,8 @@ export const tools = {
   }),
   find_claims: tool({
     description:
-      'Finds claims about assets by asset, type, status or oracle, newest first, with what an oracle said of each and the credential that it became.',
+      'Finds claims about assets by asset, type, status or oracle, newest first, with what an ' +
+      'oracle said of each and the credential that it became.',
     effect: 'read',
     input: findClaimsSchema,
     async run(query, ctx) {
@@ -102,9 +105,10 @@ export const tools = {
   }),
   evaluate_claim: tool({
     description:
-      'Records an oracle’s verdict on a claim, once and for good; approved, the claim becomes a signed credential. The user controls the oracle and says what the verdict is.',
+      'Records an oracle’s verdict on a claim, once and for good; approved, the claim becomes a ' +
+      'signed credential. The user controls the oracle and says what the verdict is.',
     can: toWrite,
-    // The claim comes back with what its submitter wrote.
+    // The result contains texts that the submitter of the claim wrote.
     foreign: true,
     input: evaluationSchema.extend({ claim: idParameter.describe('The id of the claim') }),
     async run({ claim, ...verdict }, ctx) {

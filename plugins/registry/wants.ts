@@ -1,39 +1,39 @@
 import { z } from 'zod'
 import { isDid, isEntityId, longestId } from './did.ts'
 
-/** A message that tells what came, beside what is wanted. */
+/** Makes the message of a zod check, which says what is wanted and what the request has instead. */
 export const wants = (what: string) => ({
   error: (issue: { readonly input?: unknown }) =>
     issue.input === undefined ? `missing; give ${what}` : `give ${what}, not ${shown(issue.input)}`,
 })
 
-/** A value as it is quoted in a message: short. */
+/** A value as messages quote it: at most 60 characters of JSON. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(value, onlyFirst) ?? String(value)
   return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }
 
-/** So many items, of one character each with the commas, are longer than what is shown. */
+/** How many items of a list `shown` writes as JSON; even items of one character then exceed 60 characters. */
 const enough = 30
 const onlyFirst = (_: string, value: unknown): unknown =>
   Array.isArray(value) && value.length > enough ? value.slice(0, enough) : value
 
 const printable = /^[^\x00-\x1f\x7f]+$/
 
-/** A word or two on one line. */
+/** The schema of a short text on one line. */
 export const name = (most: number, what: string) =>
   z.string(wants(what)).max(most, wants(what)).regex(printable, wants(what))
 
-/** What is too long is not looked at any further. */
+/** A message whose check ends the validation, so that no later check reads a text that is too long. */
 const onlyFault = (what: string) => ({ ...wants(what), abort: true })
 
-/** A DID, as a party has. */
+/** The schema of the DID of a party. */
 export const did = (what: string) =>
   z.string(wants(what)).max(longestId, onlyFault(what)).refine(isDid, wants(what))
 
-/** The id of an entity or a protocol: a DID, or a DID URL with a path. */
+/** The schema of the id of an entity or a protocol: a DID, or a DID URL with a path. */
 export const entityId = (what: string) =>
   z.string(wants(what)).max(longestId, onlyFault(what)).refine(isEntityId, wants(what))
 
-/** A JSON object with any members. */
+/** The schema of a JSON object with any members. */
 export const record = (what: string) => z.record(z.string(), z.unknown(), wants(what))

@@ -3,11 +3,11 @@ import type { Actor } from './rights/actor.ts'
 import { bulkInsert } from './bulk.ts'
 import type { ChangeRow, RegistryDatabase } from './tables.ts'
 
-/** What a change tells; the rest is known of the transaction, or is nothing. */
+/** A change before its transaction numbers it; the transaction adds `seq`, `actor` and `at`. */
 export type Change = Pick<ChangeRow, 'kind' | 'did' | 'version' | 'type' | 'action'> &
   Partial<Omit<ChangeRow, 'seq' | 'actor' | 'at'>>
 
-/** A transaction that writes. Nobody else writes meanwhile, so what it reads stays true until it is over. */
+/** A transaction that writes. No other transaction writes meanwhile, so what this one reads stays true until its commit. */
 export class Writing {
   readonly db: RegistryDatabase
   readonly actor: Actor
@@ -21,7 +21,7 @@ export class Writing {
     this.#next = first
   }
 
-  /** Records a change and numbers it. The feed tells of it once all is committed. */
+  /** Records a change and returns its number. The feed tells of the change after the commit. */
   change({
     about = null,
     controller = null,
@@ -39,10 +39,10 @@ export class Writing {
   }
 }
 
-/** Runs some work in a transaction that writes. */
+/** Runs `work` in a transaction that writes. */
 export type Write = <T>(actor: Actor, work: (writing: Writing) => Promise<T>) => Promise<T>
 
-/** Writes transaction by transaction, and calls `committed` after each. */
+/** Runs transactions that write, one after the other, and calls `committed` after each. */
 export class Writer {
   readonly #db: RegistryDatabase
   readonly #committed: () => void
@@ -67,7 +67,7 @@ export class Writer {
     this.#insertChanges = bulkInsert(db, 'registry_changes', changeColumns)
   }
 
-  /** The database lets one transaction write at a time. The others wait here, without a connection that readers need. */
+  /** Runs `work` after all earlier writes. Writers wait here, and not in the database, where each would hold a connection. */
   write<T>(actor: Actor, work: (writing: Writing) => Promise<T>): Promise<T> {
     const mine = this.#last.then(() => this.#transact(actor, work))
     this.#last = mine.catch(() => {})

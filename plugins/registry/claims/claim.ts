@@ -1,4 +1,4 @@
-/** What an oracle said of a claim. */
+/** The verdict of an oracle on a claim. */
 export interface Evaluation {
   readonly oracle: string
   readonly status: 'approved' | 'rejected'
@@ -6,7 +6,7 @@ export interface Evaluation {
   readonly notes?: string
 }
 
-/** What stands behind a claim: where it is, and the hash that says it is still the same. */
+/** A piece of evidence for a claim. The hash lets a reader see whether the evidence at `id` has changed since. */
 export interface Evidence {
   readonly id?: string
   readonly type: string
@@ -14,14 +14,14 @@ export interface Evidence {
   readonly digestMultibase?: string
 }
 
-/** What somebody says of an asset, until an oracle says whether it is so. */
+/** What a submitter says of an asset, with the verdict of an oracle once there is one. */
 export interface Claim {
   readonly id: string
   readonly type: string
-  /** The DID of the asset that it is about. */
+  /** The DID of the asset that the claim is about. */
   readonly subject: string
   readonly submitter: string
-  /** The template that the properties were checked against, in the version of that day. */
+  /** The protocol whose version, the newest at that time, the registry checked the properties against. */
   readonly protocol?: { readonly did: string; readonly version: number }
   readonly properties: Readonly<Record<string, unknown>>
   readonly evidence?: readonly Evidence[]

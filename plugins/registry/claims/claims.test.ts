@@ -231,7 +231,7 @@ await onEachDatabase('claims', (where) => {
         { role: 'distributes', target: subject },
         { role: 'verifier', target: oracle },
       ]
-      // Neither who points to the asset nor who shares its controller says who verifies it.
+      // Edges from other entities to the asset make no verifier, not even from an entity with the same controller.
       await app.entity({ controller: 'did:ixo:mallory', relationships: points })
       await app.entity({ controller: 'did:ixo:carol', relationships: points })
       const before = await submitted({ subject })
@@ -345,7 +345,7 @@ await onEachDatabase('claims', (where) => {
         status: 403,
         body: { message: `${stranger.did} does not control ${theirs.oracle}.` },
       })
-      // An oracle of one's own is no verifier of the asset, and not of an asset of one's own either.
+      // The owner's own oracle is no verifier of the owner's asset.
       const own = (await app.entity({ type: 'OracleEntity', controller: owner.did })).did
       expect((await owner.post(path, { status: 'approved', oracle: own })).status).toBe(403)
       expect((await verifier.post(path, { status: 'approved' })).body.evaluation.oracle).toBe(

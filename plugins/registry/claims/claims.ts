@@ -16,7 +16,7 @@ import { pageOf } from './pages.ts'
 import type { ClaimRequest, ClaimsQuery, EvaluationRequest } from './request.ts'
 import { withClaimTables, type ClaimRow, type ClaimsDatabase } from './tables.ts'
 
-/** What claims are submitted and evaluated with. */
+/** What `Claims` needs to submit and evaluate claims. */
 export interface ClaimsParts {
   readonly db: RegistryDatabase
   readonly write: Write
@@ -68,7 +68,7 @@ export class Claims {
     return pageOf(query, limit, cursor, claimOf)
   }
 
-  /** The party that controls an asset claims something of it. */
+  /** Stores a claim about an asset, which only the party that controls the asset may submit. */
   submit(request: ClaimRequest, actor: Actor): Promise<Claim> {
     const { subject, protocol, evidence, submitter = actor.did ?? subject } = request
     if (actor.did !== undefined && submitter !== actor.did)
@@ -125,7 +125,7 @@ export class Claims {
     })
   }
 
-  /** An oracle says whether a claim is so, once and for good; an approved one becomes a credential. */
+  /** Records the verdict of an oracle on a claim. The verdict is final; an approved claim becomes a credential. */
   evaluate(id: string, asked: EvaluationRequest, actor: Actor): Promise<Claim> {
     return this.#write(actor, async (writing) => {
       const { at } = writing

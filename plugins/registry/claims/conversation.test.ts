@@ -9,11 +9,11 @@ import registry from '../index.ts'
 const protocol = 'did:ixo:protocol:stove'
 const call = (name: string, args: object = {}): ScriptedStep => ({ call: name, args })
 
-/** What the model reads of the last tool that answered. */
+/** The result of the last tool call, as the model reads it. */
 const last = ({ messages }: { messages: readonly { role: string; content: string }[] }): any =>
   JSON.parse(unquote(messages.findLast(({ role }) => role === 'tool')!.content))
 
-/** An app whose model does these steps; the registry holds an open protocol. */
+/** Starts an app whose model follows a script, with a registry that has an open protocol. */
 async function talking(where: Where, steps: readonly ScriptedStep[]) {
   const model = scriptedModel([call('load_capability', { names: ['registry'] }), ...steps])
   const database = where.databaseUrl ? { DATABASE_URL: where.databaseUrl } : {}
@@ -62,7 +62,7 @@ await onEachDatabase('claims in a conversation', (where) => {
     const request = { subject: stove.did, type: 'StoveUse', protocol, properties: { minutes: 90 } }
     const submitted = await owner.say(JSON.stringify(request))
     expect(submitted.text).toBe(`Submitted as ${claim}.`)
-    // A claim is its submitter's words: the verdict waits for the verifier's own.
+    // A claim contains the submitter's words, so the agent must not approve it before the verifier has said so.
     const found = await verifier.say(stove.did)
     expect(found.text).toBe('There is one. Shall I approve it?')
     const approved = await verifier.say('Yes.', { sessionId: found.sessionId })

@@ -32,14 +32,14 @@ await onEachDatabase('a server that is killed while oracles evaluate', (where) =
           headers: { ...key, 'content-type': 'application/json' },
           body: body && JSON.stringify(body),
         })
-        // A database that is busy with the dead server's connections may ask a reader to come again.
+        // While the database closes the dead server's connections, the server may answer 503, and the test asks again.
         if (response.status === 503 && !body) return sleep(250).then(() => call(path))
-        const answer: any = await response.json() // any: our own answers
+        const answer: any = await response.json() // any: the test reads members of its own server's answers
         if (!response.ok) throw new Error(`${path}: ${response.status} ${answer.message}`)
         return answer
       }
       const all = async (path: string) => {
-        const found: any[] = [] // any: as above
+        const found: any[] = [] // any: the test reads members of its own server's answers
         for (let cursor = ''; ;) {
           const { items, nextCursor } = await call(`${path}&limit=500${cursor}`)
           found.push(...items)

@@ -7,16 +7,17 @@ import type { ClaimRow } from './tables.ts'
 
 /** The role of the edge from an asset to the oracle that evaluates its claims. */
 const verifier = 'verifier'
-/** The role of the same edge drawn from the other side: it counts once the asset's controller has confirmed it. */
+/** The role of an edge from the oracle to the asset. The edge counts once the controller of the asset has confirmed it. */
 const verifies = 'verifies'
-/** What the one key is called that nobody gave a name. */
+/** The name that the runtime gives to an API key which the operator configured without a name. */
 const unnamed = 'key:default'
 
 /**
- * Who evaluates a claim: an oracle twin, in the hands of whoever controls it. The asset says which, by an edge that its
- * controller or the operator stands by. The holder of an API key answers for the assets that name none, with any oracle
- * or in the name of this one, and registers the oracles that others evaluate with: anybody can make up an asset and an
- * oracle, and what is approved the runtime signs.
+ * Returns the DID of the oracle that evaluates a claim, or refuses the caller. The asset names its oracle by an edge that
+ * the controller of the asset or the operator drew or confirmed; the controller of that oracle twin evaluates. For an
+ * asset that names no oracle, only the holder of an API key evaluates, with any oracle twin or as this oracle. Callers
+ * with a DID evaluate only with oracle twins that the operator registered: the runtime signs what they approve, and
+ * anybody can create an asset and an oracle.
  */
 export async function evaluatorOf(
   claim: Pick<ClaimRow, 'id' | 'subject' | 'submitter'>,
@@ -35,7 +36,7 @@ export async function evaluatorOf(
       `${claim.subject} names ${named.size === 0 ? 'no verifier' : 'several verifiers'}.`,
       { hint: 'Say which oracle evaluates.', details: [{ path: 'oracle', message: 'missing' }] },
     )
-  // This oracle need not have a twin here.
+  // The runtime's own oracle needs no twin in the registry.
   const oracle = hasKey && did === thisOracle ? undefined : await oracleTwin(did, actor, db)
   if (named.size > 0 ? !named.has(did) : !hasKey)
     throw forbidden(
@@ -49,13 +50,14 @@ export async function evaluatorOf(
 }
 
 /**
- * Four eyes: whoever made a claim, or controls what it is about, does not evaluate it, neither by hand nor through an
- * oracle of theirs. Keys are people by their names, so the one without a name could be anybody and evaluates nothing.
+ * The four-eyes rule: the party that made a claim, or that controls the asset of the claim, does not evaluate the claim,
+ * neither directly nor through an oracle twin that it controls. The name of an API key stands for a person, so a key
+ * without a name could be in anybody's hands and evaluates no claims.
  */
 async function mustBeAnother(
   { id, subject, submitter }: Pick<ClaimRow, 'id' | 'subject' | 'submitter'>,
   oracle: string,
-  /** Who controls the oracle's twin, where it is not the holder of a key who says the verdict in its name. */
+  /** Who controls the oracle twin; undefined where the holder of an API key gives the verdict. */
   controller: string | undefined,
   actor: Actor,
   thisOracle: string,
@@ -64,7 +66,7 @@ async function mustBeAnother(
   const asset = await read(subject, db)
   const submitting = await read(submitter, db)
   const maker = await makerOf(id, db)
-  // What belongs to the operator is in the hands of people with keys: there the names of the keys decide.
+  // The operator's own DID does not count as a party: holders of API keys act for the operator, and their names decide.
   const parties = [asset?.controller, submitter, submitting?.controller, maker, subject]
   const theirs = new Set(parties.filter((party) => party !== undefined && party !== thisOracle))
   const hands = [actor.name, oracle === thisOracle ? undefined : oracle, controller]
@@ -75,7 +77,7 @@ async function mustBeAnother(
     )
   if (actor.name === unnamed)
     throw forbidden(
-      'A key without a name evaluates no claims, for it may be in the hands of whoever made them.',
+      'A key without a name evaluates no claims, because the person who made the claims may hold the key.',
       'Give every person a key of their own (API_KEY=name:value,other:value), or evaluate under a DID.',
     )
 }
@@ -120,7 +122,7 @@ async function makerOf(id: string, db: RegistryDatabase): Promise<string | undef
   return first?.actor
 }
 
-/** The oracles of an asset by its own word: that of who controls it now, or of the operator. */
+/** The oracles that an asset names, by edges that the present controller of the asset or the operator drew or confirmed. */
 async function verifiersOf(subject: string, db: RegistryDatabase): Promise<Set<string>> {
   const edges = (end: 'source' | 'target', other: 'source' | 'target', role: string) =>
     db

@@ -1,9 +1,9 @@
 import type { SelectQueryBuilder } from 'kysely'
 import { writeCursor, type Page } from '../reading/page.ts'
 
-/** A page of rows, newest first. Rows that come meanwhile stand before the first page. */
+/** A page of rows, newest first. Rows that are added between two pages would stand before the first, so no page repeats one. */
 export async function pageOf<Row extends { ordinal: number }, Item>(
-  query: SelectQueryBuilder<any, any, Row>, // any: whichever table it reads, it has the column
+  query: SelectQueryBuilder<any, any, Row>, // any: the query may read any table that has the column `ordinal`
   limit: number,
   after: number | undefined,
   itemOf: (row: Row) => Item,

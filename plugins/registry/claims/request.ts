@@ -21,7 +21,7 @@ const evidence = z.object(
   wants('a piece of evidence: { type, id?, name?, digestMultibase? }'),
 )
 
-/** In a credential a name that begins with @ would be an instruction to whoever reads it as JSON-LD. */
+/** Finds a name that begins with @: software that reads the later credential as JSON-LD would take the name for a keyword. */
 function keywordIn(value: unknown, path: string): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, member] of Object.entries(value)) {
@@ -39,7 +39,7 @@ const properties = record('an object with what is claimed').superRefine((value, 
   ctx.addIssue({ code: 'custom', path, message: 'give it a name that does not begin with @' })
 })
 
-/** What a claim is submitted with. */
+/** The body of a request that submits a claim. */
 export const claimSchema = z.object(
   {
     subject: entityId(anAsset).describe('DID of the asset'),
@@ -64,7 +64,7 @@ export type ClaimRequest = z.output<typeof claimSchema>
 const someNotes = 'notes of at most 4000 characters'
 const reason = z.string(wants(someNotes)).max(4000, wants(someNotes))
 
-/** What an oracle says of a claim. */
+/** The body of a request that evaluates a claim. */
 export const evaluationSchema = z.object(
   {
     status: z.enum(['approved', 'rejected'], wants('"approved" or "rejected"')),
@@ -78,7 +78,7 @@ export const evaluationSchema = z.object(
 /** A verdict that passed the schema. */
 export type EvaluationRequest = z.output<typeof evaluationSchema>
 
-/** Which claims are listed. */
+/** The query of a list of claims. */
 export const claimsQuery = pageSchema.extend({
   subject: z.string().optional(),
   type: z.string().optional(),
@@ -92,12 +92,12 @@ export const claimsQuery = pageSchema.extend({
 /** A question for claims that passed the schema. */
 export type ClaimsQuery = z.output<typeof claimsQuery>
 
-/** What the agent narrows a list by. */
+/** The filters by which the agent narrows a list of claims. */
 export const findClaimsSchema = claimsQuery.extend({
   limit: z.number().int().min(1).max(100).default(20),
 })
 
-/** Which credentials are listed. */
+/** The query of a list of credentials. */
 export const credentialsQuery = pageSchema.extend({
   subject: z.string().optional(),
   oracle: z.string().optional(),
@@ -107,5 +107,5 @@ export const credentialsQuery = pageSchema.extend({
 /** A question for credentials that passed the schema. */
 export type CredentialsQuery = z.output<typeof credentialsQuery>
 
-/** What a credential is revoked with. */
+/** The body of a request that revokes a credential. */
 export const revocationSchema = z.object({ reason: reason.optional() })

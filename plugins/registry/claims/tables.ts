@@ -1,10 +1,10 @@
 import type { Kysely } from 'kysely'
 import type { RegistryDatabase } from '../tables.ts'
 
-/** A claim, and what became of it. */
+/** A claim, with its evaluation once there is one. */
 export type ClaimRow = {
   id: string
-  /** The number of the change that submitted it: the order of lists. */
+  /** The number of the change that submitted the claim: lists are in this order. */
   ordinal: number
   type: string
   subject: string
@@ -14,7 +14,7 @@ export type ClaimRow = {
   properties: string
   evidence: string | null
   status: 'submitted' | 'approved' | 'rejected'
-  /** The oracle that evaluated it. */
+  /** The oracle that evaluated the claim. */
   oracle: string | null
   evaluation: string | null
   credential: string | null
@@ -22,7 +22,7 @@ export type ClaimRow = {
   updated_at: string
 }
 
-/** A credential as it was signed; it never changes, only its place in the status list does. */
+/** A credential as the oracle signed it. The document never changes; a revocation sets `revoked_at` and `reason`. */
 export type CredentialRow = {
   id: string
   ordinal: number
@@ -30,7 +30,7 @@ export type CredentialRow = {
   subject: string
   oracle: string
   document: string
-  /** Its bit in the status lists, counted through all of them. */
+  /** The number of the credential's bit, counted through all status lists. */
   status_index: number
   revoked_at: string | null
   reason: string | null
@@ -89,7 +89,7 @@ export async function createClaims(db: Kysely<any>) {
       .on(table)
       .columns([...columns])
       .execute()
-  // Few are ever taken back, and everybody asks which.
+  // Issuers revoke few credentials, but verifiers read the list of the revoked ones often.
   await db.schema
     .createIndex('registry_credentials_revoked')
     .on('registry_credentials')

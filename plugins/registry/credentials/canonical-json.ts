@@ -16,7 +16,7 @@ export function canonicalJson(value: unknown): string {
   throw new TypeError(`${String(value)} has no form in JSON`)
 }
 
-/** Whether the canonical form is certain to be longer. Looks no further than that, where writing it out takes long. */
+/** Whether the canonical form of a value is certainly longer than `most`. The count stops there, so a huge value costs little. */
 export function isLongerThan(most: number, value: unknown): boolean {
   let length = 0
   function grows(one: unknown): boolean {

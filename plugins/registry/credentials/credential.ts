@@ -3,8 +3,8 @@ import type { StatusEntry } from './status-list.ts'
 import { withProof, wholeSeconds, type Key, type Proof } from './data-integrity.ts'
 
 /**
- * W3C's context for credentials, and its companion that gives every other name a meaning. Addresses only: verifiers in the
- * field compare contexts by identity, so that one written out in place makes a sound proof fail.
+ * W3C's context for credentials, and W3C's context that defines every other name. Both are addresses: common verifiers
+ * compare contexts by their addresses, so a context that is written out in place makes a sound proof fail.
  */
 const context = [
   'https://www.w3.org/ns/credentials/v2',

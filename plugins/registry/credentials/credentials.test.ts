@@ -15,7 +15,7 @@ await onEachDatabase('credentials', (where) => {
     asset = (await app.entity({ relationships: [{ role: 'verifier', target: oracle }] })).did
   })
 
-  /** An approved claim's credential, and the claim. */
+  /** Approves a claim, and returns the claim and its credential. */
   async function issued(claim: object = {}, verdict: object = {}) {
     const submitted = await app.post('/v1/claims', {
       subject: asset,
@@ -138,7 +138,7 @@ await onEachDatabase('credentials', (where) => {
     for (let cursor = ''; ;) {
       const { items, nextCursor } = await list(`subject=${of}&limit=2${cursor}`)
       seen.push(...items.map(({ id }: { id: string }) => id))
-      await issued({ subject: other }) // a newer one comes before the first page, and moves nothing
+      await issued({ subject: other }) // a newer credential comes before the first page, so no page shifts
       if (!nextCursor) break
       cursor = `&cursor=${nextCursor}`
     }
@@ -196,9 +196,9 @@ await onEachDatabase('credentials', (where) => {
   })
 })
 
-/** Copies of a value in each of which one text, number or name is another by one character. */
+/** Yields copies of a value, each with one text, number or name changed by one character. */
 function* oneChangeEach(
-  value: any, // any: a test goes through whatever is there
+  value: any, // any: the test walks through values of every type
   path = '',
 ): Generator<{ path: string; value: unknown }> {
   if (typeof value === 'string') {

@@ -10,7 +10,7 @@ import type { Write } from '../writing.ts'
 import type { Credential } from './credential.ts'
 import { statusList } from './status-list.ts'
 
-/** What credentials are read and revoked with. */
+/** What `Credentials` needs to read and revoke credentials. */
 export interface CredentialsParts {
   readonly db: RegistryDatabase
   readonly write: Write
@@ -29,7 +29,7 @@ export class Credentials {
     this.#oracle = oracle
   }
 
-  /** A credential, as it was signed. */
+  /** A credential as the oracle signed it. */
   async read(id: string, reader: Reader): Promise<Credential> {
     return documentOf(await rowOf(id, this.#db, reader))
   }
@@ -45,8 +45,8 @@ export class Credentials {
   }
 
   /**
-   * The issuer takes a credential back, which stays as it is; its bit in the list says so. The issuer is the key of
-   * this oracle, so the operator does it, and no entity that has evaluated or that carries the DID.
+   * Revokes a credential: its document stays as it is, and its bit in the status list is set. The issuer is the key of this
+   * oracle, so only the operator revokes, and neither the oracle that evaluated nor an entity with the DID of the key does.
    */
   revoke(id: string, reason: string | undefined, actor: Actor) {
     if (!actor.isOperator)
@@ -57,7 +57,7 @@ export class Credentials {
     return this.#write(actor, async (writing) => {
       const tables = withClaimTables(writing.db)
       const row = await rowOf(id, tables)
-      if (row.revoked_at !== null) return revocationOf(row) // once is enough, and the first reason stands
+      if (row.revoked_at !== null) return revocationOf(row) // a second revocation changes nothing: the first reason stays
       writing.change({
         kind: 'credential',
         did: row.id,

@@ -3,10 +3,10 @@ import { base58btc } from 'multiformats/bases/base58'
 import { RuntimeError, type Oracle } from '#core'
 import { canonicalJson } from './canonical-json.ts'
 
-/** What signs: the oracle's key. */
+/** The oracle's key, with which the registry signs. */
 export type Key = Pick<NonNullable<Oracle['key']>, 'did' | 'sign'>
 
-/** The oracle's key, or 503: its absence is not the caller's fault, and the same request works once there is one. */
+/** The oracle's key. Without a key the answer is 503: the caller made no mistake, and the same request works once there is a key. */
 export function keyOf({ key }: Oracle): Key {
   if (key) return key
   throw new RuntimeError(
@@ -52,12 +52,12 @@ export function withProof<T extends object>(
   return { ...document, proof: { ...options, proofValue } }
 }
 
-/** What is signed: the hash of the proof's options, then the hash of the document, both canonical. */
+/** The bytes that a proof signs: the hash of the proof's options, then the hash of the document, both in canonical form. */
 export function proofBytes(document: object, options: object): Uint8Array {
   return proofBytesOf(digest(document), options)
 }
 
-/** The same where the document's part is known already: it may carry several proofs. */
+/** The bytes that a proof signs, from a document's hash that is computed once even where the document has several proofs. */
 export const proofBytesOf = (document: Uint8Array, options: object): Uint8Array =>
   Buffer.concat([digest(options), document])
 

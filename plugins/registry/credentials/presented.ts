@@ -9,23 +9,23 @@ import type { Writing } from '../writing.ts'
 import { canonicalJson, isLongerThan } from './canonical-json.ts'
 import { carriesProof, whyNot, type Verifying } from './verify.ts'
 
-/** Credentials with a proof that one entity presents; each costs a signature to check. */
+/** How many credentials with a proof one entity presents at once; every check of a proof costs CPU time. */
 const mostProven = 20
-/** The length of one of them in canonical JSON, which takes long to write out. */
+/** The longest credential, in characters of canonical JSON, because writing canonical JSON takes long. */
 const longest = 65_536
 const mostSubjects = 20
 
-/** What an entity presents, once every proof in it was checked. */
+/** The credentials that an entity presents, after `vet` has checked every proof among them. */
 export interface Vetted {
-  /** As they are stored: whoever came without a proof is marked. */
+  /** The credentials as the registry stores them: one without a proof carries the mark `unverified`. */
   readonly entries: readonly EmbeddedCredential[]
   readonly proven: readonly Proven[]
 }
 
-/** A credential whose signature holds. Whether it is about this entity, and still in force, is asked in the transaction. */
+/** A credential whose signature holds. In the transaction, `settle` checks that the credential is in force and about this entity. */
 interface Proven {
   readonly path: string
-  /** It was stored before, and checked then. */
+  /** Whether the registry stored the credential before, and checked its proof then. */
   readonly isKept: boolean
   readonly text: string
   readonly entry: EmbeddedCredential
@@ -33,18 +33,18 @@ interface Proven {
 
 /** The entity that presents credentials, as the transaction is about to make it. */
 export interface Presenting extends Pick<EntityRow, 'did' | 'controller'> {
-  /** What it has an edge to. */
+  /** The ids of the entities to which the presenting entity has an edge. */
   readonly targets: ReadonlySet<string>
-  /** Its protocol makes a credit of it. */
+  /** Whether the protocol of the entity makes the entity a credit. */
   readonly mints: boolean
-  /** It became a credit before. */
+  /** Whether the entity became a credit before. */
   readonly wasMinted: boolean
 }
 
-/** What an entity presents that presents nothing. */
+/** The value for an entity that presents no credentials. */
 export const none: Vetted = { entries: [], proven: [] }
 
-/** The credentials that entities present of themselves: who vouches for them, and what they become. */
+/** Checks the credentials that entities present about themselves, and decides which of the credentials become credits. */
 export class PresentedCredentials {
   readonly #oracle: Verifying
   readonly #issuedOf
@@ -65,8 +65,8 @@ export class PresentedCredentials {
   }
 
   /**
-   * Checks the proofs, before any transaction: a resolver may take its time. What is kept already, and was checked
-   * then, is not checked again: `kept` has its canonical texts. Gives way to others between two credentials.
+   * Checks the proofs before any transaction, because a resolver may answer slowly. A credential whose canonical text is in
+   * `kept` was checked when the registry stored it, and is not checked again. Other requests run between two credentials.
    */
   async vet(
     given: readonly EmbeddedCredential[] = [],
@@ -83,7 +83,7 @@ export class PresentedCredentials {
         continue
       }
       const entry = unmarked(credential)
-      // What was kept was no longer than this either, so nothing that is longer needs writing out.
+      // A stored credential passed this limit too, so a longer one cannot be among `kept` and needs no canonical text.
       const text = isLongerThan(longest, entry) ? undefined : canonicalJson(entry)
       if (text === undefined || text.length > longest)
         throw refused(path, `it is longer than ${longest} characters`)
@@ -100,8 +100,8 @@ export class PresentedCredentials {
   }
 
   /**
-   * Refuses what is foreign or no longer in force, and returns what becomes a credit by this. `minting` are the
-   * credentials that the same transaction has used up already.
+   * Refuses credentials that are about others or no longer in force, and returns the rows of those that become credits.
+   * `minting` has the ids of the credentials that the same transaction has already made into credits.
    */
   async settle(
     vetted: Vetted,
@@ -135,7 +135,7 @@ export class PresentedCredentials {
       if (subject === entity.did) return true
       const row = controllers.get(subject)
       if (!row) return false
-      // A credit stands for what was claimed of somebody's asset: only who controls that may turn it into one.
+      // A credit stands for a claim about somebody's asset: only the controller of the asset may turn the claim into a credit.
       const isOwn = controls(actor, row) || row.controller === entity.controller
       return isOwn && (entity.mints || entity.targets.has(subject))
     }
@@ -162,7 +162,7 @@ export class PresentedCredentials {
     const again = before?.credential ?? [...mints.keys()].find((id) => minting.has(id))
     if (again !== undefined)
       throw conflicting(
-        `The credential urn:uuid:${again} became a credit already, and does so once.`,
+        `The credential urn:uuid:${again} became a credit already, and makes only one.`,
         'Present the credential of another approved claim.',
         { credential: again, ...(before && { entity: before.entity }) },
       )
@@ -176,14 +176,14 @@ export class PresentedCredentials {
   }
 }
 
-/** What an entity presents already, where nothing new is presented. */
+/** The credentials that an entity has already, for a change that presents no new ones. */
 export function keptOf(row: Pick<EntityRow, 'details'>): Vetted {
   const { verifiableCredential: entries = [], checked } = readDetails(row)
   const proven = entries.flatMap((entry, at) =>
     checked && carriesProof(entry)
       ? {
           path: `verifiableCredential.${at}`,
-          // Most changes never ask for it.
+          // A getter, because most changes never read the text.
           get text() {
             return canonicalJson(entry)
           },
@@ -195,7 +195,7 @@ export function keptOf(row: Pick<EntityRow, 'details'>): Vetted {
   return { entries, proven }
 }
 
-/** What was checked when it was stored, as canonical texts. */
+/** The canonical texts of the stored credentials whose proofs the registry has checked. */
 export async function textsOf(row: Pick<EntityRow, 'details'>): Promise<ReadonlySet<string>> {
   const { verifiableCredential = [], checked } = readDetails(row)
   const texts = new Set<string>()
@@ -206,11 +206,11 @@ export async function textsOf(row: Pick<EntityRow, 'details'>): Promise<Readonly
   return texts
 }
 
-/** Whether a document, as it is kept, has this canonical text. Sorted keys change no length, so most need no reading. */
+/** Whether a stored document has this canonical text. Sorting keys changes no length, so most documents differ by length already. */
 const isSame = (document: string, canonical: string): boolean =>
   document.length === canonical.length && canonicalJson(JSON.parse(document)) === canonical
 
-/** Whoever sends back what they read sends the mark along, which is ours and no part of the credential. */
+/** Removes the registry's own mark, which a client sends along when it sends back a credential that it read. */
 function unmarked(credential: EmbeddedCredential): EmbeddedCredential {
   if (credential.status !== unverified) return credential
   const { status: _, ...rest } = credential
@@ -220,7 +220,7 @@ function unmarked(credential: EmbeddedCredential): EmbeddedCredential {
 const idOf = ({ id }: EmbeddedCredential): string | undefined =>
   typeof id === 'string' && id.length <= 100 ? id.replace(/^urn:uuid:/, '') : undefined
 
-/** Whom a credential is about; empty where it does not say so of each of its subjects. */
+/** The ids of a credential's subjects; empty where one of the subjects has no id. */
 function subjectsOf({ credentialSubject }: EmbeddedCredential): readonly string[] {
   const list: readonly unknown[] = Array.isArray(credentialSubject)
     ? credentialSubject

@@ -4,7 +4,7 @@ import type { ClaimsDatabase } from '../claims/tables.ts'
 import { notFound } from '../refusal.ts'
 import { keyOf, wholeSeconds, withProof } from './data-integrity.ts'
 
-/** Bits in a list: the least that hides one credential among the others (W3C's Bitstring Status List). */
+/** Bits in a list: the smallest number that W3C's Bitstring Status List allows, so that one credential hides among others. */
 const listBits = 131_072
 
 /** Where a verifier looks whether a credential was revoked. */
@@ -44,7 +44,7 @@ export async function nextStatus(
 
 const addressOf = (url: string, list: number) => `${url}/v1/credentials/status/${list}`
 
-/** The list itself, a credential too: a bit for each credential, set where it was revoked. */
+/** The signed status list: a credential with one bit for each issued credential, set where the operator revoked that one. */
 export async function statusList(db: ClaimsDatabase, oracle: Oracle, list: number) {
   const key = keyOf(oracle)
   const from = (list - 1) * listBits

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { canonicalJson } from './canonical-json.ts'
 import { proofBytes, withProof } from './data-integrity.ts'
 
-// The published vectors of W3C's "Data Integrity EdDSA Cryptosuites", eddsa-jcs-2022, and their key pair.
+// These are the published test vectors for eddsa-jcs-2022 of W3C's "Data Integrity EdDSA Cryptosuites", with their key pair.
 const seed = base58btc.decode('z3u2en7t5LR2WtQH5PfFqMqwVHBeXouLzo6haApm8XHqvjxq').slice(2)
 const multibase = 'z6MkrJVnaZkeFzdQyMZu1cgjg7k1pZZ6pvBQ7XJPt4swbTQ2'
 const key = createPrivateKey({
@@ -35,7 +35,13 @@ const created = new Date('2023-02-24T23:36:38Z')
 describe('the published vectors of eddsa-jcs-2022', () => {
   it('the canonical document is theirs', () => {
     expect(canonicalJson(alumni)).toBe(
-      '{"@context":["https://www.w3.org/ns/credentials/v2","https://www.w3.org/ns/credentials/examples/v2"],"credentialSubject":{"alumniOf":"The School of Examples","id":"did:example:abcdefgh"},"description":"A minimum viable example of an Alumni Credential.","id":"urn:uuid:58172aac-d8ba-11ed-83dd-0b3aef56cc33","issuer":"https://vc.example/issuers/5678","name":"Alumni Credential","type":["VerifiableCredential","AlumniCredential"],"validFrom":"2023-01-01T00:00:00Z"}',
+      '{"@context":["https://www.w3.org/ns/credentials/v2",' +
+        '"https://www.w3.org/ns/credentials/examples/v2"],' +
+        '"credentialSubject":{"alumniOf":"The School of Examples","id":"did:example:abcdefgh"},' +
+        '"description":"A minimum viable example of an Alumni Credential.",' +
+        '"id":"urn:uuid:58172aac-d8ba-11ed-83dd-0b3aef56cc33",' +
+        '"issuer":"https://vc.example/issuers/5678","name":"Alumni Credential",' +
+        '"type":["VerifiableCredential","AlumniCredential"],"validFrom":"2023-01-01T00:00:00Z"}',
     )
   })
 
@@ -82,14 +88,18 @@ describe('canonical JSON', () => {
     expect(
       canonicalJson(
         JSON.parse(
-          '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}',
+          '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],' +
+            '"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/",' +
+            '"literals":[null,true,false]}',
         ),
       ),
     ).toBe(
       '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}',
     )
     const keys = JSON.parse(
-      '{"\\u20ac":"Euro Sign","\\r":"Carriage Return","\\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","\\ud83d\\ude00":"Emoji: Grinning Face","\\u0080":"Control","\\u00f6":"Latin Small Letter O With Diaeresis"}',
+      '{"\\u20ac":"Euro Sign","\\r":"Carriage Return","\\ufb33":"Hebrew Letter Dalet With Dagesh",' +
+        '"1":"One","\\ud83d\\ude00":"Emoji: Grinning Face","\\u0080":"Control",' +
+        '"\\u00f6":"Latin Small Letter O With Diaeresis"}',
     )
     expect(Object.values(JSON.parse(canonicalJson(keys)) as object)).toHaveLength(7)
     expect([...canonicalJson(keys).matchAll(/:"([^"]+)"/g)].map(([, name]) => name)).toEqual([

@@ -5,7 +5,7 @@ import { giveWay, type Oracle } from '#core'
 import { canonicalJson } from './canonical-json.ts'
 import { digest, proofBytesOf } from './data-integrity.ts'
 
-/** Proofs of one credential that are looked at, and the keys that one issuer may have. */
+/** How many proofs of one credential, and how many keys of one issuer, the registry reads at most. */
 const mostProofs = 4
 const mostKeys = 8
 
@@ -15,12 +15,12 @@ const proof = z.looseObject({
   cryptosuite: z.literal('eddsa-jcs-2022'),
   proofPurpose: z.literal('assertionMethod'),
   verificationMethod: z.string().max(2048),
-  // An Ed25519 signature: 64 bytes, which are at most 88 digits. Reading more of them takes ever longer.
+  // An Ed25519 signature has 64 bytes, at most 88 digits in base58. Decoding base58 takes quadratic time, so longer texts are refused.
   proofValue: z.string().regex(/^z[1-9A-HJ-NP-Za-km-z]{60,90}$/),
   expires: instant.optional(),
 })
 
-/** A credential whose words say when it holds. */
+/** The members of a credential that say who issued the credential, and when it is valid. */
 const document = z.looseObject({
   type: z.union([z.literal('VerifiableCredential'), z.array(z.string())]),
   issuer: z.string(),
@@ -30,15 +30,15 @@ const document = z.looseObject({
   expirationDate: instant.optional(),
 })
 
-/** What of the oracle is asked while others' credentials are verified. */
+/** The parts of the oracle that the verification of other issuers' credentials uses. */
 export type Verifying = Pick<Oracle, 'did' | 'aliases' | 'key' | 'keysOf'>
 
-/** Whether something claims to be proven, however badly. */
+/** Whether a credential carries a proof, be the proof valid or not. */
 export const carriesProof = (credential: object): boolean => 'proof' in credential
 
 /**
- * Why a credential is not to be believed; undefined when its proofs hold. No address in it is ever asked: the keys are
- * those that a did:key is, our own, or those that the oracle's resolver knows.
+ * The reason why a credential is not valid; undefined when its proofs hold. The registry fetches no address that stands in
+ * the credential: the keys come from a did:key itself, from this oracle, or from the oracle's resolver.
  */
 export async function whyNot(
   credential: Readonly<Record<string, unknown>>,
@@ -63,7 +63,7 @@ export async function whyNot(
   const keys = await keysOf(issuer, oracle)
   if (keys.length === 0) return `the keys of its issuer ${issuer} are not known here`
   let hashed: Uint8Array | undefined
-  // Once for all proofs, and not before one of them is read.
+  // Hashes the document once for all proofs, and only after a proof has passed its schema.
   const digestOfAll = () => (hashed ??= digest(unproven))
   for (const one of list) {
     await giveWay()
@@ -73,7 +73,7 @@ export async function whyNot(
   return undefined
 }
 
-/** Clocks of honest issuers differ by so much. */
+/** How far the clock of an honest issuer may be ahead of this server's clock. */
 const clockSkewMs = 60_000
 
 function whyNotProof(
@@ -86,7 +86,10 @@ function whyNotProof(
 ): string | undefined {
   const read = proof.safeParse(given)
   if (!read.success)
-    return `the ${read.error.issues[0]?.path.join('.') || 'form'} of its proof is not read here; proofs are of the cryptosuite eddsa-jcs-2022`
+    return (
+      `the ${read.error.issues[0]?.path.join('.') || 'form'} of its proof is not read here; proofs ` +
+      'are of the cryptosuite eddsa-jcs-2022'
+    )
   const { proofValue, ...options } = read.data
   if (options.expires !== undefined && Date.parse(options.expires) <= now)
     return 'its proof has expired'

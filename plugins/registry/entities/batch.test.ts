@@ -147,7 +147,7 @@ await onEachDatabase('batches', (where) => {
     response.on('error', () => {})
     outgoing.destroy()
     await expect.poll(() => count('Cut')).toBe(500)
-    // The database is free again for everybody else.
+    // After the batch other writers can use the database again.
     expect((await app.entity()).version).toBe(1)
   })
 

@@ -1,18 +1,18 @@
-import { RuntimeError, type RouteContext } from '#core'
+import { faultsOf, RuntimeError, type RouteContext } from '#core'
 import type { Actor } from '../rights/actor.ts'
 import type { Creation, Outcome } from './creation.ts'
-import { faultsIn, invalid, refused } from '../refusal.ts'
+import { invalid, refused } from '../refusal.ts'
 import { entitySchema, type EntityRequest } from '../request.ts'
 import type { Write } from '../writing.ts'
 
 type Lines = RouteContext['lines']
 
-/** So many lines share a transaction, and with it a sync of the disk. */
+/** How many lines share a transaction, and so one sync of the disk. */
 const atOnce = 500
-/** A line of progress comes after so many lines. */
+/** After how many lines the answer has a line of progress. */
 const progressEvery = 1000
-/** One transaction keeps everybody else waiting, so it has a bound. */
-export const mostAtomic = 50_000
+/** The most lines of an atomic batch: its one transaction makes all other writers wait. */
+const mostAtomic = 50_000
 /** How many faults a refused batch lists. */
 const listed = 100
 
@@ -43,7 +43,7 @@ export class Batches {
     return lines.map(({ number, error }) => resultOf(number, error ? { error } : outcomes[at++]!))
   }
 
-  /** Every line for itself: what is good is kept. Yields results as their transactions are committed. */
+  /** Creates each line on its own, so a faulty line does not stop the others. Yields results after their transaction is committed. */
   async *each(actor: Actor, lines: Lines): AsyncGenerator<string> {
     let waiting: Line[] = []
     let read = 0
@@ -64,7 +64,7 @@ export class Batches {
     if (waiting.length > 0) yield await flush()
   }
 
-  /** All lines or none. They may name each other in any order. */
+  /** Creates all lines or none. The lines may name each other in any order. */
   async together(actor: Actor, lines: Lines): Promise<string[]> {
     const read: Line[] = []
     for await (const line of lines) {
@@ -73,7 +73,7 @@ export class Batches {
         throw new RuntimeError(
           'BODY_TOO_LARGE',
           `An atomic batch takes ${mostAtomic} lines at most.`,
-          { hint: 'Send it without atomic=true, or in parts.' },
+          { hint: 'Send the batch without atomic=true, or in parts.' },
         )
     }
     refuseIfAny(read.map(({ number, error }) => ({ number, error })))
@@ -100,7 +100,7 @@ function readLine({
   if (fault) return { number, error: new RuntimeError('INVALID_JSON', fault.message) }
   const parsed = entitySchema.safeParse(value)
   if (parsed.success) return { number, request: parsed.data }
-  const faults = faultsIn(parsed.error)
+  const faults = faultsOf(parsed.error)
   return { number, error: faults.length > 0 ? refused(faults) : invalid('', 'not an entity') }
 }
 

@@ -16,7 +16,7 @@ import { groupType } from './kinds.ts'
 import { Patching } from './patching.ts'
 import { Versions } from './versions.ts'
 
-/** What entities are changed with. */
+/** What `Changes` needs to change entities. */
 export interface ChangesParts {
   readonly db: RegistryDatabase
   readonly write: Write
@@ -93,7 +93,7 @@ export class Changes {
     )
   }
 
-  /** Ends an entity on which nothing depends, with its membership groups if they may go along. */
+  /** Deactivates an entity on which nothing depends; `withGroups` deactivates its membership groups too. */
   deactivate(actor: Actor, did: string, ifMatch: string, withGroups: boolean): Promise<EntityRow> {
     return this.#write(actor, async (writing) => {
       const row = await this.#versions.changeable(actor, did, ifMatch, writing.db)

@@ -10,18 +10,18 @@ import type { Writing } from '../writing.ts'
 import { groupId } from './kinds.ts'
 import { defaultGroup, Making } from './making.ts'
 
-/** What became of one request: the entity, or why there is none. */
+/** The outcome of one request: the entity, or the error that refused the request. */
 export type Outcome =
   | { readonly row: EntityRow; readonly edges: readonly EdgeRow[]; readonly error?: undefined }
   | { readonly row?: undefined; readonly error: RuntimeError }
 
-/** A request whose credentials were looked at: what they prove, or why they are refused. */
+/** A request with its checked credentials, or with the error that refuses these credentials. */
 export interface Asked {
   readonly request: EntityRequest
   readonly vetted: Vetted | RuntimeError
 }
 
-/** What entities are made with. */
+/** What `Creation` needs to make entities. */
 export interface CreationParts {
   readonly db: RegistryDatabase
   readonly presented: PresentedCredentials
@@ -36,7 +36,7 @@ export interface CreationParts {
 export class Creation {
   readonly #parts: CreationParts
   readonly #protocolsOf
-  /** The entities among some ids, as far as others have to know them. */
+  /** Reads which of some ids are entities, with the columns that a check of an edge needs. */
   readonly entitiesOf
   /** Inserts rows into `registry_entities`. */
   readonly insertEntities
@@ -62,7 +62,7 @@ export class Creation {
     this.insertMints = bulkInsert(db, 'registry_mints', ['credential', 'entity', 'at'])
   }
 
-  /** Looks at what the requests present, before the transaction. */
+  /** Checks the credentials of the requests before the transaction, because a resolver may answer slowly. */
   async vet(requests: readonly EntityRequest[]): Promise<Asked[]> {
     const asked: Asked[] = []
     for (const request of requests)
@@ -76,8 +76,8 @@ export class Creation {
   }
 
   /**
-   * Creates what can be created. With `together` the requests may name each other in any order: the caller, who sees
-   * the outcomes, then keeps all of them or none.
+   * Creates an entity for each valid request. With `together` the requests may name each other in any order; the caller
+   * then has to end the transaction with an error if any of the outcomes is an error.
    */
   async createAll(writing: Writing, all: readonly Asked[], together = false): Promise<Outcome[]> {
     const { db: trx } = writing
@@ -101,7 +101,7 @@ export class Creation {
     return outcomes
   }
 
-  /** What is known of the ids that the requests name, before any of them is carried out. */
+  /** Reads the entities that the requests name, and the ids that protocols have taken, before the first request is carried out. */
   async #lookUp(all: readonly Asked[], on: RegistryDatabase) {
     const named = new Set<string>()
     const wanted = new Set<string>()
@@ -119,7 +119,7 @@ export class Creation {
   }
 }
 
-/** A refusal is the answer to one request; any other error ends them all. */
+/** Returns a refusal as the outcome of one request; throws any other error, which ends the whole transaction. */
 function asOutcome(error: unknown): RuntimeError {
   if (error instanceof RuntimeError) return error
   throw error

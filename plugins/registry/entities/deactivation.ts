@@ -7,18 +7,18 @@ import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Versions } from './versions.ts'
 import type { Writing } from '../writing.ts'
 
-/** What depends on an entity, and how. */
+/** An entity that depends on another one, and by which role. */
 interface Dependent {
   readonly did: string
   readonly type: string
-  /** The role of its edge, or `controller`. */
+  /** The role of the edge from the dependent entity, or `controller`. */
   readonly role: string
 }
 
-/** How many dependents an answer lists. */
+/** How many dependents an answer lists at most. */
 const listed = 100
 
-/** Ends entities on which nothing depends. */
+/** Deactivates entities on which nothing depends. */
 export class Deactivation {
   readonly #entities: Entities
   readonly #versions: Versions
@@ -28,7 +28,7 @@ export class Deactivation {
     this.#versions = versions
   }
 
-  /** What would be left hanging without these entities. */
+  /** The entities that have an edge to one of these entities, or that one of these entities controls. */
   async #dependentsOf(removed: readonly EntityRow[], on: RegistryDatabase): Promise<Dependent[]> {
     const dids = removed.map(({ did }) => did)
     const found: Dependent[] = []
@@ -63,7 +63,7 @@ export class Deactivation {
     return found
   }
 
-  /** Takes a group out of its organisation, unless it is the last one. */
+  /** Removes the edge from an organisation to a group, and refuses to remove the last group of an organisation. */
   async #leaveOrganisation(writing: Writing, group: EntityRow) {
     const { db: trx } = writing
     const { organisation: did = '' } = readGroupId(group.did) ?? {}
@@ -81,7 +81,7 @@ export class Deactivation {
     return this.#versions.keep(writing, organisation, 'unrelated', {}, { relationship })
   }
 
-  /** Ends an entity, where nothing depends on it. Its own edges go; what it was stays in the history. */
+  /** Deactivates an entity on which nothing depends. The edges from the entity are deleted; its history stays. */
   async deactivate(
     writing: Writing,
     row: EntityRow,
@@ -96,17 +96,18 @@ export class Deactivation {
     const dependents = await this.#dependentsOf(removed, trx)
     if (!withGroups)
       dependents.unshift(...groups.map(({ did, type }) => ({ did, type, role: contains })))
-    if (dependents.length > 0)
+    if (dependents.length > 0) {
+      const count = dependents.length > listed ? `more than ${listed}` : dependents.length
+      const first = dependents.slice(0, 3).map(({ did }) => did)
+      const names = [...first, ...(dependents.length > 3 ? ['…'] : [])].join(', ')
       throw conflicting(
-        `${row.did} cannot be deactivated while ${dependents.length > listed ? `more than ${listed}` : dependents.length} depend on it: ${dependents
-          .slice(0, 3)
-          .map(({ did }) => did)
-          .join(', ')}${dependents.length > 3 ? ', …' : ''}.`,
+        `${row.did} cannot be deactivated while ${count} depend on it: ${names}.`,
         groups.length > 0 && !withGroups
           ? 'DELETE with ?cascade=groups removes its membership groups along.'
           : 'Change or remove those first.',
         { dependents: dependents.slice(0, listed) },
       )
+    }
     const organisation =
       row.type === groupType ? await this.#leaveOrganisation(writing, row) : undefined
     let last = row

@@ -258,7 +258,7 @@ await onEachDatabase('entities', (where) => {
       )
       const graph = (await app.get(app.at(own.did, '/graph'))).body
       expect(graph.nodes).toHaveLength(3)
-      // What was read elsewhere can be sent here as it is.
+      // An entity that a client has read can be sent to create a copy, without any change of form.
       const { relationships } = own
       const copy = { ...own, did: 'did:ixo:copy', protocol: app.open, groups: ['a', 'b'] }
       const targets = relationships.map(({ role, target }: { role: string; target: string }) => ({
@@ -626,7 +626,7 @@ await onEachDatabase('entities', (where) => {
     await app.delete(app.at(did, `/relationships/a/${encodeURIComponent(target.did)}`))
     await app.patch(app.at(did), { properties: { n: 3 } }, { 'if-match': '*' })
     const { items } = (await app.get(app.at(did, '/history'))).body
-    const shape = items.map((item: any) => [item.version, item.properties.n, item.change.action]) // any: an answer, looked at right away
+    const shape = items.map((item: any) => [item.version, item.properties.n, item.change.action]) // any: the test reads members
     expect(shape).toEqual([
       [1, 1, 'created'],
       [2, 2, 'updated'],

@@ -4,7 +4,7 @@ import { gone, notFound } from '../refusal.ts'
 import { entitiesOf, everything, type Reader } from '../rights/reader.ts'
 import type { EdgeRow, EntityRow, RegistryDatabase } from '../tables.ts'
 
-/** Entities one by one. Every read takes a transaction to read in; without it, it reads what is committed. */
+/** Reads entities one by one. Every method reads in the transaction that its caller passes, or else what is committed. */
 export class Entities {
   readonly #db: RegistryDatabase
   readonly #byDid
@@ -33,15 +33,16 @@ export class Entities {
     return (await this.#byDid({ did }, on)).rows[0]
   }
 
-  /** The row of an entity that is there and active: 404 and 410 else. */
+  /** The row of an active entity: 404 for an unknown entity, 410 for a deactivated one. */
   async activeRow(did: string, on = this.#db): Promise<EntityRow> {
     const row = await this.findRow(did, on)
     if (!row) throw notFound('entity', did)
-    if (row.status !== 'active') throw gone(did, tombstoneOf(row))
+    if (row.status !== 'active')
+      throw gone('entity', did, tombstoneOf(row), 'The history of the entity is still there.')
     return row
   }
 
-  /** Refuses who does not see an entity as if it were not there. */
+  /** Answers 404 to a reader who does not see the entity, as if there were no such entity. */
   async mustSee(did: string, reader: Reader): Promise<void> {
     if (reader.did === undefined) return
     const { rows } = await this.#seenBy({ did, reader: reader.did })
@@ -53,7 +54,7 @@ export class Entities {
     return row.edges_made === 0 ? [] : (await this.#edgesFrom({ did: row.did }, on)).rows
   }
 
-  /** The active entity: 404 when the reader sees none, 410 with the tombstone when it was deactivated. */
+  /** The active entity: 404 when the reader sees no such entity, 410 with the tombstone when the entity is deactivated. */
   async read(did: string, reader: Reader = everything): Promise<Entity> {
     await this.mustSee(did, reader)
     const row = await this.activeRow(did)

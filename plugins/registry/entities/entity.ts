@@ -3,7 +3,7 @@ import type { EdgeRow, EntityRow, StateColumns } from '../tables.ts'
 
 /** A service of an entity, as DID documents have it. */
 export interface Service {
-  /** In fragment form: `#api`. */
+  /** The id of the service in fragment form, such as `#api`. */
   readonly id: string
   readonly type: string
   readonly endpoint: string
@@ -16,7 +16,7 @@ export interface EmbeddedCredential {
   readonly [field: string]: unknown
 }
 
-/** An edge as the entity that it starts from lists it. */
+/** An edge as its source entity lists it. */
 export interface Relationship {
   readonly role: string
   readonly target: string
@@ -29,7 +29,7 @@ export interface Entity {
   readonly type: string
   readonly class?: TwinClass
   readonly controller: string
-  /** The protocol, and the version of it that the entity was checked against. */
+  /** The protocol, and the version of the protocol that the registry checked the entity against. */
   readonly protocol?: { readonly did: string; readonly version: number }
   readonly properties: Readonly<Record<string, unknown>>
   readonly services: readonly Service[]
@@ -41,27 +41,27 @@ export interface Entity {
   readonly updatedAt: string
 }
 
-/** What of an entity is kept as JSON beside its properties. */
+/** The services and credentials of an entity, which one column of the row holds as JSON. */
 export interface Details {
   readonly services?: readonly Service[]
   readonly verifiableCredential?: readonly EmbeddedCredential[]
-  /** Every proof in the credentials held when they were stored. Without it nobody has looked. */
+  /** Whether every proof in the credentials held when the registry stored them. Rows without this member were never checked. */
   readonly checked?: true
 }
 
-/** The details in a row. */
+/** The details of an entity, read from its row. */
 export const readDetails = ({ details }: Pick<StateColumns, 'details'>): Details =>
   details === null ? {} : JSON.parse(details)
 
-/** What stands at a credential that nobody has proven here. */
+/** The `status` that the registry gives to a credential whose proof it has not checked. */
 export const unverified = 'unverified'
-/** A credential without a proof, marked as such. */
+/** A copy of a credential with the mark that the registry has not verified the credential. */
 export const marked = (credential: EmbeddedCredential): EmbeddedCredential => ({
   ...credential,
   status: unverified,
 })
 
-/** What a change of an entity keeps of it. */
+/** The state of an entity that each change records. */
 export function stateOf(
   row: StateColumns,
 ): Pick<Entity, 'controller' | 'protocol' | 'properties' | 'services' | 'verifiableCredential'> {
@@ -92,7 +92,7 @@ export function entityOf(row: EntityRow, edges: readonly EdgeRow[]): Entity {
   return {
     did: row.did,
     type: row.type,
-    ...(row.class !== null && { class: row.class as TwinClass }), // only classes are written there
+    ...(row.class !== null && { class: row.class as TwinClass }), // the registry writes only classes to this column
     ...stateOf(row),
     relationships: edges.map(relationshipOf),
     status: row.status,
@@ -109,7 +109,7 @@ export const relationshipOf = ({ role, target, properties }: EdgeRow): Relations
   ...(properties !== null && { properties: JSON.parse(properties) }),
 })
 
-/** What is told of an entity that was deactivated. */
+/** The tombstone of a deactivated entity, which answers of status 410 carry. */
 export const tombstoneOf = (row: EntityRow) => ({
   did: row.did,
   type: row.type,

@@ -10,7 +10,7 @@ import { conflicting, invalid, unresolved } from '../refusal.ts'
 import type { Versions } from './versions.ts'
 import type { Writing } from '../writing.ts'
 
-/** What groups are added with. */
+/** What `addGroup` needs to add a group. */
 export interface GroupingParts {
   readonly entities: Entities
   readonly versions: Versions
@@ -18,7 +18,7 @@ export interface GroupingParts {
   readonly quotas: Quotas
 }
 
-/** Adds a membership group to an organisation that is there; the id of the group names the organisation. */
+/** Adds a membership group to an existing organisation, which the id of the group names. */
 export async function addGroup(
   { entities, versions, creation, quotas }: GroupingParts,
   writing: Writing,

@@ -1,4 +1,4 @@
-/** What a twin is, whatever its type. */
+/** The classes of twins, which are independent of their types. */
 export const classes = ['physical-twin', 'cognitive-twin', 'twin-system', 'oracle-twin'] as const
 /** What kind of twin an entity is. */
 export type TwinClass = (typeof classes)[number]
@@ -8,7 +8,7 @@ export const groupType = 'MembershipGroup'
 /** The role of the edge from a domain to the domains inside it. */
 export const contains = 'contains'
 
-/** The class that a type implies; an explicit one goes first. */
+/** The class of an entity: the class that its request gives, else the class that its type implies. */
 export function classOf(
   type: string,
   given: TwinClass | undefined,
@@ -19,7 +19,7 @@ export function classOf(
   return type === 'OracleEntity' ? 'oracle-twin' : undefined
 }
 
-/** Whether an entity is what a protocol's role asks for: by its type, or by its class. */
+/** Whether an entity is of the kind that a role of a protocol asks for, by the type or by the class of the entity. */
 export function isOfKind(
   { type, class: twinClass }: { readonly type: string; readonly class: string | null },
   kind: string,

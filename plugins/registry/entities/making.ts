@@ -18,7 +18,7 @@ import { groupRow, rowOf } from './new-entity.ts'
 /** The membership group of an organisation whose request names none. */
 export const defaultGroup = 'members'
 
-/** What the requests of a transaction are checked with. */
+/** What `Making` needs to check the requests of a transaction. */
 export interface MakingParts {
   readonly presented: PresentedCredentials
   readonly protocols: Protocols
@@ -27,22 +27,22 @@ export interface MakingParts {
   readonly oracleDid: string
 }
 
-/** What one transaction is about to make: each request may name what an earlier one made. */
+/** The rows that one transaction is about to insert. Each request may name what an earlier request made. */
 export class Making {
   readonly #parts: MakingParts
   readonly #writing: Writing
   readonly #allowance: Allowance
-  /** The entities that the requests name and that are there, or are made by now. */
+  /** The entities that the requests name, as far as they existed before or earlier requests have made them. */
   readonly #known: Map<string, Known>
-  /** The ids that protocols have. */
+  /** The ids, among those that the requests want, that belong to protocols. */
   readonly #taken: ReadonlySet<string>
-  /** The entities that later requests are to make. */
+  /** The entities that later requests of an atomic batch make. */
   readonly #promised = new Map<string, Known>()
   readonly #checkers = new Map<string, Checker | undefined>()
   readonly #minted = new Map<string, MintRow>()
-  /** The entities made by now. */
+  /** The entities that the requests so far have made. */
   readonly rows: EntityRow[] = []
-  /** The edges of the entities made by now. */
+  /** The edges of the entities that the requests so far have made. */
   readonly edges: EdgeRow[] = []
 
   constructor(
@@ -59,12 +59,12 @@ export class Making {
     this.#taken = taken
   }
 
-  /** The credentials that became credits by now. */
+  /** The credentials that the requests so far have made into credits. */
   get mints(): MintRow[] {
     return [...this.#minted.values()]
   }
 
-  /** Lets other requests name the entity of this one before it is made. */
+  /** Lets other requests name the entity of this request before `make` has made the entity. */
   promise({ did, type, class: given }: EntityRequest): void {
     if (did === undefined) return
     this.#promised.set(did, {
@@ -76,7 +76,7 @@ export class Making {
     })
   }
 
-  /** Makes the entity of a request, with its edges and groups; throws and makes nothing where it cannot be. */
+  /** Makes the entity of a request, with its edges and groups; throws, and makes nothing, where the request is refused. */
   async make({ request, vetted }: Asked): Promise<Outcome> {
     const { type, properties, class: given } = request
     const { actor } = this.#writing
@@ -112,7 +112,7 @@ export class Making {
   }
 
   async #checkerOf(did: string | undefined): Promise<Checker> {
-    // The schema lets only groups come without a protocol, and they do not come here.
+    // The schema lets only groups come without a protocol, and `make` has refused groups before.
     if (did === undefined) throw invalid('protocol', 'missing; give the DID of a protocol')
     if (!this.#checkers.has(did))
       this.#checkers.set(did, await this.#parts.protocols.newest(did, this.#writing.db))
@@ -133,7 +133,7 @@ export class Making {
     const edges: EdgeRow[] = []
     for (const [at, relationship] of relationships.entries()) {
       const { role, target } = relationship
-      // A client that sends back what it read names the groups too.
+      // A client that sends back an entity that it read lists the edges to the groups too.
       if (role === contains && groups.has(target)) continue
       const entity = target === did ? self : (this.#known.get(target) ?? this.#promised.get(target))
       checkEdge(relationship, entity, protocol, `relationships.${at}`)

@@ -1,7 +1,7 @@
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Applies a JSON merge patch (RFC 7396) and leaves both sides as they are. */
+/** Returns the target with a JSON merge patch (RFC 7396) applied, and changes neither argument. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const merged = new Map(isObject(target) ? Object.entries(target) : [])

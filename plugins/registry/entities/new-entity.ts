@@ -4,7 +4,7 @@ import { searchText } from './search-text.ts'
 import type { EdgeRow, EntityRow } from '../tables.ts'
 import type { Writing } from '../writing.ts'
 
-/** A new row, and the change that made it. */
+/** Makes the row of a new entity, and records the change `created`. */
 export function rowOf(
   writing: Writing,
   entity: Pick<

@@ -1,3 +1,4 @@
+import { faultsOf } from '#core'
 import { controls, mustSpeakFor, type Actor } from '../rights/actor.ts'
 import type { Creation } from './creation.ts'
 import {
@@ -10,7 +11,7 @@ import {
 import {
   checkEdge,
   edgeOf,
-  faultsOf,
+  faultsAgainst,
   isGroupEdge,
   isSameEdge,
   type Facing,
@@ -26,7 +27,7 @@ import {
 } from './entity.ts'
 import { mergePatch } from './merge-patch.ts'
 import type { Checker, Protocols } from '../protocols/protocols.ts'
-import { faultsIn, refused, unresolved } from '../refusal.ts'
+import { refused, unresolved } from '../refusal.ts'
 import { changeableSchema, credentialsSchema, type Changeable } from '../request.ts'
 import { Allowance, type Quotas } from '../rights/allowance.ts'
 import { searchText } from './search-text.ts'
@@ -34,7 +35,7 @@ import type { EdgeRow, EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Versions } from './versions.ts'
 import type { Writing } from '../writing.ts'
 
-/** What patches are applied with. */
+/** What `Patching` needs to apply patches. */
 export interface PatchingParts {
   readonly entities: Entities
   readonly protocols: Protocols
@@ -62,7 +63,7 @@ export class Patching {
     this.#quotas = quotas
   }
 
-  /** Looks at what a patch presents, before the transaction: only what was not there before. */
+  /** Checks the credentials of a patch before the transaction, except those that the entity had already. */
   async vet(
     actor: Actor,
     did: string,
@@ -71,9 +72,9 @@ export class Patching {
     if (verifiableCredential === undefined) return undefined
     if (verifiableCredential === null) return none
     const read = credentialsSchema.safeParse(verifiableCredential)
-    if (!read.success) return undefined // refused with all other faults of the patch
+    if (!read.success) return undefined // `merged` refuses it with all other faults of the patch
     const row = await this.#entities.findRow(did)
-    // Nobody makes this server check signatures for a change that it refuses anyway.
+    // A caller who does not control the entity must not cost this server checks of signatures: `changeable` refuses the patch.
     return row && controls(actor, row)
       ? this.#presented.vet(read.data, await textsOf(row))
       : undefined
@@ -90,7 +91,7 @@ export class Patching {
     return row !== undefined
   }
 
-  /** The version of the protocol that an entity conforms to: the newest, else the one it already has. */
+  /** The version of the protocol that the patched entity conforms to: the newest, else the version that the entity already has. */
   async #chooseVersion(
     on: RegistryDatabase,
     row: EntityRow,
@@ -113,12 +114,12 @@ export class Patching {
         `there is no protocol ${protocol}`,
         'POST /v1/protocols makes one.',
       )
-    // What was no credit stays none where its protocol begins to mint: it keeps the version it has.
+    // An entity that was no credit stays none when its protocol begins to mint: the entity keeps its version of the protocol.
     const lagging = candidates.find(({ mints }) => mints === undefined)
     if (first.mints !== undefined && !canMint && lagging) candidates.splice(0, 1)
     const found = candidates.map((checker) => ({
       checker,
-      faults: faultsOf(checker, after.properties, edges),
+      faults: faultsAgainst(checker, after.properties, edges),
     }))
     const fitting = found.find(({ faults }) => faults.length === 0)
     if (fitting) return fitting.checker
@@ -154,7 +155,7 @@ export class Patching {
       const edge = edgeOf(did, relationship, made++, actor)
       const before = present.get(`${edge.role} ${edge.target}`)
       if (!before) drawn++
-      // A list that repeats an edge neither draws nor confirms it: whoever stood by it does so still.
+      // A list that repeats an edge neither draws nor confirms the edge: `drawn_by` and `confirmed_by` stay as they are.
       return before?.properties === edge.properties ? { ...before, position: edge.position } : edge
     })
     if (drawn > 0) {
@@ -166,6 +167,7 @@ export class Patching {
     return { kept, made }
   }
 
+  /** Applies a merge patch to an entity, whose credentials `vet` has checked. */
   async apply(
     writing: Writing,
     did: string,
@@ -181,7 +183,7 @@ export class Patching {
     const after = merged(before, body)
     if (after.controller !== row.controller) mustSpeakFor(actor, after.controller)
     const groups = edges.filter(isGroupEdge).map(relationshipOf)
-    // Groups come and go as entities; a list of relationships need not repeat them.
+    // A list of relationships need not repeat the edges to groups, which requests for the groups themselves add and remove.
     const relationships =
       after.relationships === undefined
         ? before.relationships
@@ -239,7 +241,7 @@ export class Patching {
 
 const fixed = ['did', 'type', 'class', 'status', 'version', 'createdAt', 'updatedAt'] as const
 
-/** Whoever sends back what they read may send these too, unchanged. */
+/** Refuses a change of a fixed member. A client that sends back an entity that it read may send these members unchanged. */
 function checkFixed(before: Entity, body: Readonly<Record<string, unknown>>): void {
   const faults = fixed.flatMap((name) =>
     Object.hasOwn(body, name) && body[name] !== (before[name] ?? null)
@@ -253,7 +255,7 @@ function checkFixed(before: Entity, body: Readonly<Record<string, unknown>>): vo
 function merged(before: Entity, body: Readonly<Record<string, unknown>>): Changeable {
   const { controller, protocol, properties, services, verifiableCredential } = before
   const patch = { ...body }
-  // It is read as `{ did, version }` and written as the DID; the version follows from the check.
+  // A client reads the protocol as `{ did, version }` and writes only its DID; `#chooseVersion` finds the version.
   if (isProtocolAsRead(patch.protocol)) patch.protocol = patch.protocol.did
   const base = { controller, protocol: protocol?.did, properties, services, verifiableCredential }
   const after = mergePatch(base, patch) as Record<string, unknown> // the base is an object
@@ -263,7 +265,7 @@ function merged(before: Entity, body: Readonly<Record<string, unknown>>): Change
   if (patch.protocol === null && protocol) after.protocol = null
   const parsed = changeableSchema.safeParse(after)
   if (parsed.success) return parsed.data
-  throw refused(faultsIn(parsed.error))
+  throw refused(faultsOf(parsed.error))
 }
 
 const isProtocolAsRead = (value: unknown): value is { did: unknown } =>

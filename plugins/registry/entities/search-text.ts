@@ -1,7 +1,7 @@
-/** How much of an entity `q` looks in. */
+/** How many characters of an entity the filter `q` searches. */
 const longest = 2000
 
-/** What `q` looks in: the id, the type and the texts among the properties, in lower case. */
+/** The text that the filter `q` searches: the id, the type and the texts among the properties, in lower case. */
 export function searchText(
   did: string,
   type: string,
@@ -14,6 +14,6 @@ export function searchText(
     else if (typeof value === 'object' && value !== null) Object.values(value).forEach(add)
   }
   Object.values(properties).forEach(add)
-  // Cut before it is stored: half of a surrogate pair is no text.
+  // The cut may leave half of a surrogate pair, which PostgreSQL refuses to store as text.
   return text.slice(0, longest).toWellFormed().toLowerCase()
 }

@@ -5,7 +5,7 @@ import { mustMatch } from '../etag.ts'
 import type { ChangeAction, EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Writing } from '../writing.ts'
 
-/** Versions of entities: who may make the next one, and how it is kept. */
+/** Checks who may make the next version of an entity, and stores that version. */
 export class Versions {
   readonly #entities: Entities
   readonly #update
@@ -31,7 +31,7 @@ export class Versions {
     )
   }
 
-  /** Keeps a new version of a row, with the change that made it. */
+  /** Stores a new version of a row, and records the change that made the version. */
   async keep(
     writing: Writing,
     row: EntityRow,
@@ -42,7 +42,7 @@ export class Versions {
     const next = { ...row, ...parts, version: row.version + 1, updated_at: writing.at }
     await this.#update(next, writing.db)
     const { did, type, version, controller, protocol, protocol_version, properties, details } = next
-    // An edge leaves the rest as it is, so its version need not repeat it.
+    // A change of an edge leaves the state of the entity as it is, so the recorded change does not repeat the state.
     const state =
       action === 'updated' ? { controller, protocol, protocol_version, properties, details } : {}
     writing.change({

@@ -7,16 +7,16 @@ import type { Checker } from '../protocols/protocols.ts'
 import { conflicting, invalid, refused, unresolved } from '../refusal.ts'
 import type { EdgeRow, EntityRow, RegistryDatabase } from '../tables.ts'
 
-/** What has to be known of an entity that others name. */
+/** The columns of an entity that the checks of edges and ids read. */
 export type Known = Pick<EntityRow, 'did' | 'type' | 'class' | 'status' | 'controller'>
 
-/** An edge and what it leads to, if that is there. */
+/** An edge with its target, which is undefined where there is no such entity. */
 export interface Facing {
   readonly relationship: Relationship
   readonly entity: (Pick<Known, 'type' | 'class'> & Partial<Known>) | undefined
 }
 
-/** An edge as a row, which remembers who drew it. */
+/** The row of an edge, which names the party that drew the edge. */
 export const edgeOf = (
   source: string,
   { role, target, properties }: Relationship,
@@ -33,7 +33,7 @@ export const edgeOf = (
   confirmed_by: null,
 })
 
-/** Refuses an edge that leads nowhere or that the protocol of its source does not have. */
+/** Refuses an edge whose target is not an active entity, or whose role and target the protocol of its source does not allow. */
 export function checkEdge(
   { role, target }: Relationship,
   entity: Facing['entity'],
@@ -58,8 +58,8 @@ export function checkEdge(
     )
 }
 
-/** What keeps properties and edges from conforming to a protocol. */
-export function faultsOf(
+/** The faults that keep properties and edges from conforming to a protocol. */
+export function faultsAgainst(
   checker: Checker,
   properties: Readonly<Record<string, unknown>> | undefined,
   edges: readonly Facing[],

@@ -13,7 +13,7 @@ interface Node {
   readonly type: string
 }
 
-/** Breadth first, as it is taught: a queue, and no database. */
+/** The textbook breadth-first search with a queue in memory, to compare with. */
 function reference(nodes: ReadonlyMap<string, string>, edges: readonly Edge[]) {
   const leaving = Map.groupBy(edges, ({ from }) => from)
   const entering = Map.groupBy(edges, ({ to }) => to)
@@ -55,7 +55,7 @@ await onEachDatabase('the graph', (where) => {
   const graph = async (did: string, query = '') =>
     (await app.get(app.at(did, `/graph${query}`))).body
 
-  /** Records a graph in one batch, whose lines may name each other in any order. */
+  /** Creates a graph in one atomic batch, whose lines may name each other in any order. */
   async function record(nodes: readonly Node[], edges: readonly Edge[]) {
     const from = Map.groupBy(edges, (edge) => edge.from)
     const lines = nodes.map(({ did, type }) => ({
@@ -80,7 +80,7 @@ await onEachDatabase('the graph', (where) => {
     }))
     const edges = new Map<string, Edge>()
     while (edges.size < edgeCount) {
-      // Half of the edges stay near by, which makes cycles; a tenth leads to a few hubs.
+      // Half of the edges lead to nearby nodes, which makes cycles; a tenth leads to a few hubs.
       const from = integer(0, size - 1)
       const kind = integer(0, 9)
       const to =

@@ -2,7 +2,7 @@ import { prepared } from '#core'
 import { controls, mustControl, type Actor } from '../rights/actor.ts'
 import type { Creation } from '../entities/creation.ts'
 import type { Deactivation } from '../entities/deactivation.ts'
-import { checkEdge, edgeOf, faultsOf, isGroupEdge, removeEdge, type Facing } from './edges.ts'
+import { checkEdge, edgeOf, faultsAgainst, isGroupEdge, removeEdge, type Facing } from './edges.ts'
 import { mustMatch } from '../etag.ts'
 import type { Entities } from '../entities/entities.ts'
 import { relationshipOf, type Relationship } from '../entities/entity.ts'
@@ -13,7 +13,7 @@ import type { EdgeRow, EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Versions } from '../entities/versions.ts'
 import type { Writing } from '../writing.ts'
 
-/** What edges are drawn and removed with. */
+/** What `Relating` needs to draw and remove edges. */
 export interface RelatingParts {
   readonly entities: Entities
   readonly protocols: Protocols
@@ -69,7 +69,7 @@ export class Relating {
     const present = rows[0]
     const wanted = edgeOf(did, relationship, present?.position ?? row.edges_made, actor)
     const stands = present !== undefined && present.properties === wanted.properties
-    // Whoever is at either end of an edge may stand by it; only its source draws and changes it.
+    // The controller of either end of an edge may confirm the edge; only the controller of its source draws and changes it.
     if (stands && entity && (controls(actor, row) || controls(actor, entity))) {
       await this.#confirm(present, actor, trx)
       return { relationship, version: row.version, isNew: false }
@@ -109,7 +109,7 @@ export class Relating {
       .execute()
   }
 
-  /** An edge as it is gets the word of one more party; that makes no version of anything. */
+  /** Records that one more party confirms an edge as it is. A confirmation makes no new version of the entity. */
   async #confirm(present: EdgeRow, actor: Actor, on: RegistryDatabase): Promise<void> {
     const { drawn_by, confirmed_by } = present
     if (actor.did !== undefined && drawn_by !== actor.did && confirmed_by !== actor.did)
@@ -118,7 +118,7 @@ export class Relating {
       await this.#change(present, { by_operator: 1 }, on)
   }
 
-  /** The version whose roles an edge is checked against: the newest, else the entity's own. */
+  /** The version of the protocol that `relate` checks an edge against: the newest if the edge conforms to it, else the entity's own. */
   async #roles(
     row: EntityRow,
     relationship: Relationship,
@@ -128,7 +128,7 @@ export class Relating {
     const present = await this.#protocols.checker(row.protocol!, row.protocol_version ?? 0, on)
     const newest = await this.#protocols.newest(row.protocol!, on)
     const edges = [{ relationship, entity }]
-    return newest && faultsOf(newest, undefined, edges).length === 0 ? newest : present
+    return newest && faultsAgainst(newest, undefined, edges).length === 0 ? newest : present
   }
 
   /** Removes an edge; a membership group goes with the edge that leads to it. */
@@ -144,11 +144,11 @@ export class Relating {
     mustMatch(ifMatch, row)
     const { rows } = await this.#edge({ source: did, role, target }, trx)
     const [entity] = await this.#creation.entitiesOf([target], trx)
-    // Nobody has to be pointed at: an edge ends by the word of either end.
+    // The controller of the target may remove the edge too, so that nobody has to bear an edge that a stranger drew.
     const isFromOutside = rows[0] && !isGroupEdge(rows[0]) && entity && controls(actor, entity)
     if (!isFromOutside) mustControl(actor, row)
     if (!rows[0]) throw notFound('relationship', `${role} from ${did} to ${target}`)
-    // A group without its organisation is nothing, so it goes with the edge.
+    // A membership group exists only as part of its organisation, so the group is deactivated together with the edge.
     if (isGroupEdge(rows[0])) {
       const { organisation } = await this.#deactivation.deactivate(
         writing,

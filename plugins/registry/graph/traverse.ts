@@ -8,9 +8,9 @@ import type { RegistryDatabase } from '../tables.ts'
 export interface Walk {
   readonly depth: number
   readonly directions: ReadonlySet<'out' | 'in'>
-  /** Only edges of these roles are walked; all when absent. */
+  /** The roles of the edges that the walk follows; absent: all roles. */
   readonly roles?: ReadonlySet<string>
-  /** Only nodes of these types are returned; all when absent. */
+  /** The types of the nodes that the answer contains; absent: all types. */
   readonly kinds?: ReadonlySet<string>
 }
 
@@ -28,20 +28,20 @@ export interface GraphEdge {
   readonly to: string
 }
 
-/** What a walk found. */
+/** The result of a walk. */
 export interface Graph {
   readonly nodes: readonly GraphNode[]
   readonly edges: readonly GraphEdge[]
-  /** There is more than the bounds let through. */
+  /** Whether the walk left out nodes or edges because of its bounds. */
   readonly truncated: boolean
 }
 
-/** A walk goes over so many edges at most, one after the other. */
+/** The greatest distance of a walk from its start, in edges. */
 export const deepest = 10
-/** A walk reaches so many entities at most. */
-export const mostNodes = 10_000
-/** A walk returns so many edges at most. */
-export const mostEdges = 100_000
+/** The most entities that a walk reaches. */
+const mostNodes = 10_000
+/** The most edges that a walk returns. */
+const mostEdges = 100_000
 
 interface Step extends GraphEdge {
   /** The node that the step leads to, and its type. */
@@ -51,7 +51,7 @@ interface Step extends GraphEdge {
 
 type End = 'source' | 'target'
 
-/** The steps over the edges that have one of some entities at one end. */
+/** Makes the query for the steps over all edges that have one of the given entities at `end`. */
 const walked = (db: RegistryDatabase, end: End, other: End) =>
   overList<Step>(db, (dids) =>
     db
@@ -65,11 +65,11 @@ const walked = (db: RegistryDatabase, end: End, other: End) =>
         'entity.type as type',
       ])
       .where(`edge.${end}`, 'in', dids)
-      // A hub may have millions; one more than the most that is shown tells that there are more.
+      // An entity may have millions of edges; one row more than `mostEdges` shows that there are more.
       .limit(mostEdges + 1),
   )
 
-/** Walks the graph breadth first, one level at a time. Only edges are read, and the types of what they lead to. */
+/** Walks the graph breadth first, one level at a time. The walk reads only edges, and the types of the entities at their ends. */
 export class Traversal {
   readonly #db: RegistryDatabase
   readonly #entities: Entities
@@ -83,7 +83,7 @@ export class Traversal {
     this.#inward = walked(db, 'target', 'source')
   }
 
-  /** What can be reached from an entity, within bounds, as far as the reader sees it. */
+  /** The entities within bounds of an entity, and the edges between them, as far as the reader sees these entities. */
   async walk(start: string, asked: Walk, reader: Reader, signal?: AbortSignal): Promise<Graph> {
     await this.#entities.mustSee(start, reader)
     const { type } = await this.#entities.activeRow(start)
@@ -100,7 +100,7 @@ export class Traversal {
       if (directions.has('in')) for (const step of await this.#inward(level)) steps.push(step)
       const walked = roles ? steps.filter(({ role }) => roles.has(role)) : steps
       if (reader.did === undefined) return walked
-      // What the reader does not see is not there: neither a node, nor a way, nor a reason to say that more follows.
+      // An entity that the reader does not see is no node, leads to no others, and does not make the answer `truncated`.
       const unknown = walked.flatMap(({ next }) => (types.has(next) ? [] : next))
       const seen = await seenAmong(this.#db, 'entity', unknown, reader)
       return walked.filter(({ next }) => types.has(next) || seen.has(next))
@@ -123,7 +123,7 @@ export class Traversal {
         nodes.push({ did, type, depth: at })
       }
       for (const { from, role, to } of steps.sort(inOrder)) {
-        // An edge to what was left out would lead nowhere.
+        // An edge to a node that the bounds left out would have no end in the answer.
         if (!types.has(from) || !types.has(to)) continue
         if (edges.size >= mostEdges) truncated = true
         else edges.set(`${from} ${to} ${role}`, { from, role, to })
@@ -142,7 +142,7 @@ export class Traversal {
   }
 }
 
-/** An order that no database decides. */
+/** Orders edges by comparing their texts here, because databases collate texts differently. */
 function inOrder(a: GraphEdge, b: GraphEdge): number {
   if (a.from !== b.from) return a.from < b.from ? -1 : 1
   if (a.role !== b.role) return a.role < b.role ? -1 : 1

@@ -9,7 +9,7 @@ import type { ProtocolDefinition, ProtocolRequest } from '../request.ts'
 import type { ProtocolRow, ProtocolVersionRow, RegistryDatabase } from '../tables.ts'
 import type { Write, Writing } from '../writing.ts'
 
-/** Changes of protocols: each makes a new version, and the old ones stay as they are. */
+/** Changes protocols: every change makes a new version, and the old versions stay as they are. */
 export class ProtocolChanges {
   readonly #write: Write
   readonly #protocols: Protocols
@@ -96,7 +96,7 @@ export class ProtocolChanges {
     throw unresolved('extends', `there is no protocol ${parent}`, 'Create it first.')
   }
 
-  /** A new version of a protocol, and of those that extend it: what they inherit has changed. */
+  /** Makes a new version of a protocol, and of each protocol that extends it, because what these inherit has changed. */
   async #advance(
     writing: Writing,
     row: ProtocolRow,
@@ -220,15 +220,17 @@ export class ProtocolChanges {
     return { did, type: 'Protocol', status: 'deactivated', version, deactivatedAt: at }
   }
 
+  /** Creates a protocol. */
   create(actor: Actor, request: ProtocolRequest) {
     return this.#write(actor, (writing) => this.#create(writing, request))
   }
 
-  /** The next version of a protocol; `touched` are the protocols whose entities are to be checked again. */
+  /** Stores the next version of a protocol; `touched` lists the protocols whose entities the caller has to check again. */
   replace(actor: Actor, did: string, request: ProtocolRequest, ifMatch: string | undefined) {
     return this.#write(actor, (writing) => this.#replace(writing, did, request, ifMatch))
   }
 
+  /** Deactivates a protocol that no entity and no other protocol uses. */
   remove(actor: Actor, did: string, ifMatch: string | undefined) {
     return this.#write(actor, (writing) => this.#remove(writing, did, ifMatch))
   }

@@ -11,10 +11,10 @@ type Check = (value: unknown, path: string, faults: Fault[]) => void
 /** Finds what keeps properties from conforming to a protocol. */
 export type Conform = (properties: Readonly<Record<string, unknown>>) => Fault[]
 
-/** Whoever has seen this many hints knows how the names are written. */
+/** How many unknown names the faults suggest a correction for; finding a similar name takes time. */
 const mostHints = 10
 
-/** Makes the check of a protocol, once for each of its versions. */
+/** Compiles the check of one version of a protocol. */
 export function conformTo({ properties }: Effective): Conform {
   const checks = new Map(Object.entries(properties).map(([name, rule]) => [name, checkOf(rule)]))
   const required = Object.entries(properties).flatMap(([name, rule]) =>
@@ -55,7 +55,7 @@ const unheardOf = (path: string, name: string, what: string): Fault => ({
   message: `the protocol has no ${what} "${name}"`,
 })
 
-/** So many values of an enum are named to whoever gave another one. */
+/** How many values of an enum a fault lists. */
 const mostNamed = 20
 
 function wantedBy({ type, enum: values }: PropertyRule): string {
@@ -83,7 +83,7 @@ function checkOf(rule: PropertyRule): Check {
   }
 }
 
-/** What `min` and `max` bound: a number itself, the length of everything else. */
+/** The size that `min` and `max` bound: the value of a number, the length of a text or a list. */
 const sizeOf = (value: unknown): number =>
   typeof value === 'number' ? value : [...(value as string | unknown[])].length
 

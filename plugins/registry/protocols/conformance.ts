@@ -1,23 +1,23 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Fault } from '#core'
 import { overList } from '../bulk.ts'
-import { faultsOf, type Known } from '../graph/edges.ts'
+import { faultsAgainst, type Known } from '../graph/edges.ts'
 import { relationshipOf } from '../entities/entity.ts'
 import type { Protocols } from './protocols.ts'
 import type { EdgeRow, RegistryDatabase } from '../tables.ts'
 
-/** An entity that a newer version of its protocol would not take. */
+/** An entity that does not conform to the newest version of its protocol. */
 export interface NonConforming {
   readonly did: string
   readonly protocol: { readonly did: string; readonly version: number }
   readonly faults: readonly Fault[]
 }
 
-/** How many entities an answer lists; the rest is counted. */
+/** How many entities an answer lists at most; the answer counts all of them. */
 const listed = 1000
 const pageSize = 500
 
-/** Finds the entities of protocols that do not conform to their newest versions. They stay as they are. */
+/** Finds the entities that do not conform to the newest versions of their protocols, and changes none of these entities. */
 export class Conformance {
   readonly #db: RegistryDatabase
   readonly #protocols: Protocols
@@ -37,7 +37,7 @@ export class Conformance {
     )
   }
 
-  /** The entities of these protocols that the newest versions would not take, up to a number, and how many they are. */
+  /** The entities of these protocols that do not conform to the newest versions, up to `listed` of them, and the count of all. */
   async check(dids: readonly string[]) {
     const nonConforming: NonConforming[] = []
     let total = 0
@@ -59,7 +59,7 @@ export class Conformance {
         for (const row of rows) {
           const own = edges.get(row.did) ?? []
           const facing = own.map((edge) => ({ relationship: relationshipOf(edge), entity: edge }))
-          const faults = faultsOf(checker, JSON.parse(row.properties), facing)
+          const faults = faultsAgainst(checker, JSON.parse(row.properties), facing)
           if (faults.length === 0) continue
           total++
           if (nonConforming.length < listed)

@@ -10,16 +10,16 @@ import {
 } from '../request.ts'
 import { shown } from '../wants.ts'
 
-/** A protocol with all that it inherits: what entities are checked against. */
+/** A protocol with all that it inherits. The registry checks entities against it. */
 export interface Effective {
   readonly properties: Readonly<Record<string, PropertyRule>>
   /** Absent: the protocol leaves the roles open. */
   readonly relationships?: Readonly<Record<string, string>>
-  /** Its entities are credits, each made of the credential of an approved claim; a text says what one stands for. */
+  /** Present: each entity of the protocol is a credit for an approved claim. A text says what one credit stands for. */
   readonly mints?: true | string
 }
 
-/** A rule that was given as the name of a type, in full. */
+/** A rule in full, where a protocol may give only the name of a type. */
 export const writtenOut = (rule: TypeName | PropertyRule): PropertyRule =>
   typeof rule === 'string' ? { type: rule } : rule
 
@@ -27,7 +27,7 @@ const ruleKeys = ['type', 'required', 'enum', 'min', 'max', 'items']
 const boundable = new Set<string>(['string', 'number', 'integer', 'array'])
 const unsafeNames = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** Checks what a protocol says of its properties and relationships, with suggestions for slips. */
+/** Checks the properties and relationships of a protocol, and suggests corrections for misspelt names. */
 export function readDefinition(request: ProtocolRequest): ProtocolDefinition {
   const faults: Fault[] = []
   const { properties = {}, relationships } = request
@@ -106,7 +106,7 @@ function checkType(type: unknown, path: string, faults: Fault[]): void {
   })
 }
 
-/** A definition on top of what it extends: local values win. */
+/** A definition with what it inherits; values of the definition replace values of its parent. */
 export function effectiveOf(definition: ProtocolDefinition, parent?: Effective): Effective {
   const relationships =
     parent?.relationships || definition.relationships
@@ -115,7 +115,7 @@ export function effectiveOf(definition: ProtocolDefinition, parent?: Effective):
   const own = Object.fromEntries(
     Object.entries(definition.properties).map(([name, rule]) => [name, writtenOut(rule)]),
   )
-  // What is made of claims stays so, whatever is customised.
+  // A protocol that extends one whose entities are credits cannot undo that: its entities are credits too.
   const mints = definition.mints ?? parent?.mints
   return {
     properties: { ...parent?.properties, ...own },

@@ -43,13 +43,13 @@ function isDateTime(value: unknown): boolean {
   )
 }
 
-/** What a type name takes, and how that is said. */
+/** For each type name, a check of its values, and the words for them in messages. */
 export const types: Readonly<
   Record<TypeName, { readonly wanted: string; is(value: unknown): boolean }>
 > = {
   string: { wanted: 'a string', is: (value) => typeof value === 'string' },
   number: { wanted: 'a number', is: isNumber },
-  // Beyond 2^53 a whole number would come back as another one.
+  // JSON.parse rounds whole numbers beyond 2^53, so a client would read back another number.
   integer: { wanted: 'a whole number', is: (value) => Number.isSafeInteger(value) },
   boolean: { wanted: 'true or false', is: (value) => typeof value === 'boolean' },
   object: { wanted: 'an object', is: isObject },

@@ -5,7 +5,7 @@ import { registryApp, stove } from '../../../test/support/registry.ts'
 await onEachDatabase('protocols', (where) => {
   const app = registryApp(where)
   const at = (did: string, rest = '') => `/v1/protocols/${encodeURIComponent(did)}${rest}`
-  /** Tries properties on a protocol; the faults by path, or `ok`. */
+  /** Creates an entity with some properties; resolves to the faults by their paths, or to `ok`. */
   async function tried(protocol: string, properties: unknown) {
     const { status, body } = await app.post('/v1/entities', { type: 'Tried', protocol, properties })
     if (status === 201) return 'ok'
@@ -159,7 +159,7 @@ await onEachDatabase('protocols', (where) => {
         expect(await tried(did, { name: 'x', [name]: 'y' })).toEqual({
           [`properties.${name}`]: expect.stringContaining(`no property "${name}"`),
         })
-      // One that a protocol does name is a property like any other, and no gap in the list of them.
+      // A protocol may define a property with such a name, which is then checked like any other property.
       const own = await app.protocol({ type: 'Protocol', properties: { toString: 'string' } })
       expect(await tried(own.did, { toString: 'x' })).toBe('ok')
       expect(await tried(own.did, { toString: 5 })).toHaveProperty(['properties.toString'])
@@ -337,7 +337,7 @@ await onEachDatabase('protocols', (where) => {
     ])
     for (const one of [fine, strong, seeing]) expect(await app.read(one.did)).toEqual(one)
 
-    // What was fine stays changeable by the version that it has; what fits the newest moves to it.
+    // An entity that conforms only to its old version can still change; one that conforms to the newest moves to it.
     const patch = async (did: string, properties: object) =>
       app.patch(app.at(did), { properties }, { 'if-match': '*' })
     expect((await patch(strong.did, { power: 12 })).body.protocol.version).toBe(1)

@@ -13,7 +13,7 @@ export interface Protocol extends ProtocolDefinition {
   readonly did: string
   readonly version: number
   readonly controller: string
-  /** With all that it inherits. */
+  /** The definition of the protocol with all that the protocol inherits. */
   readonly effective: Effective
   readonly createdAt: string
   readonly updatedAt: string
@@ -26,15 +26,15 @@ export interface Checker extends Effective {
   readonly conform: Conform
 }
 
-/** So many checkers are kept ready. */
+/** How many checkers stay in memory. */
 const mostKept = 1000
 
-/** Protocols as they are read, and the checks that they stand for. */
+/** Reads protocols, and compiles the checks of their versions. */
 export class Protocols {
   readonly #db: RegistryDatabase
   readonly #rowOf
   readonly #byVersion
-  /** A version never changes, so a checker that was made once is kept; the oldest goes when there are many. */
+  /** The compiled checkers. A version never changes, so its checker stays valid; the oldest leaves when there are `mostKept`. */
   readonly #kept = new Map<string, Checker>()
 
   constructor(db: RegistryDatabase) {
@@ -51,7 +51,7 @@ export class Protocols {
     )
   }
 
-  /** A version as it was kept. */
+  /** The row of a version. */
   async versionOf(
     did: string,
     version: number,
@@ -60,7 +60,7 @@ export class Protocols {
     return (await this.#byVersion({ did, version }, on)).rows[0]
   }
 
-  /** A version of a protocol, to check with. */
+  /** The checker of a version of a protocol. */
   async checker(did: string, version: number, on = this.#db): Promise<Checker | undefined> {
     const key = `${did} ${version}`
     const known = this.#kept.get(key)
@@ -75,17 +75,19 @@ export class Protocols {
     return made
   }
 
-  /** The newest version of an active protocol, to check with. */
+  /** The checker of the newest version of an active protocol. */
   async newest(did: string, on = this.#db): Promise<Checker | undefined> {
     const { rows } = await this.#rowOf({ did }, on)
     return rows[0]?.status === 'active' ? this.checker(did, rows[0].version, on) : undefined
   }
 
-  /** The row of an active protocol: 404 and 410 else. */
+  /** The row of an active protocol: 404 for an unknown protocol, 410 for a removed one. */
   async active(did: string, on = this.#db): Promise<ProtocolRow> {
     const { rows } = await this.#rowOf({ did }, on)
     if (rows[0]?.status === 'active') return rows[0]
-    throw rows[0] ? gone(did, { did, status: 'deactivated' }) : notFound('protocol', did)
+    throw rows[0]
+      ? gone('protocol', did, { did, status: 'deactivated' })
+      : notFound('protocol', did)
   }
 
   /** The newest version of every protocol, in the order of creation. */

@@ -66,7 +66,7 @@ await onEachDatabase('the feed of changes', (where) => {
       made.slice(3),
     )
     rest.cut()
-    // The header is what a browser sends when it comes back; the address still says where it began.
+    // A browser that reconnects sends the header Last-Event-ID, while its address still has the first `after`.
     const both = await open(`?after=${first}`, { 'last-event-id': String(seen[3]!.id) })
     expect((await both.next())!.data.did).toBe(made[4])
     both.cut()
@@ -107,7 +107,7 @@ await onEachDatabase('the feed of changes', (where) => {
       cursor = body.nextCursor ? `&cursor=${body.nextCursor}` : ''
     } while (cursor)
     expect(new Set(seen.map(({ data }) => data.did))).toEqual(stored)
-    // Without a filter there is no gap either: every number up to the last one was told.
+    // Without a filter the feed tells every number up to the last one.
     const whole = await open(`?after=${first}`)
     const numbers = (await whole.until(({ id }) => id === ids.at(-1))).map(({ id }) => id)
     whole.cut()

@@ -5,7 +5,7 @@ import { everything, type Reader } from '../rights/reader.ts'
 import { seenAmong, type Kind } from '../rights/seen-among.ts'
 import type { ChangeRow, RegistryDatabase } from '../tables.ts'
 
-/** How soon a change that another replica made is noticed. */
+/** How often the feed looks for changes that other replicas made. */
 const lookMs = 500
 const pageSize = 200
 
@@ -17,12 +17,12 @@ export interface FeedEvent {
 }
 
 /**
- * The changes in the order of their commits. Every reader asks the table for what comes after the last one it had, so
- * nothing is missed between a read and a wait; `announce` only ends the wait.
+ * The changes in the order of their commits. Every reader asks the table for the changes after the last one that the
+ * reader has had, so no change is lost between a read and a wait; `announce` only ends the wait.
  */
 export class Feed {
   readonly #db: RegistryDatabase
-  /** Nobody else writes a SQLite file; what other replicas write to PostgreSQL is noticed by looking. */
+  /** Whether other replicas may write to the database: only to PostgreSQL, where the feed has to look for their changes. */
   readonly #hasReplicas: boolean
   readonly #page
   readonly #head
@@ -47,14 +47,14 @@ export class Feed {
     )
   }
 
-  /** Ends the wait of every reader: a transaction of this server was committed. */
+  /** Ends the wait of every reader, after this server has committed a transaction. */
   announce(): void {
     if (this.#following === 0) return
     this.#next.resolve()
     this.#next = Promise.withResolvers()
   }
 
-  /** One look for all who wait, however many they are. */
+  /** Looks for new changes every `lookMs` while any reader waits; one loop serves all readers. */
   async #look(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
@@ -75,13 +75,13 @@ export class Feed {
     return (await this.#head({})).rows[0]!.seq
   }
 
-  /** Resolves when there may be more, or when the signal fires. */
+  /** Resolves when there may be more changes, or when the signal fires. */
   async #more(changed: Promise<void>, signal: AbortSignal): Promise<void> {
     const left = Promise.withResolvers<void>()
     const leave = () => left.resolve()
     signal.addEventListener('abort', leave, { once: true })
     this.#waiting++
-    // A failed look is no news: the reader's own next read meets the same database.
+    // A failed look ends the wait, so that the reader's own next read meets the database's error.
     if (this.#hasReplicas) this.#look().catch(() => this.announce())
     try {
       await Promise.race([changed, left.promise])
@@ -91,7 +91,7 @@ export class Feed {
     }
   }
 
-  /** The wanted changes after a number, or from now on, until the signal fires. */
+  /** Yields the wanted changes after a sequence number, or from now on, until the signal fires. */
   async *follow(
     after: number | undefined,
     wanted: (change: FeedRow) => boolean,
@@ -102,7 +102,7 @@ export class Feed {
     try {
       const now = await this.#headNow()
       let seq = after ?? now
-      // An id from a database that was put back to an earlier day: say so rather than wait for its future.
+      // The id is from before the database was restored from an older backup: `reset` says so, and the feed goes on from the head.
       if (seq > now) {
         yield { id: String(now), event: 'reset', data: { lastEventId: String(seq), head: now } }
         seq = now
@@ -120,7 +120,7 @@ export class Feed {
     }
   }
 
-  /** Those of some changes that a reader sees by now: rights come and go while a feed is open. */
+  /** The changes that the reader sees at this moment, because rights may change while a feed is open. */
   async #seen(changes: readonly FeedRow[], readerNow: () => Promise<Reader>) {
     if (changes.length === 0) return changes
     const reader = await readerNow()
@@ -145,7 +145,7 @@ export class Feed {
 const isKind = (kind: string): kind is Kind =>
   ['entity', 'protocol', 'claim', 'credential'].includes(kind)
 
-/** A change as the feed reads it. */
+/** The columns of a change that the feed reads. */
 export type FeedRow = Omit<
   ChangeRow,
   'controller' | 'protocol' | 'protocol_version' | 'properties' | 'details'

@@ -124,7 +124,7 @@ await onEachDatabase('lists', (where) => {
     }
     expect(new Set(seen).size).toBe(seen.length)
     expect(seen.filter((did) => lasting.includes(did))).toEqual(lasting)
-    // Who comes after the last page is asked for is no more part of it.
+    // The pages contain no entity that was created after the last page was read.
     const known = new Set([...before, ...inserted])
     expect(seen.filter((did) => !known.has(did))).toEqual([])
   })

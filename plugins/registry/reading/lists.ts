@@ -8,13 +8,13 @@ import { notFound } from '../refusal.ts'
 import { entitiesOf, type Reader } from '../rights/reader.ts'
 import type { ChangeRow, EdgeRow, EntityRow, RegistryDatabase, StateColumns } from '../tables.ts'
 
-/** What a list is narrowed to; every part is optional. */
+/** The filters of a list of entities; every filter is optional. */
 export interface Filter {
   readonly type?: string
   readonly protocol?: string
   readonly controller?: string
   readonly class?: string
-  /** Part of the id, the type or a text among the properties. */
+  /** Text that the id, the type or a text among the properties contains. */
   readonly q?: string
   readonly status?: 'active' | 'deactivated' | 'all'
   /** Top-level properties by name, each as text: `12.5`, `true`, `ethanol`. */
@@ -27,9 +27,9 @@ export interface Version extends Omit<Entity, 'relationships' | 'createdAt' | 'c
     readonly action: string
     readonly by: string
     readonly at: string
-    /** The edge that came or went. */
+    /** The edge that the change drew or removed. */
     readonly relationship?: Relationship
-    /** All edges, where a change set or ended them together. */
+    /** All edges, where one change set or removed them together. */
     readonly relationships?: readonly Relationship[]
   }
 }
@@ -37,19 +37,19 @@ export interface Version extends Omit<Entity, 'relationships' | 'createdAt' | 'c
 const columns = ['type', 'protocol', 'controller', 'class'] as const
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** So many combinations of filters are compiled once; a rarer one is compiled for each request. */
+/** How many combinations of filters stay compiled; a later combination is compiled for each request. */
 const mostCompiled = 200
 
 type Parameters = { after: number; limit: number; status: string } & Record<string, unknown>
 type Compiled = (parameters: Parameters) => Promise<{ readonly rows: EntityRow[] }>
 
-/** Lists in the order of creation: who comes later stands behind, so a cursor never skips or repeats. */
+/** Lists entities in the order of their creation. New entities come last, so a cursor neither skips nor repeats an entity. */
 export class Lists {
   readonly #db: RegistryDatabase
   readonly #entities: Entities
   readonly #isPostgres: boolean
   readonly #edgesFrom
-  /** One compiled query for each combination of filters that was asked for. */
+  /** One compiled query for each combination of filters that a request has used. */
   readonly #queries = new Map<string, Compiled>()
 
   constructor(db: RegistryDatabase, entities: Entities) {
@@ -89,13 +89,14 @@ export class Lists {
           when 'boolean' then part.value::text = ${value}
           ${isNumber ? sql`when 'number' then (part.value #>> '{}')::numeric = ${value}::text::numeric` : sql``}
           else false end)`
+    const number = sql`cast(${value} as real)`
     return sql<boolean>`exists (
       select 1 from json_each(registry_entities.properties) as part
       where part.key = ${name} and case part.type
         when 'text' then part.value = ${value}
         when 'true' then 'true' = ${value}
         when 'false' then 'false' = ${value}
-        ${isNumber ? sql`when 'integer' then part.value = cast(${value} as real) when 'real' then part.value = cast(${value} as real)` : sql``}
+        ${isNumber ? sql`when 'integer' then part.value = ${number} when 'real' then part.value = ${number}` : sql``}
         else 0 end)`
   }
 
@@ -124,7 +125,7 @@ export class Lists {
     return (await query({ after, limit, status, ...values })).rows
   }
 
-  /** Rows with their edges, which are read together. */
+  /** The entities of some rows, whose edges one query reads together. */
   async #withEdges(found: readonly EntityRow[]): Promise<Entity[]> {
     const sources = found.flatMap(({ did, edges_made }) => (edges_made > 0 ? [did] : []))
     const bySource = Map.groupBy(await this.#edgesFrom(sources), ({ source }) => source)
@@ -141,7 +142,7 @@ export class Lists {
       .where('properties', 'is not', null)
       .orderBy('version', 'desc')
       .limit(1)
-      .executeTakeFirst()) as (ChangeRow & StateColumns) | undefined // its properties are there
+      .executeTakeFirst()) as (ChangeRow & StateColumns) | undefined // the query asks for rows that have properties
   }
 
   /** A page of the entities that a filter lets through and the reader sees. */
@@ -152,7 +153,7 @@ export class Lists {
     return { items, ...(last && { nextCursor: writeCursor(last.ordinal) }) }
   }
 
-  /** The versions of an entity, oldest first; of a deactivated one too. */
+  /** The versions of an active or deactivated entity, oldest first. */
   async history(did: string, reader: Reader, limit: number, after = 0): Promise<Page<Version>> {
     await this.#entities.mustSee(did, reader)
     const row = await this.#entities.findRow(did)

@@ -1,14 +1,14 @@
-/** A part of a list, and the cursor to what follows. */
+/** A part of a list, with the cursor to the next part if there is one. */
 export interface Page<T> {
   readonly items: readonly T[]
   readonly nextCursor?: string
 }
 
-/** A cursor says behind which number the list goes on. */
+/** Writes a cursor, which holds the number after which the list goes on. */
 export const writeCursor = (number: number): string =>
   Buffer.from(`after:${number}`).toString('base64url')
 
-/** The number in a cursor; undefined when it is none of ours. */
+/** The number in a cursor; undefined when `writeCursor` did not write the cursor. */
 export function readCursor(cursor: string): number | undefined {
   const [, number] = /^after:(\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
   return number === undefined ? undefined : Number(number)

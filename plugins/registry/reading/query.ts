@@ -22,7 +22,7 @@ const cursor = z
   })
   .optional()
 
-/** What every list takes. */
+/** The parameters that every list takes. */
 export const pageSchema = z.object({ limit: limit(1000, 50), cursor })
 
 const text = (what: string) => name(1024, what).optional()
@@ -43,7 +43,7 @@ const filters = {
 
 const prefix = 'property.'
 
-/** `?type=&q=&property.fuel=ethanol&limit=&cursor=`; an empty filter is none. */
+/** The query of a list: `?type=&q=&property.fuel=ethanol&limit=&cursor=`. An empty filter counts as absent. */
 export const listSchema = pageSchema
   .extend(filters)
   .loose()
@@ -63,7 +63,7 @@ export const listSchema = pageSchema
     return { limit, after: cursor, filter: { ...Object.fromEntries(given), status, properties } }
   })
 
-/** What the agent narrows a list by. */
+/** The filters by which the agent narrows a list of entities. */
 export const findSchema = z.object({
   ...filters,
   properties: z
@@ -89,7 +89,7 @@ const depth = z.coerce
   .max(1000, wants('at most 1000'))
   .default(1)
 
-/** `?depth=&direction=out,in,both&role=&kind=` */
+/** The query of a walk: `?depth=&direction=out,in,both&role=&kind=`. */
 export const walkSchema = z.object({
   did: entityId('the DID of an entity'),
   depth: depth.describe('How many edges away; default 1, at most 10 are walked'),
@@ -109,7 +109,7 @@ export const walkSchema = z.object({
   kind: words.describe('Return only nodes of these types, comma separated'),
 })
 
-/** What the walker takes, of what a query names. */
+/** The walk that a parsed query asks for. */
 export const walkOf = ({
   depth,
   direction,
@@ -128,7 +128,7 @@ const eventId = z
   .regex(/^\d{1,15}$/, wants(anEventId))
   .transform(Number)
 
-/** What a reader of the feed asks for. */
+/** The query of the feed. */
 export const feedSchema = z.object({
   after: eventId.optional().describe('Like the header Last-Event-ID, which goes first'),
   did: text('the id that events are about'),
@@ -136,5 +136,5 @@ export const feedSchema = z.object({
   kind: text('entity, protocol, claim or credential'),
 })
 
-/** The id in a `Last-Event-ID` header; undefined when there is none. */
+/** The schema of the id in a `Last-Event-ID` header. */
 export const lastEventId = eventId

@@ -134,7 +134,7 @@ await onEachDatabase('what somebody reads', (where) => {
 
     it('is the same for the tools of their agent', async () => {
       const thread = app.app.thread({ did: owner.did, grants: [] }).load('registry')
-      const found = async (name: string, args: object): Promise<any> => thread.call(name, args) // any: asserted on
+      const found = async (name: string, args: object): Promise<any> => thread.call(name, args) // any: the tests read members of the result
       expect(dids((await found('find_entities', {})).items)).toEqual([mine, pointing].sort())
       expect((await found('get_entity', { did: mine })).did).toBe(mine)
       await expect(found('get_entity', { did: hidden })).rejects.toMatchObject({ status: 404 })

@@ -11,7 +11,7 @@ const types = [
   dereferencing,
 ]
 
-/** What resolution answers, for `/openapi.json`: a document, its metadata, an address or the way to it, or why not. */
+/** The statuses and media types that resolution answers with, for `/openapi.json`. */
 export const resolutionAnswers = {
   200: [...types, 'text/uri-list'],
   303: ['text/plain'],

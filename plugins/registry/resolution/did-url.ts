@@ -3,13 +3,13 @@ import { isEntityId } from '../did.ts'
 
 /** A DID URL in its parts. */
 export interface DidUrl {
-  /** What resolves to a document: the DID, with the path that some entities have in their id. */
+  /** The id that resolves to a document: the DID, with the path that some entities have in their ids. */
   readonly id: string
   readonly method: string
   readonly fragment?: string
   readonly service?: string
   readonly relativeRef?: string
-  /** The version that is asked for, by its number or by a moment at which it was the present one. */
+  /** The number of the wanted version, or in `versionTime` a moment at which the wanted version was the present one. */
   readonly versionId?: string
   readonly versionTime?: string
 }
@@ -25,8 +25,8 @@ export const didParameters = z.object({
 export type DidParameters = z.output<typeof didParameters>
 
 /**
- * Takes a DID URL apart. In an HTTP address its query may be the query of the address, or stand in the path
- * percent-encoded: both are read. Undefined when it follows no grammar.
+ * Parses a DID URL; undefined when the text is no DID URL. The query of the DID URL may stand percent-encoded in the path
+ * of the HTTP address, or be the query of the HTTP address (`beside`).
  */
 export function readDidUrl(text: string, beside: DidParameters): DidUrl | undefined {
   const [, id = '', query, fragment] = /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(text) ?? []
@@ -44,7 +44,7 @@ export function readDidUrl(text: string, beside: DidParameters): DidUrl | undefi
   }
 }
 
-/** The address of a service, with the relative reference on it; undefined when that would lead elsewhere. */
+/** The address of a service with the relative reference applied; undefined when the result is on another host or scheme. */
 export function endpointOf(endpoint: string, relativeRef?: string): string | undefined {
   if (relativeRef === undefined) return new URL(endpoint).href
   if (!URL.canParse(relativeRef, endpoint)) return undefined

@@ -1,7 +1,7 @@
 import { base58btc } from 'multiformats/bases/base58'
 import type { Service } from '../entities/entity.ts'
 
-/** A W3C DID document, as far as twins and keys have one. */
+/** A W3C DID document, with the members that documents of twins and keys have. */
 export interface DidDocument {
   readonly '@context': readonly string[]
   readonly id: string
@@ -24,7 +24,7 @@ export interface DidDocument {
   }[]
 }
 
-/** The document of an entity: who controls it, and its services under absolute ids. */
+/** The document of an entity: its controller, and its services under absolute ids. */
 export const entityDocument = (
   id: string,
   controller: string,
@@ -44,7 +44,7 @@ export const entityDocument = (
 
 const ed25519 = Buffer.from('ed01', 'hex')
 
-/** The document that a did:key of an Ed25519 key stands for; undefined when there is no such key in it. */
+/** The document that a did:key of an Ed25519 key stands for; undefined when the DID holds no such key. */
 export function keyDocument(did: string): DidDocument | undefined {
   const multibase = did.slice('did:key:'.length)
   if (!/^z[1-9A-HJ-NP-Za-km-z]{40,60}$/.test(multibase)) return undefined

@@ -1,14 +1,14 @@
 import type { Oracle } from '#core'
 import { keyDocument, type DidDocument } from './document.ts'
 
-/** The documents of the oracle itself, which no entity of any name stands in for. */
+/** Makes the documents of the oracle's own DIDs, which take precedence over entities with the same ids. */
 export function oracleDocuments(oracle: Oracle) {
   return (id: string): DidDocument | undefined => {
     const { did, aliases, key } = oracle
     const isKey = id.startsWith('did:key:')
     if (id !== did && !aliases.includes(id) && id !== webDid(oracle.url())) return undefined
     const document = key && keyDocument(key.did)
-    // The key has its own document; other names of the oracle say that this key signs for them.
+    // The did:key has its own document; the document of another DID of the oracle says that this key signs for that DID.
     const signing = document && (isKey ? document : inTheNameOf(id, document))
     const others = [did, ...aliases].filter((other) => other !== id)
     return {
@@ -19,7 +19,7 @@ export function oracleDocuments(oracle: Oracle) {
   }
 }
 
-/** A document of a key as that of another DID: its methods are named after the DID. */
+/** The document of a key, rewritten for another DID: the ids of its methods begin with that DID. */
 function inTheNameOf(id: string, document: DidDocument): DidDocument {
   const verificationMethod = document.verificationMethod?.map((method) => ({
     ...method,
@@ -38,7 +38,7 @@ function inTheNameOf(id: string, document: DidDocument): DidDocument {
   }
 }
 
-/** The did:web of the host that clients find us at; undefined while that is no address. */
+/** The did:web of the host at which clients reach this oracle; undefined while the oracle's URL is not valid. */
 function webDid(url: string): string | undefined {
   const host = URL.parse(url)?.host
   return host && `did:web:${host.replace(':', '%3A')}`

@@ -17,7 +17,7 @@ await onEachDatabase('the resolver', (where) => {
     await app.entity({ did: pathDid, services })
   })
 
-  /** As a stranger asks: without a key, following nothing. */
+  /** Sends a request without an API key, and follows no redirect. */
   async function ask(what: string, accept?: string) {
     const { status, headers, body } = await get(`${app.url}/1.0/identifiers/${what}`, accept)
     return { status, type: headers['content-type'], location: headers.location, body }
@@ -313,12 +313,12 @@ await onEachDatabase('the resolver', (where) => {
   })
 })
 
-/** A request as it is written: `fetch` would follow a redirect, and tidy up the address. */
+/** Sends a request unchanged, because `fetch` would follow redirects and normalise the address. */
 function get(url: string, accept?: string) {
   const { promise, resolve, reject } = Promise.withResolvers<{
     status: number
     headers: Record<string, string>
-    body: any // any: a test asserts on it right away
+    body: any // any: the tests read members of the body
   }>()
   const [, host = '', path = ''] = /^http:\/\/([^/]+)(.*)$/s.exec(url) ?? []
   const [hostname, port] = host.split(':')

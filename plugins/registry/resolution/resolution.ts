@@ -6,7 +6,7 @@ import { entityDocument, keyDocument, type DidDocument } from './document.ts'
 import { oracleDocuments } from './oracle-document.ts'
 import { dereferencing, documents } from './answers.ts'
 
-/** Why a DID does not resolve, in the words of W3C's DID Resolution, and the status that each has there. */
+/** The error types of W3C's DID Resolution, with the HTTP status that W3C binds to each and our error code. */
 const errors = {
   INVALID_DID: { status: 400, code: 'BAD_REQUEST' },
   INVALID_DID_URL: { status: 400, code: 'BAD_REQUEST' },
@@ -26,11 +26,11 @@ class Unresolved extends Error {
   }
 }
 
-/** A document and what is known of it; the document is gone when the entity was deactivated. */
+/** A document and its metadata; a deactivated entity has only metadata. */
 interface Resolved {
   readonly document?: DidDocument
   readonly metadata: Readonly<Record<string, unknown>>
-  /** The operator wrote all of it, so a redirect to a service in it is the operator's. */
+  /** Whether only the operator has written the document, so that a redirect to one of its services is safe. */
   readonly isOurs?: boolean
 }
 
@@ -50,7 +50,7 @@ export class Resolution {
     this.#oracleDocument = oracleDocuments(oracle)
   }
 
-  /** The row that answers for an id: none for the DIDs that stand for something without us. */
+  /** The row of an id; undefined for a did:key, a did:web and the oracle's own DIDs, whose documents no entity replaces. */
   async #find(id: string): Promise<EntityRow | undefined> {
     return /^did:(?:key|web):/.test(id) || this.#oracleDocument(id)
       ? undefined
@@ -61,7 +61,7 @@ export class Resolution {
           .executeTakeFirst()
   }
 
-  /** Whether nobody but holders of API keys ever changed an entity. */
+  /** Whether only holders of API keys have ever changed an entity. */
   async #isByOperator(id: string): Promise<boolean> {
     const other = await this.#db
       .selectFrom('registry_changes')
@@ -74,7 +74,7 @@ export class Resolution {
     return other === undefined
   }
 
-  /** A client may send a DID as it is: a percent-encoding in it is then part of the DID, not of the address. */
+  /** Reads a DID URL that a client may have sent unencoded: a percent-encoding is then part of the DID, not of the address. */
   async #asSent(did: string, parameters: DidParameters, { path }: Koa) {
     const url = readDidUrl(did, parameters)
     const sent = path.slice(prefix.length)
@@ -105,7 +105,7 @@ export class Resolution {
     throw new Unresolved('NOT_FOUND', `There is no ${id} here.`)
   }
 
-  /** An earlier version of an entity: what the last change before it left. */
+  /** An earlier version of an entity: the state after the last change up to that version or moment. */
   async #past(row: EntityRow, { id, versionId, versionTime }: DidUrl): Promise<Resolved> {
     const time = versionTime === undefined ? undefined : new Date(versionTime)
     if (versionId !== undefined && !/^[1-9]\d{0,8}$/.test(versionId))
@@ -122,7 +122,7 @@ export class Resolution {
       .where('did', '=', id)
       .orderBy('version', 'desc')
     if (versionId !== undefined) query = query.where('version', '<=', Number(versionId))
-    // A version of a second lasts to the end of it.
+    // versionTime has whole seconds, so it covers every change up to the end of its second.
     if (time) query = query.where('at', '<=', new Date(time.getTime() + 999).toISOString())
     const changes = await query.limit(1).execute()
     const [change] = changes
@@ -208,7 +208,7 @@ function answer({ document, metadata }: Resolved, koa: Koa): unknown {
   return document ?? {}
 }
 
-/** A service becomes its address, a fragment the part of the document that has it. */
+/** Answers a DID URL with a service by the address of the service, and one with a fragment by that part of the document. */
 function dereference(
   { id, fragment, service, relativeRef }: DidUrl,
   document: DidDocument,
@@ -243,7 +243,7 @@ function dereference(
       contentMetadata: {},
     }
   }
-  // A stranger's document says where its services are; it does not send our visitors there.
+  // A redirect to an address that a stranger wrote would be an open redirect, so the answer only tells the address.
   if (!isOurs || !redirectable.has(new URL(address).protocol)) {
     koa.set('Content-Type', 'text/uri-list')
     return text(`${address}\r\n`)
@@ -252,7 +252,7 @@ function dereference(
   return text('', 303)
 }
 
-/** Addresses that a browser visits without running what stands in them. */
+/** Schemes of addresses in which a browser runs no code that stands in the address. */
 const redirectable = new Set(['https:', 'http:', 'mailto:'])
 
 const unacceptable = (types: readonly string[]) =>

@@ -1,17 +1,17 @@
 import { RuntimeError, type User } from '#core'
 
-/** Who changes something: somebody with a DID, or the holder of an API key, who may change everything. */
+/** The party that changes something: a caller with a DID, or the holder of an API key, who may change everything. */
 export interface Actor {
-  /** As it stands in the history: the DID, or the name of the key. */
+  /** The name of the actor in the history: its DID, or the name of its API key. */
   readonly name: string
   readonly did: string | undefined
-  /** Speaks for the operator: the holder of an API key, or of a grant of `registry/admin`. */
+  /** Whether the actor acts for the operator: with an API key, or with a grant of `registry/admin`. */
   readonly isOperator: boolean
-  /** Whether a party has handed over what is its own: its delegation of `registry/control` came along. */
+  /** Whether the request brought a delegation of `registry/control` from a party. */
   readonly actsFor: (party: string) => boolean
 }
 
-/** What a route or a tool knows of its caller. */
+/** The members of a context of a route or a tool that say who calls. */
 export interface Calling {
   readonly user?: User
   readonly caller?: string
@@ -34,22 +34,22 @@ interface Controlled {
   readonly controller: string
 }
 
-/** Whether somebody may change a thing: its controller, and the holder of an API key. */
+/** Whether an actor may change a thing: the controller of the thing may, and so may the holder of an API key. */
 export const controls = (actor: Actor, { controller }: Pick<Controlled, 'controller'>): boolean =>
   actor.did === undefined || actor.did === controller
 
-/** Refuses whoever is neither the controller nor the holder of a key. */
+/** Refuses an actor that is neither the controller of a thing nor the holder of an API key. */
 export function mustControl(actor: Actor, thing: Controlled): void {
   if (controls(actor, thing)) return
   throw new RuntimeError('FORBIDDEN', `${actor.did} does not control ${thing.did}.`, {
-    hint: 'Ask its controller, or use the API key.',
+    hint: 'Ask the controller, or use the API key.',
     details: { causes: [`The controller of ${thing.did} is ${thing.controller}.`] },
   })
 }
 
 /**
- * Refuses an id that is not the caller's to give. Whoever names a DID says what it stands for, so nobody but the
- * operator gives one away that is neither minted here nor the caller's own.
+ * Refuses an id that the caller has no right to give. An entity decides what its id resolves to, so only the operator
+ * gives an entity an id that is neither minted by the registry nor the caller's own DID.
  */
 export function mustOwnId(actor: Actor, did: string | undefined): void {
   if (did === undefined || did === actor.did || actor.isOperator) return
@@ -62,7 +62,7 @@ export function mustOwnId(actor: Actor, did: string | undefined): void {
   })
 }
 
-/** Refuses to put a thing into the hands of somebody who has not asked for it. */
+/** Refuses to make a party the controller of a thing, unless the party or the operator agrees. */
 export function mustSpeakFor(actor: Actor, controller: string): void {
   if (controller === actor.did || actor.isOperator || actor.actsFor(controller)) return
   throw new RuntimeError('FORBIDDEN', `${actor.did} cannot make ${controller} a controller.`, {

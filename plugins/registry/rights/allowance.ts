@@ -2,7 +2,7 @@ import { RuntimeError } from '#core'
 import type { UsageRow } from '../tables.ts'
 import type { Writing } from '../writing.ts'
 
-/** The most that one DID makes of each kind, ever. */
+/** How much of each kind one DID may ever make. */
 export type Quotas = Readonly<Record<Kind, number>>
 type Kind = Exclude<keyof UsageRow, 'did'>
 
@@ -13,11 +13,11 @@ export const variables = {
   edges: 'REGISTRY_EDGES_PER_DID',
   claims: 'REGISTRY_CLAIMS_PER_DID',
 } as const satisfies Record<Kind, string>
-const kinds = Object.keys(variables) as Kind[] // the keys of the object above
+const kinds = Object.keys(variables) as Kind[] // Object.keys loses the type of the keys of `variables`
 
 /**
- * What the writer of a transaction may still make. DIDs cost nothing, so each has a quota, which counts what it
- * ever made: what is removed leaves its history behind. The holder of an API key has none.
+ * The quota of the writer of a transaction. Anybody can make DIDs, so each DID has a quota. The quota counts all that the
+ * DID has ever made, because removed things keep their history. The holder of an API key has no quota.
  */
 export class Allowance {
   readonly #writing: Writing
@@ -31,6 +31,7 @@ export class Allowance {
     this.#used = used
   }
 
+  /** Reads how much the writer of a transaction has made so far. */
   static async open(writing: Writing, quotas: Quotas): Promise<Allowance> {
     const { did } = writing.actor
     const row =
@@ -45,7 +46,7 @@ export class Allowance {
     return new Allowance(writing, quotas, { entities, protocols, edges, claims })
   }
 
-  /** Counts what is made, or throws and counts nothing. */
+  /** Counts what a request makes, or throws and counts nothing. */
   take(wanted: Partial<Readonly<Record<Kind, number>>>): void {
     const { did } = this.#writing.actor
     if (did === undefined) return
@@ -57,7 +58,7 @@ export class Allowance {
         `${did} has made ${this.#used[kind]} ${kind}, and one DID makes ${most} at most.`,
         {
           status: 429,
-          // Only the operator gives more, and nobody knows when: whoever asks by machine asks seldom.
+          // Only the operator raises a quota, at an unknown time, so a program should retry seldom.
           headers: { 'Retry-After': '3600' },
           hint: `Ask the operator, who can raise ${variables[kind]} or make it with an API key.`,
           details: { quota: variables[kind], limit: most, used: this.#used[kind] },
@@ -68,7 +69,7 @@ export class Allowance {
     this.#changed = true
   }
 
-  /** Keeps the count, in the transaction that makes what was counted. */
+  /** Stores the count in the same transaction that makes the counted things. */
   async keep(): Promise<void> {
     const { did } = this.#writing.actor
     if (did === undefined || !this.#changed) return

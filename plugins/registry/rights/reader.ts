@@ -3,7 +3,7 @@ import { RuntimeError } from '#core'
 import type { Calling } from './actor.ts'
 import type { RegistryDatabase } from '../tables.ts'
 
-/** Whose eyes read: those of a DID, which see what is its own and what names it; without one everything. */
+/** For whom a query reads: a DID sees what is its own and what names it; a reader without a DID sees everything. */
 export interface Reader {
   readonly did: string | undefined
 }
@@ -13,37 +13,39 @@ export const everything: Reader = { did: undefined }
 type Condition = RawBuilder<boolean>
 const always = sql<boolean>`1 = 1`
 
-/** PostgreSQL wants to know what a parameter is where it stands in a list of results. */
+/** A parameter with a cast, because PostgreSQL cannot infer the type of a parameter in a list of results. */
 const text = (did: unknown) => sql`cast(${did} as text)`
 
 /** The ids that are a DID's own: itself, and the entities that it controls. */
 const own = (did: unknown) =>
   sql`(select ${text(did)} union all select mine.did from registry_entities as mine where mine.controller = ${did})`
 
-/** The ids of all entities that a DID sees: its own, those in their hands, and those that relate to any of them. */
+/** The ids of all entities that a DID sees: its own, those that its own control, and those with an edge to any of its own. */
 export const seen = (did: unknown) => sql`(
   select mine.did from registry_entities as mine where mine.controller = ${did} or mine.did = ${did}
   union select held.did from registry_entities as held where held.controller in ${own(did)}
   union select pointing.source from registry_edges as pointing where pointing.target in ${own(did)})`
 
-/** Which rows of `registry_entities` somebody sees. */
+/** The condition for the rows of `registry_entities` that a reader sees. */
 export const entitiesOf = ({ did }: { did: unknown }): Condition =>
   did === undefined ? always : sql<boolean>`registry_entities.did in ${seen(did)}`
 
-/** Claims that the reader made, of the reader's assets, or that the reader's oracles evaluated. */
+/** The condition for claims that the reader made, that are about the reader's assets, or that the reader's oracles evaluated. */
 export const claimsOf = ({ did }: Reader): Condition =>
   did === undefined
     ? always
-    : sql<boolean>`(registry_claims.submitter in ${own(did)} or registry_claims.subject in ${own(did)} or registry_claims.oracle in ${own(did)})`
+    : sql<boolean>`(registry_claims.submitter in ${own(did)}
+        or registry_claims.subject in ${own(did)}
+        or registry_claims.oracle in ${own(did)})`
 
-/** Credentials of the reader's assets, of the reader's oracles, or of claims that the reader made. */
+/** The condition for credentials of the reader's assets, of the reader's oracles, or of claims that the reader made. */
 export const credentialsOf = ({ did }: Reader): Condition =>
   did === undefined
     ? always
     : sql<boolean>`(registry_credentials.subject in ${own(did)} or registry_credentials.oracle in ${own(did)}
       or registry_credentials.claim in (select made.id from registry_claims as made where made.submitter = ${did}))`
 
-/** Protocols of the reader, and those that the reader's entities follow. */
+/** The condition for protocols that the reader controls, or that the reader's entities follow. */
 export const protocolsOf = ({ did }: Reader, table = 'registry_protocols'): Condition =>
   did === undefined
     ? always
@@ -52,7 +54,7 @@ export const protocolsOf = ({ did }: Reader, table = 'registry_protocols'): Cond
 
 const ability = 'registry/read'
 
-/** Who reads with whose eyes. */
+/** Finds the reader for each call: the caller's DID, or a reader who sees everything. */
 export class Readers {
   readonly #db: RegistryDatabase
   readonly #oracleDid: string
@@ -64,7 +66,7 @@ export class Readers {
     this.#isPublic = isPublic
   }
 
-  /** Whether anything here is the DID's own, or names it. */
+  /** Whether anything in the registry is the DID's own, or names the DID. */
   async #hasOwn(did: string): Promise<boolean> {
     const { rows } = await sql<{ found: unknown }>`select 1 as found where
       exists (select 1 from registry_entities as mine where mine.controller = ${did} or mine.did = ${did})
@@ -74,19 +76,19 @@ export class Readers {
     return rows.length > 0
   }
 
-  /** Who reads what is not theirs to see finds nothing there. */
+  /** The reader of a call: everything with an API key, a grant or public reading; else what the caller's DID sees. */
   of({ user }: Calling): Reader {
     const seesAll = !user || this.#isPublic || user.can(ability, this.#oracleDid)
     return seesAll ? everything : { did: user.did }
   }
 
-  /** Whether the caller sees anything at all: with a grant everything, without one what is theirs. */
+  /** Whether the caller sees anything at all: with a grant everything, without a grant what is the caller's own. */
   async hasAny(calling: Calling): Promise<boolean> {
     const { did } = this.of(calling)
     return did === undefined || (await this.#hasOwn(did))
   }
 
-  /** The reader of a stream that goes on: whoever sees nothing any more is told so, and the stream ends. */
+  /** The reader of an open stream; throws when the caller sees nothing any more, which ends the stream. */
   async still(calling: Calling): Promise<Reader> {
     if (await this.hasAny(calling)) return this.of(calling)
     throw new RuntimeError('NOT_GRANTED', `Reading on needs "${ability}" on ${this.#oracleDid}.`, {

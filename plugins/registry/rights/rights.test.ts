@@ -282,7 +282,7 @@ await onEachDatabase('rights in the registry', (where) => {
     })
   })
 
-  /** A claim of an asset, and the credential that it became. */
+  /** Makes a claim about an asset, and returns the claim and its credential. */
   async function approved(asset: object = {}) {
     const subject = (await app.entity(asset)).did
     const { id } = (await app.post('/v1/claims', claimOf(subject))).body
@@ -611,7 +611,7 @@ it.each([
   await expect(testApp({ plugins: [registry], env })).rejects.toThrow(variable)
 })
 
-/** A key of an issuer elsewhere, as a did:key. */
+/** The key of another issuer, as a did:key. */
 function keyPair() {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)

@@ -2,13 +2,13 @@ import { withClaimTables } from '../claims/tables.ts'
 import type { RegistryDatabase } from '../tables.ts'
 import { claimsOf, credentialsOf, entitiesOf, protocolsOf, type Reader } from './reader.ts'
 
-/** Ids that one query asks for. */
+/** How many ids one query asks for. */
 const atOnce = 200
 
-/** What a change is about, as `registry_changes` calls it. */
+/** The kind of the thing that a change is about, as the column `kind` of `registry_changes` has it. */
 export type Kind = 'entity' | 'protocol' | 'claim' | 'credential'
 
-/** Which of these things somebody sees. */
+/** The ids, among the given ones, of the things that a reader sees. */
 export async function seenAmong(
   db: RegistryDatabase,
   kind: Kind,

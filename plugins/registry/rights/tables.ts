@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely'
 
-/** Who drew an edge, how much each DID has made, and which credential became which credit. */
+/** Makes the columns and tables for who drew an edge, how much each DID has made, and which credential became which credit. */
 export async function createRights(db: Kysely<any>) {
   // any: a migration sees tables that no type knows yet
   await db.schema.alterTable('registry_edges').addColumn('drawn_by', 'text').execute()
@@ -9,8 +9,8 @@ export async function createRights(db: Kysely<any>) {
     .addColumn('by_operator', 'integer', (column) => column.notNull().defaultTo(0))
     .execute()
   await db.schema.alterTable('registry_edges').addColumn('confirmed_by', 'text').execute()
-  // Only where one party alone has ever changed an entity is it certain who drew its edges. The others
-  // make nobody a verifier until somebody who may confirms them.
+  // It is certain who drew the edges of an entity only where a single party has ever changed the entity. Other edges
+  // make nobody a verifier until the controller of the asset or the operator confirms them.
   await sql`update registry_edges set drawn_by = (
     select case when count(distinct actor) = 1 then min(actor) end from registry_changes
     where registry_changes.did = registry_edges.source and kind = 'entity')`.execute(db)
@@ -37,7 +37,7 @@ export async function createRights(db: Kysely<any>) {
     .addColumn('entity', 'text', (column) => column.notNull())
     .addColumn('at', 'text', (column) => column.notNull())
     .execute()
-  // What a caller reads is found by their name, and a credit by its own.
+  // The conditions of `reader.ts` search by submitter and controller, and a patch looks for the mint of its entity.
   for (const [table, column] of [
     ['registry_claims', 'submitter'],
     ['registry_protocols', 'controller'],

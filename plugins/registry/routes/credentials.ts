@@ -3,7 +3,7 @@ import { credentialsQuery, revocationSchema } from '../claims/request.ts'
 import { route, seesAny } from '../context.ts'
 import { idParameter } from './parameters.ts'
 
-/** What approved claims became. */
+/** The credentials of approved claims. */
 export const credentialsRoutes = {
   'GET /v1/credentials': route({
     auth: 'bearer',

@@ -10,7 +10,7 @@ import { entitySchema } from '../request.ts'
 import { wants } from '../wants.ts'
 import { didParameter, named } from './parameters.ts'
 
-/** Entities, one by one, as a list and by the batch. */
+/** The routes of entities: one by one, as a list, and in batches. */
 export const entitiesRoutes = {
   'POST /v1/entities': route({
     auth: 'bearer',

@@ -3,7 +3,7 @@ import { entityId } from '../wants.ts'
 
 /** The id of an entity or a protocol, in an address or as an argument. */
 export const didParameter = entityId('a DID, or a DID URL with a path, percent-encoded')
-/** What is asked for by its id alone. */
+/** The input of a request that has only an id. */
 export const named = z.object({ did: didParameter })
 /** The number of a version. */
 export const version = z.number().int().min(1)
