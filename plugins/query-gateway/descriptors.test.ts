@@ -14,7 +14,7 @@ const bytes = readFileSync(new URL('fixtures/rules.binpb', import.meta.url))
 const options = { dialect: 'proto3', decimals: false, strictQuery: false, off: [] } as const
 const rules = (): FileDescriptorProto => fromBinary(FileDescriptorSetSchema, bytes).file[0]!
 
-/** As a server without options in its reflection gives them. */
+/** The descriptors as a server gives them whose reflection drops options. */
 function bare(name: string): FileDescriptorProto {
   const file = rules()
   file.name = `${name}.proto`

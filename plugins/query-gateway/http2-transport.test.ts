@@ -28,7 +28,7 @@ const callOf = (message: Uint8Array, more: Partial<Call> = {}): Call => ({
 const hello = Buffer.from('hello')
 
 describe('with the HTTP/2 server of Node at the other end', () => {
-  /** A server of Node's own HTTP/2 that answers with what it was sent. */
+  /** A server with Node's own HTTP/2 that echoes the messages it receives. */
   async function echo(
     options: Parameters<typeof createServer>[0] = {},
     answer?: (stream: ServerHttp2Stream, body: Buffer, headers: object) => void,
@@ -38,7 +38,7 @@ describe('with the HTTP/2 server of Node at the other end', () => {
     server.on('session', (session) => sessions.add(session))
     server.on('stream', (stream, headers) => {
       const chunks: Buffer[] = []
-      stream.on('error', () => undefined) // a test may leave
+      stream.on('error', () => undefined) // a test may close the connection
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
       stream.on('end', () => {
         const body = Buffer.concat(chunks)
@@ -104,7 +104,7 @@ describe('with the HTTP/2 server of Node at the other end', () => {
       const headers: Record<string, string> = {}
       for (let index = 0; index < next(20); index++)
         headers[`x-${next(9)}-${index}`] = word(next(80))
-      if (sent.length === 7) headers['x-long'] = word(40_000) // more than a frame
+      if (sent.length === 7) headers['x-long'] = word(40_000) // longer than one frame
       sent.push(headers)
       stream.respond({ 'content-type': 'application/grpc', ...headers }, { waitForTrailers: true })
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', ...headers }))
@@ -307,7 +307,7 @@ describe('with an upstream that is no good', () => {
   ])('that %s: %s', async (_, status, onStream) => {
     const { transport } = await against(onStream)
     await expect(transport.unary(callOf(hello))).rejects.toEqual(refusal(status))
-    // The next call finds a connection of its own and the same answer: nothing is left behind.
+    // The next call opens a new connection and gets the same answer, so the failed call leaves no state behind.
     await expect(transport.unary(callOf(hello))).rejects.toEqual(refusal(status))
   })
 
@@ -383,13 +383,33 @@ describe('with an upstream that is no good', () => {
     expect(upstream.connections).toBe(2)
   })
 
+  it('says of an upstream that does not speak HTTP/2 what its first bytes lack', async () => {
+    for (const first of [
+      'HTTP/1.1 400 Bad Request\r\n\r\n',
+      frameOf(frameType.ping, 0, 0, Buffer.alloc(8)),
+    ]) {
+      const upstream = await startRawUpstream(
+        () => undefined,
+        (socket) => socket.write(first),
+      )
+      closers.push(() => upstream.close())
+      const refused = await transportTo(upstream.address)
+        .unary(callOf(hello))
+        .catch((error: Error) => error)
+      expect((refused as Error).cause).toMatchObject({
+        name: 'ProtocolError',
+        message: expect.stringContaining('the first frame of the upstream is not SETTINGS'),
+      })
+    }
+  })
+
   it('answers pings and settings, skips what it does not know, and takes padding and interim heads', async () => {
     const { transport, upstream } = await against((stream) => {
       const { send, socket } = stream
       send(frameType.ping, 0, Buffer.from('12345678'), 0)
       send(0xfa, 0xff, Buffer.alloc(30), 0)
       socket.write(settingsFrame([[0xabc, 5]]))
-      send(frameType.headers, flag.endHeaders, encodeHeaders([['link', 'x']])) // no type: no gRPC
+      send(frameType.headers, flag.endHeaders, encodeHeaders([['link', 'x']])) // without a content-type the answer is no gRPC
     })
     const call = transport.unary(callOf(hello, { deadlineMs: 500 }))
     await expect(call).rejects.toEqual(refusal(502))
@@ -397,7 +417,7 @@ describe('with an upstream that is no good', () => {
       .poll(() => upstream.seen.find(({ type, flags }) => type === frameType.ping && flags === 1))
       .toMatchObject({ payload: Buffer.from('12345678') })
     const padded = await against((stream) => {
-      // 0x08 0x03 "103": an interim head, then one with padding and a priority.
+      // 0x08 0x03 "103" is an interim head; the next head has padding and a priority.
       stream.send(1, 4, Buffer.concat([Buffer.of(0x08, 3), Buffer.from('103')]))
       const block = Buffer.concat([
         Buffer.of(0x88),
@@ -417,7 +437,7 @@ describe('with an upstream that is no good', () => {
     let sent = 0
     const { transport, upstream } = await against((stream) => {
       stream.head()
-      // As much as the window of its stream allows at the start, which is 256 KiB.
+      // The answer fills the window of its stream, which is 256 KiB at the start.
       for (; sent < 16; sent++) stream.data(chunk)
     })
     const leaving = new AbortController()
@@ -449,7 +469,7 @@ describe('with an upstream that is no good', () => {
     const reader = messages[Symbol.asyncIterator]()
     await reader.next()
     const rest = async () => {
-      // Nothing is read, so that the window is not opened again.
+      // The test reads nothing, so that the transport does not enlarge the window.
       await expect
         .poll(() => upstream.seen.some(({ type }) => type === frameType.resetStream))
         .toBe(true)

@@ -14,7 +14,7 @@ function readAuthorities(file: string): string {
     return readFileSync(file, 'utf8')
   } catch (cause) {
     throw new RuntimeError('ENV_INVALID', `GATEWAY_TLS_CA is "${file}", which cannot be read.`, {
-      hint: 'Give it the path of a PEM file.',
+      hint: 'Set GATEWAY_TLS_CA to the path of a PEM file.',
       cause,
     })
   }
@@ -76,10 +76,11 @@ export default definePlugin({
       throw new RuntimeError(
         'ENV_MISSING',
         'Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS.',
-        { hint: 'Set it to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.' },
+        {
+          hint: 'Set GATEWAY_DESCRIPTORS to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.',
+        },
       )
-    const { Catalogue, createGate, Gateway, Http2Transport, createQueries } =
-      await import('./parts.ts')
+    const { Catalogue, Gate, Gateway, Http2Transport, Queries } = await import('./parts.ts')
     const transport = new Http2Transport({
       upstream,
       tls: env.GATEWAY_TLS,
@@ -101,6 +102,8 @@ export default definePlugin({
       file === undefined
         ? 'it asks the upstream for its descriptors; check GATEWAY_UPSTREAM and GATEWAY_TLS'
         : 'it reads its descriptors; check GATEWAY_DESCRIPTORS',
+      // The gateway answers 503 by itself meanwhile, in the form of its dialect, and only for addresses of its own.
+      { gates: false },
     )
     health(() => {
       if (catalogue.current === undefined) throw new Error('the descriptors could not be read yet')
@@ -111,7 +114,7 @@ export default definePlugin({
       upstream,
       log,
       dialect: env.GATEWAY_DIALECT,
-      gate: createGate({
+      gate: new Gate({
         apiKey: env.GATEWAY_API_KEY,
         requiredHeaders: env.GATEWAY_REQUIRED_HEADERS,
       }),
@@ -123,7 +126,7 @@ export default definePlugin({
     })
     return {
       serve: gateway.serve,
-      queries: createQueries(catalogue, (...asked) => gateway.query(...asked)),
+      queries: new Queries(catalogue, (...asked) => gateway.query(...asked)),
     }
   },
 

@@ -11,7 +11,7 @@ const file = new URL('fixtures/mapping.binpb', import.meta.url)
 const registry = registryOf(readDescriptorSet(readFileSync(file)))
 const all = registry.getMessage('mapping.All')!
 
-/** The text of a body as the bytes of the message, the way a request takes. */
+/** Encodes the text of a body as a message, in the same way as a request. */
 const taken = (text: string) =>
   toBinary(all, parse(all, pruneUnknown(all, parseJson(text), registry), registry))
 
@@ -20,7 +20,7 @@ function told(bytes: Uint8Array, dialect: Dialect = 'proto3'): string {
   return writer.writerOf(all)(fromBinary(all, bytes))
 }
 
-/** The rows of the published table: what is read, and what is written for it where that differs. */
+/** The rows of the published table: the JSON that is read, and the JSON that is written where the two differ. */
 const rows: Record<string, [read: string, written?: string][]> = {
   'message: object, both names, unknown keys ignored, null is the default': [
     ['{"anInner":{}}'],
@@ -252,11 +252,11 @@ describe('the table of the proto3 JSON mapping', () => {
       it.each(cases)('%s', (read, written = read) => {
         const bytes = taken(read)
         expect(told(bytes)).toBe(written)
-        // The library writes the same by another way.
+        // The writer of the protobuf library must give the same JSON.
         const theirs = toJson(all, fromBinary(all, bytes), { registry })
         if (!read.includes('aFloat') && !read.includes('wrappedFloat'))
           expect(JSON.parse(told(bytes))).toEqual(theirs)
-        // And what was written is read as the same again.
+        // Reading the written JSON gives the same message again.
         expect(told(taken(written))).toBe(written)
       })
     })

@@ -12,7 +12,7 @@ const registry = registryOf(readDescriptorSet(readFileSync(file)))
 const all = registry.getMessage('mapping.All')!
 const [get, post] = readRules(registry).rules
 
-/** A value by way of the wire, as an upstream would send it, and out again. */
+/** Encodes a value as an upstream would send it, and writes the decoded value as JSON. */
 function written(json: JsonValue, dialect: Dialect = 'proto3', decimals = false): unknown {
   const bytes = toBinary(all, fromJson(all, json, { registry }))
   const writer = new JsonWriter({ dialect, registry, decimals }).writerOf(all)

@@ -34,7 +34,7 @@ it('is left out without a word about where descriptors come from, and the rest b
   expect(app.report.plugins[0]).toMatchObject({
     state: 'excluded',
     reason: expect.stringMatching(
-      /^Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS\. Set it /,
+      /^Plugin query-gateway env validation failed for GATEWAY_DESCRIPTORS\. Set GATEWAY_DESCRIPTORS /,
     ),
   })
   expect((await app.get('/health')).status).toBe(200)

@@ -1,4 +1,4 @@
-/** The status codes of gRPC that are named here. */
+/** The status codes of gRPC that this plugin uses. */
 export const grpc = {
   ok: 0,
   cancelled: 1,
@@ -18,10 +18,10 @@ const httpStatuses: readonly number[] = [
   200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401,
 ]
 
-/** The HTTP status for a gRPC status; one that gRPC does not know is a fault of the upstream. */
-export const httpStatusOf = (code: number): number => httpStatuses[code] ?? 500
+/** The HTTP status for a gRPC status; an unknown gRPC status gives 500. */
+const httpStatusOf = (code: number): number => httpStatuses[code] ?? 500
 
-/** A call that did not end well: a gRPC status, and how it comes out over HTTP. */
+/** The error of a failed call: its gRPC status, and its status and headers in HTTP. */
 export class CallError extends Error {
   readonly code: number
   readonly status: number

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createRouteTable } from './operations/route-table.ts'
 import { parseTemplate } from './operations/template.ts'
 
-/** The value of the first variable, or why there is none. */
+/** The value of the first variable, or the message of the error. */
 function match(template: string, path: string): Record<string, string> | undefined {
   const parsed = parseTemplate(template)
   const table = createRouteTable([{ verb: 'GET', template: parsed, value: parsed }])

@@ -21,7 +21,7 @@ import {
 
 type FieldOptions = { repeated?: boolean; oneof?: boolean; extendee?: string }
 
-/** One field; `type` is a scalar of protobuf or the full name of a message. */
+/** Makes the descriptor of a field; `type` is a scalar of protobuf or the full name of a message. */
 function field(
   name: string,
   number: number,
@@ -102,7 +102,7 @@ const status = create(FileDescriptorProtoSchema, {
   ],
 })
 
-// Of the option files of ledgers only what is read here, and the names that others import.
+// The option files of ledgers, reduced to the options that this gateway reads.
 const gogo = create(FileDescriptorProtoSchema, {
   name: 'gogoproto/gogo.proto',
   package: 'gogoproto',
@@ -125,7 +125,7 @@ const amino = create(FileDescriptorProtoSchema, {
   extension: [field('name', 11110001, Type.STRING, messageOptions)],
 })
 
-/** Files that many descriptor sets import and few servers serve, by their names. */
+/** The files that many descriptor sets import but few servers serve, by their names. */
 export const bundledFiles: ReadonlyMap<string, FileDescriptorProto> = new Map(
   [
     ...[

@@ -19,16 +19,16 @@ export function readDescriptorSet(bytes: Uint8Array): FileDescriptorProto[] {
   }
 }
 
-/** Files that are imported for options which nobody reads here: they may be missing. */
+/** Files that others import only for options. Such a file may be missing, because this gateway does not need its options. */
 const onlyOptions = /^(google\/api|gogoproto|cosmos_proto|amino|protoc-gen-openapiv2)\//
 
 /**
- * One registry of these files and of the bundled ones, in an order in which each file comes after
- * what it imports. A file that was given wins over a bundled one of its name, except for protobuf's own.
+ * Makes one registry of the given files and the bundled ones, sorted so that each file comes after its imports. A given
+ * file replaces a bundled file of the same name, except for protobuf's own files.
  */
 export function registryOf(given: readonly FileDescriptorProto[]): FileRegistry {
   const files = new Map(bundledFiles)
-  // A server may serve `gogo.proto` under another name; two files of one package would then collide.
+  // A server may serve `gogo.proto` under another name, and then the bundled file of the same package must give way.
   for (const file of given)
     if (!file.name.startsWith('google/protobuf/')) files.set(file.name, file)
   for (const [name, file] of bundledFiles)
@@ -64,5 +64,5 @@ export function registryOf(given: readonly FileDescriptorProto[]): FileRegistry 
   }
 }
 
-/** What is known without any descriptors of an upstream. */
+/** The registry of the bundled files alone, for use before an upstream's descriptors are known. */
 export const bundledRegistry = registryOf([])

@@ -6,11 +6,11 @@ import { CallError, grpc } from '../statuses.ts'
 import type { Transport } from '../upstream/transport.ts'
 
 const versions = ['grpc.reflection.v1', 'grpc.reflection.v1alpha']
-/** Field numbers of ServerReflectionRequest and -Response, the same in both versions. */
+/** The field numbers of ServerReflectionRequest and ServerReflectionResponse, which are the same in both versions. */
 const ask = { fileByName: 3, fileWithSymbol: 4, listServices: 7 }
 const answer = { files: 4, services: 6, error: 7 }
 
-/** Asks a server for the descriptors of all its services: v1 first, v1alpha where it is older. */
+/** Asks a server for the descriptors of all its services: by v1 first, then by v1alpha for older servers. */
 export async function reflect(
   transport: Transport,
   deadlineMs: number,
@@ -55,7 +55,7 @@ async function reflectBy(
   for await (const response of responses(wanted.map((name) => request(ask.fileWithSymbol, name))))
     keep(response.files)
 
-  // What a server leaves out and we do not bring along is asked for by name, until nothing is missing.
+  // The loop asks by name for imports that the server has not sent yet, until every import was asked for once.
   const asked = new Set<string>()
   for (;;) {
     const missing = [...files.values()]
@@ -69,7 +69,7 @@ async function reflectBy(
   }
 }
 
-/** A file that is nowhere can only have held options: types that are missing show later. */
+/** Replaces files that nobody has by empty ones, which is right if they held only options; a missing type fails later. */
 function fillGaps(files: Map<string, FileDescriptorProto>): FileDescriptorProto[] {
   const gaps = [...files.values()]
     .flatMap(({ dependency }) => dependency)
@@ -95,7 +95,7 @@ function readResponse(bytes: Uint8Array): Response {
   const parts = fields(bytes)
   const one = (no: number) => parts.find((part) => part.no === no)?.bytes
   const nested = (no: number) => fields(one(no) ?? new Uint8Array())
-  // An error about one symbol says that the server does not know it; the rest still counts.
+  // An error about one symbol means that the server does not know the symbol; the answers about other symbols still count.
   if (one(answer.error)) return { files: [], services: [] }
   return {
     files: nested(answer.files).flatMap(({ no, bytes }) => (no === 1 ? [bytes] : [])),

@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 
 const jsonType = 'application/json; charset=utf-8'
 
-/** Answers a request, past Koa: JSON unless the headers say otherwise. */
+/** Answers a request without Koa. The body is JSON unless `headers` has another Content-Type. */
 export function answer(
   koa: Context,
   status: number,
@@ -12,7 +12,7 @@ export function answer(
   const { req, res } = koa
   koa.respond = false
   if (res.headersSent || res.destroyed) return
-  // What is left of a body that was refused would be read as the next request.
+  // Node would read the unread rest of a refused body as the next request on this connection.
   if (!req.complete && status >= 400) res.shouldKeepAlive = false
   if (status === 304) {
     res.writeHead(304, headers)

@@ -5,11 +5,11 @@ const allowed =
   'Accept, Authorization, Content-Type, Grpc-Timeout, If-None-Match, Traceparent, X-Api-Key, X-Cosmos-Block-Height'
 const exposed = 'ETag, Link, Deprecation, Retry-After, X-Request-Id, X-Cosmos-Block-Height'
 
-/** Who may read the answers from a browser page: nobody, unless the operator names origins or `*`. */
+/** Decides which browser pages may read the answers: none, unless the operator lists origins or `*`. */
 export function createBrowserRule(origins: readonly string[]) {
   const any = origins.includes('*')
   const mark = ({ origin }: IncomingHttpHeaders, res: ServerResponse): boolean => {
-    // The runtime has a rule of its own, which does not count here.
+    // The runtime's own CORS rule does not apply to the routes of the gateway.
     res.removeHeader('Access-Control-Allow-Origin')
     res.removeHeader('Access-Control-Expose-Headers')
     if (origins.length > 0 && !any) res.setHeader('Vary', 'Origin')
@@ -20,7 +20,7 @@ export function createBrowserRule(origins: readonly string[]) {
   }
   return {
     mark,
-    /** Answers what a browser asks before it sends; a page that may not call learns that nothing is allowed. */
+    /** Answers a preflight request. A page of another origin gets no permission. */
     preflight(koa: Context, methods: readonly string[]): void {
       const { req, res } = koa
       for (const name of ['Methods', 'Headers']) res.removeHeader(`Access-Control-Allow-${name}`)

@@ -2,22 +2,22 @@ import type { Operation } from '../operations/operations.ts'
 import { CallError, grpc } from '../statuses.ts'
 import type { Call, Metadata, StreamAnswer, Transport } from '../upstream/transport.ts'
 
-/** An answer of the upstream as JSON, with the metadata that came along. */
+/** An answer of the upstream as JSON, with its metadata. */
 export interface Answered {
   readonly json: string
   readonly metadata: Metadata
 }
 
-/** What a call carries beside its operation. */
+/** The parts of a call beside its operation. */
 export interface CallParts {
   readonly message: Uint8Array
   readonly metadata: Metadata
-  /** Undefined: as long as the upstream takes. */
+  /** The deadline of the call; undefined: none. */
   readonly deadlineMs: number | undefined
   readonly signal: AbortSignal
 }
 
-/** Calls of the upstream, and which methods it turned out not to implement. */
+/** Calls the upstream, and remembers which methods the upstream does not implement. */
 export class Calls {
   readonly #transport: Transport
   readonly #unimplemented = new Set<string>()
@@ -26,12 +26,12 @@ export class Calls {
     this.#transport = transport
   }
 
-  /** Methods to which the upstream answered UNIMPLEMENTED when a client last asked. */
+  /** The methods whose last call the upstream answered with UNIMPLEMENTED. */
   get unimplemented(): ReadonlySet<string> {
     return this.#unimplemented
   }
 
-  /** Asks for one message. */
+  /** Calls a method that answers with one message. */
   async unary(operation: Operation, parts: CallParts): Promise<Answered> {
     try {
       const { message, metadata } = await this.#transport.unary(callOf(operation, parts))
@@ -44,7 +44,7 @@ export class Calls {
     }
   }
 
-  /** Asks for a stream of messages. */
+  /** Calls a method that answers with a stream of messages. */
   stream(operation: Operation, parts: CallParts): StreamAnswer {
     return this.#transport.serverStream(callOf(operation, parts))
   }

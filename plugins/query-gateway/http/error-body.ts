@@ -4,7 +4,7 @@ import { bundledRegistry } from '../descriptors/descriptors.ts'
 import { JsonWriter, type Dialect } from '../json/writer.ts'
 import { CallError, grpc } from '../statuses.ts'
 
-/** What a client is answered for a failure. */
+/** The answer to a client for a failure. */
 export interface ErrorAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -13,15 +13,16 @@ export interface ErrorAnswer {
 
 const statusDesc = bundledRegistry.getMessage('google.rpc.Status')!
 
-/** Renders failures as `{ code, message, details }`, with nothing in it that tells where the upstream is. */
+/** An IPv4 address, and an IPv6 address in brackets, each with its port where one follows. */
+const ipv4 = String.raw`\b\d{1,3}(\.\d{1,3}){3}\b(:\d+)?`
+const ipv6 = String.raw`\[[0-9a-f]{0,4}:[0-9a-f:.]{0,40}:[0-9a-f:.]{0,40}(%[\w.-]{1,40})?\](:\d+)?`
+
+/** Makes a function that renders failures as `{ code, message, details }` and hides every address of the upstream. */
 export function createErrorBody(upstream: string) {
   const host = upstream.replace(/:\d+$/, '')
-  // A host that is one plain word may stand in any sentence; with its port it is an address.
+  // A host that is one plain word may be a word of any sentence, so only the host with its port is hidden.
   const named = /^[a-z]+$/i.test(host) && host !== 'localhost' ? '' : `|\\b${escape(host)}\\b`
-  const addresses = new RegExp(
-    `${escape(upstream)}${named}|\\b\\d{1,3}(\\.\\d{1,3}){3}\\b(:\\d+)?|\\[[0-9a-f]{0,4}:[0-9a-f:.]{0,40}:[0-9a-f:.]{0,40}(%[\\w.-]{1,40})?\\](:\\d+)?`,
-    'gi',
-  )
+  const addresses = new RegExp(`${escape(upstream)}${named}|${ipv4}|${ipv6}`, 'gi')
   const hide = (text: string) => text.replace(addresses, 'upstream')
 
   return (thrown: unknown, registry: Registry, dialect: Dialect): ErrorAnswer | undefined => {
@@ -48,7 +49,7 @@ export function createErrorBody(upstream: string) {
       ) as { details?: unknown }
       return hidden.details ?? []
     } catch {
-      // Details that are no google.rpc.Status say nothing that could be shown.
+      // Details that are no google.rpc.Status cannot be rendered, so the answer leaves them out.
       return []
     }
   }
@@ -56,7 +57,7 @@ export function createErrorBody(upstream: string) {
 
 const escape = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-/** What our own parts throw about a request is the caller's to mend; anything else is not for the caller. */
+/** The call error for a failure; undefined for faults of this server, whose messages callers must not read. */
 function asCallError(thrown: unknown): CallError | undefined {
   if (thrown instanceof CallError) return thrown
   if (!(thrown instanceof RuntimeError) || thrown.status >= 500) return undefined

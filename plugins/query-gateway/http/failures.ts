@@ -7,22 +7,22 @@ import { grpc } from '../statuses.ts'
 import { answer } from './answer.ts'
 import { createErrorBody, type ErrorAnswer } from './error-body.ts'
 
-/** An upstream that is away fails every query: the log has one line of it within this time. */
+/** When the upstream is away, every query fails; the log has one line in this time. */
 const complaintMs = 1000
 
-/** What the failures of an upstream are told with. */
+/** What `Failures` needs to answer and log failures. */
 export interface FailuresOptions {
   readonly upstream: string
   readonly dialect: Dialect
   readonly log: Log
 }
 
-/** Tells clients of failures, and the log of those that are the upstream's or our own. */
+/** Answers clients for failures, and logs the failures of the upstream and of this server. */
 export class Failures {
   readonly #errorBody: ReturnType<typeof createErrorBody>
   readonly #dialect: Dialect
   readonly #log: Log
-  /** By status: how many failed since the log had its line. */
+  /** How many queries failed since the last line in the log, by status. */
   readonly #silent = new Map<number, number>()
 
   constructor({ upstream, dialect, log }: FailuresOptions) {
@@ -41,14 +41,14 @@ export class Failures {
     answer(koa, status, { 'Cache-Control': 'no-store', ...headers }, body)
   }
 
-  /** The answer to a failure; whoever asks for it tells a client, so the log hears of it here. */
+  /** The answer to a failure, which this method also logs because every caller sends the answer to a client. */
   explain(thrown: unknown, operations?: Operations): ErrorAnswer {
     const known = this.#errorBody(thrown, operations?.registry ?? bundledRegistry, this.#dialect)
     if (known) {
       if (known.status >= 500 && known.status !== 501) this.#complain(known.status, thrown)
       return known
     }
-    this.#log.error({ err: thrown }, 'a query failed on our side')
+    this.#log.error({ err: thrown }, 'a query failed by a fault of this server')
     return {
       status: 500,
       headers: {},
@@ -56,7 +56,7 @@ export class Failures {
     }
   }
 
-  /** Writes one line a second and says how many failures the next one stands for. */
+  /** Logs a failure at most once a second, and logs how many more failures came within that second. */
   #complain(status: number, thrown: unknown): void {
     const more = this.#silent.get(status)
     if (more !== undefined) return void this.#silent.set(status, more + 1)

@@ -14,12 +14,12 @@ import { Failures } from './failures.ts'
 import type { Gate } from './gate.ts'
 import { deadlineOf, headersFrom, metadataFrom, pinnedHeight, withoutTrace } from './metadata.ts'
 import { isKnown, pinOf } from './pin.ts'
-import { createPrefixes } from './prefixes.ts'
+import { Prefixes } from './prefixes.ts'
 import { readJson } from './request-body.ts'
 import { SharedCalls } from './shared-calls.ts'
 import { formFor, ndjsonType, sendStream } from './streams.ts'
 
-/** What the gateway is put together from. */
+/** What `Gateway` needs from the plugin. */
 export interface GatewayOptions {
   readonly catalogue: Catalogue
   readonly transport: Transport
@@ -27,16 +27,16 @@ export interface GatewayOptions {
   readonly dialect: Dialect
   readonly gate: Gate
   readonly corsOrigins: readonly string[]
-  /** Undefined: what the annotations share. */
+  /** The prefix of the routes; undefined: the first segment that all annotations share. */
   readonly prefix: string | undefined
   readonly legacyPrefixes: readonly string[]
   readonly deadlineMs: number
-  /** Whether a text holds what authenticates at this server. */
+  /** Whether a text contains a credential for this server. */
   readonly holdsCredential: (text: string) => boolean
   readonly log: Log
 }
 
-/** A request that an operation answers. */
+/** A request whose operation was found. */
 interface Asked {
   readonly operations: Operations
   readonly operation: Operation
@@ -45,29 +45,29 @@ interface Asked {
   readonly query: string
 }
 
-/** The document of one set of operations. */
+/** The OpenAPI document of one set of operations. */
 interface Document {
-  /** How many methods were known as unimplemented when it was made. */
+  /** How many methods were known as unimplemented when the document was made. */
   readonly unimplemented: number
   readonly value: GatewayApi
   readonly api: ServedApi
-  /** Written when somebody asks for it. */
+  /** The document as text, made by the first request for the text. */
   text: string | undefined
 }
 
-/** What a call carries beside its operation and its message. */
+/** The parts of a call beside its operation and its message. */
 interface Carried extends Omit<CallParts, 'message'> {
   readonly metadata: Record<string, string>
 }
 
-/** The web module at '/': a request for which the runtime has no route is looked up among the annotations. */
+/** The web module at '/', which looks up each request without a route of the runtime among the annotations. */
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #calls: Calls
   readonly #failures: Failures
   readonly #shared = new SharedCalls<Answered>()
   readonly #browsers: ReturnType<typeof createBrowserRule>
-  readonly #prefixesOf: (operations: Operations) => ReturnType<typeof createPrefixes>
+  readonly #prefixesOf: (operations: Operations) => Prefixes
   readonly #documents = perOperations((): { document?: Document } => ({}))
   /** The module that Koa calls. */
   readonly serve: WebModule
@@ -77,8 +77,8 @@ export class Gateway {
     this.#calls = new Calls(options.transport)
     this.#failures = new Failures(options)
     this.#browsers = createBrowserRule(options.corsOrigins)
-    this.#prefixesOf = perOperations((operations) =>
-      createPrefixes(options.prefix ?? operations.commonPrefix, options.legacyPrefixes),
+    this.#prefixesOf = perOperations(
+      ({ commonPrefix }) => new Prefixes(options.prefix ?? commonPrefix, options.legacyPrefixes),
     )
     const serve: WebModule = (koa, next) => this.#serve(koa, next)
     this.serve = Object.assign(serve, {
@@ -87,7 +87,7 @@ export class Gateway {
     })
   }
 
-  /** The call of one method by its name, outside of HTTP. */
+  /** Calls a method for the agent, without an HTTP request. */
   async query(operation: Operation, message: Uint8Array, signal: AbortSignal): Promise<string> {
     const { deadlineMs } = this.#options
     const { json } = await this.#calls.unary(operation, {
@@ -124,7 +124,7 @@ export class Gateway {
     if (legacy !== undefined) deprecate(res, path)
     try {
       this.#options.gate.admit(req.headers)
-      // A literal comes before a variable, and so does the document.
+      // The document takes precedence over a binding with a variable, as every literal does.
       if (found === undefined || isDocument) answer(koa, 200, {}, this.#documentOf(operations))
       else {
         const { value: operation, values } = found
@@ -135,10 +135,10 @@ export class Gateway {
     }
   }
 
-  /** Before the descriptors are read nobody knows what is served: what lies under the prefix may be. */
+  /** Answers before the descriptors are read: 503 for paths that may be the gateway's, others go on to the runtime. */
   async #notYet(koa: Context, next: () => Promise<unknown>, raw: string): Promise<unknown> {
     const { prefix, legacyPrefixes } = this.#options
-    const likely = createPrefixes(prefix ?? '', legacyPrefixes)
+    const likely = new Prefixes(prefix ?? '', legacyPrefixes)
     if (!likely.isOurs(likely.place(raw).path) && prefix !== undefined) return next()
     this.#browsers.mark(koa.req.headers, koa.res)
     return this.#failures.answer(
@@ -155,14 +155,14 @@ export class Gateway {
     return (document.text ??= JSON.stringify(document.value))
   }
 
-  /** The same operations for the document of the whole server, which anybody may read: none where a gate stands before them. */
+  /** The operations for the document of the whole server. Everybody may read that document, so a gated gateway gives none. */
   #api(): ServedApi | undefined {
     const { catalogue, gate } = this.#options
     if (gate.gated || catalogue.current === undefined) return undefined
     return this.#described(catalogue.current).api
   }
 
-  /** The document is long and anybody may ask for it, so it is made anew only when there is something new to say. */
+  /** The document of some operations, which is long and so made again only when the set of unimplemented methods has grown or shrunk. */
   #described(operations: Operations): Document {
     const { unimplemented } = this.#calls
     const kept = this.#documents(operations)
@@ -204,7 +204,7 @@ export class Gateway {
     answer(koa, 200, headersFrom(reply.metadata), reply.json)
   }
 
-  /** What is asked for with GET by several clients at once is asked of the upstream once. */
+  /** Answers a GET. Equal GETs of several clients at the same time share one call of the upstream. */
   async #get(
     koa: Context,
     { operations, operation, path, url, query }: Asked,
@@ -226,7 +226,7 @@ export class Gateway {
       signal,
     )
     const out = headersFrom(reply.metadata)
-    // An upstream that answers for another height than was asked for gives nothing to keep.
+    // Where the upstream answers for another height than the client asked for, the answer must not be cached.
     const told = out['x-cosmos-block-height']
     const keeps = pinned !== undefined && (told === undefined || told === height)
     answer(koa, 200, keeps ? { ...out, ...pinned } : out, reply.json)
@@ -251,7 +251,7 @@ export class Gateway {
     })
   }
 
-  /** No binding has this path and method: the gateway says so under its own prefix, the runtime elsewhere. */
+  /** Answers a request without a binding: the gateway refuses it under its own prefix, and the runtime elsewhere. */
   async #unknown(
     koa: Context,
     next: () => Promise<unknown>,
@@ -278,13 +278,13 @@ export class Gateway {
   }
 }
 
-/** The request of an operation, with its body. */
+/** Reads the body of a request, and makes the encoded message of the call. */
 async function messageOf(req: IncomingMessage, { operation, path, query }: Asked) {
   const body = await readJson(req)
   return operation.bind({ path, query, ...(body === undefined ? {} : { body }) })
 }
 
-/** Says that a path came by an old prefix, and where it is served now. */
+/** Sets the headers that tell a client of an old prefix where the path is served now. */
 function deprecate(res: ServerResponse, path: string): void {
   res.setHeader('Deprecation', 'true')
   res.setHeader('Link', `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`)
@@ -296,7 +296,7 @@ function wrongMethod(method: string, served: readonly string[]): CallError {
   return new CallError(grpc.unimplemented, message, { status: 405, headers: { Allow } })
 }
 
-/** Fires when the client is gone before its answer. */
+/** A signal that fires when the client leaves before its answer is complete. */
 function leaving(res: ServerResponse): AbortSignal {
   const controller = new AbortController()
   res.once('close', () => {
@@ -311,7 +311,7 @@ function splitOnce(text: string, by: string): [string, string] {
   return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Computes something once for each set of operations. */
+/** Caches a value for each set of operations. */
 function perOperations<T>(make: (operations: Operations) => T): (operations: Operations) => T {
   const made = new WeakMap<Operations, T>()
   return (operations) => {

@@ -4,21 +4,21 @@ import type { Metadata } from '../upstream/transport.ts'
 
 const heightHeader = 'x-cosmos-block-height'
 const passed = ['authorization', 'traceparent', 'tracestate']
-/** How headers begin that are metadata of the call. */
+/** The prefix of headers that become metadata of the call. */
 export const metadataPrefix = 'grpc-metadata-'
-/** What a client must not set: it belongs to the protocol or to the connection. */
+/** The metadata that a client must not set, because they belong to the protocol or to the connection. */
 const reserved =
   /^(:|grpc-|te$|host$|connection$|content-|transfer-encoding$|user-agent$|upgrade$|keep-alive$|proxy-)/
-/** What authenticates at this server or at a proxy, and is no business of the upstream's under any value. */
+/** Headers that authenticate at this server or at a proxy. Whatever their values, the upstream never gets them. */
 const kept = /^(x-auth-type|x-ucan-delegation|cookie|cookie2|set-cookie)$/
 const longestDeadlineMs = 24 * 60 * 60 * 1000
 
-/** Whether a value is a credential for this server or its gate, which stays here. */
+/** Whether a value is a credential for this server or its gate, which the upstream must not get. */
 export type IsSecret = (name: string, value: string) => boolean
 
 /**
- * The metadata of the call that a request makes: what the lists above let through. An Authorization that came with
- * X-Auth-Type is for this server, whatever it says.
+ * The metadata of the call for a request: the headers that the lists above let through. An Authorization header beside
+ * X-Auth-Type is for this server, whatever its value.
  */
 export function metadataFrom(
   headers: IncomingHttpHeaders,
@@ -51,26 +51,26 @@ export function metadataFrom(
   return metadata
 }
 
-/** What the upstream would read in binary metadata, of which several come with commas between. */
+/** The text in a binary metadata value, which may hold several values separated by commas. */
 const decoded = (value: string) =>
   value
     .split(',')
     .map((one) => Buffer.from(one, 'base64').toString('latin1'))
     .join(' ')
 
-/** What makes two calls the same: not that each is traced for itself. */
+/** The metadata without trace headers, which differ even between equal calls. */
 export function withoutTrace(metadata: Record<string, string>): Record<string, string> {
   const { traceparent: _, tracestate: __, ...rest } = metadata
   return rest
 }
 
-/** The height that a request is pinned to. Zero means the latest, which is no pin. */
+/** The block height to which a request is pinned; undefined for 0, which means the latest block. */
 export function pinnedHeight(metadata: Record<string, string>): string | undefined {
   const height = metadata[heightHeader]
   return height === undefined || /^0+$/.test(height) ? undefined : height
 }
 
-/** The headers of an answer, from what the upstream sent along. */
+/** The headers of an answer, made from the metadata of the upstream. */
 export function headersFrom(metadata: Metadata): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const name of Object.keys(metadata)) {
@@ -92,7 +92,7 @@ const units: Record<string, number> = {
   n: 1e-6,
 }
 
-/** The client may shorten the deadline, never lengthen it. Without either there is none. */
+/** The deadline of a call. The client may shorten the gateway's own deadline, but not lengthen it. */
 export function deadlineOf(
   given: string | string[] | undefined,
   ownMs: number | undefined,

@@ -5,14 +5,14 @@ import { metadataPrefix } from './metadata.ts'
 
 const yearSeconds = 31_536_000
 
-/** The headers of an answer that can never change: the state of one block. */
+/** The caching headers of an answer that never changes, because it is the state of one block. */
 export interface Pin {
   readonly ETag: string
   readonly 'Cache-Control': string
   readonly Vary: string
 }
 
-/** The headers for what `identity` asks for; `gated` says that the gate asks clients for something. */
+/** The caching headers for the request that `identity` describes; `gated` says that the gate asks for credentials. */
 export function pinOf(
   { fingerprint }: Operations,
   identity: string,
@@ -21,7 +21,7 @@ export function pinOf(
 ): Pin {
   const hash = createHash('sha256').update(`${fingerprint}\n${identity}`).digest('base64url')
   const own = Object.keys(headers).filter((name) => name.startsWith(metadataPrefix))
-  // A shared cache would hand the answer to those whom the gate or the upstream refuses.
+  // A shared cache would give the answer to clients that the gate or the upstream refuses.
   const scope =
     gated || headers.authorization !== undefined || own.length > 0 ? 'private' : 'public'
   return {
@@ -31,6 +31,6 @@ export function pinOf(
   }
 }
 
-/** Whether a client has the answer already, by its If-None-Match. */
+/** Whether If-None-Match says that a client has the answer already. */
 export const isKnown = (given: string | undefined, etag: string): boolean =>
   given !== undefined && given.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)

@@ -4,7 +4,7 @@ import { RuntimeError } from '#core'
 import { parseJson } from '../json/exact.ts'
 
 const maxBytes = 1024 * 1024
-/** JSON.parse itself recurses; no honest request is half as deep. */
+/** The deepest JSON that the gateway accepts, because code that reads it recurses. */
 const deepest = 64
 
 /** The JSON body of a request; undefined where it has none. */
@@ -26,7 +26,7 @@ export async function readJson(req: IncomingMessage): Promise<JsonValue | undefi
   return json
 }
 
-/** Whether text that is JSON nests too deep. */
+/** Whether a JSON text nests deeper than `deepest` levels. */
 function nests(text: string): boolean {
   let depth = 0
   for (let at = 0; at < text.length; at++) {
@@ -41,7 +41,7 @@ function nests(text: string): boolean {
 }
 const [quote, backslash, brace, bracket] = [0x22, 0x5c, 0x7b, 0x5b]
 
-/** The escape stands in the text; whether it is one depends on the backslashes before it. */
+/** Whether a value contains U+0000. The escape in the text alone does not prove it: a backslash may stand before the escape. */
 function holdsNul(json: JsonValue): boolean {
   if (typeof json === 'string') return json.includes('\0')
   if (typeof json !== 'object' || json === null) return false
@@ -50,7 +50,7 @@ function holdsNul(json: JsonValue): boolean {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** By events: an iterator that stops early destroys the request, and the answer with it. */
+/** Reads a body by events, because an async iterator that stops early destroys the request and with it the answer. */
 function readText(req: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -68,7 +68,7 @@ function readText(req: IncomingMessage): Promise<string> {
       }
     })
     const gone = () => {
-      // Each request closes; an error with its stack is made for those that close too early.
+      // Every request closes in the end. Only an early close is an error, which the check makes before an Error is constructed.
       if (!req.complete)
         reject(new RuntimeError('BAD_REQUEST', 'The client left in the middle of its body.'))
     }

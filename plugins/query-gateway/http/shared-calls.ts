@@ -1,11 +1,11 @@
 /**
- * Calls that ask the same at the same time share one. A caller that leaves goes alone; when the last one
- * has left, the call is cancelled.
+ * Lets equal calls at the same time share one call. When a caller leaves, the call continues for the others; when the
+ * last caller has left, the call is cancelled.
  */
 export class SharedCalls<T> {
   readonly #open = new Map<string, Flight<T>>()
 
-  /** How many calls are on their way. */
+  /** How many calls have no answer yet. */
   get size(): number {
     return this.#open.size
   }
@@ -28,7 +28,7 @@ export class SharedCalls<T> {
       const leave = () => {
         reject(signal.reason)
         if (--shared.waiting > 0) return
-        // Whoever asks from now on begins anew instead of joining a call that is being cancelled.
+        // A later caller must start a new call instead of joining this one, which is being cancelled.
         if (this.#open.get(key) === shared) this.#open.delete(key)
         shared.controller.abort()
       }

@@ -1,16 +1,16 @@
 import type { ServerResponse } from 'node:http'
 import type { StreamAnswer } from '../upstream/transport.ts'
 
-/** A stream in the form that the client accepts: NDJSON lines, or server-sent events. */
+/** The form of a stream: NDJSON lines, or server-sent events. */
 export interface StreamForm {
   readonly type: string
   item(json: string): string
   failure(json: string): string
-  /** What says that the connection lives while there is nothing else to say. */
+  /** The text that keeps a quiet connection alive. */
   readonly heartbeat?: string
 }
 
-/** The media type of a stream of lines. */
+/** The media type of NDJSON. */
 export const ndjsonType = 'application/x-ndjson'
 const ndjson: StreamForm = {
   type: ndjsonType,
@@ -24,28 +24,28 @@ const events: StreamForm = {
   heartbeat: ': heartbeat\n\n',
 }
 
-/** The form of a stream for what a client accepts: lines, unless it asks for events. */
+/** The form of a stream for an Accept header: NDJSON, unless the client asks for events. */
 export const formFor = (accept: string | undefined): StreamForm =>
   accept?.includes('text/event-stream') ? events : ndjson
 
-/** Where a stream goes, and in which form. */
+/** The response for a stream, with the form and the functions that write it. */
 export interface Sending {
   readonly res: ServerResponse
   readonly form: StreamForm
   readonly write: (message: Uint8Array) => string
-  /** Called once, before the first line. */
+  /** `sendStream` calls it once, before the first line. */
   readonly begin: () => void
-  /** The body for a failure that comes when lines are already out. */
+  /** The JSON for a failure that comes after the first line. */
   readonly explain: (thrown: unknown) => string
 }
 
 const heartbeatMs = 15_000
-/** How long a status waits for the first message, once the upstream has taken the call. */
+/** How long the status waits for the first message after the upstream has accepted the call. */
 const hesitationMs = 1000
-/** How long a reader may take nothing of what waits for it. */
+/** How long a reader may read nothing before the gateway closes the connection. */
 const patienceMs = 120_000
 
-/** Resolves when there is room again, or when the reader is gone. */
+/** Resolves when the response has room again, or when the reader is gone. */
 function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -58,7 +58,7 @@ function drained(res: ServerResponse): Promise<void> {
   })
 }
 
-/** Sends a stream line by line, as fast as the reader reads. A failure before the first line is thrown. */
+/** Sends a stream line by line, as fast as the reader reads. Throws a failure that comes before the first line. */
 export async function sendStream(
   { messages, metadata }: StreamAnswer,
   { res, form, write, begin, explain }: Sending,
@@ -69,7 +69,7 @@ export async function sendStream(
     if (!begun) begin()
     begun = true
   }
-  // A quiet stream begins all the same: a client that waits for its headers cannot tell it from a dead one.
+  // A quiet stream sends its headers too, because a client without headers cannot tell a quiet stream from a dead one.
   const early = setTimeout(() => {
     first()
     res.flushHeaders()

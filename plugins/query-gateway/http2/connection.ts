@@ -6,11 +6,11 @@ import {
   frameOf,
   frameType,
   headerFrames,
-  headBytes,
   numberFrame,
   setting,
   wholeRequest,
 } from './frames.ts'
+import { FrameReader } from './frame-reader.ts'
 import { type HeaderBlock, HeaderBlocks } from './header-blocks.ts'
 import { CompressionError } from './hpack.ts'
 import {
@@ -35,8 +35,8 @@ import {
 } from './stream.ts'
 
 /**
- * The client's side of one HTTP/2 connection (RFC 9113) for requests that are known whole when they begin.
- * Everything that is asked within one turn of the event loop leaves in one write.
+ * The client's side of one HTTP/2 connection (RFC 9113), for requests whose bodies are complete when they begin.
+ * All frames of one turn of the event loop leave in one write.
  */
 export class Http2Connection {
   readonly #socket: Socket
@@ -44,10 +44,10 @@ export class Http2Connection {
   readonly #streams = new Map<number, Stream>()
   readonly #waiting = new Set<() => void>()
   readonly #blocks = new HeaderBlocks(maxHeaderBytes)
-  /** Runs while an answer to a ping is due. */
+  /** The timer that runs while an answer to a ping is due. */
   #silence: NodeJS.Timeout | undefined
   readonly #outbox: Outbox
-  #rest: Buffer | undefined
+  readonly #frames: FrameReader
   #nextId = 1
   #maxStreams = cautiousStreams
   #peerStreamWindow = initialWindow
@@ -57,11 +57,15 @@ export class Http2Connection {
   #going = false
   #gone: { readonly cause: Error | undefined } | undefined
 
-  /** `onSpoken` is called once, when the other side has said that it speaks HTTP/2. */
+  /** The connection calls `onSpoken` once, when the other side has sent its first SETTINGS frame. */
   constructor(socket: Socket, onSpoken?: () => void) {
     this.#socket = socket
     this.#onSpoken = onSpoken
     this.#outbox = new Outbox((out) => this.#send(out))
+    this.#frames = new FrameReader((type, flags, id, payload) => {
+      this.#frame(type, flags, id, payload)
+      return this.#gone === undefined
+    })
     socket.setNoDelay(true)
     // An idle connection must not keep the process alive.
     socket.unref()
@@ -72,12 +76,12 @@ export class Http2Connection {
     socket.on('end', () => this.destroy())
   }
 
-  /** Whether more may be asked on it. */
+  /** Whether the connection takes more requests. */
   get usable(): boolean {
     return this.#gone === undefined && !this.#going && this.#nextId <= lastStreamId
   }
 
-  /** Asks. `closed` comes exactly once, never before this returns, unless the caller cancels. */
+  /** Sends a request. `events.closed` is called exactly once, never before `open` returns, and not after a cancel. */
   open(block: Buffer, body: Buffer, events: StreamEvents): OpenStream {
     if (this.#streams.size < this.#maxStreams && this.#waiting.size === 0)
       return this.#begin(block, body, events)
@@ -122,14 +126,14 @@ export class Http2Connection {
       this.#pump(stream)
       return stream
     }
-    // Nearly all requests: both frames in one piece.
+    // Nearly all requests are small enough to write both frames in one piece.
     stream.body = undefined
     this.#sendWindow -= body.length
     this.#write(wholeRequest(id, block, body))
     return stream
   }
 
-  /** Sends what the windows allow. */
+  /** Sends as much of a stream's body as the windows allow. */
   #pump(stream: Stream): void {
     while (stream.body !== undefined) {
       const { body, id } = stream
@@ -148,13 +152,13 @@ export class Http2Connection {
     for (const stream of this.#streams.values()) if (stream.body !== undefined) this.#pump(stream)
   }
 
-  /** Gives the connection up unless it answers a ping in time. */
+  /** Destroys the connection unless the other side answers a ping in time. */
   check(patienceMs: number): void {
     if (this.#gone !== undefined) return
     if (this.#silence !== undefined) return
-    const silent = () => this.destroy(new Error('the upstream says nothing any more'))
+    const silent = () => this.destroy(new Error('the upstream did not answer a ping in time'))
     this.#silence = setTimeout(silent, patienceMs).unref()
-    // One that has not said anything yet owes us its settings.
+    // Before its first SETTINGS frame the other side owes that frame, so a ping is not needed.
     if (this.#spoke) this.#write(frameOf(frameType.ping, 0, 0, Buffer.alloc(8)))
   }
 
@@ -163,7 +167,7 @@ export class Http2Connection {
     this.#silence = undefined
   }
 
-  /** Ends every stream that is open. */
+  /** Closes the connection, and ends every open stream. */
   destroy(cause?: Error): void {
     if (this.#gone !== undefined) return
     this.#gone = { cause }
@@ -191,29 +195,11 @@ export class Http2Connection {
 
   #read(chunk: Buffer): void {
     if (this.#gone !== undefined) return
-    const bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk])
-    let at = 0
     try {
-      while (bytes.length - at >= headBytes) {
-        const length = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
-        const type = bytes[at + 3]!
-        if (length > defaultFrameBytes || (!this.#spoke && type !== frameType.settings))
-          throw new ProtocolError('a frame is larger than allowed', errorCode.frameSize)
-        if (bytes.length - at - headBytes < length) break
-        const from = at + headBytes
-        at = from + length
-        this.#frame(
-          type,
-          bytes[from - 5]!,
-          bytes.readUInt32BE(from - 4) & maxWindow,
-          bytes.subarray(from, at),
-        )
-        if (this.#gone !== undefined) return
-      }
+      this.#frames.read(chunk)
     } catch (thrown) {
-      return this.#fault(thrown)
+      this.#fault(thrown)
     }
-    this.#rest = at === bytes.length ? undefined : bytes.subarray(at)
   }
 
   #fault(thrown: unknown): void {
@@ -244,7 +230,7 @@ export class Http2Connection {
         return this.#onSettings(flags, payload)
       case frameType.ping:
         if (payload.length !== 8)
-          throw new ProtocolError('a ping has no 8 bytes', errorCode.frameSize)
+          throw new ProtocolError('a ping does not have 8 bytes', errorCode.frameSize)
         if ((flags & flag.ack) === 0)
           return this.#write(frameOf(frameType.ping, flag.ack, 0, payload))
         return this.#isThere()
@@ -253,14 +239,14 @@ export class Http2Connection {
       case frameType.windowUpdate:
         return this.#onWindowUpdate(id, numberIn(payload, 4) & maxWindow)
       case frameType.pushPromise:
-        throw new ProtocolError('something is pushed that nobody asked for')
+        throw new ProtocolError('the upstream pushed a stream, which this client does not allow')
     }
   }
 
-  /** Undefined where the stream is over on our side: what is still on its way is read and forgotten. */
+  /** The open stream of an id; undefined where this side has ended the stream, whose late frames are ignored. */
   #streamOf(id: number): Stream | undefined {
     if (id === 0 || id % 2 === 0 || id >= this.#nextId)
-      throw new ProtocolError(`a frame names stream ${id}, which nobody opened`)
+      throw new ProtocolError(`a frame names stream ${id}, which this client has not opened`)
     return this.#streams.get(id)
   }
 
@@ -286,7 +272,7 @@ export class Http2Connection {
     stream.received = 0
   }
 
-  /** Tells a stream of the header block that a frame has completed, if it has. */
+  /** Gives a stream its complete header block; does nothing while more of the block is to come. */
   #onBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return
     const { id, headers, ends } = block
@@ -311,7 +297,11 @@ export class Http2Connection {
 
   #onSettings(flags: number, payload: Buffer): void {
     if (flags & flag.ack) return
-    if (payload.length % 6 !== 0) throw new ProtocolError('settings are cut', errorCode.frameSize)
+    if (payload.length % 6 !== 0)
+      throw new ProtocolError(
+        'the length of a SETTINGS frame is not a multiple of 6',
+        errorCode.frameSize,
+      )
     if (!this.#spoke) {
       this.#spoke = true
       this.#maxStreams = Infinity
@@ -335,13 +325,13 @@ export class Http2Connection {
     } else if (id === setting.maxFrameSize) {
       if (value < defaultFrameBytes || value >= 2 ** 24)
         throw new ProtocolError('a frame size is out of range')
-      // Larger frames than the default would gain nothing.
+      // This client sends no frames larger than the default, so it ignores the value.
     }
   }
 
   #onGoAway(last: number): void {
     this.#going = true
-    // Those it will not look at are the first to hear: they may be asked elsewhere.
+    // The other side will not process streams above `last`, so their callers may retry on another connection.
     for (const stream of [...this.#streams.values()])
       if (stream.id > last) this.#end(stream, { kind: 'refused' })
     this.#beginWaiting()
@@ -363,7 +353,7 @@ export class Http2Connection {
     this.#pump(stream)
   }
 
-  /** Ends a stream from our side. */
+  /** Resets a stream from this side; `tell` decides whether its caller is told. */
   #reset(stream: Stream, code: number, tell = code !== errorCode.cancel): void {
     this.#write(numberFrame(frameType.resetStream, stream.id, code))
     stream.body = undefined
@@ -375,7 +365,7 @@ export class Http2Connection {
 
   #end(stream: Stream, how: Closed): void {
     if (!this.#streams.delete(stream.id)) return
-    // It answered without hearing us out.
+    // The other side answered before it had the whole body, so the rest is not sent.
     if (stream.body !== undefined)
       this.#write(numberFrame(frameType.resetStream, stream.id, errorCode.cancel))
     stream.events.closed(how)

@@ -1,4 +1,4 @@
-/** The frames of HTTP/2 (RFC 9113, section 6) as far as a client needs them. */
+/** The types of HTTP/2 frames (RFC 9113, section 6) that a client needs. */
 export const frameType = {
   data: 0,
   headers: 1,
@@ -14,7 +14,7 @@ export const frameType = {
 /** The flags of frames (RFC 9113). */
 export const flag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, priority: 32 } as const
 
-/** Why a stream or a connection is ended (RFC 9113). */
+/** The error codes that end a stream or a connection (RFC 9113). */
 export const errorCode = {
   none: 0,
   protocol: 1,
@@ -36,14 +36,14 @@ export const setting = {
   maxHeaderListSize: 6,
 } as const
 
-/** The length of a frame's head. */
+/** The length of a frame's head, in bytes. */
 export const headBytes = 9
-/** What either side may send unless the other one allows more, which we never do. */
+/** The largest payload that a side may send unless the other side allows more. This client never allows more. */
 export const defaultFrameBytes = 16_384
-/** What a client's side of a connection begins with. */
+/** The bytes with which a client begins a connection. */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** Writes a frame into `out` at `at`; the payload follows behind the head. */
+/** Writes the head of a frame into `out` at `at`; returns where the payload begins. */
 export function writeHead(
   out: Buffer,
   at: number,
@@ -64,21 +64,21 @@ export function writeHead(
   return at + headBytes
 }
 
-/** A frame. */
+/** Makes a frame. */
 export function frameOf(type: number, flags: number, stream: number, payload: Uint8Array): Buffer {
   const out = Buffer.allocUnsafe(headBytes + payload.length)
   out.set(payload, writeHead(out, 0, payload.length, type, flags, stream))
   return out
 }
 
-/** A frame whose payload is a number of 32 bits: a window update or a reset. */
+/** Makes a frame whose payload is a number of 32 bits: a window update or a reset. */
 export function numberFrame(type: number, stream: number, value: number): Buffer {
   const payload = Buffer.allocUnsafe(4)
   payload.writeUInt32BE(value)
   return frameOf(type, 0, stream, payload)
 }
 
-/** A SETTINGS frame. */
+/** Makes a SETTINGS frame. */
 export function settingsFrame(settings: readonly (readonly [id: number, value: number])[]): Buffer {
   const payload = Buffer.allocUnsafe(settings.length * 6)
   for (const [index, [id, value]] of settings.entries()) {
@@ -88,7 +88,7 @@ export function settingsFrame(settings: readonly (readonly [id: number, value: n
   return frameOf(frameType.settings, 0, 0, payload)
 }
 
-/** A header block in as many frames as it needs. */
+/** Splits a header block into frames. */
 export function* headerFrames(id: number, block: Buffer): Generator<Buffer> {
   for (let at = 0; at === 0 || at < block.length; at += defaultFrameBytes) {
     const piece = block.subarray(at, at + defaultFrameBytes)
@@ -98,7 +98,7 @@ export function* headerFrames(id: number, block: Buffer): Generator<Buffer> {
   }
 }
 
-/** A request whose header block and body take one frame each. */
+/** Makes both frames of a request whose header block and body each fit into one frame. */
 export function wholeRequest(id: number, block: Buffer, body: Buffer): Buffer {
   const out = Buffer.allocUnsafe(2 * headBytes + block.length + body.length)
   let at = writeHead(out, 0, block.length, frameType.headers, flag.endHeaders, id)

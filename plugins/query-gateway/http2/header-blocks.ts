@@ -3,16 +3,16 @@ import { HeaderDecoder, type Headers } from './hpack.ts'
 import { unpadded } from './payload.ts'
 import { ProtocolError } from './stream.ts'
 
-/** A header block that is complete. */
+/** A complete header block. */
 export interface HeaderBlock {
   readonly id: number
   /** Undefined where the headers are larger than allowed. */
   readonly headers: Headers | undefined
-  /** Whether the stream ends with it. */
+  /** Whether the stream ends with this block. */
   readonly ends: boolean
 }
 
-/** A header block of which more is to come. */
+/** A header block that is not complete yet. */
 interface Block {
   readonly id: number
   readonly flags: number
@@ -20,7 +20,7 @@ interface Block {
   bytes: number
 }
 
-/** Puts header blocks together from their frames and decodes them. */
+/** Joins the frames of header blocks, and decodes the blocks. */
 export class HeaderBlocks {
   readonly #mostBytes: number
   readonly #decoder: HeaderDecoder
@@ -31,11 +31,11 @@ export class HeaderBlocks {
     this.#decoder = new HeaderDecoder(mostBytes)
   }
 
-  /** Refuses a frame that comes in the middle of a block and does not go on with it. */
+  /** Refuses a frame that comes in the middle of a block and is not the block's continuation. */
   mustGoOn(type: number, id: number): void {
     const block = this.#open
     if (block !== undefined && (type !== frameType.continuation || id !== block.id))
-      throw new ProtocolError('a header block is interrupted')
+      throw new ProtocolError('another frame comes in the middle of a header block')
   }
 
   /** Takes a HEADERS frame; undefined while more of its block is to come. */
@@ -51,23 +51,24 @@ export class HeaderBlocks {
   /** Takes a CONTINUATION frame; undefined while more of its block is to come. */
   goOn(flags: number, payload: Buffer): HeaderBlock | undefined {
     const block = this.#open
-    if (block === undefined) throw new ProtocolError('a header block goes on that never began')
+    if (block === undefined)
+      throw new ProtocolError('a CONTINUATION frame comes without a header block')
     return this.#add(block, flags, payload)
   }
 
   #add(block: Block, flags: number, piece: Buffer): HeaderBlock | undefined {
     block.bytes += piece.length + headBytes
     if (block.bytes > this.#mostBytes)
-      throw new ProtocolError('a header block has no end', errorCode.enhanceYourCalm)
+      throw new ProtocolError('a header block is larger than allowed', errorCode.enhanceYourCalm)
     if ((flags & flag.endHeaders) === 0) {
-      // A piece of its own: the view would keep a whole chunk in memory.
+      // The piece is copied, because a view would keep its whole chunk in memory.
       block.pieces.push(Buffer.from(piece))
       this.#open = block
       return undefined
     }
     this.#open = undefined
     const whole = block.pieces.length === 0 ? piece : Buffer.concat([...block.pieces, piece])
-    // The table is shared by all streams, so the blocks of streams that are over are decoded too.
+    // All streams share the table of the decoder, so blocks of ended streams must be decoded too.
     const headers = this.#decoder.decode(whole)
     return { id: block.id, headers, ends: (block.flags & flag.endStream) !== 0 }
   }

@@ -20,14 +20,17 @@ describe('HPACK, by the examples of RFC 7541, appendix C', () => {
     'content-encoding': 'gzip',
     'set-cookie': 'foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1',
   }
-  // Those of C.5 and C.6 use a table of 256 bytes, which the first block asks for.
+  // The examples of C.5 and C.6 use a table of 256 bytes, to which the first block resizes the table.
   it.each([
     [
       'C.5, plain',
       [
-        '3fe101 4803333032580770726976617465611d4d6f6e2c203231204f637420323031332032303a31333a323120474d546e1768747470733a2f2f7777772e6578616d706c652e636f6d',
+        '3fe101 4803333032580770726976617465611d4d6f6e2c203231204f637420323031332032303a31333a323' +
+          '120474d546e1768747470733a2f2f7777772e6578616d706c652e636f6d',
         '4803333037c1c0bf',
-        '88c1611d4d6f6e2c203231204f637420323031332032303a31333a323220474d54c05a04677a69707738666f6f3d4153444a4b48514b425a584f5157454f50495541585157454f49553b206d61782d6167653d333630303b2076657273696f6e3d31',
+        '88c1611d4d6f6e2c203231204f637420323031332032303a31333a323220474d54c05a04677a69707738666f' +
+          '6f3d4153444a4b48514b425a584f5157454f50495541585157454f49553b206d61782d6167653d333630303b' +
+          '2076657273696f6e3d31',
       ],
     ],
     [
@@ -35,7 +38,8 @@ describe('HPACK, by the examples of RFC 7541, appendix C', () => {
       [
         '3fe101 488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3',
         '4883640effc1c0bf',
-        '88c16196d07abe941054d444a8200595040b8166e084a62d1bffc05a839bd9ab77ad94e7821dd7f2e6c7b335dfdfcd5b3960d5af27087f3672c1ab270fb5291f9587316065c003ed4ee5b1063d5007',
+        '88c16196d07abe941054d444a8200595040b8166e084a62d1bffc05a839bd9ab77ad94e7821dd7f2e6c7b335' +
+          'dfdfcd5b3960d5af27087f3672c1ab270fb5291f9587316065c003ed4ee5b1063d5007',
       ],
     ],
   ])('%s', (_, blocks) => {
@@ -81,7 +85,7 @@ describe('HPACK, by the examples of RFC 7541, appendix C', () => {
 
   it('reads a list that is too long to its end, for the sake of the table, and tells none of it', () => {
     const hpack = new HeaderDecoder(100)
-    // Literals that enter the table: one of 200 bytes, one short.
+    // Two literals that enter the table: one of 200 bytes, and a short one.
     const long = Buffer.concat([
       Buffer.of(0x40, 1),
       Buffer.from('a'),

@@ -1,16 +1,16 @@
 import { huffmanDecoded } from './huffman.ts'
 
-/** Headers as they came: names in lower case, a name that came twice with all its values. */
+/** Decoded headers: names are in lower case, and a name that came several times has all its values. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 type Header = readonly [name: string, value: string]
 
-/** What must be told of a header block that cannot be read: the connection's state is lost with it. */
+/** The error for a header block that cannot be decoded. The connection must close, because its table is lost. */
 export class CompressionError extends Error {}
 
 const token = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 const plainText = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** RFC 7541, appendix A. */
+/** The static table of RFC 7541, appendix A. */
 const staticHeaders: readonly Header[] = [
   [':authority', ''],
   [':method', 'GET'],
@@ -40,7 +40,7 @@ interface Entry {
   readonly name: string
   readonly value: string
   readonly size: number
-  /** What could not stand in a header of HTTP/1 is dropped, as if it had not come. */
+  /** Whether the header is also valid in HTTP/1; the decoder drops a header that is not. */
   readonly sound: boolean
 }
 
@@ -59,7 +59,7 @@ const tableBytes = 4096
 /** Reads the header blocks of one connection, which share a table. */
 export class HeaderDecoder {
   readonly #maxListBytes: number
-  /** Newest first. */
+  /** The dynamic table, newest entry first. */
   readonly #table: Entry[] = []
   #tableSize = 0
   #tableMax = tableBytes
@@ -69,7 +69,7 @@ export class HeaderDecoder {
     this.#maxListBytes = maxListBytes
   }
 
-  /** Throws a CompressionError; a list that is too long is read to its end, but comes back as undefined. */
+  /** Decodes a block, or throws a CompressionError. A list that is too long is decoded for the table, but returned as undefined. */
   decode(block: Buffer): Headers | undefined {
     const headers: Record<string, string | string[]> = Object.create(null)
     let listBytes = 0
@@ -124,7 +124,7 @@ export class HeaderDecoder {
       value += (byte & 0x7f) << shift
       if (byte < 0x80) return value
     }
-    throw new CompressionError('a number has no end')
+    throw new CompressionError('a number is cut off or too large')
   }
 
   #text(block: Buffer): string {
@@ -132,10 +132,11 @@ export class HeaderDecoder {
     const length = this.#integer(block, 7)
     const from = this.#at
     this.#at += length
-    if (!(this.#at <= block.length)) throw new CompressionError('a text has no end')
+    if (!(this.#at <= block.length))
+      throw new CompressionError('a text is longer than its header block')
     if (!huffman) return block.toString('latin1', from, this.#at)
     const text = huffmanDecoded(block, from, this.#at)
-    if (text === undefined) throw new CompressionError('a text is coded wrongly')
+    if (text === undefined) throw new CompressionError('a text is not valid Huffman code')
     return text
   }
 
@@ -156,7 +157,7 @@ export class HeaderDecoder {
   }
 }
 
-/** Encodes headers without touching the table of the other side, so that blocks can be kept and repeated. */
+/** Encodes headers without changing the table of the other side, so that callers can store and repeat blocks. */
 export function encodeHeaders(headers: Iterable<Header>): Buffer {
   const pieces: Buffer[] = []
   for (const [name, value] of headers) {

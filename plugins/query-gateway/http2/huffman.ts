@@ -1,6 +1,6 @@
 /**
- * The Huffman code of HPACK (RFC 7541, appendix B). It is canonical, so the lengths of the 256 codes, a
- * letter each, say it all: `a` is 1 bit.
+ * The lengths of the 256 codes of HPACK's Huffman code (RFC 7541, appendix B), a letter each, where `a` is 1 bit. The
+ * code is canonical, so the lengths determine the codes.
  */
 const lengths =
   'mwBBBBBBBxDBBDBBBBBBBBDBBBBBBBBBfjjlmfhkjjhkhfffeeefffffffghoflj' +
@@ -9,7 +9,7 @@ const lengths =
   'zztsvwvyzzzAAzxysuzAAzAxuuzzBAAAtxtuvuuwvvyyxxzwzAzzAAAAABAAAAAz'
 const longest = 30
 
-/** By length: the first code, how many there are, and where their symbols begin in `symbols`. */
+/** For each length of codes: the first code, the number of codes, and the index of their first symbol in `symbols`. */
 const first = new Int32Array(longest + 2)
 const count = new Int32Array(longest + 2)
 const begin = new Int32Array(longest + 2)
@@ -35,7 +35,7 @@ const lengthOf = (symbol: number): number => {
   }
 }
 
-/** The text of Huffman-coded bytes, a character a byte; undefined where they are no such code. */
+/** Decodes Huffman-coded bytes to a text with one character for each byte; undefined where the bytes are not valid. */
 export function huffmanDecoded(bytes: Uint8Array, from: number, to: number): string | undefined {
   const out = Buffer.allocUnsafe(Math.floor(((to - from) * 8) / 5))
   let size = 0
@@ -51,6 +51,6 @@ export function huffmanDecoded(bytes: Uint8Array, from: number, to: number): str
       code = 0
       length = 0
     }
-  // What is left pads the last byte: fewer than eight bits, all of them set.
+  // The remaining bits must be padding of the last byte: fewer than eight bits, all of them set.
   return length < 8 && code === (1 << length) - 1 ? out.toString('latin1', 0, size) : undefined
 }

@@ -1,23 +1,23 @@
 import { frameType, numberFrame, preface, setting, settingsFrame } from './frames.ts'
 
-/** What may wait in our memory for one slow reader. */
+/** How many bytes may wait in memory for one slow reader. */
 export const streamWindow = 256 * 1024
-/** What may wait in our memory for all readers together. */
+/** How many bytes may wait in memory for all readers together. */
 export const connectionWindow = 16 * streamWindow
 /** The window of a stream and of a connection before either side changes it (RFC 9113). */
 export const initialWindow = 65_535
 /** The largest window, and the largest id of a stream (RFC 9113). */
 export const maxWindow = 2 ** 31 - 1
-/** Until the other side says how many streams it takes at once. */
+/** How many streams this side opens before the other side has sent its own limit. */
 export const cautiousStreams = 100
-/** Larger headers are refused. */
+/** The largest header block that this side accepts, in bytes. */
 export const maxHeaderBytes = 64 * 1024
-/** Answers to pings that the other side does not read are not piled up for ever. */
+/** How many bytes may wait for the other side to read, such as answers to pings, before this side closes the connection. */
 export const maxUnread = 8 * 1024 * 1024
-/** A connection that has opened this stream is not asked again. */
+/** The last stream id that a connection may open. */
 export const lastStreamId = maxWindow - 2
 
-/** What a client says first: how much it takes of each stream and of all together. */
+/** The first bytes of a client: the preface, its settings, and the window of the connection. */
 export const greeting = (): Buffer =>
   Buffer.concat([
     preface,

@@ -1,4 +1,4 @@
-/** Collects what is put into it within one turn of the event loop, and sends it in one piece. */
+/** Collects the bytes of one turn of the event loop, and sends them in one piece. */
 export class Outbox {
   readonly #send: (out: Buffer) => void
   #pieces: Buffer[] = []
@@ -7,7 +7,7 @@ export class Outbox {
     this.#send = send
   }
 
-  /** Sends these bytes with all others of this turn. */
+  /** Sends some bytes together with all others of this turn. */
   put(bytes: Buffer): void {
     if (this.#pieces.push(bytes) === 1) setImmediate(this.#flush)
   }

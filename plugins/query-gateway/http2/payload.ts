@@ -1,7 +1,7 @@
 import { errorCode } from './frames.ts'
 import { ProtocolError } from './stream.ts'
 
-/** The number that a payload of at least this length begins with. */
+/** The first 32 bits of a payload as a number; throws if the payload is shorter than `least`. */
 export function numberIn(payload: Buffer, least: number): number {
   if (payload.length < least) throw new ProtocolError('a frame is too short', errorCode.frameSize)
   return payload.readUInt32BE(0)

@@ -9,10 +9,10 @@ import { flag, frameOf, frameType, preface, settingsFrame } from './frames.ts'
 import { CompressionError, encodeHeaders, HeaderDecoder, type Headers } from './hpack.ts'
 
 const seed = Number(process.env.FUZZ_SEED ?? 20260101)
-/** A slow machine does fewer rounds, at least one of each. */
+/** How long the rounds of one test last; a slow machine does fewer rounds, but at least one. */
 const mostMs = 4_000
 
-/** Rounds until there were enough of them or the time is over; each has dice of its own, named in a failure. */
+/** Runs rounds until there were enough or the time is over. Each round has its own random seed, which a failure names. */
 async function rounds(most: number, round: (roll: Roll) => unknown): Promise<void> {
   const until = performance.now() + mostMs
   for (let n = 0; n < most && (n === 0 || performance.now() < until); n++)
@@ -31,7 +31,7 @@ function rollOf(seed: number) {
     upTo,
     one: <T>(list: readonly T[]): T => list[upTo(list.length - 1)] as T,
     bytes: (length: number) => Buffer.from(Array.from({ length }, () => upTo(255))),
-    /** A text of these characters. */
+    /** A random text of some characters. */
     text: (letters: string, length: number) =>
       Array.from({ length }, () => letters[upTo(letters.length - 1)]).join(''),
   }
@@ -39,10 +39,10 @@ function rollOf(seed: number) {
 
 const nameLetters = 'abcdefghijklmnopqrstuvwxyz0123456789-'
 const valueLetters = `${nameLetters}ABCXYZ !"#$%&'()*+,./:;<=>?@[]^_\`{|}~`
-/** Names that the static table has, beside made-up ones, so that every form of a header occurs. */
+/** Names of the static table and made-up names, so that every form of a header occurs. */
 const knownNames = ['etag', 'location', 'server', 'cache-control', 'vary']
 
-/** Headers as a server sends them, each name once. */
+/** Random headers of a server, each name once. */
 function headersOf(roll: Roll): Record<string, string> {
   const headers: Record<string, string> = {}
   for (let left = roll.upTo(12); left > 0; left--) {
@@ -60,7 +60,7 @@ interface Heard {
   readonly closed: Closed
 }
 
-/** Asks, and says all that was told of the stream. */
+/** Sends a request, and resolves to all events of its stream. */
 function ask(connection: Http2Connection, block: Buffer, body = Buffer.alloc(0)): Promise<Heard> {
   return new Promise((resolve) => {
     const heads: Headers[] = []
@@ -126,7 +126,7 @@ describe(`with the HTTP/2 of Node at the other end (seed ${seed})`, () => {
       const block = Buffer.concat([request(path), encodeHeaders(Object.entries(own))])
       const { heads, body: echoed, closed } = await ask(connection, block, body)
       expect(closed).toEqual({ kind: 'ended' })
-      // Node adds the date by itself.
+      // Node adds the header `date` by itself.
       expect(heads.map(({ date, ...headers }) => headers)).toEqual([
         { ':status': '200', ...theirs },
         { 'grpc-status': '0' },
@@ -140,7 +140,7 @@ describe(`with the HTTP/2 of Node at the other end (seed ${seed})`, () => {
   })
 })
 
-/** Both ends of a connection in memory: what is written at `far` is read by ours. */
+/** Both ends of a connection in memory: our connection reads what the test writes at `far`. */
 function inMemory() {
   const [near, far] = duplexPair()
   const asSocket = Object.assign(near, { setNoDelay: () => near, unref: () => near })
@@ -149,7 +149,7 @@ function inMemory() {
   return { connection, far }
 }
 
-/** The answer of a server to stream 1, in frames that are cut and padded at random. */
+/** A server's answer on stream 1, in frames that are split and padded at random. */
 function answerOf(roll: Roll, headers: Record<string, string>, body: Buffer): Buffer {
   const head = encodeHeaders([[':status', '200'], ...Object.entries(headers)])
   const cuts: Buffer[] = [settingsFrame([]), ...block(roll, head, 0)]
@@ -158,7 +158,7 @@ function answerOf(roll: Roll, headers: Record<string, string>, body: Buffer): Bu
     at += piece.length
     cuts.push(padded(roll, frameType.data, 0, piece))
     if (roll.upTo(4) === 0) cuts.push(frameOf(frameType.ping, 0, 0, roll.bytes(8)))
-    // Frames of unknown kinds are passed over.
+    // A client must ignore frames of unknown types.
     if (roll.upTo(9) === 0)
       cuts.push(frameOf(0x40 + roll.upTo(60), 0, 1, roll.bytes(roll.upTo(30))))
   }
@@ -182,7 +182,7 @@ function padded(roll: Roll, type: number, flags: number, bytes: Buffer): Buffer 
   return frameOf(type, flags | flag.padded, 1, payload)
 }
 
-/** The bytes in pieces, as a network may hand them over. */
+/** Splits the bytes into random pieces, as a network may deliver them. */
 function* pieces(roll: Roll, bytes: Buffer): Generator<Buffer> {
   const most = roll.one([1, 7, 100, 5_000, 100_000])
   for (let at = 0; at < bytes.length;) {
@@ -245,7 +245,7 @@ describe(`the reader of header blocks (seed ${seed})`, () => {
           expect(told.join('').length).toBeLessThanOrEqual(1_000)
         } catch (thrown) {
           expect(thrown).toBeInstanceOf(CompressionError)
-          return // the table is lost with it
+          return // the decoder's table is lost after an error
         }
     })
   })

@@ -1,29 +1,29 @@
 import { errorCode } from './frames.ts'
 import type { Headers } from './hpack.ts'
 
-/** How a stream ended. `refused` means that the other side did nothing about it: it may be tried again. */
+/** How a stream ended. `refused` means that the other side has not processed the request, which may be sent again. */
 export type Closed =
   | { readonly kind: 'ended' | 'refused' }
   | { readonly kind: 'reset'; readonly code: number }
   | { readonly kind: 'lost'; readonly cause: Error | undefined; readonly spoke: boolean }
 
-/** What a stream tells: its head, its data, its trailers, and last how it closed. */
+/** The events of a stream: its head, its data, its trailers, and last how the stream closed. */
 export interface StreamEvents {
   headers(headers: Headers): void
   data(chunk: Buffer): void
   closed(how: Closed): void
 }
 
-/** A request on its way. */
+/** A request that was sent. */
 export interface OpenStream {
-  /** Tells the other side that nobody waits any more. Nothing of the stream is told after it. */
+  /** Resets the stream. No events come after a cancel. */
   cancel(): void
-  /** Lets the other side send no more than its window. */
+  /** Stops enlarging the window, so that the other side sends no more than its present window. */
   pause(): void
   resume(): void
 }
 
-/** The other side broke the protocol, or never spoke it. */
+/** The error for another side that broke the HTTP/2 protocol, or does not speak it. */
 export class ProtocolError extends Error {
   readonly code: number
   constructor(message: string, code: number = errorCode.protocol) {
@@ -33,11 +33,11 @@ export class ProtocolError extends Error {
   }
 }
 
-/** A stream as its connection keeps it. */
+/** The state of a stream in its connection. */
 export interface Stream extends OpenStream {
   readonly id: number
   readonly events: StreamEvents
-  /** What of the request may not be sent yet. */
+  /** The part of the request body that has not been sent yet. */
   body: Buffer | undefined
   sendWindow: number
   received: number

@@ -1,7 +1,7 @@
 import { ScalarType, type JsonValue } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
 
-/** A number of a JSON text that a double cannot hold, as it stood there. */
+/** The text of a JSON number that a double cannot hold exactly. */
 export class LongNumber {
   readonly text: string
   constructor(text: string) {
@@ -11,7 +11,7 @@ export class LongNumber {
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** Where such a number may be; short texts and most others have none. */
+/** A text without this pattern has no long number, and needs no reviver. */
 const suspicious = /\d{16}/
 const keepDigits: Reviver = (_, value, { source = '' }) =>
   typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source)
@@ -21,11 +21,11 @@ const keepDigits: Reviver = (_, value, { source = '' }) =>
 /** Parses JSON without losing the digits of 64-bit integers that were not written as text. */
 export function parseJson(text: string): JsonValue {
   if (!suspicious.test(text)) return JSON.parse(text) as JsonValue
-  // The types do not know yet that a reviver is told the source.
+  // The types of TypeScript do not know yet that a reviver gets the source text.
   return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown) as JsonValue
 }
 
-/** JSON as everybody else has it, with the digits that a double keeps. */
+/** Replaces each LongNumber by the nearest double, as JSON.parse would. */
 export function withDoubles(json: JsonValue): JsonValue {
   if ((json as unknown) instanceof LongNumber) return Number((json as unknown as LongNumber).text)
   if (typeof json !== 'object' || json === null) return json
@@ -44,7 +44,7 @@ const long = new Set([
 const textual = new Set([ScalarType.STRING, ScalarType.BYTES, ScalarType.BOOL])
 const number = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$|^(NaN|-?Infinity)$/
 
-/** A value for a scalar field; for one of 64 bits as text with every digit, however it was written. */
+/** The value for a scalar field. A field of 64 bits gets a text with every digit, whether JSON had a number or a string. */
 export function scalarInput(scalar: ScalarType | undefined, json: JsonValue): JsonValue {
   const isLong = (json as unknown) instanceof LongNumber
   const text = isLong ? (json as unknown as LongNumber).text : json
@@ -56,14 +56,14 @@ export function scalarInput(scalar: ScalarType | undefined, json: JsonValue): Js
     : json
 }
 
-/** The parser would also take hexadecimal digits, and numbers with blanks around them. */
+/** Refuses texts that are no decimal numbers: the parser of protobuf would also accept hexadecimal digits and blanks. */
 function checked(text: string): string {
   if (!number.test(text)) throw new RuntimeError('INVALID_INPUT', `"${text}" is no number.`)
   return text
 }
 
-/** `1e2` and `1.0` are whole numbers too; what is none stays as it is, for the parser to refuse. */
-export function wholeNumber(text: string): string {
+/** Writes a whole number such as `1e2` or `1.0` in digits only. Any other text stays as it is, and the parser refuses it. */
+function wholeNumber(text: string): string {
   const match = /^(-?)(\d{1,40})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text)
   if (match === null) return text
   const [, sign = '', whole = '', fraction = '', power = '0'] = match

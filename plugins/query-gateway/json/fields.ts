@@ -7,17 +7,17 @@ export type WriteValue = (value: never) => string
 /** Appends `,"name":value` for one field of a message, or nothing. */
 export type AppendField = (message: Record<string, unknown>) => string
 
-/** How one field is appended. */
+/** How a writer appends one field. */
 export interface FieldForm {
-  /** `,"name":` */
+  /** The start of the field: `,"name":`. */
   readonly key: string
-  /** What stands for a value that was not sent: a key with null, or nothing. */
+  /** The text for a value that the message does not have: a key with null, or an empty text. */
   readonly absent: string
   readonly withDefaults: boolean
   readonly write: WriteValue
 }
 
-/** A member of a oneof. */
+/** Makes the writer of a member of a oneof. */
 export function appendMember(
   oneof: string,
   localName: string,
@@ -29,7 +29,7 @@ export function appendMember(
   }
 }
 
-/** A repeated field. */
+/** Makes the writer of a repeated field. */
 export function appendList(
   localName: string,
   { key, withDefaults, write }: FieldForm,
@@ -44,7 +44,7 @@ export function appendList(
   }
 }
 
-/** A map. */
+/** Makes the writer of a map. */
 export function appendMap(localName: string, { key, withDefaults, write }: FieldForm): AppendField {
   const empty = withDefaults ? `${key}{}` : ''
   return (message) => {
@@ -54,7 +54,7 @@ export function appendMap(localName: string, { key, withDefaults, write }: Field
   }
 }
 
-/** A field of one value that is no member of a oneof. */
+/** Makes the writer of a field with one value that is not a member of a oneof. */
 export function appendSingle(
   field: DescField,
   { key, absent, withDefaults, write }: FieldForm,
@@ -65,7 +65,7 @@ export function appendSingle(
       const value = message[localName]
       return value === undefined ? absent : key + write(value as never)
     }
-  // Explicit presence (proto2, `optional`): a value that was not sent lives on the prototype.
+  // A field with explicit presence (proto2, `optional`) has its default value on the prototype when it was not sent.
   if (field.presence !== implicitPresence)
     return (message) =>
       Object.hasOwn(message, localName) && message[localName] !== undefined
@@ -86,14 +86,14 @@ export function appendSingle(
 
 const implicitPresence = 2 // google.protobuf.FeatureSet.FieldPresence.IMPLICIT
 
-/** The names of an enum; a number without a name stays a number. */
+/** Makes the writer of an enum, which writes the name of a value, or the number of a value without a name. */
 export function enumJson({ value, typeName }: DescEnum): WriteValue {
   if (typeName === 'google.protobuf.NullValue') return () => 'null'
   const names = new Map(Object.values(value).map(({ number, name }) => [number, `"${name}"`]))
   return (number: number) => names.get(number) ?? String(number)
 }
 
-/** What a field has that was not sent. */
+/** The value of a field that was not sent. */
 export function zeroOf(field: DescField): unknown {
   if (field.enum) return field.enum.values[0]?.number ?? 0
   return field.fieldKind === 'scalar'
@@ -123,7 +123,7 @@ function zeroes(scalar: ScalarType): unknown {
 const scalarOption = bundledRegistry.getExtension('cosmos_proto.scalar')!
 const customType = bundledRegistry.getExtension('gogoproto.customtype')!
 
-/** Whether a string field holds an integer of 18 decimals. */
+/** Whether a string field holds a decimal as an integer, multiplied by 10 to the 18th. */
 export function isDecimal(field: DescField): boolean {
   if (field.scalar !== ScalarType.STRING) return false
   if (hasOption(field, scalarOption)) return getOption(field, scalarOption) === 'cosmos.Dec'

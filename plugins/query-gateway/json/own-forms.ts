@@ -9,6 +9,6 @@ const named = new Set(
 export const isWrapper = ({ typeName }: DescMessage): boolean =>
   /^google\.protobuf\.(Double|Float|U?Int(32|64)|Bool|String|Bytes)Value$/.test(typeName)
 
-/** Whether JSON has a form of its own for a message, instead of an object of its fields. */
+/** Whether JSON has a special form for a message instead of an object with its fields. */
 export const hasOwnForm = (message: DescMessage): boolean =>
   named.has(message.typeName) || isWrapper(message)

@@ -16,8 +16,8 @@ const deepest = 64
 const anyName = 'google.protobuf.Any'
 
 /**
- * Takes out what the descriptor does not know, so that the rest can be parsed strictly: the parser's own way
- * to ignore unknown keys also swallows unknown enum names. `unwrap` returns the one field that is there.
+ * Removes the keys that the descriptor does not have, so that the rest can be parsed strictly: the parser's own option
+ * to ignore unknown keys also ignores unknown enum names. `unwrap` returns the value of the single field.
  */
 export function pruneUnknown(
   message: DescMessage,
@@ -35,7 +35,7 @@ const isObject = (value: JsonValue): value is JsonObject =>
   !Array.isArray(value) &&
   !((value as unknown) instanceof LongNumber)
 
-/** An object on which no key means anything, whatever a descriptor or a client may call it. */
+/** Makes an object without a prototype, on which keys such as `__proto__` have no special meaning. */
 export const bareObject = (): JsonObject => Object.create(null) as JsonObject
 
 function prune(
@@ -46,7 +46,7 @@ function prune(
 ): JsonValue {
   if (depth > deepest)
     throw new RuntimeError('TOO_DEEP', `The JSON nests deeper than ${deepest} levels.`)
-  // Well-known types with a form of their own have no unknown keys.
+  // Well-known types with a special form in JSON have no unknown keys.
   if (hasOwnForm(message) && message.typeName !== anyName)
     return message.typeName.endsWith('Int64Value')
       ? scalarInput(message.fields[0]?.scalar, json)
@@ -65,7 +65,7 @@ function prune(
   return kept
 }
 
-/** Null is the default of every field but of those that have it as a value. */
+/** Whether null is a value of a field; for any other field null means that the field is absent. */
 const saysNull = ({ message, enum: names, fieldKind }: DescField): boolean =>
   fieldKind !== 'list' &&
   fieldKind !== 'map' &&
@@ -73,11 +73,11 @@ const saysNull = ({ message, enum: names, fieldKind }: DescField): boolean =>
 
 const known = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>()
 
-/** The fields of a message by their names, of proto and of JSON. */
+/** The fields of a message by their proto names and by their JSON names. */
 export function fieldsByName(message: DescMessage): ReadonlyMap<string, DescField> {
   let fields = known.get(message)
   if (fields === undefined) {
-    // A field's own name wins over another's JSON name.
+    // A proto name takes precedence over an equal JSON name of another field.
     fields = new Map([
       ...message.fields.map((field) => [field.jsonName, field] as const),
       ...message.fields.map((field) => [field.name, field] as const),

@@ -1,6 +1,6 @@
 import { ScalarType } from '@bufbuild/protobuf'
 
-/** How the proto3 JSON mapping writes one scalar. */
+/** Makes the writer of a scalar by the proto3 JSON mapping. */
 export function scalarJson(scalar: ScalarType): (value: never) => string {
   switch (scalar) {
     case ScalarType.STRING:
@@ -30,7 +30,7 @@ function special(value: number): string | undefined {
   return Number.isNaN(value) ? '"NaN"' : value > 0 ? '"Infinity"' : '"-Infinity"'
 }
 
-/** The fewest digits that give the same 32-bit float: 0.1, not 0.10000000149011612. */
+/** The shortest text that gives the same 32-bit float: 0.1, not 0.10000000149011612. */
 export function shortestFloat(value: number): string {
   for (let digits = 1; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits))
@@ -41,7 +41,7 @@ export function shortestFloat(value: number): string {
 
 const decimalPlaces = 18
 
-/** `1500000000000000000` is `1.5`. What is no integer is left as it is. */
+/** Writes an integer of 18 decimals as a decimal: `1500000000000000000` becomes `1.5`. Other texts stay as they are. */
 export function decimalText(text: string): string {
   const match = /^(-?)(\d+)$/.exec(text)
   if (match === null) return text

@@ -22,26 +22,26 @@ import {
 import { hasOwnForm, isWrapper } from './own-forms.ts'
 import { decimalText, scalarJson } from './scalars.ts'
 
-/** How JSON is written: as a ledger, grpc-gateway or protobuf itself writes it. */
+/** The dialect of JSON: that of a Cosmos ledger, of grpc-gateway, or of protobuf itself. */
 export type Dialect = 'cosmos' | 'grpc-gateway' | 'proto3'
 
-/** What JSON writers are compiled with. */
+/** The options of a JSON writer. */
 export interface WriterOptions {
   readonly dialect: Dialect
   readonly registry: Registry
-  /** Render `cosmos.Dec` fields, which travel as integers of 18 decimals, as decimals. */
+  /** Whether to write `cosmos.Dec` fields, which messages hold as integers of 18 decimals, as decimals. */
   readonly decimals: boolean
 }
 
 /** Writes a message as JSON. */
 export type WriteJson = (message: Message) => string
 
-/** How deep Any may stand in Any: each level is decoded while it is written. */
+/** How deep Any may nest in Any, because the writer decodes each level recursively. */
 const deepestAny = 32
 
 /**
- * Compiles a writer for each message type when it is first asked for. A writer is a list of closures in
- * declaration order that append to a string; nothing about the type is looked up while writing.
+ * Compiles a writer for each message type on its first use. A writer is a list of closures, in the order of the fields'
+ * declarations, that append to a string; writing looks up nothing about the type.
  */
 export class JsonWriter {
   readonly #registry: Registry
@@ -62,7 +62,7 @@ export class JsonWriter {
   writerOf(desc: DescMessage): WriteJson {
     const known = this.#compiled.get(desc)
     if (known) return known
-    // A type may hold itself, so the name is taken before the fields are compiled.
+    // A type may contain itself, so the map has an entry for the type before the fields are compiled.
     let write: WriteJson = () => ''
     this.#compiled.set(desc, (message) => write(message))
     write = this.#compile(desc)
@@ -70,7 +70,7 @@ export class JsonWriter {
     return write
   }
 
-  /** Writes one field of a message, also where a whole message would leave it out. */
+  /** The writer of one field of a message, which also writes a value that a whole message would leave out. */
   fieldWriterOf(field: DescField): WriteJson {
     const write = this.#compileField(field)
     const skip = this.#keyOf(field).length
@@ -115,12 +115,12 @@ export class JsonWriter {
     return appendSingle(field, form)
   }
 
-  /** `,"name":` */
+  /** The start of a field: `,"name":`. */
   #keyOf(field: DescField): string {
     return `,${JSON.stringify(this.#protoNames ? field.name : field.jsonName)}:`
   }
 
-  /** A singular field. The library keeps wrappers unwrapped and Structs as plain JSON there. */
+  /** Compiles the writer of a singular field, in which the library holds wrappers unwrapped and Structs as plain JSON. */
   #compileValue(field: DescField): WriteValue {
     const inner = field.message?.fields[0]?.scalar
     if (field.message && inner !== undefined && isWrapper(field.message) && !field.oneof)
@@ -150,7 +150,7 @@ export class JsonWriter {
     try {
       inner = fromBinary(desc, value)
     } catch {
-      // Bytes that are not of the type they claim are shown as what they are.
+      // The bytes are not of the type that `typeUrl` names, so the writer shows them as base64.
       return opaque()
     }
     this.#anyDepth++

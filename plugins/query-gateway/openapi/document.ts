@@ -4,7 +4,7 @@ import type { Operation, Operations } from '../operations/operations.ts'
 import type { Template } from '../operations/template.ts'
 import { type Json, Schemas } from './schemas.ts'
 
-/** How what is served is described. */
+/** The options of `describeGateway`. */
 export interface DescribeOptions {
   readonly dialect: Dialect
   /** Methods that the upstream does not implement, as `/package.Service/Method`. */
@@ -17,7 +17,7 @@ export interface GatewayApi extends Json {
   readonly components: { readonly schemas: Record<string, Json> }
 }
 
-/** Describes what is served now as OpenAPI 3.1, from the descriptors. */
+/** Describes the served operations as OpenAPI 3.1, from the descriptors. */
 export function describeGateway(
   { all }: Operations,
   { dialect, unimplemented }: DescribeOptions,
@@ -30,7 +30,7 @@ export function describeGateway(
     const path = pathOf(template)
     const name = `${method.parent.name}_${method.name}`
     const item = (paths[path] ??= {})
-    // OpenAPI knows eight methods; any other is an extension of the path.
+    // OpenAPI has eight methods; another method becomes an extension of the path item.
     for (const key of verb === '*' ? everyVerb : [verb.toLowerCase()]) {
       const count = (ids.get(name) ?? 0) + 1
       ids.set(name, count)
@@ -67,7 +67,7 @@ function describe(
   }
 }
 
-/** What a request of the operation may hold. */
+/** The parameters and the body of an operation. */
 function asked({ rule }: Operation, schemas: Schemas): Json {
   const { method, template, body, verb } = rule
   const inPath = new Set(template.variables.map((variable) => variable.path.join('.')))
@@ -94,7 +94,7 @@ function asked({ rule }: Operation, schemas: Schemas): Json {
   }
 }
 
-/** What the operation may answer, by status. */
+/** The answers of an operation, by status. */
 function answered({ rule, kind }: Operation, isMissing: boolean, schemas: Schemas): Json {
   const { output } = rule.method
   const whole = output.fields.find(({ name }) => name === rule.responseBody)
@@ -108,7 +108,7 @@ function answered({ rule, kind }: Operation, isMissing: boolean, schemas: Schema
       description: 'The answer of the upstream.',
       content: kind === 'stream' ? streamed : { 'application/json': { schema } },
     },
-    // Only the state of one block is kept by clients, and asked for again by its ETag.
+    // Only the state of one block has an ETag, with which a client can ask for it again.
     ...(rule.verb === 'GET' && kind !== 'stream'
       ? { 304: { description: 'What the client has is still so.' } }
       : {}),

@@ -4,9 +4,9 @@ import type { Dialect } from '../json/writer.ts'
 /** A part of an OpenAPI document. */
 export type Json = Record<string, unknown>
 
-/** The schemas of messages as one dialect writes them; each message is described once, when it is first met. */
+/** The schemas of messages in one dialect; `ofMessage` describes each message once, on its first use. */
 export class Schemas {
-  /** By the name of the type. */
+  /** The schemas by the names of their types. */
   readonly all: Record<string, Json> = { Error: errorSchema }
   readonly #dialect: Dialect
 
@@ -14,7 +14,7 @@ export class Schemas {
     this.#dialect = dialect
   }
 
-  /** A message: itself where it has a form of its own, else a reference. */
+  /** The schema of a message: inline for a type with a special form in JSON, else a reference. */
   ofMessage(message: DescMessage): Json {
     const own = wellKnown[message.typeName]
     if (own) return own
@@ -33,7 +33,7 @@ export class Schemas {
     return { $ref: `#/components/schemas/${message.typeName}` }
   }
 
-  /** A field that stands by itself. */
+  /** The schema of a field outside of its message. */
   ofField(field: DescField): Json {
     if (field.fieldKind === 'list') return { type: 'array', items: this.#single(field) }
     if (field.fieldKind === 'map')
@@ -46,7 +46,7 @@ export class Schemas {
     return field.enum ? enumSchema(field.enum) : scalarSchema(field.scalar)
   }
 
-  /** A ledger writes null for what was not sent, where there is no other way to say so. */
+  /** The schema of a field in its message. The `cosmos` dialect writes null for an absent value that has no other default. */
   #inMessage(field: DescField): Json {
     const schema = this.ofField(field)
     const single = field.fieldKind !== 'list' && field.fieldKind !== 'map'

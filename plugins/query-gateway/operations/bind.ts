@@ -16,23 +16,23 @@ import { bareObject, fieldsByName, pruneUnknown, type JsonObject } from '../json
 import { hasOwnForm } from '../json/own-forms.ts'
 import { readQuery } from './query.ts'
 
-/** How requests become messages. */
+/** The options of `compileBinding`. */
 export interface BindOptions {
   readonly registry: Registry
-  /** Refuse query parameters that name no field, instead of ignoring them. */
+  /** Whether to refuse query parameters that name no field, instead of ignoring them. */
   readonly strictQuery: boolean
 }
 
-/** What a request brings. */
+/** The parts of a request that become a message. */
 export interface Sources {
-  /** In the order of the template's variables. */
+  /** The values of the template's variables, in the order of the template. */
   readonly path: readonly string[]
   readonly query: string
-  /** Parsed JSON; undefined where the request has no body. */
+  /** The parsed body; undefined where the request has none. */
   readonly body?: JsonValue
 }
 
-/** Makes the function that turns a request into the method's input message. Throws where the rule cannot work. */
+/** Makes the function that turns a request into the method's input message. Throws for a rule that names no valid field. */
 export function compileBinding(
   { method, template, body: bodyRule }: HttpRule,
   { registry, strictQuery }: BindOptions,
@@ -83,7 +83,7 @@ export function compileBinding(
       if (!isText(target.field))
         throw invalid(`"${name}" is a message and cannot be set in the query.`)
       const key = mapKey === undefined ? target.names.join('.') : name
-      // The path has the last word, and the body before the query.
+      // Values of the path and of the body take precedence over the query.
       if (fixed.has(key) || target.names[0] === bodyField?.name) continue
       const seen = given.get(key)
       if (seen) seen.texts.push(text)
@@ -97,7 +97,7 @@ export function compileBinding(
   }
 }
 
-/** JSON as the input message, strictly: an unknown enum name or a number out of range is refused. */
+/** Parses JSON strictly to the input message, and refuses unknown enum names and numbers out of range. */
 export function parse(input: DescMessage, json: JsonValue, registry: Registry): Message {
   try {
     return isObject(json) && Object.keys(json).length === 0
@@ -120,11 +120,11 @@ interface Target {
 
 const fieldOf = (message: DescMessage, name: string) => fieldsByName(message).get(name)
 
-/** No request has a field so far down, and a type that holds itself has no end. */
+/** How deep a query parameter may name a field, because a type that contains itself has no end. */
 const deepestPath = 32
 const isMany = ({ fieldKind }: DescField) => fieldKind === 'list' || fieldKind === 'map'
 
-/** Follows a path of names, of proto or JSON, into nested messages. */
+/** Follows a path of proto names or JSON names into nested messages. */
 function resolve(message: DescMessage, path: readonly string[]): Target | undefined {
   if (path.length > deepestPath)
     throw invalid(`A query parameter names a field more than ${deepestPath} levels down.`)
@@ -135,7 +135,7 @@ function resolve(message: DescMessage, path: readonly string[]): Target | undefi
     field = at && fieldOf(at, name)
     if (field === undefined) return undefined
     names.push(field.name)
-    // The fields of a type with a form of its own are not what its JSON says.
+    // A type with a special form in JSON cannot be set field by field.
     at = field.fieldKind === 'message' && !hasOwnForm(field.message) ? field.message : undefined
   }
   return field && { names, field }
@@ -153,7 +153,7 @@ const textual = new Set(
 )
 const isTextual = ({ typeName }: DescMessage): boolean => textual.has(typeName)
 
-/** Whether a text can say its value, or the values of its items. */
+/** Whether a text can hold the value of a field, or the values of its items. */
 const isText = ({ message }: DescField): boolean => message === undefined || isTextual(message)
 
 function put(
@@ -177,7 +177,7 @@ function put(
     else at[field.name] = Object.assign(bareObject(), { [mapKey]: value })
   } else if (field.fieldKind === 'list') at[field.name] = values
   else at[field.name] = values[0] ?? null
-  // The path also wins over another member of its oneof.
+  // A value of the path also replaces another member of its oneof.
   if (override && field.oneof)
     for (const other of field.oneof.fields) if (other !== field) delete at[other.name]
 }
@@ -207,7 +207,7 @@ function enumAsJson({ values, typeName }: DescEnum, text: string): JsonValue {
   throw invalid(`"${text}" is no value of ${typeName}.`)
 }
 
-/** Standard or url-safe, padded or not. A `+` that nobody escaped arrives as a space. */
+/** Reads base64 or base64url, padded or not, as padded base64. A `+` that the client did not escape arrives as a space. */
 function base64(field: DescField, text: string): string {
   const standard = text.replaceAll(' ', '+').replaceAll('-', '+').replaceAll('_', '/')
   const bare = standard.replace(/={1,2}$/, '')

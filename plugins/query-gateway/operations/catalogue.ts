@@ -6,10 +6,10 @@ import { compileOperations, type OperationOptions, type Operations } from './ope
 import { reflect } from '../descriptors/reflection.ts'
 import type { Transport } from '../upstream/transport.ts'
 
-/** Where descriptors come from, and how operations are compiled from them. */
+/** The source of the descriptors, and the options for compiling operations from them. */
 export interface CatalogueOptions extends OperationOptions {
   readonly transport: Transport
-  /** A FileDescriptorSet; without it the upstream is asked by reflection. */
+  /** The path of a FileDescriptorSet; without a path the catalogue asks the upstream by reflection. */
   readonly file: string | undefined
   readonly log: Log
   /** The first pause between two attempts; it doubles up to `longestPauseMs`. */
@@ -21,14 +21,14 @@ const reflectionMs = 10_000
 const lookEveryMs = 1000
 const betweenReturnsMs = 5000
 
-/** Keeps the operations: read at boot, as often as it takes, and again when the file or the upstream changes. */
+/** The operations. The catalogue tries to read them at boot until it succeeds, and again when the file or the upstream changes. */
 export class Catalogue {
   readonly #options: CatalogueOptions
   readonly #ready = Promise.withResolvers<void>()
   #current: Operations | undefined
   #closed = false
   #reading: Promise<void> | undefined
-  /** The reading that begins when the one under way has ended. */
+  /** The reading that begins after the present one has ended. */
   #next: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
   #returning: NodeJS.Timeout | undefined
@@ -38,7 +38,7 @@ export class Catalogue {
     this.#options = options
   }
 
-  /** Begins to read, and to watch for changes. */
+  /** Makes a catalogue that reads the descriptors and watches for changes. */
   static open(options: CatalogueOptions): Catalogue {
     const opened = new Catalogue(options)
     void opened.#start(options.pauseMs ?? 500)
@@ -46,19 +46,19 @@ export class Catalogue {
     return opened
   }
 
-  /** What is served now; undefined until descriptors were read for the first time. */
+  /** The operations that the gateway serves now; undefined before the first successful reading. */
   get current(): Operations | undefined {
     return this.#current
   }
 
-  /** Resolves when there is something to serve. */
+  /** Resolves after the first successful reading. */
   get ready(): Promise<void> {
     return this.#ready.promise
   }
 
   /**
-   * Reads the descriptors again. What cannot be used leaves what is served as it is. One reading runs at a time; all
-   * who ask meanwhile share the next, which begins after they asked.
+   * Reads the descriptors again. Unusable descriptors leave the present operations as they are. One reading runs at a time;
+   * all calls during a reading share the next one, so each call's reading begins after the call.
    */
   reload(): Promise<void> {
     if (this.#reading === undefined) {
@@ -92,14 +92,14 @@ export class Catalogue {
   #watch(): void {
     const { file, transport } = this.#options
     if (file === undefined) transport.onReturn(() => this.#returned())
-    // Polled: a file that is replaced by a rename, or lies on a mounted volume, escapes a watcher.
+    // The file is polled, because fs.watch misses a file that a rename replaces or that is on a mounted volume.
     else watchFile(file, { interval: lookEveryMs, persistent: false }, this.#changed)
     process.on('SIGHUP', this.#changed)
   }
 
   readonly #changed = (): void => void this.reload()
 
-  /** A ledger that was upgraded was away for a moment; one that goes away every second is not asked each time. */
+  /** Reads again after the upstream has come back, perhaps from an upgrade, but at most every `betweenReturnsMs`. */
   #returned(): void {
     const wait = Math.max(this.#lastReturn + betweenReturnsMs - performance.now(), 0)
     this.#returning ??= setTimeout(() => {

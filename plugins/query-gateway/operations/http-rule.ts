@@ -3,18 +3,18 @@ import { RuntimeError } from '#core'
 import { bundledRegistry } from '../descriptors/descriptors.ts'
 import { parseTemplate, type Template } from './template.ts'
 
-/** One way to call a method over HTTP. */
+/** A binding of a method to an HTTP method and a path. */
 export interface HttpRule {
   readonly method: DescMethod
   readonly verb: string
   readonly template: Template
-  /** `*`, the name of a field, or empty: the request has no body. */
+  /** The field that the body fills: `*` for the whole message, a field's name, or empty where the request has no body. */
   readonly body: string
-  /** The field that is the whole answer, or empty. */
+  /** The field that becomes the whole answer, or empty. */
   readonly responseBody: string
 }
 
-/** As `google.api.HttpRule` decodes; the type comes from descriptors, so the compiler cannot know it. */
+/** A decoded `google.api.HttpRule`. The message type comes from descriptors, so TypeScript cannot infer the interface. */
 interface Annotation {
   readonly pattern: { readonly case?: string; readonly value?: string | CustomPattern }
   readonly body: string
@@ -28,16 +28,16 @@ interface CustomPattern {
 
 const httpOption = bundledRegistry.getExtension('google.api.http')!
 
-/** The HTTP rules of all services, and what of them cannot be served. */
+/** The HTTP rules of all services, and the faults of the rules that cannot be served. */
 export interface Rules {
   readonly rules: readonly HttpRule[]
-  /** What could not be served, a sentence each. */
+  /** A sentence for each rule that cannot be served. */
   readonly faults: readonly string[]
-  /** Services with methods of which none is annotated. */
+  /** The services that have methods but no annotation. */
   readonly bare: readonly string[]
 }
 
-/** Every annotated binding of every service, additional ones included, in the order of declaration. */
+/** Reads every annotated binding of every service, additional bindings included, in the order of their declarations. */
 export function readRules(registry: FileRegistry): Rules {
   const rules: HttpRule[] = []
   const faults: string[] = []

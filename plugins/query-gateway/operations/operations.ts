@@ -17,47 +17,47 @@ import { pruneUnknown } from '../json/prune.ts'
 import { createRouteTable, type RouteTable } from './route-table.ts'
 import { CallError, grpc } from '../statuses.ts'
 
-/** One annotated binding, ready to serve. */
+/** An annotated binding, compiled to serve requests. */
 export interface Operation {
   readonly rule: HttpRule
-  /** `/package.Service/Method` */
+  /** The path of the method in gRPC: `/package.Service/Method`. */
   readonly path: string
   readonly kind: 'unary' | 'stream' | 'unsupported'
-  /** Switched off by the operator. */
+  /** Whether the operator has switched the method off. */
   readonly off: boolean
-  /** The request as the encoded input message. */
+  /** Encodes a request as the input message. */
   bind(sources: Sources): Uint8Array
-  /** A plain JSON object as the encoded input message. */
+  /** Encodes a plain JSON object as the input message. */
   encode(json: JsonValue): Uint8Array
-  /** An encoded output message as JSON. */
+  /** Writes an encoded output message as JSON. */
   write(message: Uint8Array): string
 }
 
-/** What is served: every binding, and how its path is found. */
+/** All served bindings, and the table that finds the binding of a path. */
 export interface Operations {
   readonly registry: FileRegistry
   readonly table: RouteTable<Operation>
   readonly all: readonly Operation[]
-  /** Changes with the descriptors and with how answers are rendered. */
+  /** A hash of the descriptors and of the options by which answers are written. */
   readonly fingerprint: string
-  /** What the annotations share as their first segment; empty when they share none. */
+  /** The first segment that all annotations share; empty when they share none. */
   readonly commonPrefix: string
-  /** Whether the description of what is served is found at this path. */
+  /** Whether a path is that of the OpenAPI document. */
   isDocument(path: string, currentPrefix: string): boolean
-  /** What the operator should know, a sentence each. */
+  /** Sentences for the operator, such as faults of annotations. */
   readonly notes: readonly string[]
 }
 
-/** How operations are compiled. */
+/** The options for compiling operations. */
 export interface OperationOptions {
   readonly dialect: Dialect
   readonly decimals: boolean
   readonly strictQuery: boolean
-  /** Names of services or of methods, as `package.Service` or `package.Service/Method`. */
+  /** The services and methods that are switched off, as `package.Service` or `package.Service/Method`. */
   readonly off: readonly string[]
 }
 
-/** Compiles descriptors into everything that a request only needs to look up. */
+/** Compiles descriptors into operations, so that a request only needs to look up its operation. */
 export function compileOperations(
   files: readonly FileDescriptorProto[],
   { dialect, decimals, strictQuery, off }: OperationOptions,
@@ -147,7 +147,7 @@ function written({ output }: DescMethod, write: WriteJson, bytes: Uint8Array): s
   try {
     return write(message)
   } catch (cause) {
-    // A Timestamp of the year 20000, a Value without a value: well-known types have bounds.
+    // JSON has bounds for well-known types: a Timestamp of the year 20000 or an empty Value has no JSON.
     throw unusable(`The upstream sent a ${output.typeName} that JSON cannot say.`, cause)
   }
 }
@@ -157,13 +157,13 @@ const unusable = (message: string, cause: unknown) =>
 
 const documentTail = '/openapi.json'
 
-/** The literal that a path begins with; undefined where it begins with a variable. */
+/** The first literal of a path; undefined where the path begins with a variable. */
 function firstWord({ template }: HttpRule): string | undefined {
   const [first] = template.parts
   return typeof first === 'object' ? first.literal : undefined
 }
 
-/** Two replicas with the same descriptors agree on it, whatever order the files came in. */
+/** The fingerprint of some descriptors, which does not depend on the order of the files, so that replicas agree. */
 function fingerprintOf(files: readonly FileDescriptorProto[], rendering: string): string {
   const hash = createHash('sha256').update(rendering)
   for (const file of files.toSorted((a, b) => (a.name < b.name ? -1 : 1)))

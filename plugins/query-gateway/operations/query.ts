@@ -1,8 +1,8 @@
 import { RuntimeError } from '#core'
 
 /**
- * The parameters of a query string in their order. Stricter than URLSearchParams, which puts a replacement
- * where bytes are no UTF-8, and so would ask another question than the client did.
+ * The parameters of a query string, in their order. Unlike URLSearchParams, this parser refuses bytes that are no UTF-8
+ * instead of replacing them, because a replacement would change the client's question.
  */
 export function* readQuery(query: string): Generator<readonly [name: string, value: string]> {
   for (const pair of query.split('&')) {
@@ -24,7 +24,7 @@ function decoded(text: string): string {
   }
 }
 
-/** No text of a request may hold it: much that it reaches later takes it for the end. */
+/** Refuses a text with U+0000, because software behind the gateway may take U+0000 for the end of a text. */
 export function withoutNul(text: string): string {
   if (text.includes('\0'))
     throw new RuntimeError('BAD_REQUEST', 'A value holds the character U+0000.')

@@ -2,7 +2,7 @@ import { RuntimeError } from '#core'
 import { withoutNul } from './query.ts'
 import type { PathVariable, Template } from './template.ts'
 
-/** What stands at one method and template. */
+/** The template and the value of one route. */
 interface Entry<T> {
   readonly template: Template
   readonly value: T
@@ -12,33 +12,33 @@ interface Node<T> {
   readonly literals: Map<string, Node<T>>
   any?: Node<T>
   rest?: Node<T>
-  /** By the verb after the colon, then by HTTP method. */
+  /** The routes that end at this node, by the verb after the colon, then by HTTP method. */
   readonly ends: Map<string, Map<string, Entry<T>>>
 }
 
-/** What a path leads to, and the values of its variables. */
+/** The value of the route that matches a path, with the values of the path's variables. */
 export interface Found<T> {
   readonly value: T
-  /** The values of the template's variables, decoded, in its order. */
+  /** The decoded values of the template's variables, in the order of the template. */
   readonly values: readonly string[]
 }
 
-/** Paths with variables, and what they lead to. */
+/** A table of routes whose paths have variables. */
 export interface RouteTable<T> {
-  /** Undefined where no template matches with this method. */
+  /** Finds the route of a method and a path; undefined where no template matches. */
   find(method: string, path: string): Found<T> | undefined
-  /** The methods that templates at this path have. */
+  /** The methods of all templates that match a path. */
   methods(path: string): string[]
-  /** Templates that another one hides, a sentence each. */
+  /** A sentence for each template that an earlier one hides. */
   readonly conflicts: readonly string[]
 }
 
 const node = <T>(): Node<T> => ({ literals: new Map(), ends: new Map() })
 
 /**
- * Matches raw paths against templates: split first, decoded by segment afterwards, so that an encoded
- * slash is part of an id. A literal comes before `*`, which comes before `**`, decided from the left. What
- * follows a colon is data unless a template has exactly that verb.
+ * Makes a table that matches raw paths against templates. It splits a path first and then decodes each segment, so that
+ * an encoded slash is part of an id. From left to right a literal takes precedence over `*`, and `*` over `**`. Text
+ * after a colon is data unless a template has exactly that verb.
  */
 export function createRouteTable<T>(
   entries: readonly { readonly verb: string; readonly template: Template; readonly value: T }[],
@@ -63,7 +63,7 @@ export function createRouteTable<T>(
     else conflicts.push(`${verb} ${template.text} is hidden by ${first.template.text}`)
   }
 
-  /** Tries every node that the path leads to, best first, until `visit` says true. */
+  /** Visits every node that a path leads to, best match first, until `visit` returns true. */
   function walk(
     segments: readonly Segment[],
     visit: (byMethod: Map<string, Entry<T>>, segments: readonly Segment[]) => boolean,
@@ -149,7 +149,7 @@ function valueOf({ from, to, multi }: PathVariable, segments: readonly Segment[]
   return segments.slice(from, to).map(decodeKeepingSlashes).join('/')
 }
 
-/** In a variable of many segments `%2F` stays, or a slash in an id could not be told from one in the path. */
+/** Decodes a segment but keeps `%2F`, because in a variable of many segments a decoded slash would look like a separator. */
 const decodeKeepingSlashes = ({ raw, text }: Segment): string =>
   /%2f/i.test(raw)
     ? raw

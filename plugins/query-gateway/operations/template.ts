@@ -3,20 +3,20 @@ import { RuntimeError } from '#core'
 /** A segment of a path template: a literal, `*` (one segment) or `**` (the rest). */
 export type Part = { readonly literal: string } | '*' | '**'
 
-/** A field that takes the segments from `from` up to `to`; an open end takes the rest. */
+/** A field that takes the segments from `from` up to `to`; where `to` is Infinity, the field takes all further segments. */
 export interface PathVariable {
   readonly path: readonly string[]
   readonly from: number
   readonly to: number
-  /** Whether it takes more than one segment: then an encoded slash stays encoded. */
+  /** Whether the variable takes more than one segment; in such a variable an encoded slash stays encoded. */
   readonly multi: boolean
 }
 
-/** The path of an HTTP rule, taken apart. */
+/** The parsed path of an HTTP rule. */
 export interface Template {
   readonly text: string
   readonly parts: readonly Part[]
-  /** What follows the last colon, or empty. */
+  /** The text after the last colon, or empty. */
   readonly verb: string
   readonly variables: readonly PathVariable[]
 }

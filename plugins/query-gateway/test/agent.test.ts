@@ -19,7 +19,7 @@ async function appWith(model?: Parameters<typeof testApp>[0]['model']) {
   return app
 }
 
-/** What a tool answered, as the model was told. */
+/** The result of a tool, as the model received it. */
 const told: (nth: number) => ScriptedStep =
   (nth) =>
   ({ messages }) => {

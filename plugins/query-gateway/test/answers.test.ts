@@ -139,7 +139,7 @@ describe('equal questions at the same time', () => {
     const { app, ledger, get } = await start({ handlers: { 'TokenQuery.Params': answer } })
     const asked = [1, 2, 3].map(() => get(path))
     await expect.poll(() => ledger.calls['TokenQuery.Params']).toBe(1)
-    // The others came with the first one: they are there when later questions were answered.
+    // The other requests were sent with the first one, so they have arrived when the server has answered later requests.
     for (let n = 0; n < 10; n++) await app.get('/health')
     gate.resolve()
     const failed = await Promise.all(asked)

@@ -34,7 +34,7 @@ async function aLedger(options: LedgerOptions = {}) {
 }
 const path = '/ledger/token/params'
 
-// Hundreds of sockets on a machine that may be busy: what is asked is what happens, not how fast.
+// The test opens hundreds of sockets on a machine that may be busy, so it checks what happens and not how fast.
 describe('clients', { timeout: 90_000 }, () => {
   it('that leave by the hundred each cancel their call, and nobody else is the worse for it', async () => {
     let cancelled = 0
@@ -47,7 +47,7 @@ describe('clients', { timeout: 90_000 }, () => {
     const app = await gatewayTo(ledger.address)
     const leaving = Array.from({ length: 400 }, (_, nth) => {
       const asked = request(`${app.url}/ledger/entity/leaves-${nth}`)
-      asked.on('error', () => undefined) // it leaves
+      asked.on('error', () => undefined) // the client closes the connection itself
       asked.end()
       return asked
     })
@@ -85,7 +85,7 @@ describe('clients', { timeout: 90_000 }, () => {
       'POST /ledger/token/simulate HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"denom"'
     for (let nth = 0; nth < 50; nth++) {
       const socket = connect(Number(port), '127.0.0.1')
-      socket.on('error', () => undefined) // cut by us
+      socket.on('error', () => undefined) // the server cuts the connection
       socket.write(head, () => socket.destroy())
     }
     expect((await app.post('/ledger/token/simulate', { denom: 'x' })).status).toBe(200)

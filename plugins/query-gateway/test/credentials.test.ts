@@ -16,7 +16,7 @@ const keys = {
 const path = '/ledger/token/params'
 const standard = ['user-agent', 'grpc-accept-encoding', 'grpc-timeout', 'traceparent']
 
-/** A gateway, and a ledger that writes down every line of metadata that it is sent. */
+/** A gateway, and a ledger that records all metadata that it receives. */
 async function start(env: Record<string, string> = {}, model?: ReturnType<typeof scriptedModel>) {
   const calls: Record<string, unknown>[] = []
   const note = ({ metadata }: LedgerCall) => {
@@ -46,7 +46,7 @@ async function start(env: Record<string, string> = {}, model?: ReturnType<typeof
   })
   closers.push(() => app.close())
   await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
-  /** What the ledger was sent for a request with these headers. */
+  /** The metadata that the ledger received for a request with some headers. */
   const sent = async (headers: Record<string, string>, url = path) => {
     calls.length = 0
     const answer = await app.get(url, { headers })
@@ -57,7 +57,7 @@ async function start(env: Record<string, string> = {}, model?: ReturnType<typeof
   return { app, calls, sent }
 }
 
-/** Lines as they stand, which a fetch would join. */
+/** Sends header lines unchanged, because fetch would join lines of the same name. */
 function raw(app: TestApp, headers: readonly string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     request(

@@ -43,7 +43,7 @@ async function listening(server: Server): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Made for these tests: a key that guards nothing. */
+/** A key that was made for these tests and protects nothing. */
 const pem = (what: 'key' | 'certificate') =>
   new URL(`../../../test/support/tls-${what}.pem`, import.meta.url).pathname
 
@@ -142,7 +142,7 @@ describe('every status, by an upstream that does that thing', () => {
       res.setHeader('content-type', 'text/html')
       res.end('hello from 127.0.0.1')
     })
-    const app = await gatewayTo(await listening(page as unknown as Server)) // it listens as one
+    const app = await gatewayTo(await listening(page as unknown as Server)) // an HTTP/2 server has the same `listen` as a Server
     const answer = await app.get(path)
     expect(answer.status).toBe(502)
     expect(answer.body.message).toBe('The upstream did not answer as a gRPC server does.')

@@ -131,7 +131,7 @@ describe('the three paths of the specification', () => {
       method: 'POST',
       body: new Blob([large]).stream(),
       duplex: 'half',
-    } as RequestInit & { duplex: 'half' }) // required by fetch for a stream, unknown to its types
+    } as RequestInit & { duplex: 'half' }) // fetch requires `duplex` for a stream, but its types do not have it
     expect(streamed.status).toBe(413)
     const deep = '['.repeat(100) + ']'.repeat(100)
     expect((await app.post('/ledger/token/simulate', deep)).status).toBe(400)

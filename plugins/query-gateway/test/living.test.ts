@@ -13,7 +13,7 @@ import gateway from '../index.ts'
 import { descriptorFile, startLedger } from '../fixtures/ledger.ts'
 import { startProcess } from '../../../test/support/start-process.ts'
 
-/** The ledger's descriptors before it had tokens. */
+/** The descriptors of an older ledger, without tokens. */
 function older() {
   const { file: files } = fromBinary(FileDescriptorSetSchema, readFileSync(descriptorFile))
   const service = files[0]!.service.findIndex(({ name }) => name === 'TokenQuery')
@@ -61,7 +61,7 @@ it('asks an upstream that comes back for its descriptors again: it may have been
     reflection: 'v1',
     port: Number(old.address.split(':')[1]),
   })
-  // Nobody says anything to the gateway but its clients.
+  // Only requests of clients let the gateway notice the new ledger.
   await expect.poll(() => status('/ledger/entity/params')).toBe(200)
   await expect.poll(() => status('/ledger/token/params')).toBe(200)
   await ledger.close()
@@ -84,7 +84,7 @@ it(
       reflected,
       streams: { 'ClaimsQuery.Watch': watch },
     })
-    // A process of its own, as an operator has one: the signal is sent to it.
+    // The server runs in a process of its own, because the test sends a signal to the process.
     const server = startProcess('server.ts', {
       PORT: '0',
       DATA_DIR: folder,
@@ -99,7 +99,7 @@ it(
       const stream = (await fetch(`${url}/ledger/claims/watch`)).text()
       const { file: all } = fromBinary(FileDescriptorSetSchema, readFileSync(descriptorFile))
       reflected.splice(0, reflected.length, ...all)
-      // The upstream has not moved, so nothing but the signal says that something is new.
+      // The upstream has stayed connected, so only the signal tells the gateway to read the descriptors again.
       server.process.kill('SIGHUP')
       await expect.poll(() => status('/ledger/token/params'), { timeout: 15_000 }).toBe(200)
       gate.resolve()
@@ -205,7 +205,7 @@ it(
       env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
     })
     await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
-    // A hundred at once on each connection: HTTP/1.1 lets a client ask before it was answered.
+    // HTTP/1.1 lets a client send requests before it has answers, so each connection sends a hundred at once.
     const [connections, each] = [100, 100]
     const text = 'GET /ledger/token/params HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(each)
     const port = Number(new URL(app.url).port)
@@ -219,7 +219,7 @@ it(
       }
       return received.split('"max_supply"').length - 1
     })
-    // By the time that others have come and gone, those are all in.
+    // After the answers to these later requests, all earlier requests have arrived.
     for (let round = 0; round < 20; round++) await app.get('/ledger/entity/params')
     gate.resolve({})
     const counts = await Promise.all(answers)
@@ -254,9 +254,9 @@ it(
         await Promise.all(
           Array.from({ length: 100 }, (_, index) =>
             index % 10 === 0
-              ? ask(`/ledger/entity/params?n=${nth + index}`, 5) // leaves before its answer
+              ? ask(`/ledger/entity/params?n=${nth + index}`, 5) // the client leaves before its answer
               : index % 10 === 1
-                ? ask(`/ledger/entity/nobody-${nth + index}`) // a 404 of its own
+                ? ask(`/ledger/entity/nobody-${nth + index}`) // a different path for each 404
                 : index % 10 === 2
                   ? ask('/ledger/claims/watch')
                   : ask(`/ledger/token/params?n=${nth + index}`),
@@ -273,7 +273,7 @@ it(
     const before = heap()
     for (let round = 1; round <= 3; round++) await some(round * 2000)
     agent.destroy()
-    // A kilobyte for each of them would be six megabytes.
+    // If each of the 6000 requests left a kilobyte behind, the heap would have grown by six megabytes.
     expect(heap() - before).toBeLessThan(4 * 1024 * 1024)
     await ledger.close()
   },

@@ -8,7 +8,7 @@ import { readDescriptorSet, registryOf } from '../descriptors/descriptors.ts'
 import gateway from '../index.ts'
 import { serveFiles, type Handler } from '../fixtures/ledger.ts'
 
-// Every rule of google/api/http.proto, over HTTP to a real gRPC server that tells what it was asked.
+// Tests every rule of google/api/http.proto over HTTP, with a real gRPC server that echoes its requests.
 const file = new URL('../fixtures/rules.binpb', import.meta.url).pathname
 const files = readDescriptorSet(readFileSync(file))
 const registry = registryOf(files)
@@ -63,7 +63,7 @@ afterAll(async () => {
   server.forceShutdown()
 })
 
-/** Sends a path as it stands: fetch would normalise it. */
+/** Sends a path unchanged, because fetch would normalise the path. */
 function send(
   method: string,
   path: string,

@@ -4,13 +4,13 @@ import { CallError, grpc } from '../statuses.ts'
 import type { CallEvents } from './call.ts'
 import type { Metadata, StreamAnswer, UnaryAnswer } from './transport.ts'
 
-/** What waits for a reader before the upstream is held back. */
+/** How much may wait for a reader before the stream pauses the upstream. */
 const mostQueued = { messages: 16, bytes: 64 * 1024 }
 
-/** Makes a call, and says what comes to the events. */
+/** Makes a call that sends its events to `events`. */
 type Begin = (events: CallEvents) => OpenStream
 
-/** The one message of a call. */
+/** The answer of a call that has exactly one message. */
 export function onlyMessage(begin: Begin): Promise<UnaryAnswer> {
   return new Promise((resolve, reject) => {
     let metadata: Metadata = {}
@@ -24,7 +24,7 @@ export function onlyMessage(begin: Begin): Promise<UnaryAnswer> {
       },
       end(failure) {
         if (failure !== undefined) reject(failure)
-        // Servers that answer nothing at all mean a message with its defaults.
+        // Servers that send no message at all mean a message whose fields have their defaults.
         else if (count <= 1) resolve({ message: message ?? new Uint8Array(), metadata })
         else
           reject(
@@ -37,7 +37,7 @@ export function onlyMessage(begin: Begin): Promise<UnaryAnswer> {
   })
 }
 
-/** The messages of a call, as its reader asks for them. */
+/** The messages of a call, which its reader pulls one by one. */
 export class MessageStream implements StreamAnswer, CallEvents {
   readonly messages: AsyncIterable<Uint8Array> = this.#read()
   readonly #head = Promise.withResolvers<Metadata>()
@@ -48,7 +48,7 @@ export class MessageStream implements StreamAnswer, CallEvents {
   #wake = Promise.withResolvers<void>()
 
   constructor(begin: Begin) {
-    this.#head.promise.catch(() => undefined) // whoever reads the messages meets the same failure
+    this.#head.promise.catch(() => undefined) // the reader of the messages gets the same failure
     this.#source = begin(this)
   }
 
@@ -56,22 +56,22 @@ export class MessageStream implements StreamAnswer, CallEvents {
     return this.#head.promise
   }
 
-  /** For the call alone. */
+  /** Takes the head of the answer; only the call uses this method. */
   headers(headers: Headers): void {
     this.#head.resolve(headers)
   }
 
-  /** For the call alone. */
+  /** Takes a message of the answer; only the call uses this method. */
   message(bytes: Uint8Array): void {
     this.#queue.push(bytes)
     this.#queuedBytes += bytes.length
-    // A reader that lags holds back the upstream instead of filling our memory.
+    // A slow reader pauses the upstream instead of filling the memory of this server.
     if (this.#queue.length > mostQueued.messages || this.#queuedBytes > mostQueued.bytes)
       this.#source.pause()
     this.#wake.resolve()
   }
 
-  /** For the call alone. */
+  /** Takes the end of the answer; only the call uses this method. */
   end(failure: CallError | undefined): void {
     this.#done = { failure }
     if (failure) this.#head.reject(failure)

@@ -6,27 +6,27 @@ import { FrameReader, frame } from './frames.ts'
 import { failureOf, lost, noGrpc, statusOf } from './outcome.ts'
 import type { Call } from './transport.ts'
 
-/** How often a call is asked anew that the upstream says it has not looked at. */
+/** How often a call is repeated after the upstream says that it has not processed the call. */
 const mostRefusals = 2
 
-/** What a call tells whoever made it. */
+/** The events of a call. */
 export interface CallEvents {
   headers(headers: Headers): void
   message(bytes: Uint8Array): void
-  /** Comes once, last. */
+  /** Called once, after all other events. */
   end(failure: CallError | undefined): void
 }
 
-/** What all calls of one upstream share. */
+/** The parts that all calls of one upstream share. */
 export interface Upstream {
-  /** The connection to ask on now; throws when there can be none. */
+  /** The connection for new calls; throws when the gateway is closing. */
   connection(): Http2Connection
   readonly maxMessageBytes: number
-  /** How long an upstream that let a deadline pass may take to answer a ping before its connection is given up. */
+  /** How long an upstream that has missed a deadline may take to answer a ping before the gateway closes the connection. */
   readonly pingPatienceMs: number
 }
 
-/** One call on its way: messages as they come, then how it ended. */
+/** An open call, which sends its messages and its end to the events. */
 export class UpstreamCall implements OpenStream, StreamEvents {
   readonly #upstream: Upstream
   readonly #call: Call
@@ -51,7 +51,7 @@ export class UpstreamCall implements OpenStream, StreamEvents {
     this.#reader = new FrameReader(upstream.maxMessageBytes)
   }
 
-  /** Makes the call: `block` has its headers, `events` are told what comes. */
+  /** Makes a call with the headers in `block`, whose answer goes to `events`. */
   static open(upstream: Upstream, call: Call, block: Buffer, events: CallEvents): UpstreamCall {
     const opened = new UpstreamCall(upstream, call, block, events)
     opened.#begin()
@@ -70,7 +70,7 @@ export class UpstreamCall implements OpenStream, StreamEvents {
     this.#stream?.resume()
   }
 
-  /** For the stream alone: a head, or trailers. */
+  /** Takes the head, or trailers; only the stream uses this method. */
   headers(headers: Headers): void {
     if (this.#head !== undefined) {
       this.#trailers = headers
@@ -83,7 +83,7 @@ export class UpstreamCall implements OpenStream, StreamEvents {
     this.#events.headers(headers)
   }
 
-  /** For the stream alone: a piece of the answer. */
+  /** Takes a piece of the answer; only the stream uses this method. */
   data(chunk: Buffer): void {
     try {
       if (this.#head === undefined) return this.#quit(noGrpc())
@@ -93,7 +93,7 @@ export class UpstreamCall implements OpenStream, StreamEvents {
     }
   }
 
-  /** For the stream alone: nothing comes any more. */
+  /** Takes the end of the stream; only the stream uses this method. */
   closed(how: Closed): void {
     if (this.#ended) return
     if (this.#trailers?.['grpc-status'] !== undefined)
@@ -130,7 +130,7 @@ export class UpstreamCall implements OpenStream, StreamEvents {
 
   readonly #leave = (): void => this.#quit(new CallError(grpc.cancelled, 'The call was cancelled.'))
 
-  /** Ends a call that the other side has not ended. */
+  /** Ends a call that the upstream has not ended. */
   #quit(failure: CallError): void {
     this.#stream?.cancel()
     this.#finish(failure)

@@ -2,7 +2,7 @@ import { CallError, grpc } from '../statuses.ts'
 
 const headBytes = 5
 
-/** A message of gRPC on the wire: a zero, the length, the bytes. */
+/** Frames a message for gRPC: a zero byte, the length, the bytes of the message. */
 export function frame(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(headBytes + message.length)
   framed[0] = 0
@@ -11,7 +11,7 @@ export function frame(message: Uint8Array): Buffer {
   return framed
 }
 
-/** Cuts a stream of chunks into messages. */
+/** Splits a stream of chunks into messages. */
 export class FrameReader {
   readonly #maxBytes: number
   #chunks: Buffer[] = []
@@ -21,7 +21,7 @@ export class FrameReader {
     this.#maxBytes = maxBytes
   }
 
-  /** Whether the last message is not whole yet. */
+  /** Whether the last message is incomplete. */
   get isCut(): boolean {
     return this.#length > 0
   }
@@ -30,14 +30,18 @@ export class FrameReader {
     this.#chunks.push(chunk)
     this.#length += chunk.length
     while (this.#length >= headBytes) {
-      // Most answers come in one chunk; only the head must lie in one piece to see how much is due.
+      // Most answers come in one chunk. The length of the message can be read only if its head is in one chunk.
       if ((this.#chunks[0]?.length ?? 0) < headBytes) this.#join()
       const [head] = this.#chunks
       if (head === undefined) return
       if (head[0] !== 0)
-        throw new CallError(grpc.internal, 'The upstream compressed what it was asked not to.', {
-          status: 502,
-        })
+        throw new CallError(
+          grpc.internal,
+          'The upstream compressed a message without being asked to.',
+          {
+            status: 502,
+          },
+        )
       const due = head.readUInt32BE(1)
       if (due > this.#maxBytes)
         throw new CallError(grpc.resourceExhausted, 'The answer of the upstream is too large.', {

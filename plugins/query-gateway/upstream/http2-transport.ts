@@ -7,21 +7,21 @@ import { MessageStream, onlyMessage } from './answers.ts'
 import { type Upstream, UpstreamCall } from './call.ts'
 import type { Call, StreamAnswer, Transport, UnaryAnswer } from './transport.ts'
 
-/** Where the upstream is, and what it may send. */
+/** The address of the upstream, and the limits for its answers. */
 export interface Http2Options {
-  /** host:port */
+  /** The address of the upstream, as host:port. */
   readonly upstream: string
   readonly tls: boolean
-  /** PEM of the authorities to trust instead of the system's. */
+  /** The certificates, as PEM, of the authorities to trust instead of the system's. */
   readonly ca?: string
   readonly maxMessageBytes?: number
-  /** How long an upstream that let a deadline pass may take to answer a ping before its connection is given up. */
+  /** How long an upstream that has missed a deadline may take to answer a ping before the gateway closes the connection. */
   readonly pingPatienceMs?: number
 }
 
 const keepAliveMs = 60_000
 
-/** gRPC over one HTTP/2 connection, made when it is needed and again when it broke. */
+/** gRPC over one HTTP/2 connection, which the first call opens, and which a later call opens again after it broke. */
 export class Http2Transport implements Transport, Upstream {
   readonly maxMessageBytes: number
   readonly pingPatienceMs: number
@@ -29,7 +29,7 @@ export class Http2Transport implements Transport, Upstream {
   readonly #tls: boolean
   readonly #ca: string | undefined
   readonly #listeners: (() => void)[] = []
-  /** By path: the part of the header block that is the same for each call. */
+  /** The part of the header block that is the same for all calls of a path, by the path. */
   readonly #fixedBlocks = new Map<string, Buffer>()
   #current: Http2Connection | undefined
   #closed = false
@@ -60,12 +60,12 @@ export class Http2Transport implements Transport, Upstream {
     this.#current?.destroy(new Error('the gateway is closing'))
   }
 
-  /** The connection of the calls, made anew when it is no longer of use. */
+  /** The connection for new calls, opened again when the former connection takes no more calls. */
   connection(): Http2Connection {
     if (this.#closed) throw new CallError(grpc.unavailable, 'The gateway is closing.')
     if (this.#current?.usable) return this.#current
     const socket = this.#connect()
-    // A peer that vanished without a word is noticed even while nothing but a quiet stream is open.
+    // TCP keep-alive notices a peer that has vanished silently, even while only a quiet stream is open.
     socket.setKeepAlive(true, keepAliveMs)
     return (this.#current = new Http2Connection(socket, () => {
       if (this.#wasThere) for (const listener of this.#listeners) listener()

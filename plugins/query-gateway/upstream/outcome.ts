@@ -4,7 +4,7 @@ import { CallError, grpc } from '../statuses.ts'
 
 const retryAfter = { 'Retry-After': '1' }
 
-/** The upstream is away: it may be asked again. */
+/** The error for an upstream that cannot be reached, which clients may retry. */
 export function lost(cause: unknown): CallError {
   return new CallError(grpc.unavailable, 'The upstream cannot be reached.', {
     headers: retryAfter,
@@ -12,7 +12,7 @@ export function lost(cause: unknown): CallError {
   })
 }
 
-/** What answers is no gRPC server. */
+/** The error for an upstream that is no gRPC server. */
 export function noGrpc(cause?: unknown): CallError {
   return new CallError(grpc.unavailable, 'The upstream did not answer as a gRPC server does.', {
     status: 502,
@@ -20,20 +20,20 @@ export function noGrpc(cause?: unknown): CallError {
   })
 }
 
-/** What a stream that closed without a status says about the upstream. */
+/** The error for a stream that closed without a gRPC status. */
 export function failureOf(how: Closed): CallError {
   if (how.kind === 'ended') return noGrpc()
   if (how.kind !== 'lost') return lost(new Error(`the stream closed: ${JSON.stringify(how)}`))
   return how.cause === undefined && !how.spoke ? noGrpc() : brokenBy(how.cause)
 }
 
-/** A connection that spoke something other than HTTP/2 or TLS leads to a wrong upstream; any other means that the upstream is away. */
+/** The error for a broken connection. An upstream that speaks no HTTP/2 or TLS is the wrong one; otherwise the upstream is away. */
 function brokenBy(cause: Error | undefined): CallError {
   const { code = '', message = '' } = (cause ?? {}) as Partial<NodeJS.ErrnoException>
   const wrong =
     cause instanceof ProtocolError ||
     code === 'EPROTO' ||
-    // A plain server hangs up on the hello of TLS, which Node tells by these words alone.
+    // A server without TLS closes the connection at TLS's first message; Node reports that only by these words.
     message.includes('before secure TLS connection') ||
     /^(ERR_SSL|ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
   return wrong ? noGrpc(cause) : lost(cause)
@@ -56,7 +56,7 @@ function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    // gRPC asks readers to show a message that is encoded badly as it stands.
+    // The gRPC specification asks clients to show a badly encoded message unchanged.
     return text
   }
 }

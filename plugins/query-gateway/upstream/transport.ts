@@ -1,14 +1,14 @@
-/** Metadata of a call, in or out. Names are lower case; a `-bin` value is base64. */
+/** The metadata of a call or of its answer. Names are in lower case; the value of a name with `-bin` at its end is base64. */
 export type Metadata = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** One call of the upstream. */
+/** A call of the upstream. */
 export interface Call {
-  /** `/package.Service/Method` */
+  /** The path of the method: `/package.Service/Method`. */
   readonly path: string
-  /** Encoded messages: one, except where a service is asked with several. */
+  /** The encoded messages of the request: one, except for methods that take a stream. */
   readonly messages: readonly Uint8Array[]
   readonly metadata: Metadata
-  /** Milliseconds from now; a call without one lasts as long as both sides like. */
+  /** The deadline in milliseconds from now; a call without a deadline may last for any time. */
   readonly deadlineMs?: number
   readonly signal?: AbortSignal
 }
@@ -30,7 +30,7 @@ export interface StreamAnswer {
 export interface Transport {
   unary(call: Call): Promise<UnaryAnswer>
   serverStream(call: Call): StreamAnswer
-  /** Calls `listener` when the upstream is there again after its connection broke: it may be another now. */
+  /** Registers a listener for a new connection after the former broke, because the upstream may have other descriptors now. */
   onReturn(listener: () => void): void
   close(): void
 }
