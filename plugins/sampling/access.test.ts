@@ -2,6 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { testApp, type TestApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import sampling from './index.ts'
+import { callers, complete, handedTo, supported } from './fixtures/complete.ts'
 import { userWith } from '../../test/support/granted-user.ts'
 
 const env = { API_KEY: 'a-key-for-this-test' }
@@ -14,10 +15,11 @@ const request = {
   expectedMean: 0.8,
   expectedSD: 0.1,
   dropoutRate: 0,
+  ...complete,
 }
-const actual = { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0.1 }
+const actual = { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0.1, ...supported }
 const frame = { all: Array.from({ length: 400 }, (_, n) => `h${n}`) }
-const commitment = { frame, beacon: { round: 1 } }
+const commitment = { frame, ...callers }
 const beaconHex = 'ab'.repeat(32)
 
 await onEachDatabase('whose design it is', ({ databaseUrl }) => {
@@ -44,7 +46,7 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
     expect(status).toBe(201)
     return { design: body, path: `/v1/sampling/${body.designId}` }
   }
-  /** Everything that can be asked of one design, and what changes it. */
+  /** The paths that read a design; `writes` has the paths that change it. */
   const reads = ['', '?revision=1', '/revisions', '/explanation', '/selection']
   const writes: [string, object][] = [
     ['/recalculate', actual],
@@ -68,7 +70,9 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
         body: { code: 'NOT_GRANTED' },
       })
     const lines = { 'content-type': 'application/x-ndjson' }
-    expect(await stranger.post(`${path}/selection/commit?round=1`, '"h1"', lines)).toMatchObject({
+    expect(
+      await stranger.post(`${path}/selection/commit?round=1&source=caller`, '"h1"', lines),
+    ).toMatchObject({
       status: 403,
     })
     const thread = app.thread({ did: stranger.did, grants: [] }).load('sampling')
@@ -112,7 +116,8 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
 
   it('its maker and its verifier read it through the agent without a grant', async () => {
     const { design, path } = await made()
-    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    await owner.post(`${path}/selection/commit`, commitment)
+    await owner.post(`${path}/verification`, handedTo(verifier.did))
     for (const { did } of [owner, verifier]) {
       const thread = app.thread({ did, grants: [] }).load('sampling')
       expect(await thread.call('get_sample_design', { designId: design.designId })).toMatchObject({
@@ -159,8 +164,9 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
 
   it('is decided by the verifier whom the submission names, under their own DID', async () => {
     const { path } = await made()
+    await owner.post(`${path}/selection/commit`, commitment)
     const decide = (by: TestUser, name: string, status = 'approved') =>
-      by.post(`${path}/verification`, { verifier: name, status })
+      by.post(`${path}/verification`, { ...handedTo(name), status })
     expect(await decide(owner, owner.did, 'submitted')).toMatchObject({
       status: 400,
       body: { details: [{ path: 'verifier' }], hint: 'Name an external verifier.' },
@@ -180,7 +186,8 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
   it('stays with its verifier over revisions, the earlier ones included', async () => {
     const { path } = await made()
     await owner.post(`${path}/recalculate`, actual)
-    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    await owner.post(`${path}/selection/commit`, commitment)
+    await owner.post(`${path}/verification`, handedTo(verifier.did))
     await owner.post(`${path}/recalculate`, actual)
     for (const revision of [1, 2, 3])
       expect(await verifier.get(`${path}?revision=${revision}`)).toMatchObject({
@@ -195,7 +202,7 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
   it('is drawn by its maker or its verifier; an outside draw only by the verifier, in their own name', async () => {
     const { design, path } = await made()
     await owner.post(`${path}/selection/commit`, commitment)
-    await owner.post(`${path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    await owner.post(`${path}/verification`, handedTo(verifier.did))
     const drawn = (verifier: string) => ({
       external: {
         verifier,
@@ -214,7 +221,7 @@ await onEachDatabase('whose design it is', ({ databaseUrl }) => {
 
     const second = await made()
     await owner.post(`${second.path}/selection/commit`, commitment)
-    await owner.post(`${second.path}/verification`, { verifier: verifier.did, status: 'submitted' })
+    await owner.post(`${second.path}/verification`, handedTo(verifier.did))
     expect(await verifier.post(`${second.path}/selection`, { beaconHex })).toMatchObject({
       status: 200,
     })

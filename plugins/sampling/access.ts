@@ -1,7 +1,7 @@
 import { RuntimeError, type User } from '#core'
 import type { Verification } from './request.ts'
 
-/** Who asks: a DID, or the holder of one of the service's keys, who has none and keeps the books. */
+/** The caller: a user with a DID, or the holder of one of the service's API keys, who has no DID and reads every design. */
 export interface Who {
   /** The DID, or `key:` and the name of the key. */
   readonly caller: string
@@ -19,33 +19,33 @@ function whoOf(caller: string, user: User | undefined, { oracleDid }: Self): Who
   return { caller, did: user.did, readsAll: user.can('sampling/read', oracleDid) }
 }
 
-/** Who calls a route. */
+/** The caller of a route. */
 export const whoCalls = (ctx: { caller: string; user: User | undefined; self: Self }): Who =>
   whoOf(ctx.caller, ctx.user, ctx.self)
 
-/** Who asks a tool: always a user. */
+/** The caller of a tool, who is always a user. */
 export const whoAsks = ({ user, self }: { user: User; self: Self }): Who =>
   whoOf(user.did, user, self)
 
-/** Made with a key whose name nobody wrote down. */
-export const someKey = 'key:*'
+/** The maker of designs from the time when the service did not yet record the name of the API key. */
+const someKey = 'key:*'
 
-/** To whom a design belongs: null is the holder of the key. The verifier is whom it was submitted to. */
+/** The owner of a design, null where an API key made the design, and the verifier to whom the owner submitted the design. */
 export interface Belongings {
   readonly owner: string | null
   readonly verifier: string | null
 }
 
 /**
- * Whether a design exists for a caller. What was made with the key is the service's own, and open to whoever was
- * given its id; what a caller made is theirs and their verifier's.
+ * Whether a caller may see a design. A design that was made with an API key is open to every caller who has its id; a
+ * design that a user made is open to this user and to the verifier.
  */
 export const maySee = ({ owner, verifier }: Belongings, who: Who): boolean =>
   who.readsAll || owner === null || owner === who.did || verifier === who.did
 
 /**
- * Whether a draw makes its drawer one of those who made the design. A verifier's draw is part of the verifying: under
- * the DID that the design was submitted to, or as one that a verifier did outside and somebody records.
+ * Whether drawing the sample makes the caller a maker of the design. A verifier's draw does not: neither a draw under the
+ * DID that the design was submitted to, nor a record of what a verifier drew elsewhere.
  */
 export const drawsAsMaker = (
   { verifier }: Belongings,
@@ -53,7 +53,7 @@ export const drawsAsMaker = (
   external: string | undefined,
 ): boolean => external === undefined && (did === undefined || did !== verifier)
 
-/** Only the owner changes a design. */
+/** Refuses a user who is not the owner of the design. */
 export function mustOwn({ owner }: Belongings, who: Who): void {
   if (who.did === undefined || owner === who.did) return
   throw new RuntimeError('FORBIDDEN', `The design is not that of ${who.did}.`, {
@@ -61,7 +61,7 @@ export function mustOwn({ owner }: Belongings, who: Who): void {
   })
 }
 
-/** A sample is drawn by the owner or the verifier; what a verifier drew outside is theirs to record. */
+/** Lets only the owner and the verifier draw a sample, and only the verifier record what the verifier drew elsewhere. */
 export function mustDraw(design: Belongings, who: Who, external: string | undefined): void {
   if (who.did === undefined) return
   if (external === undefined) {
@@ -73,8 +73,8 @@ export function mustDraw(design: Belongings, who: Who, external: string | undefi
 }
 
 /**
- * Whoever made a design, by key or by DID, does not decide on it: whoever worked out one of its revisions, committed its
- * frame or drew from it. Keys are people by their names; whose hands a key and a DID are in nobody can know.
+ * Refuses a decision on a design by one of its makers: a DID or an API key that worked out a revision, committed the frame
+ * or drew from it. The name of a key stands for a person; whether a key and a DID are the same person's is unknowable.
  */
 export function mustBeAnother(makers: ReadonlySet<string>, { caller, did }: Who): void {
   if (!makers.has(caller) && (did !== undefined || !makers.has(someKey))) return
@@ -84,7 +84,7 @@ export function mustBeAnother(makers: ReadonlySet<string>, { caller, did }: Who)
   })
 }
 
-/** The owner submits; the verifier to whom it was submitted decides. A key's holder answers for the names given. */
+/** Lets only the owner submit a design, and only its verifier decide. The holder of an API key may name any verifier. */
 export function mustVerify(design: Belongings, who: Who, step: Verification): void {
   if (who.did === undefined) return
   if (step.status === 'submitted') return mustOwn(design, who)

@@ -13,7 +13,8 @@ import sampling from './index.ts'
 import { userWith } from '../../test/support/granted-user.ts'
 
 const asked =
-  'How many of our 5,000 households must we survey? The project is did:ixo:entity:abc123, the expected mean is 0.8, the standard deviation 0.2 and the dropout rate 15 %.'
+  'How many of our 5,000 households must we survey? The project is did:ixo:entity:abc123, the ' +
+  'expected mean is 0.8, the standard deviation 0.2 and the dropout rate 15 %.'
 const numbers = {
   projectId: 'did:ixo:entity:abc123',
   population: 5000,
@@ -25,9 +26,9 @@ const numbers = {
 }
 const found = { actualMean: 0.75, actualSD: 0.25, actualDropoutRate: 0.2, completes: 100, er: 1000 }
 
-/** The parsed output of a tool, as the stream had it. */
+/** The parsed output of a tool, from the events of the stream. */
 function outputOf(said: Said, tool: string): any {
-  // any: asserted on right away
+  // any: the tests read members of the output
   const done = said
     .of('tool_call')
     .find(({ toolName, status }) => toolName === tool && status === 'done')
@@ -58,7 +59,7 @@ await onEachDatabase('a conversation about a sample', ({ databaseUrl }) => {
         call('select_sample', {
           designId: designed(request).designId,
           frame: { all: ['h1', 'h2'] },
-          beacon: { round: 7 },
+          beacon: { source: 'caller', round: 7 },
         }),
       'The frame is too short.',
       (request) =>
@@ -106,7 +107,7 @@ await onEachDatabase('a conversation about a sample', ({ databaseUrl }) => {
     ])
     for (const said95 of ['95 must answer', '112 are to be drawn', '1.95996', '96.036', '94.245'])
       expect(said.text).toContain(said95)
-    // The model was shown none of the plugin's tools until it had asked for them.
+    // The runtime showed the model none of the plugin's tools before the model loaded the plugin.
     const shown = model.requests.slice(0, 3).map(({ tools }) => tools.map(({ name }) => name))
     expect(shown[0]).not.toContain('design_sample')
     expect(shown[1]).not.toContain('design_sample')
@@ -149,9 +150,13 @@ await onEachDatabase('a conversation about a sample', ({ databaseUrl }) => {
   it('shows how far a long selection has come while it goes on', async () => {
     const many = 100_000
     const lines = Array.from({ length: many }, (_, n) => `"household-${n}"`).join('\n')
-    const committed = await user.post(`/v1/sampling/${designId}/selection/commit?round=7`, lines, {
-      'content-type': 'application/x-ndjson',
-    })
+    const committed = await user.post(
+      `/v1/sampling/${designId}/selection/commit?round=7&source=caller`,
+      lines,
+      {
+        'content-type': 'application/x-ndjson',
+      },
+    )
     expect(committed).toMatchObject({ status: 200, body: { counts: { all: many } } })
 
     const said = await say('The round is out, draw the sample.')
@@ -167,7 +172,7 @@ await onEachDatabase('a conversation about a sample', ({ databaseUrl }) => {
     expect(done).toEqual(done.toSorted((a, b) => a - b))
     expect(done.at(-1)).toBe(many)
     expect(new Set(progress.map(({ toolCallId }) => toolCallId)).size).toBe(1)
-    // Between the start of the call and its end, not after it.
+    // The progress events come between the start and the end of the call.
     const order = said.events.map(({ event, data }) =>
       event === 'tool_call' ? data.status : event,
     )

@@ -43,10 +43,10 @@ await onEachDatabase('a server that dies while it writes a frame', ({ databaseUr
         headers: { ...headers, 'content-type': 'application/json' },
         body: body === undefined ? undefined : JSON.stringify(body),
       })
-      return { status: response.status, body: (await response.json()) as any } // any: asserted on right away
+      return { status: response.status, body: (await response.json()) as any } // any: the tests read members of the answer
     }
     const upload = (designId: string, count: number) =>
-      fetch(`${url}/v1/sampling/${designId}/selection/commit?round=1`, {
+      fetch(`${url}/v1/sampling/${designId}/selection/commit?round=1&source=caller`, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/x-ndjson' },
         body: Array.from({ length: count / 1000 }, (_, line) =>
@@ -67,7 +67,7 @@ await onEachDatabase('a server that dies while it writes a frame', ({ databaseUr
       ({ status }) => status,
       () => 'cut off',
     )
-    // A million ids take some hundred milliseconds to write.
+    // Writing a million ids takes some hundred milliseconds, during which the test kills the server.
     const watching = await store()
     const written = () =>
       withSamplingTables(watching.db).selectFrom('sampling_uploads').selectAll().execute()
@@ -115,7 +115,7 @@ await onEachDatabase('a hundred recalculations of one design at once', ({ databa
   it('make a hundred revisions without a gap, each from the one before it', async () => {
     const where = databaseUrl ? { DATABASE_URL: databaseUrl } : {}
     const apps = await Promise.all(
-      // Two servers share a PostgreSQL; SQLite is one server's own.
+      // Two servers can share a PostgreSQL database, but not a SQLite file.
       (databaseUrl ? [1, 2] : [1]).map(() =>
         testApp({ plugins: [sampling], env: { ...env, ...where } }),
       ),
@@ -175,7 +175,7 @@ await onEachDatabase('commitments and draws at once', ({ databaseUrl }) => {
     expect(
       await statuses(
         `${path}/commit`,
-        rounds.map((round) => ({ frame: { all: ids }, beacon: { round } })),
+        rounds.map((round) => ({ frame: { all: ids }, beacon: { source: 'caller', round } })),
       ),
     ).toEqual([200, ...Array(7).fill(409)])
     expect(
@@ -185,7 +185,7 @@ await onEachDatabase('commitments and draws at once', ({ databaseUrl }) => {
       ),
     ).toEqual([200, ...Array(7).fill(409)])
 
-    // What was answered is what stays, and what an auditor draws from it.
+    // The stored selection is the one that was answered, and an auditor who draws again gets the same sample.
     const { body } = await app.get(path, { headers })
     expect(body.strata[0].seed).toContain(`|${body.frameDigest}|${body.beaconHex}`)
     expect(audit(body, new Map([['all', ids]]))).toEqual([])

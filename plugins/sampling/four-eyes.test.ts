@@ -8,6 +8,7 @@ import { testApp, type TestApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { userWith } from '../../test/support/granted-user.ts'
 import sampling from './index.ts'
+import { callers, complete, handedTo, supported } from './fixtures/complete.ts'
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 const keys = { API_KEY: 'amina:the-first-key,brian:the-second-key,carol:the-third-key' }
@@ -20,13 +21,14 @@ const request = {
   expectedMean: 0.8,
   expectedSD: 0.1,
   dropoutRate: 0,
+  ...complete,
 }
-const actual = { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0.1 }
+const actual = { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0.1, ...supported }
 const frame = { all: Array.from({ length: 400 }, (_, n) => `h${n}`) }
 const beaconHex = 'ab'.repeat(32)
 const outside = 'did:ixo:verifier'
 
-/** A caller's POSTs to a design: a user's, or those of a key. */
+/** Sends POST requests to a design as a user or with an API key. */
 type Post = (path: string, body: unknown) => ReturnType<TestUser['post']>
 const withKey =
   (app: TestApp, headers = {}): Post =>
@@ -37,7 +39,8 @@ async function submitted(by: Post, verifier = outside, submit = by): Promise<str
   const { status, body } = await by('/v1/sampling', request)
   expect(status).toBe(201)
   const path = `/v1/sampling/${body.designId}`
-  const laid = await submit(`${path}/verification`, { verifier, status: 'submitted' })
+  await by(`${path}/selection/commit`, { frame, ...callers })
+  const laid = await submit(`${path}/verification`, handedTo(verifier))
   expect(laid).toMatchObject({ status: 200 })
   return path
 }
@@ -77,15 +80,18 @@ await onEachDatabase('four eyes on a design', ({ databaseUrl }) => {
     const [one, two] = [withKey(app, amina), withKey(app, brian)]
     const path = await submitted(one)
     await two(`${path}/recalculate`, actual)
-    await withKey(app, carol)(`${path}/verification`, { verifier: outside, status: 'submitted' })
+    await two(`${path}/selection/commit`, { extend: true })
+    await withKey(app, carol)(`${path}/verification`, handedTo(outside))
     expect(await decide(one, path)).toMatchObject(refusal)
     expect(await decide(two, path)).toMatchObject(refusal)
     expect(await decide(withKey(app, carol), path)).toMatchObject({ status: 200 })
   })
 
   it('nor who committed the frame, nor who drew from it', async () => {
-    const path = await submitted(withKey(app, amina))
-    await withKey(app, brian)(`${path}/selection/commit`, { frame, beacon: { round: 1 } })
+    const { body } = await withKey(app, amina)('/v1/sampling', request)
+    const path = `/v1/sampling/${body.designId}`
+    await withKey(app, brian)(`${path}/selection/commit`, { frame, ...callers })
+    await withKey(app, amina)(`${path}/verification`, handedTo(outside))
     expect(await decide(withKey(app, brian), path)).toMatchObject(refusal)
     const drawn = await withKey(app, carol)(`${path}/selection`, { beaconHex })
     expect(drawn).toMatchObject({ status: 200 })
@@ -95,12 +101,10 @@ await onEachDatabase('four eyes on a design', ({ databaseUrl }) => {
   it('a verifier who draws, or whose outside draw somebody records, still decides', async () => {
     const verifier = await userWith(app, 'sampling/write')
     const path = await submitted(withKey(app, amina), verifier.did)
-    await withKey(app, amina)(`${path}/selection/commit`, { frame, beacon: { round: 1 } })
     expect(await verifier.post(`${path}/selection`, { beaconHex })).toMatchObject({ status: 200 })
     expect(await decide(verifier.post, path, verifier.did)).toMatchObject({ status: 200 })
 
     const other = await submitted(withKey(app, amina))
-    await withKey(app, amina)(`${other}/selection/commit`, { frame, beacon: { round: 1 } })
     const external = { verifier: outside, method: 'lottery', strata: frame }
     const recorded = await withKey(app, brian)(`${other}/selection`, { external })
     expect(recorded).toMatchObject({ status: 200 })
@@ -123,11 +127,11 @@ await onEachDatabase('four eyes on a design', ({ databaseUrl }) => {
     const owner = await userWith(app, 'sampling/write')
     const thread = app.thread({ did: owner.did }).load('sampling')
     const { designId } = (await thread.call('design_sample', request)) as { designId: string }
-    await thread.call('select_sample', { designId, frame, beacon: { round: 1 } })
+    await thread.call('select_sample', { designId, frame, ...callers })
     await thread.call('select_sample', { designId, beaconHex })
     const path = `/v1/sampling/${designId}`
     for (const verifier of [owner.did, outside])
-      await owner.post(`${path}/verification`, { verifier, status: 'submitted' })
+      await owner.post(`${path}/verification`, handedTo(verifier))
     expect(await decide(owner.post, path, owner.did)).toMatchObject({ status: 403 })
     expect(await decide(owner.post, path)).toMatchObject({ status: 403 })
     expect(await owner.get(path)).toMatchObject({ body: { final: false } })
@@ -177,7 +181,8 @@ it('a design of before, made with a key that nobody wrote down, is decided by a 
     'alter table sampling_revisions drop column made_by',
     'alter table sampling_selections drop column committed_by',
     'alter table sampling_selections drop column drawn_by',
-    "delete from sampling_migrations where name = '005-makers'",
+    'drop table sampling_audit_files',
+    "delete from sampling_migrations where name >= '005'",
   ])
     await sql.raw(statement).execute(db!)
   await before.close()

@@ -23,12 +23,12 @@ const many = (count: number) => ({
 })
 const quicknet = 'drand:52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971'
 
-/** A field of the request as it stands in the text, which may be what no object can hold. */
+/** A request with one field as JSON text, which may be a text that JSON.stringify cannot produce. */
 const written = (field: string, text: string) =>
   JSON.stringify({ ...valid, [field]: '@' }).replace('"@"', text)
 const changed = (change: object) => JSON.stringify({ ...valid, ...change })
 
-/** What is sent to POST /v1/sampling, the status, and words of the answer. */
+/** The cases for POST /v1/sampling: a body, the expected status, and words of the expected answer. */
 const designs: [string, string | Buffer, number, string][] = [
   ['a number that no double holds', written('expectedMean', '1e309'), 400, 'too large'],
   ['309 nines', written('population', '9'.repeat(309)), 400, 'too large'],
@@ -88,7 +88,7 @@ const designs: [string, string | Buffer, number, string][] = [
   ['compressed bytes that do not say so', gzipSync(JSON.stringify(valid)), 400, 'UTF-8'],
 ]
 
-/** Lines of a frame for a design that draws six of fifty. */
+/** The cases of NDJSON lines for the frame of a design that draws six of fifty. */
 const frames: [string, string | Buffer, number, string][] = [
   ['an id with a line break', '"a\\nb"', 400, 'line 1'],
   ['an id with U+0000', '"a\\u0000"', 400, 'U+0000'],
@@ -112,7 +112,7 @@ const frames: [string, string | Buffer, number, string][] = [
   ['a line of two megabytes', `"${'x'.repeat(2 * 1024 * 1024)}"`, 400, 'longer'],
 ]
 
-/** Everything else, to a design's own path. */
+/** The cases for the other paths of a design. */
 const others: [string, string, string, unknown, number, string][] = [
   ['GET', '?revision=0', 'a revision before the first', undefined, 400, 'not 0'],
   ['GET', '?revision=1e400', 'an endless revision', undefined, 400, 'revision'],
@@ -165,7 +165,7 @@ const others: [string, string, string, unknown, number, string][] = [
     'POST',
     '/selection/commit',
     'no round',
-    { frame: { all: ['a'] }, beacon: {} },
+    { frame: { all: ['a'] }, beacon: { source: 'caller' } },
     400,
     'its number',
   ],
@@ -173,7 +173,7 @@ const others: [string, string, string, unknown, number, string][] = [
     'POST',
     '/selection/commit',
     'a frame that is a list',
-    { frame: ['a'], beacon: { round: 1 } },
+    { frame: ['a'], beacon: { source: 'caller', round: 1 } },
     400,
     'ids by stratum',
   ],
@@ -238,7 +238,7 @@ const others: [string, string, string, unknown, number, string][] = [
   ],
 ]
 
-/** What a curve is asked for, and its status: numbers at the ends of what a double holds. */
+/** The cases for the curve: a query with numbers at the limits of a double, and the expected status. */
 const curves: [string, number][] = [
   ['population=50&expectedMean=1&expectedSD=1e308', 400],
   ['population=50&expectedMean=1e308&expectedSD=1e308', 400],
@@ -285,7 +285,7 @@ await onEachDatabase('what nobody should send', ({ databaseUrl }) => {
   })
 
   it.each(frames)('as a frame: %s', async (_, body, status, says) => {
-    const to = `${path}/selection/commit?round=1`
+    const to = `${path}/selection/commit?round=1&source=caller`
     expect(await send('POST', to, body, ndjson)).toMatchObject({
       status,
       text: expect.stringContaining(says),
@@ -310,7 +310,7 @@ await onEachDatabase('what nobody should send', ({ databaseUrl }) => {
   it('is not read compressed', async () => {
     for (const [to, headers] of [
       ['/v1/sampling', json],
-      [`${path}/selection/commit?round=1`, ndjson],
+      [`${path}/selection/commit?round=1&source=caller`, ndjson],
     ] as const)
       expect(
         await send('POST', to, gzipSync(JSON.stringify(valid)), {

@@ -1,28 +1,33 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { created, definePlugin } from '#core'
+import { created, definePlugin, reply, type RouteContext } from '#core'
 import { whoAsks, whoCalls } from './access.ts'
 import * as arithmetic from './arithmetic/arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './arithmetic/curve.ts'
 import { Designs } from './design/designs.ts'
-import { explain, summarize } from './design/explain.ts'
-import { Frame } from './selection/frame.ts'
-import { frameBytes, readFrame } from './selection/frame-lines.ts'
-import type { SampleDesign } from './design/record.ts'
+import { explain, summarize } from './reports/explain.ts'
+import { addressesSchema } from './beacons/addresses.ts'
+import { Beacons } from './beacons/beacons.ts'
+import { csvOf } from './reports/csv.ts'
+import type { SampleDesign, Selection } from './design/record.ts'
 import { invalid } from './refusal.ts'
 import {
-  beaconSchema,
-  commitSchema,
   designIdSchema,
-  frameSchema,
   listSchema,
   recalculationSchema,
   requestSchema,
-  revealSchema,
   revisionInQuery,
   revisionSchema,
   verificationSchema,
 } from './request.ts'
+import { frameBytes, frameOf, readFrame } from './selection/frame-lines.ts'
+import {
+  beaconSchema,
+  commitSchema,
+  frameSchema,
+  nonAdopterFields,
+  revealSchema,
+} from './selection/request.ts'
 import { Selections } from './selection/selections.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 
@@ -30,13 +35,21 @@ export * from './arithmetic/arithmetic.ts'
 
 const designId = designIdSchema
 const named = z.object({ designId })
-/** A design as a model is told of it: what matters first. */
+/** A design as a tool returns it: the model reads the summary first. */
 const told = (design: SampleDesign) => ({ summary: summarize(design), ...design })
+/** A selection as a tool returns it: the model reads first whether anybody can check the draw. */
+const toldDraw = <Drawn extends Pick<Selection, 'verifiable' | 'source'>>(drawn: Drawn) => ({
+  summary: drawn.verifiable
+    ? 'Everybody can check this draw: "verifiable" is true.'
+    : `Nobody can check how this draw came about (source "${drawn.source}"): "verifiable" is false. ` +
+      'Say so; it is refused for submission unless the verifier draws.',
+  ...drawn,
+})
 const revision = revisionInQuery.optional()
 
 const sweepEveryMs = 600_000
 
-/** The right that a user needs for a tool that writes: its records stand in the operator's register, as those of the routes do. */
+/** The right that a user needs for a tool that writes, because designs are records of the operator. */
 const write = 'sampling/write'
 
 export default definePlugin({
@@ -60,11 +73,22 @@ export default definePlugin({
   stability: 'beta',
   category: 'data',
 
+  env: {
+    DRAND_URL: addressesSchema.describe(
+      'Relays of drand that rounds are fetched from, with commas between; without one a round is pasted',
+    ),
+    LEDGER_URL: addressesSchema.describe(
+      'REST addresses of the ledger whose block hashes may seed draws, with commas between',
+    ),
+  },
+
   migrations,
 
-  setup({ db, log, oracle, onClose }) {
+  setup({ db, log, oracle, env, fetch, onClose }) {
     const tables = withSamplingTables(db)
-    const selections = new Selections(tables)
+    const now = () => Date.now()
+    const { DRAND_URL: relays, LEDGER_URL: ledger } = env
+    const selections = new Selections(tables, now, new Beacons({ fetch, relays, ledger, now }))
     const sweep = () =>
       selections
         .sweep()
@@ -74,19 +98,26 @@ export default definePlugin({
     void sweep()
     return {
       ...arithmetic,
-      designs: new Designs(tables, (of, sizes) => selections.extend(of, sizes)),
+      designs: new Designs(tables, (...asked) => selections.extend(...asked)),
       selections,
       oracleDid: oracle.did,
     }
   },
 
   prompt: () =>
-    'Sample sizes: confidence 0.95 and precision 0.05 are fixed. Ask for the population, the expected mean, its standard deviation and the dropout rate with their sources; never invent them. Report calculatedSize (completed answers) and adjustedSize (households to draw), pass on every warning, and use explain_sample to show the arithmetic.',
+    'Sample sizes: confidence 0.95 and precision 0.05 are fixed. Ask for the population, the ' +
+    'expected mean, its standard deviation and the dropout rate with their sources; never invent ' +
+    'them. Report calculatedSize (completed answers) and adjustedSize (households to draw), pass on ' +
+    'every warning, and use explain_sample to show the arithmetic. A draw takes the value of a ' +
+    'public beacon (drand:quicknet, drand:default, ledger:<chain id>), or the external verifier ' +
+    'draws; a draw with "verifiable": false proves nothing, and you say so.',
 
   tools: {
     design_sample: {
       description:
-        'Works out how many households to sample, for a project or stratum by stratum, and keeps the design. Needs the project’s DID, the population, the expected mean and standard deviation, and the dropout rate.',
+        'Works out how many households to sample, for a project or stratum by stratum, and keeps ' +
+        'the design. Needs the project’s DID, the population, the expected mean and standard ' +
+        'deviation, and the dropout rate.',
       can: { can: write, with: (_, { self }) => self.oracleDid },
       input: requestSchema,
       run: async (request, ctx) => told(await ctx.self.designs.create(request, whoAsks(ctx))),
@@ -100,7 +131,9 @@ export default definePlugin({
     },
     recalculate_sample: {
       description:
-        'Works a design out anew from the actual mean, standard deviation and dropout of a monitoring period; with the number of completed answers it also tells how reliable the period was.',
+        'Works a design out anew from the actual mean, standard deviation and dropout of a ' +
+        'monitoring period; with the number of completed answers it also tells how reliable the ' +
+        'period was.',
       can: { can: write, with: (_, { self }) => self.oracleDid },
       input: recalculationSchema.extend({ designId }),
       run: async ({ designId, ...actual }, ctx) =>
@@ -108,28 +141,45 @@ export default definePlugin({
     },
     select_sample: {
       description:
-        'Random selection that anyone can check, in two calls: first with the frame (ids by stratum, "all" without strata) and a beacon’s future round, later with beaconHex, the value of that round.',
+        'Random selection that anyone can check, in two calls: first with the frame (ids by stratum, ' +
+        '"all" without strata), a beacon’s future round and what the frame says of non-adopters; later ' +
+        'with published, the answer of a drand relay for that round (not needed where the server fetches ' +
+        'it), or beaconHex of a "caller" beacon.',
       can: { can: write, with: (_, { self }) => self.oracleDid },
       input: named.extend({
         frame: frameSchema.optional(),
         beacon: beaconSchema.optional(),
+        ...nonAdopterFields,
+        extend: z
+          .literal(true)
+          .optional()
+          .describe('Extend the last draw to a size that has grown'),
         beaconHex: revealSchema.shape.beaconHex,
+        published: revealSchema.shape.published,
         reserves: revealSchema.shape.reserves,
+        frameDigest: revealSchema.shape.frameDigest,
       }),
-      async run({ designId, frame, beacon, ...reveal }, ctx) {
+      async run(asked, ctx) {
+        const { designId, frame, beacon, extend, nonAdopters, nonAdopterCounts, ...reveal } = asked
         const { self, signal, emit } = ctx
         const who = whoAsks(ctx)
         if (frame && reveal.beaconHex !== undefined)
           throw invalid('beaconHex', 'commit the frame first; the value comes after its round')
-        if (!frame) {
+        if (!frame && !extend) {
           const { design, maker } = await self.designs.readToDraw(designId, who)
           const progress = (done: number, total: number) =>
             emit.progress(done, total, 'ids looked at')
-          return self.selections.reveal(design, reveal, { signal, maker, progress })
+          const drawing = { signal, maker, by: who.caller, progress }
+          return toldDraw(await self.selections.reveal(design, reveal, drawing))
         }
-        if (!beacon) throw invalid('beacon', 'missing; name a round that is still to come')
         const design = await self.designs.readToCommit(designId, who)
-        return self.selections.commit(design, Frame.of(Object.entries(frame)), beacon, who.caller)
+        const commitment = {
+          frame: frame && !extend ? await frameOf(frame) : undefined,
+          beacon,
+          marks: { nonAdopters, nonAdopterCounts },
+          by: who.caller,
+        }
+        return toldDraw(await self.selections.commit(design, commitment, signal))
       },
     },
     explain_sample: {
@@ -174,7 +224,7 @@ export default definePlugin({
       input: named.extend({ revision }),
       async run({ designId, revision }, ctx) {
         const design = await ctx.self.designs.read(designId, whoCalls(ctx), revision)
-        // A client that polls for a verdict gets a 304 until there is one.
+        // With the ETag a client that polls for a verdict gets a 304 until there is a verdict.
         ctx.koa.set(
           'ETag',
           `"${createHash('sha256').update(JSON.stringify(design)).digest('base64url')}"`,
@@ -209,10 +259,12 @@ export default definePlugin({
         'Freezes the frame and names the future round of a beacon; a frame line by line has the beacon in the query.',
       body: { json: 16 * 1024 * 1024, ndjson: frameBytes },
       input: commitSchema,
-      async run({ designId, frame, beacon }, ctx) {
-        const design = await ctx.self.designs.readToCommit(designId, whoCalls(ctx))
-        const frozen = frame ? Frame.of(Object.entries(frame)) : await readFrame(ctx.lines)
-        return ctx.self.selections.commit(design, frozen, beacon, ctx.caller)
+      async run({ designId, frame, beacon, extend, marks }, ctx) {
+        const { self, signal, caller: by } = ctx
+        const design = await self.designs.readToCommit(designId, whoCalls(ctx))
+        const sent = extend ? undefined : await sentFrame(frame, ctx)
+        const commitment = { frame: sent?.frame, beacon, marks: { ...sent?.marks, ...marks }, by }
+        return self.selections.commit(design, commitment, signal)
       },
     },
     'POST /v1/sampling/:designId/selection': {
@@ -224,7 +276,7 @@ export default definePlugin({
         const { self, signal } = ctx
         const external = reveal.external?.verifier
         const { design, maker } = await self.designs.readToDraw(designId, whoCalls(ctx), external)
-        return self.selections.reveal(design, reveal, { signal, maker })
+        return self.selections.reveal(design, reveal, { signal, maker, by: ctx.caller })
       },
     },
     'GET /v1/sampling/:designId/selection': {
@@ -234,6 +286,39 @@ export default definePlugin({
       run: async ({ designId, revision }, ctx) =>
         ctx.self.selections.read(await ctx.self.designs.read(designId, whoCalls(ctx), revision)),
     },
+    'GET /v1/sampling/:designId/selection/audit-file': {
+      auth: 'bearer',
+      summary: 'The file by which the verifier showed how the sample was drawn outside.',
+      answers: { 200: ['application/octet-stream'] },
+      input: named.extend({ revision }),
+      async run({ designId, revision }, ctx) {
+        const design = await ctx.self.designs.read(designId, whoCalls(ctx), revision)
+        const file = await ctx.self.selections.auditFile(design)
+        // The file is a stranger's: no browser shall show it as a page of this server.
+        const name = encodeURIComponent(file.name)
+        return new Response(Buffer.from(file.content, 'base64'), {
+          headers: {
+            'content-type': 'application/octet-stream',
+            'content-disposition': `attachment; filename*=UTF-8''${name}`,
+          },
+        })
+      },
+    },
+    'GET /v1/sampling/:designId/csv': {
+      auth: 'bearer',
+      summary: 'A design as CSV: a row for each stratum, or one for the whole.',
+      answers: { 200: ['text/csv'] },
+      input: named.extend({ revision }),
+      async run({ designId, revision }, ctx) {
+        const design = await ctx.self.designs.read(designId, whoCalls(ctx), revision)
+        return reply(200, csvOf(design), {
+          type: 'text/csv; charset=utf-8',
+          headers: {
+            'Content-Disposition': `attachment; filename="sampling-${design.designId}-${design.revision}.csv"`,
+          },
+        })
+      },
+    },
     'POST /v1/sampling/:designId/verification': {
       auth: 'bearer',
       summary: 'Submits a design, or records what its verifier decided.',
@@ -242,3 +327,13 @@ export default definePlugin({
     },
   },
 })
+
+/** The frame of a commitment, as JSON or line by line. */
+async function sentFrame(
+  frame: z.output<typeof frameSchema> | undefined,
+  { lines }: Pick<RouteContext, 'lines'>,
+) {
+  if (frame) return { frame: await frameOf(frame) }
+  const { frame: read, ...marks } = await readFrame(lines)
+  return { frame: read, marks }
+}

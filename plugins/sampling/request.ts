@@ -1,31 +1,10 @@
 import { z } from 'zod'
+import { decimalsOf, mostDecimals } from './arithmetic/deviation.ts'
+import { above, did, integer, number, stratumName, wants, words, zeroOrMore } from './wants.ts'
 
-/** A message that tells what came, beside what is wanted. */
-const wants = (what: string) => ({
-  error: (issue: { readonly input?: unknown }) =>
-    issue.input === undefined ? `missing; give ${what}` : `give ${what}, not ${shown(issue.input)}`,
-})
+export { shown } from './wants.ts'
 
-/** A value in the words of an error, cut short. */
-export function shown(value: unknown): string {
-  const text =
-    typeof value === 'bigint' ? String(value) : (JSON.stringify(value, onlyFirst) ?? String(value))
-  return text.length > 60 ? `${text.slice(0, 57)}...` : text
-}
-
-/** So many items, of one character each with the commas, are longer than what is shown. */
-const enough = 30
-const onlyFirst = (_: string, value: unknown): unknown =>
-  Array.isArray(value) && value.length > enough ? value.slice(0, enough) : value
-
-const number = (what: string) => z.number(wants(what))
-const above = (least: number, what: string) => number(what).gt(least, wants(what))
-const integer = (least: number, most: number, what: string) =>
-  number(what).int(wants(what)).min(least, wants(what)).max(most, wants(what))
-const words = (most: number, what: string) =>
-  z.string(wants(what)).trim().min(1, wants(what)).max(most, wants(what))
-
-/** What names a design, a revision of it, and a stretch of a list. */
+/** The id of a design. */
 export const designIdSchema = z
   .string(wants('the designId'))
   .max(100, wants('a designId of at most 100 characters'))
@@ -33,12 +12,12 @@ export const designIdSchema = z
 const aRevision = 'the number of a revision, from 1'
 /** The number of a revision, as an argument. */
 export const revisionSchema = integer(1, 1_000_000_000, aRevision)
-/** A number in a query is text; what is none stays as it is, to be named. */
+/** Turns the text of a query into a number. A text that is no number stays as it is, so that the message can quote the text. */
 const inQuery = (of: z.ZodNumber) =>
   z.preprocess((text) => (Number.isNaN(Number(text)) ? text : Number(text)), of)
 /** The number of a revision, in a query. */
 export const revisionInQuery = inQuery(revisionSchema)
-/** Which designs are listed. */
+/** The query of a list of designs. */
 export const listSchema = z.object({
   projectId: z
     .string(wants('the DID of the project'))
@@ -48,22 +27,18 @@ export const listSchema = z.object({
   cursor: z.string(wants('the nextCursor of a list')).max(200).optional(),
 })
 
-/** How many households a design may speak of. */
+/** The largest population of a design, in households. */
 export const largestPopulation = 1_000_000_000
 
-/** A DID; in `projectId` a path may follow, as in `did:ixo:entity:abc/project`. */
-const didPattern = /^did:[a-z0-9]+:(?:[A-Za-z0-9._%-]+:)*[A-Za-z0-9._%-]+$/
+/** A DID after which a path may follow, as in `did:ixo:entity:abc/project`. */
 const projectPattern = /^did:[a-z0-9]+:(?:[A-Za-z0-9._%-]+:)*[A-Za-z0-9._%-]+(?:\/[^\s?#]+)?$/
-const did = (what: string) =>
-  z.string(wants(what)).max(500, wants(what)).regex(didPattern, wants(what))
 
-const zeroOrMore = (what: string) => number(what).min(0, wants(what))
 const dropout = (what: string) => zeroOrMore(what).lt(1, wants(what))
 const aDropout = 'a fraction of at least 0 and below 1, such as 0.15'
 const aMean = 'a number above 0'
 const aDeviation = 'a number of at least 0'
 const aWeight = 'a fraction above 0 and at most 1'
-/** 0 and 1 are numbers, but too few: what is made of them is decided where the population is known. */
+/** The schema accepts 0 and 1, so that `design` can refuse these populations as too small, with a hint. */
 const aPopulation = `a whole number of households, at most ${largestPopulation}`
 const population = integer(0, largestPopulation, aPopulation)
 
@@ -72,13 +47,34 @@ const justification = z.object({
   source: words(1000, 'a source of at most 1000 characters').optional(),
 })
 
-const aName = 'a name of 1 to 100 characters, none of them a tab or a line break'
-/** Names stand in seeds, in files and as keys, so they hold nothing that would break one of these. */
-const namePattern = /^(?!(?:__proto__|constructor)$)[^\p{Cc}\u2028\u2029]*$/u
-function stratumName(what: string) {
-  return words(100, what).regex(namePattern, wants(what))
-}
+const aValue = `a number of at most 12 digits before the point and ${mostDecimals} after it`
+/** The justifications of a design, as a request or a recalculation gives them. */
+const justifications = z.object({
+  mean: justification.optional(),
+  sd: justification.optional(),
+  dropoutRate: justification.optional(),
+  sdCalculation: z
+    .object({
+      text: words(4000, 'a text of at most 4000 characters'),
+      source: words(1000, 'a source of at most 1000 characters').optional(),
+      data: z
+        .array(
+          number(aValue)
+            .min(-1e12, wants(aValue))
+            .max(1e12, wants(aValue))
+            .refine((value) => decimalsOf(value) <= mostDecimals, wants(aValue)),
+          wants('a list of numbers'),
+        )
+        .min(2, wants('at least 2 values'))
+        .max(2000, wants('at most 2000 values'))
+        .optional()
+        .describe('The values themselves: the service works the deviation out from them'),
+    })
+    .optional()
+    .describe('How the standard deviation was calculated'),
+})
 
+const aName = 'a name of 1 to 100 characters, none of them a tab or a line break'
 const stratum = z.object({
   name: stratumName(aName),
   weight: above(0, aWeight).max(1, wants(aWeight)).describe('Its fraction of the population'),
@@ -92,8 +88,11 @@ const stratum = z.object({
   note: words(1000, 'a text of at most 1000 characters').optional(),
 })
 
-/** How the sizes of strata meet: each at its own precision in proportion, each alone, or one size shared out. */
-export const methodSchema = z.enum(
+/**
+ * How strata get their sizes. `proportional`: by weight, with every stratum at its own precision; `independent`: every
+ * stratum alone; `pooled`: one size for the whole population, shared out by weight.
+ */
+const methodSchema = z.enum(
   ['proportional', 'independent', 'pooled'],
   wants('"proportional", "independent" or "pooled"'),
 )
@@ -118,6 +117,41 @@ const stratification = z
         message: 'give at least one stratum, or set "enabled" to false',
       })
   })
+
+const aCorrelation = 'a fraction from 0 to 1'
+const aCount = (least: number) => `a whole number from ${least}`
+/** The departure of a design from a simple random sample, which makes the size larger. */
+const deffSchema = z
+  .discriminatedUnion('kind', [
+    z.object({
+      kind: z.literal('cluster'),
+      clusterSize: number('the households of a cluster, at least 1').min(1).max(largestPopulation),
+      icc: zeroOrMore(aCorrelation).max(1, wants(aCorrelation)),
+    }),
+    z.object({
+      kind: z.literal('two-stage'),
+      clusters: integer(2, largestPopulation, aCount(2)).describe('How many clusters there are'),
+      clusterSize: integer(2, largestPopulation, aCount(2)).describe('Households of a cluster'),
+      take: integer(1, largestPopulation, aCount(1)).describe('Households drawn in each cluster'),
+      betweenSD: zeroOrMore(aDeviation).describe('The deviation of the means of the clusters'),
+      withinSD: zeroOrMore(aDeviation).describe('The deviation within the clusters'),
+    }),
+  ])
+  .describe('For clusters deff = 1 + (m - 1) icc; for two stages the formula of the CDM guideline')
+/** A design effect that passed the schema. */
+export type DesignEffect = z.output<typeof deffSchema>
+
+const reportsSchema = z
+  .array(
+    z.object({
+      confidence: number('a confidence from 0.5 to 0.999').min(0.5).max(0.999),
+      precision: above(0, 'a precision above 0 and at most 0.5').max(0.5),
+      standard: words(200, 'the name of a standard').optional(),
+    }),
+    wants('a list of levels'),
+  )
+  .max(10, wants('at most 10 levels'))
+  .describe('Other levels, such as 0.9 and 0.1, reported beside the mandatory ones')
 
 const confidence = 'the mandatory 0.95'
 const precision = 'the required 0.05'
@@ -155,13 +189,9 @@ export const requestSchema = z
       .optional()
       .describe('The fraction of emission reductions that the sample covers'),
     expectedER: zeroOrMore(aDeviation).optional().describe('Expected emission reductions'),
-    justification: z
-      .object({
-        mean: justification.optional(),
-        sd: justification.optional(),
-        dropoutRate: justification.optional(),
-      })
-      .optional(),
+    justification: justifications.optional(),
+    deff: deffSchema.optional(),
+    reports: reportsSchema.optional(),
     stratification: stratification.optional(),
   })
   .superRefine((request, ctx) => {
@@ -182,7 +212,7 @@ export const requestSchema = z
 /** A request for a design that passed the schema. */
 export type SamplingRequest = z.output<typeof requestSchema>
 
-/** What a monitoring period found. */
+/** The body of a recalculation: the results of a monitoring period. */
 export const recalculationSchema = z.object({
   actualMean: above(0, aMean).describe('The mean that the period found'),
   actualSD: zeroOrMore(aDeviation)
@@ -193,6 +223,10 @@ export const recalculationSchema = z.object({
     .optional()
     .describe('How many answers were completed'),
   er: zeroOrMore(aDeviation).optional().describe('Emission reductions of the period'),
+  erCoverage: above(0, aWeight).max(1, wants(aWeight)).optional(),
+  justification: justifications
+    .optional()
+    .describe('What supports the actual values, in place of what supported the expected ones'),
   strata: z
     .array(
       z.object({
@@ -200,16 +234,18 @@ export const recalculationSchema = z.object({
         actualMean: above(0, aMean).optional(),
         actualSD: zeroOrMore(aDeviation).optional(),
         actualDropoutRate: dropout(aDropout).optional(),
+        completes: integer(2, largestPopulation, 'a whole number of at least 2').optional(),
+        basis: words(1000, 'a text of at most 1000 characters').optional(),
       }),
       wants('a list of strata'),
     )
     .max(100, wants('at most 100 strata'))
     .optional(),
 })
-/** What a monitoring period found, once it passed the schema. */
+/** The results of a monitoring period that passed the schema. */
 export type Recalculation = z.output<typeof recalculationSchema>
 
-/** A step in the life of a design. */
+/** The body of a step of the verification of a design. */
 export const verificationSchema = z.object({
   verifier: did('the DID of the verifier'),
   status: z.enum(
@@ -227,80 +263,10 @@ export const verificationSchema = z.object({
     )
     .max(1000, wants('at most 1000 projects'))
     .optional(),
+  verifierDraws: z
+    .boolean(wants('true or false'))
+    .optional()
+    .describe('Submits a design whose sample the external verifier draws'),
 })
 /** A step of the verification that passed the schema. */
 export type Verification = z.output<typeof verificationSchema>
-
-const anId = 'an id of 1 to 200 characters, none of them a line break'
-/** An id is taken as it stands: it is part of what is hashed. */
-export const idPattern = /^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}$/
-/** A list may hold millions of ids: the first that is none is told, and the rest is not looked at. */
-const ids = z
-  .custom<readonly string[]>(Array.isArray, wants('a list of ids'))
-  .superRefine((list, ctx) => {
-    const at = list.findIndex((id: unknown) => typeof id !== 'string' || !idPattern.test(id))
-    if (at >= 0)
-      ctx.addIssue({ code: 'custom', path: [at], message: `give ${anId}, not ${shown(list[at])}` })
-  })
-  .meta({ type: 'array', items: { type: 'string' } })
-/** The ids of a frame, by stratum. */
-export const frameSchema = z.record(
-  stratumName('the name of a stratum'),
-  ids,
-  wants('ids by stratum'),
-)
-
-const aRound = 'the round that will be drawn: its number, or a name of at most 200 characters'
-/** A public beacon, and a round of it. */
-export const beaconSchema = z.object({
-  source: z
-    .string(wants('"caller" or "drand:<chain hash>"'))
-    .regex(/^(?:caller|drand:[0-9a-f]{64})$/, wants('"caller" or "drand:<chain hash>"'))
-    .default('caller'),
-  round: z
-    .union([words(200, aRound), integer(1, Number.MAX_SAFE_INTEGER, aRound)], wants(aRound))
-    .describe('The future round whose value seeds the draw'),
-})
-/** A frame with its beacon, or the beacon alone where the frame comes line by line. */
-export const commitSchema = z
-  .object({
-    designId: designIdSchema,
-    frame: frameSchema.optional(),
-    beacon: beaconSchema.optional(),
-    round: beaconSchema.shape.round.optional(),
-    source: beaconSchema.shape.source,
-  })
-  .transform(({ designId, frame, beacon, round, source }, ctx) => {
-    const named =
-      beacon ?? (frame === undefined && round !== undefined ? { round, source } : undefined)
-    if (named) return { designId, frame, beacon: named }
-    const path = frame === undefined ? 'round' : 'beacon'
-    const message =
-      frame === undefined
-        ? `missing; give ${aRound}, in the query beside a frame line by line; else give "frame" and "beacon"`
-        : 'missing; give { source?, round }'
-    ctx.addIssue({ code: 'custom', path: [path], message })
-    return z.NEVER
-  })
-/** A round of a beacon that passed the schema. */
-export type Beacon = z.output<typeof beaconSchema>
-
-const hex = 'the value of the beacon: 16 to 512 hexadecimal digits'
-/** The value of the committed round, or what a verifier drew. */
-export const revealSchema = z.object({
-  beaconHex: z
-    .string(wants(hex))
-    .toLowerCase()
-    .regex(/^(?:[0-9a-f]{2}){8,256}$/, wants(hex))
-    .optional(),
-  reserves: integer(0, 100_000, 'how many reserves each stratum gets').optional(),
-  external: z
-    .object({
-      verifier: did('the DID of the verifier'),
-      method: words(4000, 'how the verifier selected'),
-      strata: frameSchema,
-    })
-    .optional(),
-})
-/** A request for a draw that passed the schema. */
-export type Reveal = z.output<typeof revealSchema>

@@ -2,6 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { testApp, type TestApp } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import sampling from './index.ts'
+import { callers, complete, handedTo, projects, supported } from './fixtures/complete.ts'
 
 const env = { API_KEY: 'maker:a-key-for-this-test,verifier:another-key-for-this-test' }
 const key = { authorization: 'Bearer a-key-for-this-test' }
@@ -33,13 +34,26 @@ const justification = {
   mean: source('baseline survey'),
   sd: source('pilot of 60 households'),
   dropoutRate: source('period before'),
+  sdCalculation: complete.justification.sdCalculation,
 }
 
-/** A value by its path, `a.0.b`. */
-const at = (record: any, path: string) =>
-  path.split('.').reduce((value, name) => value?.[name], record) // any: whatever was answered
+/** A frame with every household of a design, stratum by stratum. */
+const frameOf = ({ parameters, stratification }: any) =>
+  // any: the design is a parsed answer
+  Object.fromEntries(
+    (stratification?.strata ?? [{ name: 'all', population: parameters.population }]).map(
+      ({ name, population }: { name: string; population: number }) => [
+        name,
+        Array.from({ length: population }, (_, n) => `${name}-${n}`),
+      ],
+    ),
+  )
 
-/** A rule, a request, and what the answer says at which paths. */
+/** The value at a path such as `a.0.b`. */
+const at = (record: any, path: string) =>
+  path.split('.').reduce((value, name) => value?.[name], record) // any: the record is a parsed answer
+
+/** The cases: a rule, a request, and the expected values at paths of the answer. */
 const rules: [string, object, Record<string, unknown>][] = [
   ['1, a confidence of 95 %', request, { 'parameters.confidence': 0.95 }],
   ['2, a precision of 5 %', request, { 'parameters.precision': 0.05 }],
@@ -111,7 +125,7 @@ const rules: [string, object, Record<string, unknown>][] = [
   ],
 ]
 
-/** The record of the specification: field, type. */
+/** The fields of the specification's record, with their types. */
 const fields: [string, string][] = [
   ['designId', 'string'],
   ['projectId', 'string'],
@@ -207,15 +221,9 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
       erCoverage: 0.9,
       justification,
     })
-    const projects = [
-      { did: 'did:ixo:entity:one', status: 'active' },
-      { did: 'did:ixo:entity:two', status: 'planned' },
-    ]
-    const { body } = await post(`/v1/sampling/${made.designId}/verification`, {
-      verifier: 'did:ixo:verifier',
-      status: 'submitted',
-      projects,
-    })
+    const path = `/v1/sampling/${made.designId}`
+    await post(`${path}/selection/commit`, { frame: frameOf(made), ...callers })
+    const { body } = await post(`${path}/verification`, handedTo('did:ixo:verifier'))
     expect(body).toMatchObject({
       parameters: { erCoverage: 0.9 },
       justification,
@@ -232,15 +240,16 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
         estimator: 'proportion',
         stratification: {
           enabled: true,
-          strata: strata.map(({ name, weight }) => ({ name, weight })),
+          strata: strata.map(({ name, weight, basis }) => ({ name, weight, basis })),
         },
       },
     ],
   ])('the record of %s has every field of the specification in its type', async (_, body) => {
-    const { body: made } = await post('/v1/sampling', body)
+    const { body: made } = await post('/v1/sampling', { ...complete, ...body })
     const path = `/v1/sampling/${made.designId}`
     const verifier = 'did:ixo:verifier'
-    await post(`${path}/verification`, { verifier, status: 'submitted' })
+    await post(`${path}/selection/commit`, { frame: frameOf(made), ...callers })
+    await post(`${path}/verification`, handedTo(verifier))
     await post(`${path}/verification`, { verifier, status: 'approved' }, verifiersKey)
     const record = await get(path)
     for (const [field, type] of fields) {
@@ -255,7 +264,7 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
   })
 
   it('every POST repeats its answer to an Idempotency-Key, and takes another body for a mistake', async () => {
-    const small = { ...request, population: 60, expectedSD: 0.1, dropoutRate: 0 }
+    const small = { ...request, ...complete, population: 60, expectedSD: 0.1, dropoutRate: 0 }
     const { body: made } = await post('/v1/sampling', small)
     const path = `/v1/sampling/${made.designId}`
     const ids = Array.from({ length: 60 }, (_, n) => `h${n}`)
@@ -266,26 +275,22 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
       ['/v1/sampling', small, request],
       [
         `${path}/recalculate`,
-        { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0 },
+        { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0, ...supported },
         { actualMean: 0.8, actualSD: 0.1, actualDropoutRate: 0 },
       ],
       [
         `${path}/selection/commit`,
-        { frame: { all: ids }, beacon: { round: 1 } },
-        { frame: { all: ids }, beacon: { round: 2 } },
+        { frame: { all: ids }, ...callers },
+        { frame: { all: ids.slice(1) }, ...callers },
       ],
       [
-        `/v1/sampling/${other.designId}/selection/commit?round=1`,
+        `/v1/sampling/${other.designId}/selection/commit?round=1&source=caller`,
         lines(ids),
         lines(ids.slice(1)),
         ndjson,
       ],
       [`${path}/selection`, { beaconHex: 'ab'.repeat(8) }, { beaconHex: 'cd'.repeat(8) }],
-      [
-        `${path}/verification`,
-        { verifier: 'did:ixo:verifier', status: 'submitted' },
-        { verifier: 'did:ixo:other', status: 'submitted' },
-      ],
+      [`${path}/verification`, handedTo('did:ixo:verifier'), handedTo('did:ixo:other')],
     ]
     for (const [to, body, different, headers] of posts) {
       const keyed = { ...headers, 'idempotency-key': `key of ${to}` }

@@ -3,6 +3,7 @@ import { testApp, type TestApp, type TestResponse } from '#core/testing'
 import { freshDatabase } from '../../test/support/database.ts'
 import { describeWith } from '../../test/support/services.ts'
 import sampling from './index.ts'
+import { callers, complete, handedTo } from './fixtures/complete.ts'
 import { ticketOf } from './selection/sampler.ts'
 
 const env = { API_KEY: 'maker:a-key-for-this-test,verifier:another-key-for-this-test' }
@@ -85,7 +86,8 @@ function suite(database: Record<string, string>) {
     const etag = (await get(path)).headers.get('etag') ?? ''
     const again = () => app.get(path, { headers: { ...key, 'if-none-match': etag } })
     expect((await again()).status).toBe(304)
-    await post(`${path}/verification`, { verifier: 'did:ixo:verifier', status: 'submitted' })
+    const all = Array.from({ length: 5000 }, (_, n) => `h${n}`)
+    await post(`${path}/selection/commit`, { frame: { all }, ...callers })
     expect((await again()).status).toBe(200)
   })
 
@@ -354,7 +356,7 @@ function suite(database: Record<string, string>) {
     const { adjustedSize } = design.parameters
     const path = `/v1/sampling/${design.designId}/selection`
     const ids = Array.from({ length: 400 }, (_, n) => `household-${n}`)
-    const beacon = { round: 'the draw of 1 December' }
+    const beacon = { source: 'caller', round: 'the draw of 1 December' }
     const beaconHex = 'ab'.repeat(32)
     expect((await get(path)).status).toBe(404)
     expect((await post(path, { beaconHex })).status).toBe(404)
@@ -395,6 +397,10 @@ function suite(database: Record<string, string>) {
       source: 'caller',
       round: beacon.round,
       selectedAt: body.selectedAt,
+      number: 1,
+      revision: 1,
+      verifiable: false,
+      frame: { counts: { all: 400 } },
     }
     const own = `/v1/sampling/${design.designId}`
     expect((await get(own)).body.selection).toEqual(told)
@@ -424,7 +430,8 @@ function suite(database: Record<string, string>) {
       JSON.stringify({ stratum: 'rural', ids: frame.rural }),
     ]
     const ndjson = { 'content-type': 'application/x-ndjson' }
-    const send = (lines: string[]) => post(`${path}/commit?round=7`, lines.join('\n'), ndjson)
+    const send = (lines: string[]) =>
+      post(`${path}/commit?round=7&source=caller`, lines.join('\n'), ndjson)
     expect(refused(await send([...lines, '{broken']))).toMatchObject({
       status: 400,
       message: expect.stringContaining('Line 242'),
@@ -444,7 +451,7 @@ function suite(database: Record<string, string>) {
     const design = await made(small)
     const path = `/v1/sampling/${design.designId}/selection`
     const ids = Array.from({ length: 400 }, (_, n) => `h${n}`)
-    await post(`${path}/commit`, { frame: { all: ids }, beacon: { round: 1 } })
+    await post(`${path}/commit`, { frame: { all: ids }, beacon: { source: 'caller', round: 1 } })
     const external = (all: string[]) => ({
       external: { verifier: 'did:ixo:verifier', method: 'lottery', strata: { all } },
     })
@@ -461,8 +468,10 @@ function suite(database: Record<string, string>) {
   })
 
   it('is final only when submitted and then approved by a verifier', async () => {
-    const { designId } = await made()
+    const { designId } = await made({ ...small, ...complete })
     const path = `/v1/sampling/${designId}/verification`
+    const all = Array.from({ length: 400 }, (_, n) => `h${n}`)
+    await post(`/v1/sampling/${designId}/selection/commit`, { frame: { all }, ...callers })
     const verifier = 'did:ixo:verifier'
     const early = await post(path, { verifier, status: 'approved' })
     expect(refused(early)).toMatchObject({
@@ -471,7 +480,7 @@ function suite(database: Record<string, string>) {
       details: { value: 'approved', present: 'draft' },
     })
     const projects = [{ did: 'did:ixo:planned', status: 'planned' }]
-    const submitted = await post(path, { verifier, status: 'submitted', projects })
+    const submitted = await post(path, { ...handedTo(verifier), projects })
     expect(submitted.body).toMatchObject({ final: false, verification: { projects } })
     const approval = { verifier, status: 'approved', notes: 'Well reasoned.' }
     expect(await post(path, approval)).toMatchObject({ status: 403 })
@@ -501,7 +510,7 @@ function suite(database: Record<string, string>) {
 
   it('lets an agent design, explain, recalculate and draw with progress', async () => {
     const thread = app.thread().load('sampling')
-    const call = async (name: string, args: object): Promise<any> => thread.call(name, args) // any: asserted on right away
+    const call = async (name: string, args: object): Promise<any> => thread.call(name, args) // any: the tests read members of the result
     const { designId, parameters } = await call('design_sample', request)
     expect(parameters.adjustedSize).toBe(112)
     const { steps } = await call('explain_sample', { designId })
@@ -515,9 +524,14 @@ function suite(database: Record<string, string>) {
     expect(design.revision).toBe(2)
     const frame = { all: Array.from({ length: 5000 }, (_, n) => `h${n}`) }
     await expect(
-      call('select_sample', { designId, frame, beacon: { round: 1 }, beaconHex: '00'.repeat(8) }),
+      call('select_sample', {
+        designId,
+        frame,
+        beacon: { source: 'caller', round: 1 },
+        beaconHex: '00'.repeat(8),
+      }),
     ).rejects.toThrow('commit the frame first')
-    await call('select_sample', { designId, frame, beacon: { round: 1 } })
+    await call('select_sample', { designId, frame, beacon: { source: 'caller', round: 1 } })
     const { strata } = await call('select_sample', { designId, beaconHex: '00'.repeat(8) })
     expect(strata[0].ids).toHaveLength(design.parameters.adjustedSize)
     expect(thread.emitted.at(-1)).toMatchObject({

@@ -1,7 +1,7 @@
-import type { Kysely } from 'kysely'
+import { sql, type Kysely } from 'kysely'
 import type { Database } from '#core'
 
-// Types, not interfaces: Kysely wants an index signature, which only a type has. JSON is kept as text.
+// Rows are types, not interfaces: Kysely wants an index signature, which only a type has. Columns hold JSON as text.
 
 /** One revision of a design. */
 export type RevisionRow = {
@@ -9,27 +9,36 @@ export type RevisionRow = {
   revision: number
   project_id: string
   created_at: string
-  /** The request that it was worked out from, actual values in place of the expected ones. */
+  /** The request from which the revision was worked out, with actual values in place of the expected ones. */
   request: string
   figures: string
-  /** What a recalculation changed. */
+  /** JSON of the `Outcome` of the recalculation that made the revision; null for the first revision. */
   outcome: string | null
   verification: string
-  /** Counts what happened to the row, so that two writers do not overtake each other. */
+  /** Counts the changes of the row: a writer whose count is old has been overtaken and is refused. */
   version: number
   /** 1 for the newest revision of its design. */
   newest: number
-  /** The DID of who made the design; null where it was made with the service's key. */
+  /** The DID of the user who made the design; null where an API key made it. */
   owner: string | null
-  /** Whom the design was submitted to last. */
+  /** The DID of the verifier to whom the owner last submitted the design. */
   verifier: string | null
-  /** Who worked this revision out: a DID, or `key:` and the name of a key. */
+  /** Who worked out this revision: a DID, or `key:` and the name of an API key. */
   made_by: string | null
 }
 
-/** The commitment of a revision, and later what was drawn. */
+/** A beacon as a commitment keeps it; the draw of a verifier has no round. */
+export interface StoredBeacon {
+  readonly source: string
+  readonly round?: string | number
+}
+
+/** A commitment of a design, and later the drawn sample. */
 export type SelectionRow = {
   design_id: string
+  /** The commitments of a design count from 1. Two servers that commit at once take one number, and the second is refused. */
+  number: number
+  /** The revision that was the newest at the commitment. */
   revision: number
   frame_id: string
   frame_digest: string
@@ -40,13 +49,33 @@ export type SelectionRow = {
   selected_at: string | null
   selected: string | null
   committed_by: string | null
-  /** Who drew, unless the verifier did. */
+  /** Who drew the sample; null for a verifier's draw. */
   drawn_by: string | null
+  /** The number of the commitment whose draw this one extends, with the same seed. */
+  extends: number | null
+  /** JSON of the sizes at the commitment: pairs of a stratum and its size, in the order of the design. */
+  sizes: string
+  /** JSON of `NonAdopters`; null where the commitment says nothing of them. */
+  non_adopters: string | null
+  /** JSON of the `Evidence` for the value of the beacon, or of who drew outside; null before the draw. */
+  evidence: string | null
+}
+
+/** The file by which a verifier shows how the verifier drew. */
+export type AuditFileRow = {
+  design_id: string
+  number: number
+  name: string
+  media_type: string
+  sha256: string
+  bytes: number
+  /** The bytes in base64. */
+  content: string
 }
 
 /**
- * The committed ids, sorted, in parts small enough to be read one by one. They are written before the commitment that
- * names them, so that no transaction stays open for as long as a large frame takes.
+ * A part of the committed ids, sorted, small enough for one read. The parts are written before the commitment that names
+ * their frame, so that no transaction stays open for as long as a large frame takes.
  */
 export type FrameRow = {
   frame_id: string
@@ -55,7 +84,7 @@ export type FrameRow = {
   ids: string
 }
 
-/** A frame that is being written. It is gone with the commitment; one that stays is of a server that died. */
+/** A frame that a server is writing. The commitment deletes the row; a row that stays is from a server that crashed. */
 export type UploadRow = {
   frame_id: string
   touched_at: string
@@ -67,6 +96,7 @@ export type Tables = {
   sampling_selections: SelectionRow
   sampling_frames: FrameRow
   sampling_uploads: UploadRow
+  sampling_audit_files: AuditFileRow
 }
 /** The database, or a transaction in it, with the tables of sampling. */
 export type SamplingDatabase = Kysely<Tables>
@@ -74,7 +104,7 @@ export type SamplingDatabase = Kysely<Tables>
 /** The database with the tables of sampling. */
 export const withSamplingTables = (db: Database): SamplingDatabase => db.withTables<Tables>()
 
-/** How the tables of sampling came to be, in order. */
+/** The migrations of the tables of sampling, in order. */
 export const migrations = {
   '001-designs': async (db: Kysely<any>) => {
     // any: a migration sees tables that no type knows yet
@@ -99,7 +129,7 @@ export const migrations = {
       .execute()
   },
   '002-selections': async (db: Kysely<any>) => {
-    // any: as above
+    // any: a migration sees tables that no type knows yet
     await db.schema
       .createTable('sampling_selections')
       .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
@@ -124,12 +154,12 @@ export const migrations = {
       .execute()
   },
   '003-owners': async (db: Kysely<any>) => {
-    // any: as above
+    // any: a migration sees tables that no type knows yet
     for (const column of ['owner', 'verifier'])
       await db.schema.alterTable('sampling_revisions').addColumn(column, 'text').execute()
   },
   '004-uploads': async (db: Kysely<any>) => {
-    // any: as above
+    // any: a migration sees tables that no type knows yet
     await db.schema
       .createTable('sampling_uploads')
       .addColumn('frame_id', 'varchar(36)', (column) => column.primaryKey())
@@ -137,14 +167,110 @@ export const migrations = {
       .execute()
   },
   '005-makers': async (db: Kysely<any>) => {
-    // any: as above
+    // any: a migration sees tables that no type knows yet
     await db.schema.alterTable('sampling_revisions').addColumn('made_by', 'text').execute()
     for (const column of ['committed_by', 'drawn_by'])
       await db.schema.alterTable('sampling_selections').addColumn(column, 'text').execute()
-    // The name of the key was not written down: it may have been any.
+    // Old rows do not say which API key made the design, so `key:*` stands for any key.
     await db
       .updateTable('sampling_revisions')
       .set((eb: any) => ({ made_by: eb.fn.coalesce('owner', eb.val('key:*')) }))
       .execute()
   },
+  '006-commitments': async (db: Kysely<any>) => {
+    // any: a migration sees tables that no type knows yet
+    // A revision had one commitment, and a design now has many: no database changes a primary key, so the table is copied.
+    const kept = [
+      'design_id',
+      'revision',
+      'frame_id',
+      'frame_digest',
+      'frame_counts',
+      'beacon',
+      'committed_at',
+      'beacon_hex',
+      'selected_at',
+      'selected',
+      'committed_by',
+      'drawn_by',
+    ]
+    const optional = new Set(['beacon_hex', 'selected_at', 'selected', 'committed_by', 'drawn_by'])
+    let table = db.schema
+      .createTable('sampling_commitments')
+      .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
+      .addColumn('number', 'integer', (column) => column.notNull())
+      .addColumn('revision', 'integer', (column) => column.notNull())
+      .addColumn('frame_id', 'varchar(36)', (column) => column.notNull())
+    for (const name of kept.slice(3))
+      table = table.addColumn(name, 'text', (column) =>
+        optional.has(name) ? column : column.notNull(),
+      )
+    await table
+      .addColumn('extends', 'integer')
+      .addColumn('sizes', 'text')
+      .addColumn('non_adopters', 'text')
+      .addColumn('evidence', 'text')
+      .addPrimaryKeyConstraint('sampling_commitments_pk', ['design_id', 'number'])
+      .execute()
+    const number = sql<number>`row_number() over (partition by design_id order by revision)`
+    await db
+      .insertInto('sampling_commitments')
+      .columns([...kept, 'number'])
+      .expression(db.selectFrom('sampling_selections').select([...kept, number.as('number')]))
+      .execute()
+    await fillSizes(db)
+    await db.schema.dropTable('sampling_selections').execute()
+    await db.schema.alterTable('sampling_commitments').renameTo('sampling_selections').execute()
+    await db.schema
+      .createIndex('sampling_selections_of_frame')
+      .on('sampling_selections')
+      .columns(['frame_digest', 'design_id'])
+      .execute()
+  },
+  '007-audit-files': async (db: Kysely<any>) => {
+    // any: a migration sees tables that no type knows yet
+    await db.schema
+      .createTable('sampling_audit_files')
+      .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
+      .addColumn('number', 'integer', (column) => column.notNull())
+      .addColumn('name', 'text', (column) => column.notNull())
+      .addColumn('media_type', 'text', (column) => column.notNull())
+      .addColumn('sha256', 'text', (column) => column.notNull())
+      .addColumn('bytes', 'integer', (column) => column.notNull())
+      .addColumn('content', 'text', (column) => column.notNull())
+      .addPrimaryKeyConstraint('sampling_audit_files_pk', ['design_id', 'number'])
+      .execute()
+  },
+}
+
+/** Writes into copied commitments the sizes of the revision for which each was made, some hundred at a time. */
+async function fillSizes(db: Kysely<any>): Promise<void> {
+  // any: a migration sees tables that no type knows yet
+  for (;;) {
+    const rows = await db
+      .selectFrom('sampling_commitments as commitment')
+      .innerJoin('sampling_revisions as made', (join) =>
+        join
+          .onRef('made.design_id', '=', 'commitment.design_id')
+          .onRef('made.revision', '=', 'commitment.revision'),
+      )
+      .select(['commitment.design_id', 'commitment.number', 'made.figures'])
+      .where('commitment.sizes', 'is', null)
+      .limit(200)
+      .execute()
+    if (rows.length === 0) return
+    for (const { design_id, number, figures } of rows) {
+      const { stratification, parameters } = JSON.parse(figures)
+      const strata: { name: string; sampleSize: number }[] = stratification?.strata ?? [
+        { name: 'all', sampleSize: parameters.adjustedSize },
+      ]
+      const sizes = strata.map(({ name, sampleSize }) => [name, sampleSize])
+      await db
+        .updateTable('sampling_commitments')
+        .set({ sizes: JSON.stringify(sizes) })
+        .where('design_id', '=', design_id)
+        .where('number', '=', number)
+        .execute()
+    }
+  }
 }

@@ -6,7 +6,7 @@ import { normalQuantile, studentQuantile } from './quantiles.ts'
 import { random } from '../../../test/support/random.ts'
 import { toNumber } from './rational.ts'
 
-// R knows nothing of this code: its own qnorm and qt, its own search for the t size, its own integers for dropout.
+// The script in R is independent of this code: it uses R's qnorm and qt, its own search for the t size, and its own integers for dropout.
 const program = `
 cases <- read.table(file("stdin"), header = TRUE)
 z <- qnorm(0.975)
@@ -63,7 +63,7 @@ await describeWith('r', 'against R', (rscript) => {
       const apart = [
         toNumber(normalQuantile(one.confidence).low) / z! - 1,
         toNumber(studentQuantile(one.confidence, one.df).low) / student! - 1,
-        // Relative to what R had to take apart: with two answers t is 12.7.
+        // With two answers t is 12.7, so half-widths above 1 are compared by their relative difference.
         (found.relHalfWidth - half!) / Math.max(1, half!),
         found.lowerBoundMean - lower!,
       ]

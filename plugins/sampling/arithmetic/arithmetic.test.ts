@@ -35,13 +35,20 @@ describe('the worked example', () => {
   })
 })
 
-// A published figure with the conventions of its source: the question, and what the source says.
+// Each case is a published figure: the question with the conventions of its source, and the source's result.
 const pairs = (table: string) =>
   table.split(' ').map((entry) => entry.split(':').map(Number) as [number, number])
 
 describe('published figures, each with its own conventions', () => {
   const krejcieMorgan = pairs(
-    '10:10 15:14 20:19 25:24 30:28 35:32 40:36 45:40 50:44 55:48 60:52 65:56 70:59 75:63 80:66 85:70 90:73 95:76 100:80 110:86 120:92 130:97 140:103 150:108 160:113 170:118 180:123 190:127 200:132 210:136 220:140 230:144 240:148 250:152 260:155 270:159 280:162 290:165 300:169 320:175 340:181 360:186 380:191 400:196 420:201 440:205 460:210 480:214 500:217 550:226 600:234 650:242 700:248 750:254 800:260 850:265 900:269 950:274 1000:278 1100:285 1200:291 1300:297 1400:302 1500:306 1600:310 1700:313 1800:317 1900:320 2000:322 2200:327 2400:331 2600:335 2800:338 3000:341 3500:346 4000:351 4500:354 5000:357 6000:361 7000:364 8000:367 9000:368 10000:370 15000:375 20000:377 30000:379 40000:380 50000:381 75000:382 1000000:384',
+    '10:10 15:14 20:19 25:24 30:28 35:32 40:36 45:40 50:44 55:48 60:52 65:56 70:59 75:63 80:66 ' +
+      '85:70 90:73 95:76 100:80 110:86 120:92 130:97 140:103 150:108 160:113 170:118 180:123 190:127 ' +
+      '200:132 210:136 220:140 230:144 240:148 250:152 260:155 270:159 280:162 290:165 300:169 ' +
+      '320:175 340:181 360:186 380:191 400:196 420:201 440:205 460:210 480:214 500:217 550:226 ' +
+      '600:234 650:242 700:248 750:254 800:260 850:265 900:269 950:274 1000:278 1100:285 1200:291 ' +
+      '1300:297 1400:302 1500:306 1600:310 1700:313 1800:317 1900:320 2000:322 2200:327 2400:331 ' +
+      '2600:335 2800:338 3000:341 3500:346 4000:351 4500:354 5000:357 6000:361 7000:364 8000:367 ' +
+      '9000:368 10000:370 15000:375 20000:377 30000:379 40000:380 50000:381 75000:382 1000000:384',
   )
   it('Krejcie and Morgan 1970, table 1: χ² 3.841, p 0.5, absolute 0.05, nearest integer', () => {
     const off = krejcieMorgan.filter(
@@ -206,7 +213,7 @@ describe('published figures, each with its own conventions', () => {
       population: 1500,
       divisor: 'N-1',
     })
-    // Each stratum rounds up by itself there, so that 559 become 561.
+    // The source rounds up each stratum by itself, so that 559 become 561.
     expect(strata.map(({ population }) => Math.ceil((size * population) / 1500))).toEqual([
       224, 187, 150,
     ])
@@ -298,7 +305,7 @@ describe('for any question', () => {
   })
 
   it('the precision is met at n and missed at n - 1', () => {
-    // z²·V·(N - n) ≤ e²·n·(N - 1), in doubles and away from equality.
+    // The reference checks z²·V·(N - n) ≤ e²·n·(N - 1) in doubles, and skips cases close to equality.
     const slack = (q: (typeof questions)[number], n: number) =>
       q.precision ** 2 * n * (q.population - 1) -
       1.9599639845400543 ** 2 * (q.sd / q.mean) ** 2 * (q.population - n)
@@ -381,7 +388,7 @@ describe('for any strata', () => {
       expect(found.candidate).toBe(first)
       expect(first).toBeGreaterThanOrEqual(low)
       expect(first).toBeLessThanOrEqual(high)
-      // Nobody can be given less by somebody's wanting more.
+      // A larger demand of one stratum never makes the total smaller.
       const [head, ...rest] = demands
       const more = [{ ...head!, required: head!.required + any.integer(1, 20) }, ...rest]
       expect(

@@ -1,4 +1,5 @@
-import { known, normalQuantile, studentQuantile, type Enclosure } from './quantiles.ts'
+import { agreed, decided, each, tAtMost, zSquared } from './deciding.ts'
+import { studentQuantile } from './quantiles.ts'
 import {
   ceiling,
   compare,
@@ -17,28 +18,30 @@ import {
   type Rational,
 } from './rational.ts'
 
-// The arithmetic of sample sizes, without any knowledge of the runtime. Numbers are taken as the decimals they
-// are written as; z and t are enclosed between fractions, and a size is given only when both ends agree on it.
+// The arithmetic of sample sizes, which imports nothing of the runtime. It reads a number as the decimal fraction that
+// its text shows. It encloses z and t between two fractions, and returns a size only when both ends give the same size.
 
-/** The question a sample must answer, with the conventions that published tables differ in. */
+/** The parameters of a sample size, with the conventions in which published tables differ. */
 export interface Question {
-  /** Two-sided, such as 0.95. Not needed where `z` or `zSquared` says it. */
+  /** The two-sided confidence, such as 0.95. Not needed beside `z` or `zSquared`. */
   readonly confidence?: Exact
-  /** A rounded quantile, where a table has one: 1.96, or its square, 3.841. */
+  /** A rounded quantile, for tables that use one: 1.96, or in `zSquared` its square, 3.841. */
   readonly z?: Exact
   readonly zSquared?: Exact
   /** The half-width of the interval: a fraction of the mean, unless `absolute`. */
   readonly precision: Exact
   readonly absolute?: boolean
-  /** Without one the population is taken as infinite. */
+  /** The size of the population; absent: infinite. */
   readonly population?: Exact
-  /** A mean with its standard deviation, or a proportion, which brings its own. */
+  /** Whether the sample estimates a mean, which needs `sd`, or a proportion, whose deviation follows from the proportion. */
   readonly estimator?: 'mean' | 'proportion'
   readonly mean: Exact
   readonly sd?: Exact
+  /** The design effect, by which the variance of the design exceeds that of a simple random sample. */
+  readonly effect?: Exact
   /** Whether the standard deviation of the whole population divides by N (the default) or by N - 1. */
   readonly divisor?: 'N' | 'N-1'
-  /** How often the population's correction is applied: once, unless a source does so again by mistake. */
+  /** How often to apply the finite population correction: once, except to reproduce a source that applies it twice by mistake. */
   readonly corrections?: number
   /** Sizes go up to the next integer (the default) or to the nearest. */
   readonly rounding?: 'up' | 'nearest'
@@ -47,16 +50,16 @@ export interface Question {
 /** The answer, with every intermediate value. */
 export interface Size {
   readonly z: number
-  /** V, the squared coefficient of variation. */
+  /** V, the squared coefficient of variation, times the design effect where there is one. */
   readonly relativeVariance: number
-  /** n₀, for an infinite population. */
+  /** n₀, the size for an infinite population. */
   readonly base: number
-  /** n, with the population's correction. */
+  /** n, the size with the finite population correction. */
   readonly finite: number
   readonly size: number
 }
 
-/** The size for a question: z, base, finite population, and one rounding at the end. */
+/** Works out a size: z, base size, finite population correction, and a single rounding at the end. */
 export function sampleSize(question: Question): Size {
   const variance = relativeVariance(question)
   const precision = relativePrecision(question)
@@ -77,20 +80,15 @@ export function sampleSize(question: Question): Size {
   })
 }
 
-function relativeVariance({ estimator = 'mean', mean, sd = 0 }: Question): Rational {
+function relativeVariance({ estimator = 'mean', mean, sd = 0, effect }: Question): Rational {
   const centre = exact(mean)
-  return estimator === 'mean' ? squared(over(exact(sd), centre)) : over(minus(one, centre), centre)
+  const variance =
+    estimator === 'mean' ? squared(over(exact(sd), centre)) : over(minus(one, centre), centre)
+  return effect === undefined ? variance : times(variance, exact(effect))
 }
 
 function relativePrecision({ precision, absolute = false, mean }: Question): Rational {
   return absolute ? over(exact(precision), exact(mean)) : exact(precision)
-}
-
-function zSquared({ confidence, z, zSquared }: Question, digits: number): Enclosure {
-  if (zSquared !== undefined) return known(zSquared)
-  if (z !== undefined) return known(squared(exact(z)))
-  if (confidence === undefined) throw new RangeError('a question without confidence, z or zSquared')
-  return each(normalQuantile(confidence, digits), squared)
 }
 
 function corrected(n0: Rational, question: Question): Rational {
@@ -109,12 +107,12 @@ function rounded(n: Rational, { population, rounding = 'up' }: Question): bigint
   return most !== undefined && most < least ? most : least
 }
 
-/** The smallest number that still leaves `size` after so many drop out. */
+/** The smallest number of households of which `size` remain after the expected dropout. */
 export function withDropout(size: number, dropoutRate: Exact): number {
   return toNumber(exact(ceiling(over(exact(size), minus(one, exact(dropoutRate))))))
 }
 
-/** What Student's t is asked about. */
+/** A question to work out with Student's t, which needs the confidence and the population. */
 export interface SmallQuestion extends Question {
   readonly confidence: Exact
   readonly population: Exact
@@ -134,20 +132,10 @@ export function meetsPrecision(size: number, question: SmallQuestion): boolean {
   return tAtMost(size, question.confidence, spread, allowed)
 }
 
-/** Whether t²·a ≤ b, with n - 1 degrees of freedom. */
-function tAtMost(size: number, confidence: Exact, a: Rational, b: Rational): boolean {
-  return decided((digits) => {
-    const t = studentQuantile(confidence, size - 1, digits)
-    const [low, high] = [t.low, t.high].map((end) => compare(times(squared(end), a), b) <= 0)
-    // Sixty equal digits are equality, which meets it.
-    return low === high || digits > 60 ? { met: low ?? false } : undefined
-  }).met
-}
-
 /** The smallest size of at least 2 that meets the precision with Student's t. */
 export function studentSize(question: SmallQuestion): number {
   const all = Number(exact(question.population).num)
-  // With t above z the answer is no smaller than with z, and no larger than with the t of that many.
+  // t is larger than z, so the size with z is a lower bound; t falls with the size, so that size's t gives an upper bound.
   let low = Math.max(2, sampleSize(question).size)
   const z = studentQuantile(question.confidence, low - 1).high
   let high = Math.max(low, Math.min(all, sampleSize({ ...question, z }).size))
@@ -159,20 +147,22 @@ export function studentSize(question: SmallQuestion): number {
   return low
 }
 
-/** What a monitoring period found. */
+/** The results of a monitoring period. */
 export interface Finding {
   readonly confidence: Exact
   readonly precision: Exact
   readonly population: Exact
   readonly estimator?: 'mean' | 'proportion'
-  /** Of the completed answers. */
+  /** The mean of the completed answers. */
   readonly mean: Exact
-  /** Of the completed answers, with the divisor n - 1. A proportion brings its own. */
+  /** The standard deviation of the completed answers, with the divisor n - 1. A proportion needs none. */
   readonly sd?: Exact
   readonly completes: number
+  /** The design effect of clusters. */
+  readonly effect?: Exact
 }
 
-/** How well a finding is known. */
+/** The precision that a monitoring period reached. */
 export interface Reliability {
   readonly t: number
   readonly standardError: number
@@ -191,7 +181,8 @@ export function reliability(finding: Finding): Reliability {
     finding.estimator === 'proportion'
       ? over(times(n, times(mean, minus(one, mean))), minus(n, one))
       : squared(exact(finding.sd ?? 0))
-  const errorSquared = over(times(minus(one, over(n, exact(population))), variance), n)
+  const open = minus(one, over(n, exact(population)))
+  const errorSquared = over(times(times(open, variance), exact(finding.effect ?? 1)), n)
   const t = studentQuantile(confidence, completes - 1).low
   const halfSquared = times(squared(t), errorSquared)
   const half = rootOf(halfSquared)
@@ -206,27 +197,9 @@ export function reliability(finding: Finding): Reliability {
   }
 }
 
-/** What remains of `reductions` when the part that the sample cannot vouch for is left out. */
+/** The emission reductions that remain after the discount for the imprecision of the sample. */
 export function discounted(reductions: Exact, discount: Exact): number {
   return toNumber(times(exact(reductions), minus(one, exact(discount))))
 }
 
 const rootOf = (value: Rational): Rational => exact(toRoot(value))
-
-const each = ({ low, high }: Enclosure, f: (end: Rational) => Rational): Enclosure => ({
-  low: f(low),
-  high: f(high),
-})
-
-/** The value on which both ends agree. */
-const agreed = ({ low, high }: Enclosure): Rational | undefined =>
-  compare(low, high) === 0 ? low : undefined
-
-/** Works with more and more digits until there is an answer. z is irrational, so there is one. */
-function decided<T>(attempt: (digits: number) => T | undefined): T {
-  for (let digits = 30; digits <= 960; digits *= 2) {
-    const answer = attempt(digits)
-    if (answer !== undefined) return answer
-  }
-  throw new RangeError('no number of digits decides this size')
-}

@@ -4,7 +4,7 @@ import { largestPopulation } from '../request.ts'
 
 const fraction = z.coerce.number().min(0).lt(1)
 
-/** What a plot of sizes is asked for; the parameters of its middle point. */
+/** The query of the curves: the parameters of their middle point. */
 export const curveSchema = z
   .object({
     population: z.coerce.number().int().min(2).max(largestPopulation),
@@ -18,7 +18,7 @@ export const curveSchema = z
       ctx.addIssue({ code: 'custom', path: [field], message })
     if (estimator === 'proportion' && mean > 1)
       fault('expectedMean', `give a proportion above 0 and at most 1, not ${mean}`)
-    // The widest point is drawn with twice the deviation, the dearest with a hundredth of the precision.
+    // The curves go up to twice the deviation and down to a precision of 0.01, so these extremes must stay finite too.
     if (estimator === 'mean' && !Number.isFinite(1e6 * (2 * (sd / mean)) ** 2 + 20 * sd))
       fault('expectedSD', `the standard deviation ${sd} is too many times the mean ${mean}`)
   })
@@ -37,8 +37,8 @@ const confidence = 0.95
 const precision = 0.05
 
 /**
- * Sizes as each parameter varies and the others stay, to be plotted: how dear precision is, and what a wrong guess of
- * the deviation or the dropout costs. Sizes above the population show as they are.
+ * Sizes for a plot, where one parameter varies and the others stay: the plot shows what precision costs, and what a wrong
+ * guess of the deviation or the dropout costs. Sizes may exceed the population.
  */
 export function curves(asked: z.output<typeof curveSchema>): z.output<typeof curvesSchema> {
   const { population, estimator, expectedMean: mean, expectedSD: sd, dropoutRate } = asked

@@ -1,18 +1,18 @@
 import { exact, fraction, integerRoot, type Exact, type Rational } from './rational.ts'
 
-/** A real number that is known to lie between two fractions. */
+/** A real number, given by two fractions between which the number lies. */
 export interface Enclosure {
   readonly low: Rational
   readonly high: Rational
 }
 
-/** The enclosure of a number that is known exactly. */
+/** The enclosure of an exact number, both of whose ends are that number. */
 export const known = (value: Exact): Enclosure => {
   const at = exact(value)
   return { low: at, high: at }
 }
 
-/** Digits that are worked with beyond those that are promised. */
+/** How many digits the series are summed with beyond the digits of the result. */
 const guard = 30
 
 const kept = new Map<string, Enclosure>()
@@ -37,7 +37,7 @@ export function normalQuantile(confidence: Exact, digits = 40): Enclosure {
     let z = toFixed(roughQuantile(Number(num) / Number(den)), scale)
     for (let round = 0; round < 30; round++) {
       const slope = Math.exp(-((Number(z) / Number(scale)) ** 2) / 2)
-      // A slope in double precision wins fifteen digits a round, and costs nothing.
+      // A slope in double precision gains fifteen digits in each round, and is cheap to compute.
       const step = ((area(z, scale) - target) * 10n ** 20n) / BigInt(Math.round(slope * 1e20))
       z -= step
       if (step > -1000n && step < 1000n) break
@@ -75,21 +75,21 @@ export function studentQuantile(confidence: Exact, df: number, digits = 30): Enc
       const { central, factor } = centralArea(t, BigInt(df), gamma, scale)
       const step = ((target - central) * t) / (2n * factor)
       t += step
-      // What is left after a step this small is far below the last digit that is promised.
+      // After a step this small the remaining error is far below the last digit of the result.
       if (step < 10n ** BigInt(guard - 5) && step > -(10n ** BigInt(guard - 5))) break
     }
     return around(t, digits)
   })
 }
 
-/** P(|T| ≤ t), and the factor t/2 times its derivative. */
+/** P(|T| ≤ t) as `central`, and as `factor` t/2 times the derivative of P. */
 function centralArea(t: bigint, df: bigint, gamma: bigint, scale: bigint) {
   const square = t * t
   const y = (square * scale) / (df * scale * scale + square)
   const rest = scale - y
   const root = integerRoot(((y * power(rest, df, scale)) / scale) * scale)
   const factor = (root * gamma) / integerRoot(pi(scale) * scale)
-  // Both are the same beta integral; the one with the smaller argument converges faster.
+  // Both series are the same beta integral; the series with the smaller argument converges faster.
   if (2n * y <= scale) {
     const sum = series(y, scale, (j) => [df + 1n + 2n * j, 3n + 2n * j])
     return { central: (2n * factor * sum) / scale, factor }
@@ -98,7 +98,7 @@ function centralArea(t: bigint, df: bigint, gamma: bigint, scale: bigint) {
   return { central: scale - (2n * factor * sum) / scale / df, factor }
 }
 
-/** 1 + x·a₀/b₀ + x²·a₀a₁/(b₀b₁) + … */
+/** Sums 1 + x·a₀/b₀ + x²·a₀a₁/(b₀b₁) + … */
 function series(x: bigint, scale: bigint, ratio: (j: bigint) => [bigint, bigint]): bigint {
   let term = scale
   let sum = scale
@@ -160,7 +160,7 @@ function inverseTangent(inverse: bigint, scale: bigint): bigint {
   return sum
 }
 
-/** Somewhere near the quantile, to begin with (Abramowitz and Stegun 26.2.23, three digits). */
+/** A first approximation of the quantile, to three digits (Abramowitz and Stegun 26.2.23). */
 function roughQuantile(confidence: number): number {
   const u = Math.sqrt(-2 * Math.log((1 - confidence) / 2))
   const above = 2.515517 + u * (0.802853 + u * 0.010328)
@@ -169,7 +169,7 @@ function roughQuantile(confidence: number): number {
 
 function checked(confidence: Exact): Rational {
   const value = exact(confidence)
-  // Beyond this the alternating series would want more guard digits than it has.
+  // With a confidence above 1 - 1e-9 the alternating series would need more guard digits than `guard`.
   if (value.num <= 0n || (value.den - value.num) * 10n ** 9n < value.den)
     throw new RangeError('the confidence lies outside (0, 1 - 1e-9]')
   return value

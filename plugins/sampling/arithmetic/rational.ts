@@ -1,15 +1,15 @@
-/** An exact fraction, its denominator positive. Steps between leave it in whatever terms they come to. */
+/** An exact fraction with a positive denominator. A fraction is not always in lowest terms. */
 export interface Rational {
   readonly num: bigint
   readonly den: bigint
 }
 
-/** What can be read exactly: a number stands for the decimal that it is written as. */
+/** A value that `exact` reads: a number stands for the decimal fraction that its text shows. */
 export type Exact = number | bigint | string | Rational
 
 const decimal = /^([+-]?)(\d*)(?:\.(\d*))?(?:e([+-]?\d+))?$/i
 
-/** The exact fraction. 0.1 is one tenth, not the binary fraction that a computer keeps for it. */
+/** The exact fraction of a value. 0.1 is one tenth, not the nearest binary fraction. */
 export function exact(value: Exact): Rational {
   if (typeof value === 'object') return value
   if (typeof value === 'bigint') return { num: value, den: 1n }
@@ -35,12 +35,12 @@ function gcd(a: bigint, b: bigint): bigint {
   return a
 }
 
-/** Nought. */
+/** The number 0. */
 export const zero = exact(0n)
-/** One. */
+/** The number 1. */
 export const one = exact(1n)
 
-/** Lowest terms cost more than the step itself, so they are only sought when the terms have grown long. */
+/** Reducing a fraction costs more than adding or multiplying, so a fraction is reduced only above this denominator. */
 const long = 1n << 2048n
 const inTerms = (num: bigint, den: bigint): Rational =>
   den > long ? fraction(num, den) : { num, den }
@@ -76,7 +76,7 @@ export const ceiling = ({ num, den }: Rational): bigint => -floor({ num: -num, d
 /** The nearest integer; halves go up. */
 export const nearest = ({ num, den }: Rational): bigint => floor(fraction(2n * num + den, 2n * den))
 
-/** The double nearest to the fraction, for people to read; no size is decided by it. */
+/** The double nearest to a fraction, for people to read. No size is decided by this double. */
 export function toNumber({ num, den }: Rational): number {
   const size = num < 0n ? -num : num
   // Enough digits that the text determines the double, wherever the point stands.
@@ -85,7 +85,7 @@ export function toNumber({ num, den }: Rational): number {
   return Number(`${num < 0n ? '-' : ''}${digits}e-${shift}`)
 }
 
-/** The square root as a double, for people to read. */
+/** The square root of a fraction as a double, for people to read. */
 export function toRoot({ num, den }: Rational): number {
   const scale = 10n ** 60n
   return toNumber(fraction(integerRoot((num * scale * scale) / den), scale))

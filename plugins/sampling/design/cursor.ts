@@ -1,11 +1,11 @@
 import { invalid } from '../refusal.ts'
 import type { RevisionRow } from '../tables.ts'
 
-/** Where the next page of a list goes on: after this design. */
+/** Writes the cursor of a list whose next page begins after this design. */
 export const writeCursor = ({ created_at, design_id }: RevisionRow): string =>
   Buffer.from(`${created_at} ${design_id}`).toString('base64url')
 
-/** The design after which a page goes on. */
+/** Reads the cursor: the design after which the page begins. */
 export function readCursor(cursor: string): { createdAt: string; designId: string } {
   const [createdAt = '', designId] = Buffer.from(cursor, 'base64url').toString().split(' ')
   if (designId === undefined) throw invalid('cursor', 'give the nextCursor of a list')

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { RuntimeError } from '#core'
+import { loopTurns } from '../../../test/support/loop-turns.ts'
 import { random } from '../../../test/support/random.ts'
 import { withDropout } from '../arithmetic/arithmetic.ts'
 import { design, type Figures } from './design.ts'
@@ -7,7 +8,7 @@ import { requestSchema } from '../request.ts'
 
 const any = random('designs')
 
-/** Weights with four decimals that add up to 1. */
+/** Makes random weights with four decimals that add up to 1. */
 function weights(): number[] {
   const parts = Array.from({ length: any.integer(1, 6) }, () => any.integer(500, 5000))
   const sum = parts.reduce((a, b) => a + b, 0)
@@ -34,22 +35,25 @@ const cases = Array.from({ length: 300 }, () => {
   }
 })
 
-const made = new Map<string, (Figures | undefined)[]>()
-function figures(method: string, allowCensus: boolean): (Figures | undefined)[] {
+const made = new Map<string, Promise<(Figures | undefined)[]>>()
+function figures(method: string, allowCensus: boolean): Promise<(Figures | undefined)[]> {
   const name = `${method} ${allowCensus}`
   let all = made.get(name)
-  if (!all) made.set(name, (all = cases.map((each) => figuresOf(each, method, allowCensus))))
+  if (!all) {
+    all = Promise.all(cases.map((each) => figuresOf(each, method, allowCensus)))
+    made.set(name, all)
+  }
   return all
 }
 
-function figuresOf(
+async function figuresOf(
   { strata, ...rest }: (typeof cases)[number],
   method: string,
   allowCensus: boolean,
-): Figures | undefined {
+): Promise<Figures | undefined> {
   const stratification = { enabled: true, method, strata }
   try {
-    return design(requestSchema.parse({ ...rest, allowCensus, stratification }))
+    return await design(requestSchema.parse({ ...rest, allowCensus, stratification }))
   } catch (error) {
     if (error instanceof RuntimeError && error.code === 'UNPROCESSABLE') return undefined
     throw error
@@ -58,8 +62,8 @@ function figuresOf(
 
 it.each(['proportional', 'independent', 'pooled'])(
   '%s: populations and sizes add up, nobody is asked twice, and every stratum gets its due',
-  (method) => {
-    const all = figures(method, false).filter((each) => each !== undefined)
+  async (method) => {
+    const all = (await figures(method, false)).filter((each) => each !== undefined)
     expect(all.length).toBeGreaterThan(50)
     for (const { parameters: p, stratification } of all) {
       const { strata, pooledSize, oversampling } = stratification!
@@ -82,9 +86,9 @@ it.each(['proportional', 'independent', 'pooled'])(
   },
 )
 
-it('proportional: never draws fewer than the strata would alone', () => {
-  const independent = figures('independent', false)
-  figures('proportional', false).forEach((each, index) => {
+it('proportional: never draws fewer than the strata would alone', async () => {
+  const independent = await figures('independent', false)
+  ;(await figures('proportional', false)).forEach((each, index) => {
     if (!each) return
     expect(each.parameters.adjustedSize).toBeGreaterThanOrEqual(
       independent[index]!.parameters.adjustedSize,
@@ -92,10 +96,10 @@ it('proportional: never draws fewer than the strata would alone', () => {
   })
 })
 
-it('with allowCensus there is always an answer, at most everybody, and a warning where it falls short', () => {
+it('with allowCensus there is always an answer, at most everybody, and a warning where it falls short', async () => {
   for (const method of ['proportional', 'independent', 'pooled']) {
-    const refused = figures(method, false)
-    figures(method, true).forEach((each, index) => {
+    const refused = await figures(method, false)
+    ;(await figures(method, true)).forEach((each, index) => {
       const { parameters, stratification, warnings } = each!
       expect(parameters.adjustedSize).toBeLessThanOrEqual(parameters.population)
       for (const { sampleSize, population } of stratification!.strata)
@@ -108,21 +112,40 @@ it('with allowCensus there is always an answer, at most everybody, and a warning
 
 it.each(['proportional', 'independent', 'pooled'])(
   '%s: the order in which strata are named changes nothing, where no two weigh the same',
-  (method) => {
+  async (method) => {
     let compared = 0
     for (const one of cases) {
       const { strata } = one
       if (new Set(strata.map(({ weight }) => weight)).size < strata.length) continue
-      const [first, second] = [strata, strata.toReversed()].map((strata) => {
-        const { parameters, stratification } = figuresOf({ ...one, strata }, method, true)!
+      const both = [strata, strata.toReversed()].map(async (strata) => {
+        const each = await figuresOf({ ...one, strata }, method, true)
+        const { parameters, stratification } = each!
         return {
           parameters,
           strata: stratification!.strata.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
         }
       })
+      const [first, second] = await Promise.all(both)
       expect(second).toEqual(first)
       compared++
     }
     expect(compared).toBeGreaterThan(100)
   },
 )
+
+it('of a hundred strata with their own corrections lets other requests be served in between', async () => {
+  const strata = Array.from({ length: 100 }, (_, n) => ({
+    name: `s${n}`,
+    weight: 0.01,
+    mean: 1 + n / 1000,
+    sd: 0.3 + n / 1000,
+  }))
+  const request = requestSchema.parse({
+    ...cases[0],
+    population: 900_000,
+    smallSampleCorrection: true,
+    stratification: { enabled: true, method: 'independent', strata },
+  })
+  const many = () => Promise.all(Array.from({ length: 60 }, () => design(request)))
+  expect(await loopTurns(many)).toBeGreaterThan(4)
+})

@@ -3,19 +3,20 @@ import { RuntimeError } from '#core'
 import { drawsAsMaker, maySee, mustDraw, mustOwn, mustVerify, type Who } from '../access.ts'
 import { conflicting } from '../refusal.ts'
 import type { Recalculation, SamplingRequest, Verification } from '../request.ts'
+import { commitmentColumns, type CommitmentRow } from '../selection/commitment.ts'
 import type { RevisionRow, SamplingDatabase } from '../tables.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { design } from './design.ts'
 import { Turns } from './in-turn.ts'
 import { nextRevision, type Extend } from './recalculation.ts'
 import { recordOf, type SampleDesign } from './record.ts'
-import { nextState } from './verification.ts'
+import { nextState } from '../verification/verification.ts'
 
 /** Designs and their revisions. */
 export class Designs {
   readonly #db: SamplingDatabase
   readonly #extend: Extend
-  /** A hundred recalculations at once would mostly overtake each other, and start again. */
+  /** Recalculations of one design run one after the other: parallel ones would mostly overtake each other and start again. */
   readonly #recalculations = new Turns()
 
   constructor(db: SamplingDatabase, extend: Extend) {
@@ -28,14 +29,14 @@ export class Designs {
     return this.#withSelection(await this.#row(designId, who, revision))
   }
 
-  /** A design for its owner to commit a frame of. */
+  /** A design for which its owner is about to commit a frame. */
   async readToCommit(designId: string, who: Who): Promise<SampleDesign> {
     const row = await this.#row(designId, who)
     mustOwn(row, who)
     return this.#withSelection(row)
   }
 
-  /** A design to draw from, or to record what a verifier drew, and who made the draw where a maker did. */
+  /** A design from which the caller is about to draw; `maker` is the caller where the draw makes the caller a maker of the design. */
   async readToDraw(
     designId: string,
     who: Who,
@@ -47,9 +48,9 @@ export class Designs {
     return { design: await this.#withSelection(row), maker }
   }
 
-  /** Works a design out and keeps it. */
+  /** Works out a design and stores it. */
   async create(request: SamplingRequest, who: Who): Promise<SampleDesign> {
-    const figures = design(request)
+    const figures = await design(request)
     const row: RevisionRow = {
       design_id: randomUUID(),
       revision: 1,
@@ -69,7 +70,7 @@ export class Designs {
     return recordOf(row)
   }
 
-  /** The designs of a project, newest first: of a caller who does not read all those they made or are to verify. */
+  /** The designs of a project, newest first. A caller without `readsAll` sees those that the caller owns or verifies. */
   async list(projectId: string, who: Who, limit: number, cursor?: string) {
     const after = cursor === undefined ? undefined : readCursor(cursor)
     let query = this.#db
@@ -116,24 +117,25 @@ export class Designs {
     return { items: await this.#withSelections(rows) }
   }
 
-  /** Works the design out anew from what a monitoring period found, as its next revision. */
+  /** Works out a design again from the results of a monitoring period, as its next revision. */
   recalculate(designId: string, actual: Recalculation, who: Who): Promise<SampleDesign> {
     return this.#recalculations.take(designId, async () => {
       for (;;) {
         const before = await this.#row(designId, who)
         mustOwn(before, who)
         const next = await nextRevision(before, actual, who, this.#extend)
-        // Another server may have been quicker; this one then goes on from the revision that the other wrote.
-        if (await this.#replace(before, next)) return recordOf(next)
+        // `#replace` fails where another server has just written a revision; the next round starts from that revision.
+        if (await this.#replace(before, next)) return this.#withSelection(next)
       }
     })
   }
 
-  /** Takes a design one step: draft, submitted, approved or rejected. */
+  /** Takes a design to its next state: submitted, then approved or rejected. */
   async verify(designId: string, step: Verification, who: Who): Promise<SampleDesign> {
     const row = await this.#row(designId, who)
     mustVerify(row, who, step)
-    const verification = nextState(row, step, await this.#makers(designId), who)
+    const design = await this.#withSelection(row)
+    const verification = nextState(row, design, step, await this.#makers(designId), who)
     const { status, verifier } = step
     await this.#db.transaction().execute(async (trx) => {
       // The verifier to whom the design is submitted sees all its revisions.
@@ -180,31 +182,34 @@ export class Designs {
   }
 
   async #withSelection(row: RevisionRow): Promise<SampleDesign> {
-    const [commitment] = await this.#commitments([row])
-    return recordOf(row, commitment)
+    return recordOf(row, (await this.#commitments([row])).get(row.design_id))
   }
 
-  /** Records with what was committed for each; what was drawn may be long, and is read by itself. */
+  /** The designs of some rows with their commitments, but without their drawn ids, because these lists may be long. */
   async #withSelections(rows: readonly RevisionRow[]): Promise<SampleDesign[]> {
     const commitments = await this.#commitments(rows)
-    return rows.map((row, at) => recordOf(row, commitments[at]))
+    return rows.map((row) => recordOf(row, commitments.get(row.design_id)))
   }
 
-  /** The commitment of each revision, in their order; undefined where there is none. */
-  async #commitments(rows: readonly RevisionRow[]) {
-    if (rows.length === 0) return []
+  /** The commitments of the designs of some rows, by design, oldest first. */
+  async #commitments(rows: readonly RevisionRow[]): Promise<Map<string, CommitmentRow[]>> {
+    const byDesign = new Map<string, CommitmentRow[]>()
+    if (rows.length === 0) return byDesign
     const found = await this.#db
       .selectFrom('sampling_selections')
-      .select(['design_id', 'revision', 'frame_digest', 'beacon', 'committed_at', 'selected_at'])
+      .select(commitmentColumns)
       .where('design_id', 'in', [...new Set(rows.map((row) => row.design_id))])
+      .orderBy('number')
       .execute()
-    const keyOf = ({ design_id, revision }: { design_id: string; revision: number }) =>
-      `${design_id} ${revision}`
-    const byKey = new Map(found.map((one) => [keyOf(one), one]))
-    return rows.map((row) => byKey.get(keyOf(row)))
+    for (const one of found) {
+      const of = byDesign.get(one.design_id)
+      if (of) of.push(one)
+      else byDesign.set(one.design_id, [one])
+    }
+    return byDesign
   }
 
-  /** Who worked out a revision of the design, committed its frame or drew from it. */
+  /** The makers of a design: who worked out one of its revisions, committed its frame or drew from the frame. */
   async #makers(designId: string): Promise<Set<string>> {
     const revisions = await this.#db
       .selectFrom('sampling_revisions')
@@ -225,7 +230,7 @@ export class Designs {
     return new Set(all.filter((maker) => maker !== null))
   }
 
-  /** Puts a revision in the place of the one it was worked out from; false when another replaced that one meanwhile. */
+  /** Makes `next` the newest revision instead of `before`; false when `before` is not the newest any more. */
   #replace(before: RevisionRow, next: RevisionRow): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const { numUpdatedRows } = await trx

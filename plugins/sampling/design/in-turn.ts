@@ -1,8 +1,8 @@
-/** Runs what is asked under one name one after the other, and what is asked under different names side by side. */
+/** Runs the work under one name one after the other, and the work under different names in parallel. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>()
 
-  /** Does the work when all work that was asked before under this name is over. */
+  /** Runs `work` after all earlier work under this name has ended. */
   async take<T>(name: string, work: () => Promise<T>): Promise<T> {
     const turn = (this.#last.get(name) ?? Promise.resolve()).then(work, work)
     this.#last.set(name, turn)

@@ -12,7 +12,7 @@ export interface Part extends Stratum {
 
 const tolerance = exact('1e-9')
 
-/** Checks that strata divide the population, and gives each its part of it. */
+/** Checks that the strata divide the population, and gives each stratum its part of the population. */
 export function partition(strata: readonly Stratum[], population: number): Part[] {
   const names = new Map<string, string>()
   for (const [index, { name }] of strata.entries()) {
@@ -71,7 +71,7 @@ export function partition(strata: readonly Stratum[], population: number): Part[
   })
 }
 
-/** Asked before fractions are added up as well: a weight of almost nothing has a denominator of hundreds of digits. */
+/** The error for a stratum of fewer than 2. A first check precedes all fractions: a tiny weight has a huge denominator. */
 const tooSmall = (index: number, name: string, own: number) =>
   insufficient(
     `Stratum "${name}" has a population of ${own}; a sample needs at least 2.`,

@@ -1,33 +1,35 @@
 import type { Who } from '../access.ts'
-import { discounted, reliability } from '../arithmetic/arithmetic.ts'
 import { invalid } from '../refusal.ts'
 import type { Recalculation, SamplingRequest } from '../request.ts'
 import { sizesOf } from '../selection/sizes.ts'
 import type { RevisionRow } from '../tables.ts'
 import { design } from './design.ts'
 import { parsed, requestOf, type Outcome, type SampleDesign } from './record.ts'
+import { reliabilityOf } from './reliability.ts'
 
-/** What extends the sample of a revision to new sizes by stratum; undefined where nothing was drawn. */
+/** Extends the drawn sample of a revision to new sizes by stratum; resolves to undefined where no sample was drawn. */
 export type Extend = (
   of: { readonly designId: string; readonly revision: number },
+  was: ReadonlyMap<string, number>,
   sizes: ReadonlyMap<string, number>,
 ) => Promise<Outcome['change']['idsToAdd']>
 
-/** The revision that follows from what a monitoring period found. */
+/** The revision that follows from the results of a monitoring period. */
 export async function nextRevision(
   before: RevisionRow,
   actual: Recalculation,
   who: Who,
   extend: Extend,
 ): Promise<RevisionRow> {
-  const request = withActual(requestOf(before), actual)
-  const figures = design(request)
-  const { adjustedSize, population } = figures.parameters
+  const request = withActual(requestOf(before), actual, before.revision)
+  const figures = await design(request)
+  const { adjustedSize } = figures.parameters
   const previous = parsed<SampleDesign>(before.figures).parameters.adjustedSize
   const delta = adjustedSize - previous
-  const found = reliabilityOf(request, population, actual)
+  const found = reliabilityOf(request, figures, actual)
   const idsToAdd = await extend(
     { designId: before.design_id, revision: before.revision },
+    sizesOf(parsed<SampleDesign>(before.figures)),
     sizesOf(figures),
   )
   const outcome: Outcome = {
@@ -56,22 +58,33 @@ export async function nextRevision(
   }
 }
 
-/** The request with what was found in place of what was expected. */
-function withActual(request: SamplingRequest, actual: Recalculation): SamplingRequest {
+/** The request with the actual values in place of the expected ones. */
+function withActual(
+  request: SamplingRequest,
+  actual: Recalculation,
+  revision: number,
+): SamplingRequest {
   const proportion = request.estimator === 'proportion'
   if (!proportion && actual.actualSD === undefined)
     throw invalid('actualSD', 'missing; give a number of at least 0')
   if (proportion && actual.actualMean > 1)
     throw invalid('actualMean', `give a proportion above 0 and at most 1, not ${actual.actualMean}`)
+  for (const [index, { actualMean = 1 }] of (actual.strata ?? []).entries())
+    if (proportion && actualMean > 1)
+      throw invalid(
+        `strata.${index}.actualMean`,
+        `give a proportion above 0 and at most 1, not ${actualMean}`,
+      )
   const found = new Map(actual.strata?.map((stratum) => [stratum.name, stratum]))
   const strata = request.stratification?.strata?.map((stratum) => {
-    const { actualMean, actualSD, actualDropoutRate } = found.get(stratum.name) ?? {}
+    const { actualMean, actualSD, actualDropoutRate, basis } = found.get(stratum.name) ?? {}
     found.delete(stratum.name)
     return {
       ...stratum,
       ...(actualMean !== undefined && { mean: actualMean }),
       ...(actualSD !== undefined && { sd: actualSD }),
       ...(actualDropoutRate !== undefined && { dropoutRate: actualDropoutRate }),
+      ...(basis !== undefined && { basis }),
     }
   })
   const [unknown] = found.keys()
@@ -81,27 +94,45 @@ function withActual(request: SamplingRequest, actual: Recalculation): SamplingRe
     expectedMean: actual.actualMean,
     expectedSD: actual.actualSD ?? request.expectedSD,
     dropoutRate: actual.actualDropoutRate,
+    ...(actual.erCoverage !== undefined && { erCoverage: actual.erCoverage }),
+    ...justified(request, actual, revision),
     ...(request.stratification && {
       stratification: { ...request.stratification, ...(strata && { strata }) },
     }),
   }
 }
 
-function reliabilityOf(
-  { confidence, precision, estimator }: SamplingRequest,
-  population: number,
-  { actualMean: mean, actualSD: sd, completes, er }: Recalculation,
-): Outcome['reliability'] {
-  if (completes === undefined) return undefined
-  if (completes > population)
-    throw invalid('completes', `${completes} are more than the population of ${population}`)
-  // Student's t stretches the deviation, by 13 at most.
-  if (sd !== undefined && !Number.isFinite(100 * sd))
-    throw invalid('actualSD', `the standard deviation ${sd} is too large to be worked with`)
-  const found = reliability({ confidence, precision, population, estimator, mean, sd, completes })
-  return {
-    completes,
-    ...found,
-    ...(er !== undefined && { erConservative: discounted(er, found.relHalfWidth) }),
+/**
+ * The justifications of a revision. What supported an expected value does not support another one that was measured: the
+ * period supports it, where the period tells how many answers it is from.
+ */
+function justified(
+  { justification, expectedMean, expectedSD, dropoutRate }: SamplingRequest,
+  actual: Recalculation,
+  revision: number,
+): Pick<SamplingRequest, 'justification'> {
+  const counts = [actual.completes, ...(actual.strata ?? []).map(({ completes }) => completes)]
+  const completes = actual.completes ?? counts.reduce<number>((sum, one) => sum + (one ?? 0), 0)
+  const measured = (what: string) =>
+    completes > 0
+      ? {
+          text: `${what} of ${completes} completed answers of the monitoring period.`,
+          source: `The recalculation of revision ${revision}`,
+        }
+      : undefined
+  const isSame = {
+    mean: actual.actualMean === expectedMean,
+    sd: actual.actualSD === undefined || actual.actualSD === expectedSD,
+    dropoutRate: actual.actualDropoutRate === dropoutRate,
   }
+  const { mean, sd, dropoutRate: dropout, sdCalculation } = justification ?? {}
+  const kept = {
+    mean: isSame.mean ? mean : measured(`The mean ${actual.actualMean}`),
+    sd: isSame.sd ? sd : measured(`The standard deviation ${actual.actualSD}`),
+    dropoutRate: isSame.dropoutRate ? dropout : measured(`The dropout ${actual.actualDropoutRate}`),
+    sdCalculation: isSame.sd ? sdCalculation : undefined,
+    ...actual.justification,
+  }
+  const given = Object.entries(kept).filter(([, value]) => value !== undefined)
+  return { justification: given.length > 0 ? Object.fromEntries(given) : undefined }
 }

@@ -10,21 +10,22 @@ import {
   type Rational,
 } from '../arithmetic/rational.ts'
 
-/** A part of the population: its share, and how many it has. */
+/** A part of the population: its weight, and the most that an allocation may give to it. */
 export interface Share {
   readonly weight: Rational
-  /** No allocation gives it more than this. */
+  /** The most that an allocation gives to this part. */
   readonly most?: number
 }
 
 /**
- * Largest remainder (Hamilton): every share gets the whole part of weight × total, and what is left goes one by one
- * to the largest remainders; ties to the larger weight, then to whoever stands first. A share that is full is passed over.
+ * Shares out a total by the method of largest remainders (Hamilton): every share gets the whole part of weight × total,
+ * and the rest goes one by one to the largest remainders. A tie goes to the larger weight, then to the earlier share.
+ * A share that has reached its `most` gets no more.
  */
 export const allocate = (total: number, shares: readonly Share[]): number[] =>
   allocator(shares)(total)
 
-/** The same for many totals: what depends on the shares alone is worked out once. */
+/** Makes an `allocate` for many totals, which works out once what depends on the shares alone. */
 function allocator(shares: readonly Share[]): (total: number) => number[] {
   const common = shares.reduce((product, { weight }) => product * weight.den, 1n)
   const scaled = shares.map(({ weight }) => (weight.num * common) / weight.den)
@@ -60,16 +61,16 @@ function allocator(shares: readonly Share[]): (total: number) => number[] {
 const sign = (value: bigint) => (value < 0n ? -1 : value > 0n ? 1 : 0)
 const greatestDivisor = (a: bigint, b: bigint): bigint => (b === 0n ? a : greatestDivisor(b, a % b))
 
-/** A stratum that wants at least so many. */
+/** A share that requires a size of its own. */
 export interface Demand extends Share {
   readonly required: number
   readonly most: number
 }
 
 /**
- * The smallest total, among those that `totals` names in rising order, whose allocation gives every stratum what it
- * requires; undefined when none does. The method of largest remainders can take a seat away as the total grows, so every
- * candidate is looked at; those below the bound cannot do it.
+ * The first of some candidates, whose totals rise, with an allocation that gives every stratum its required size;
+ * undefined when there is none. A growing total can lower a share by the method of largest remainders (the Alabama
+ * paradox), so the search tries every candidate and cannot bisect.
  */
 export function smallestTotal<T>(
   demands: readonly Demand[],
@@ -86,8 +87,8 @@ export function smallestTotal<T>(
 }
 
 /**
- * Between which totals the smallest one lies. Whoever gets a seat beyond the whole part has a remainder of at least 1/k,
- * and whoever has one above (k-1)/k gets it, among k strata.
+ * The bounds between which the smallest sufficient total lies. Among k strata, a stratum that gets one more than its whole
+ * part has a remainder of at least 1/k, and a stratum with a remainder above (k-1)/k always gets one more.
  */
 export function totalBounds(demands: readonly Demand[]): { low: number; high: number } {
   const sum = demands.reduce((sum, { weight }) => plus(sum, weight), zero)

@@ -1,10 +1,9 @@
-import { parsed, type SampleDesign, type Selection } from '../design/record.ts'
-import type { SelectionRow } from '../tables.ts'
+import { parsed, type Selection } from '../design/record.ts'
+import { committedSizes, type CommitmentRow } from './commitment.ts'
 import { sampler, seedOf } from './sampler.ts'
-import { sizesOf } from './sizes.ts'
 import type { StoredFrames } from './stored-frames.ts'
 
-/** Told of how many ids of how many have been looked at. */
+/** Receives how many ids of how many the draw has looked at. */
 export type Progress = (done: number, total: number) => void
 
 interface Stratum {
@@ -30,7 +29,7 @@ export async function drawStratum(
     signal?.throwIfAborted()
     for (const id of ids) drawing.offer(id)
     looked?.(ids.length)
-    // A large frame is many milliseconds of hashing: other requests get their turn in between.
+    // Hashing a large frame takes seconds, so other requests run between two parts.
     await new Promise((resolve) => setImmediate(resolve))
   }
   return drawing.drawn()
@@ -39,18 +38,17 @@ export async function drawStratum(
 /** Draws from every stratum of a committed frame, each with its reserves. */
 export async function drawAll(
   frames: StoredFrames,
-  design: SampleDesign,
-  row: SelectionRow,
+  designId: string,
+  row: CommitmentRow,
   { beaconHex, reserves }: { beaconHex: string; reserves: number | undefined },
   { signal, progress }: { signal: AbortSignal; progress?: Progress },
 ): Promise<NonNullable<Selection['strata']>> {
-  const { designId } = design
   const counts = parsed<Record<string, number>>(row.frame_counts)
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
   let done = 0
   const looked = (count: number) => progress?.((done += count), total)
   const strata = []
-  for (const [name, size] of sizesOf(design)) {
+  for (const [name, size] of committedSizes(row)) {
     const seed = seedOf({ designId, stratum: name, frameDigest: row.frame_digest, beaconHex })
     const take = size + (reserves ?? Math.ceil(size / 10))
     const stratum = { frameId: row.frame_id, name, seed, take }

@@ -1,18 +1,35 @@
-import { RuntimeError } from '#core'
+import { giveWay, RuntimeError } from '#core'
 import type { RouteContext } from '#core'
 import { Frame } from './frame.ts'
 import { invalid } from '../refusal.ts'
-import { idPattern, shown } from '../request.ts'
+import { shown } from '../wants.ts'
+import { idPattern, type NonAdopters } from './request.ts'
 
-/** What the NDJSON upload of a frame may hold at most. */
+/** The most bytes of a frame that is sent as NDJSON. */
 export const frameBytes = 256 * 1024 * 1024
 
-/**
- * Reads a frame that comes line by line: an id as a string, `{ "stratum", "id" }`, or `{ "stratum", "ids": […] }`.
- * Without a stratum it is `all`. One bad line refuses the frame: a sample from half a list is worth nothing.
- */
-export async function readFrame(lines: RouteContext['lines']): Promise<Frame> {
+/** So many ids are taken between two looks at the time. */
+const idsInStretch = 1000
+
+/** Collects the ids of a frame that came whole, and lets other requests be served in between. */
+export async function frameOf(strata: Readonly<Record<string, readonly string[]>>): Promise<Frame> {
   const frame = new Frame()
+  for (const [stratum, ids] of Object.entries(strata))
+    for (const [at, id] of ids.entries()) {
+      frame.add(stratum, id)
+      if (at % idsInStretch === 0) await giveWay()
+    }
+  return frame
+}
+
+/**
+ * Reads a frame line by line. A line is an id as a string, `{ "stratum", "id" }`, or `{ "stratum", "ids": […] }`; without
+ * a stratum the ids are in the stratum `all`, and `"nonAdopter": true` marks the ids of the line. One bad line refuses the
+ * whole frame, because a sample from an incomplete list is not representative.
+ */
+export async function readFrame(lines: RouteContext['lines']): Promise<Marked> {
+  const frame = new Frame()
+  const marked = new Map<string, number>()
   for await (const { number, value, fault } of lines) {
     if (fault)
       throw new RuntimeError('INVALID_JSON', `Line ${number}: ${fault.message}`, {
@@ -30,19 +47,27 @@ export async function readFrame(lines: RouteContext['lines']): Promise<Frame> {
       add('all', value)
       continue
     }
-    const { stratum = 'all', id, ids } = value as Line
+    const { stratum = 'all', id, ids, nonAdopter = false } = value as Line
     if (typeof stratum !== 'string')
       throw invalid(`line ${number}`, `give the name of a stratum, not ${shown(stratum)}`)
     const name = stratum.trim()
+    if (typeof nonAdopter !== 'boolean')
+      throw invalid(`line ${number}`, `give true or false as nonAdopter, not ${shown(nonAdopter)}`)
+    if (nonAdopter)
+      marked.set(name, (marked.get(name) ?? 0) + (Array.isArray(ids) ? ids.length : 1))
     if (ids === undefined) add(name, id)
     else if (Array.isArray(ids)) for (const each of ids) add(name, each)
     else throw invalid(`line ${number}`, `give a list of ids, not ${shown(ids)}`)
   }
-  return frame
+  return marked.size === 0 ? { frame } : { frame, nonAdopterCounts: Object.fromEntries(marked) }
 }
+
+/** A frame with the number of ids by stratum that its lines mark as non-adopters. */
+type Marked = { readonly frame: Frame } & Pick<NonAdopters, 'nonAdopterCounts'>
 
 interface Line {
   readonly stratum?: unknown
   readonly id?: unknown
   readonly ids?: unknown
+  readonly nonAdopter?: unknown
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** A stretch of a stratum's ids, sorted and joined by LF. */
+/** A part of a stratum's ids, sorted and joined by LF. */
 export interface FramePart {
   readonly stratum: string
   readonly part: number
@@ -16,16 +16,16 @@ export class RepeatedId extends Error {
   }
 }
 
-/** Ids are put in order as runs of so many, which then are merged, so many at a time of each. */
+/** The frame sorts ids in runs of `runLength`, and merges the runs in blocks of `blockLength` ids. */
 const runLength = 20_000
 const blockLength = 400
 const partLength = 64 * 1024
 
-/** Code units sort as UTF-8 bytes do, except from here on. */
+/** A character whose UTF-16 code units do not sort as its UTF-8 bytes do: surrogates, and all code units above them. */
 const high = /[\ud800-\uffff]/
 type Order = (a: string, b: string) => number
 const byUnits: Order = (a, b) => (a < b ? -1 : a > b ? 1 : 0)
-/** Compares where two ids first differ: a character of two units stands behind those of one. */
+/** Compares two ids at their first different code unit: a character of two units sorts after every character of one unit. */
 const byBytes: Order = (a, b) => {
   const shorter = Math.min(a.length, b.length)
   let at = 0
@@ -42,8 +42,8 @@ interface Run {
 }
 
 /**
- * Collects the ids of a frame in any order and gives them back sorted bytewise. What has arrived is kept as sorted
- * runs of bytes, outside the heap: a million ids are some twenty megabytes.
+ * Collects the ids of a frame in any order and yields the ids sorted bytewise. The frame keeps the ids as sorted runs in
+ * buffers outside the JavaScript heap: a million ids take some twenty megabytes.
  */
 export class Frame {
   readonly #open = new Map<string, string[]>()
@@ -59,7 +59,7 @@ export class Frame {
   }
 
   add(stratum: string, id: string): void {
-    // The runs so far hold no such id, so they stand in this order already.
+    // No id in the runs so far has such a character, so both orders sort these runs in the same way.
     if (this.#order === byUnits && high.test(id)) this.#order = byBytes
     let ids = this.#open.get(stratum)
     if (!ids) this.#open.set(stratum, (ids = []))
@@ -74,7 +74,7 @@ export class Frame {
     return counts
   }
 
-  /** All ids in order, stretch by stretch, once; throws at one that stands there twice. */
+  /** Yields all ids in order, part by part. Works once, and throws at an id that the frame has twice. */
   *parts(): Generator<FramePart> {
     for (const [stratum, ids] of this.#open) this.#close(stratum, ids)
     const filling = new Map<string, { ids: string[]; length: number; part: number }>()
@@ -86,7 +86,7 @@ export class Frame {
       for (let at = from; at < to; at++) {
         const id = ids[at]!
         if (id === last) throw new RepeatedId(id)
-        // LF stands between ids, so only the first has none before it.
+        // An LF stands between two ids, so the first id has none before it.
         hashing.push(last === undefined ? id : `\n${id}`)
         last = id
         into.ids.push(id)
@@ -105,7 +105,7 @@ export class Frame {
       if (ids.length > 0) yield { stratum, part, ids: ids.join('\n') }
   }
 
-  /** SHA-256 of all ids, sorted and joined by LF: known once `parts` has come to its end. */
+  /** SHA-256 of all ids, sorted and joined by LF. Call it after `parts` has yielded its last part. */
   digest(): string {
     return this.#hash.copy().digest('hex')
   }
@@ -126,10 +126,10 @@ export class Frame {
   }
 }
 
-// JSON, though ids could be split at their line feeds: a part of a larger string compares ten times as slowly.
+// A block is JSON and not text to split at line feeds: V8 compares slices of a larger string ten times as slowly.
 const idsOf = (block: Buffer): string[] => JSON.parse(block.toString('utf8')) as string[]
 
-/** Where the merging of a run has come to: what it has yielded last, and what comes next. */
+/** The position of the merge in one run: the ids that it yielded last, and the next id. */
 interface Cursor {
   readonly stratum: string
   readonly blocks: Iterator<Buffer>
@@ -140,7 +140,7 @@ interface Cursor {
   next: string
 }
 
-/** Merges sorted runs by a heap of the next id of each, in stretches that come from one run without a break. */
+/** Merges sorted runs with a heap of each run's next id. Yields the longest stretch of ids that comes from one run. */
 function* merged(runs: readonly Run[], order: Order): Generator<Cursor> {
   const heap: Cursor[] = []
   for (const { stratum, blocks } of runs) {
@@ -166,7 +166,7 @@ function* merged(runs: readonly Run[], order: Order): Generator<Cursor> {
   }
 }
 
-/** Steps to the next id of a run, in its next block where this one is used up. */
+/** Steps to the next id of a run, in the run's next block where the present block has ended. */
 function hasNext(cursor: Cursor): boolean {
   if (cursor.to === cursor.ids.length) {
     const block = cursor.blocks.next()

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 
-// Consistent sampling without replacement, after Ronald L. Rivest (2018): every id has a ticket, the smallest tickets
-// win. A ticket depends on the seed and its own id only, so neither order nor company matters.
+// Consistent sampling without replacement, after Ronald L. Rivest (2018): every id has a ticket, and the ids with the
+// smallest tickets are the sample. A ticket depends only on the seed and the id, not on the order or on other ids.
 
-/** Draws for one seed. */
+/** A draw with one seed. */
 export interface Sampler {
-  /** Looks at one id. */
+  /** Adds one id to the draw. */
   offer(id: string): void
   /** The ids with the smallest tickets, smallest first. */
   drawn(): string[]
@@ -16,7 +16,7 @@ export function ticketOf(seed: string, id: string): string {
   return `0.${digitsOf(hash('sha256', hash('sha256', seed) + id))}`
 }
 
-/** High-order digits of a hash are biased in decimal, so the order is turned round. */
+/** The decimal digits of a hash in reverse order, because the high-order decimal digits of a hash are biased. */
 function digitsOf(hex: string): string {
   return [...BigInt(`0x${hex}`).toString().padStart(64, '0')].reverse().join('')
 }
@@ -35,11 +35,11 @@ export function sampler(seed: string, take: number): Sampler {
   return {
     offer(id) {
       if (take === 0) return
-      // A text of 32 bytes: the cheapest form that a hash comes in.
+      // A string of 32 characters is the form of a hash that Node makes fastest.
       const hashed = hash('sha256', prefix + id, 'binary')
       const top = heap[0]
       const full = heap.length === take
-      // One leading digit settles most ids, six nearly every one, and neither costs a large number.
+      // One leading digit rules out most ids, and six nearly all others; neither needs a slow BigInt.
       if (full && top && leadingDigit(hashed) * 100_000 > top.first) return
       const first = leading(hashed)
       if (full && top && first > top.first) return
@@ -56,17 +56,17 @@ export function sampler(seed: string, take: number): Sampler {
   }
 }
 
-/** The first digit of a ticket: the last of the hash as a decimal number. 256 to whatever power ends in 6. */
+/** The first digit of a ticket, which is the hash's last decimal digit. Every power of 256 above the zeroth ends in 6. */
 function leadingDigit(hashed: string): number {
   let sum = 0
   for (let at = 0; at < 31; at++) sum += hashed.charCodeAt(at)
   return (sum * 6 + hashed.charCodeAt(31)) % 10
 }
 
-/** 256 to the powers 31 to 0, of which the last six digits: what the bytes of a hash count for there. */
+/** The last six decimal digits of 256 to the powers 31 to 0: the factors of the hash's bytes in its last six digits. */
 const places = Array.from({ length: 32 }, (_, at) => Number(256n ** BigInt(31 - at) % 1_000_000n))
 
-/** The first six digits of a ticket as a number: the last six of the hash, turned round. */
+/** The first six digits of a ticket as a number: the hash's last six decimal digits in reverse order. */
 function leading(hashed: string): number {
   let rest = 0
   for (let at = 0; at < 32; at++) rest += hashed.charCodeAt(at) * places[at]!
@@ -111,7 +111,7 @@ function swap(heap: Drawn[], a: number, b: number): void {
   heap[b] = kept
 }
 
-/** What a stratum's draw is seeded with. */
+/** The seed of the draw from one stratum. */
 export const seedOf = (parts: {
   designId: string
   stratum: string

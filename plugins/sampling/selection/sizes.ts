@@ -3,7 +3,7 @@ import type { Figures } from '../design/design.ts'
 import { insufficient, invalid } from '../refusal.ts'
 import type { Frame } from './frame.ts'
 
-/** How many each stratum gives; a design without strata has the one stratum "all". */
+/** The sample size of each stratum; a design without strata has the single stratum "all". */
 export function sizesOf({
   stratification,
   parameters,

@@ -2,13 +2,13 @@ import { giveWay } from '#core'
 import type { FrameRow, SamplingDatabase } from '../tables.ts'
 import type { Frame } from './frame.ts'
 
-/** A commit is a sync of the disk: about a megabyte of ids goes into each, in so many parts. */
+/** How many parts, about a megabyte of ids, one commit writes; every commit costs a sync of the disk. */
 const partsInCommit = 16
 
-/** A server that has not written a megabyte within this time has died. */
+/** A frame to which no server has written for this time is abandoned: the server that wrote it has crashed. */
 const abandonedAfterMs = 600_000
 
-/** The frames in the database: their ids lie there part by part, so that a frame of any size fits. */
+/** The frames in the database. Each row holds a part of the ids, so that a frame of any size fits. */
 export class StoredFrames {
   readonly #db: SamplingDatabase
   readonly #now: () => number
@@ -33,7 +33,7 @@ export class StoredFrames {
     }
   }
 
-  /** Writes a frame a megabyte at a time; after each the time in its upload row says that this server is alive. */
+  /** Writes a frame a megabyte at a time, and then each time updates its upload row, which shows that this server is alive. */
   async write(frameId: string, frame: Frame): Promise<void> {
     const touched = () => new Date(this.#now()).toISOString()
     await this.#db
@@ -64,7 +64,7 @@ export class StoredFrames {
     await this.#db.deleteFrom('sampling_uploads').where('frame_id', '=', frameId).execute()
   }
 
-  /** Removes what a server that died has left of the frames that it was writing; answers how many. */
+  /** Removes the frames that a crashed server has written incompletely; resolves to their number. */
   async sweep(): Promise<number> {
     const abandoned = await this.#db
       .selectFrom('sampling_uploads')

@@ -1,4 +1,4 @@
-import type { SampleDesign } from './record.ts'
+import type { SampleDesign } from '../design/record.ts'
 
 /** One step of the arithmetic, so that a reader can follow it with a calculator. */
 export interface Step {
@@ -40,6 +40,12 @@ export function explain(design: SampleDesign): Step[] {
       result: `${w.tSize}, with dropout ${w.tAdjustedSize}${p.smallSampleCorrection ? ': this is used' : ': for comparison'}`,
     },
   ]
+  if (w.deff)
+    steps.push({
+      step: 'Design effect',
+      formula: w.deff.formula,
+      result: `${w.deff.value}; ${w.deff.clusters} clusters`,
+    })
   if (!stratification)
     steps.push({
       step: 'Dropout',
@@ -55,6 +61,13 @@ export function explain(design: SampleDesign): Step[] {
         ? 'no expected reductions were given'
         : `${w.expectedER} become ${w.erConservative}`,
   })
+  for (const { confidence, precision, standard, calculatedSize, adjustedSize } of design.reports ??
+    [])
+    steps.push({
+      step: `Beside it, at ${confidence} and ${precision}${standard === undefined ? '' : ` (${standard})`}`,
+      formula: 'the same steps at another level; this size decides nothing',
+      result: `${calculatedSize}, with dropout ${adjustedSize}`,
+    })
   const { change, reliability } = design
   if (change)
     steps.push({
@@ -62,16 +75,11 @@ export function explain(design: SampleDesign): Step[] {
       formula: `${p.adjustedSize} now, ${change.previousAdjustedSize} before`,
       result: `${change.direction}, by ${Math.abs(change.delta)}`,
     })
-  if (reliability)
-    steps.push({
-      step: 'Reliability of the period',
-      formula: `t √((1 - n/N) s²/n) / mean, with n = ${reliability.completes} and t = ${reliability.t}`,
-      result: `${reliability.relHalfWidth}, which ${reliability.meetsPrecision ? 'meets' : 'misses'} ${p.precision}`,
-    })
+  if (reliability) steps.push(...reliabilitySteps(reliability, p.precision))
   return steps
 }
 
-/** What a design says, in a sentence or two: what a reader wants first. */
+/** The result of a design in one or two sentences. */
 export function summarize({
   parameters: p,
   stratification,
@@ -99,13 +107,17 @@ function strataSteps(
     const { name, population, working, requiredSize, mean, sd, dropoutRate } = stratum
     return {
       step: `What stratum "${name}" needs by itself`,
-      formula: `N = ${population}, mean ${mean}, SD ${sd}: n₀ = ${working.baseUnrounded}, n = ${working.fpcUnrounded}, ${working.calculatedSize} / (1 - ${dropoutRate})`,
+      formula:
+        `N = ${population}, mean ${mean}, SD ${sd}: n₀ = ${working.baseUnrounded}, n = ` +
+        `${working.fpcUnrounded}, ${working.calculatedSize} / (1 - ${dropoutRate})`,
       result: `${requiredSize}`,
     }
   })
   const shares = strata.map(({ name, weight, sampleSize }) => `${name} (${weight}): ${sampleSize}`)
   const how = {
-    proportional: `the smallest ⌈n / (1 - ${p.dropoutRate})⌉ whose shares by weight, largest remainders first, give every stratum what it needs`,
+    proportional:
+      `the smallest ⌈n / (1 - ${p.dropoutRate})⌉ whose shares by weight, largest remainders first, ` +
+      'give every stratum what it needs',
     independent: 'every stratum what it needs',
     pooled: `${pooledSize}, shared out by weight, largest remainders first`,
   }
@@ -116,5 +128,28 @@ function strataSteps(
       formula: how[method],
       result: `${shares.join(', ')}; together ${p.adjustedSize}, ${oversampling} times the ${pooledSize} of one pooled sample`,
     },
+  ]
+}
+
+function reliabilitySteps(
+  { estimator, strata = [], ...all }: NonNullable<SampleDesign['reliability']>,
+  precision: number,
+): Step[] {
+  const verdict = ({ relHalfWidth, meetsPrecision }: typeof all | (typeof strata)[number]) =>
+    `${relHalfWidth}, which ${meetsPrecision ? 'meets' : 'misses'} ${precision}`
+  return [
+    {
+      step: 'Reliability of the period',
+      formula:
+        estimator === 'weighted'
+          ? `t √(Σ W² (1 - n/N) s²/n) / Σ W mean, with ${all.degreesOfFreedom} degrees of freedom and t = ${all.t}`
+          : `t √((1 - n/N) s²/n) / mean, with n = ${all.completes} and t = ${all.t}`,
+      result: verdict(all),
+    },
+    ...strata.map((stratum) => ({
+      step: `Reliability in stratum "${stratum.name}"`,
+      formula: `t √((1 - n/N) s²/n) / mean, with n = ${stratum.completes} and t = ${stratum.t}`,
+      result: verdict(stratum),
+    })),
   ]
 }

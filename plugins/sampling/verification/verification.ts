@@ -2,7 +2,8 @@ import { mustBeAnother, type Who } from '../access.ts'
 import { conflicting, invalid } from '../refusal.ts'
 import type { Verification } from '../request.ts'
 import type { RevisionRow } from '../tables.ts'
-import { parsed, type VerificationState } from './record.ts'
+import { parsed, type SampleDesign, type VerificationState } from '../design/record.ts'
+import { mustBeComplete } from './submission.ts'
 
 const nextSteps: Readonly<Record<VerificationState['status'], readonly string[]>> = {
   draft: ['submitted'],
@@ -18,9 +19,10 @@ const hints: Readonly<Record<VerificationState['status'], string>> = {
   rejected: 'A recalculation makes a new draft.',
 }
 
-/** The state of a design after a step; refuses a step that is not the next one, or not this caller's. */
+/** The state of a design after a step; refuses a step that is not the next one, or that the caller may not take. */
 export function nextState(
   row: RevisionRow,
+  design: SampleDesign,
   step: Verification,
   makers: ReadonlySet<string>,
   who: Who,
@@ -38,13 +40,18 @@ export function nextState(
       hints[state.status],
       { field: 'status', value: step.status, present: state.status },
     )
-  if (step.status !== 'submitted') mustBeAnother(makers, who)
+  if (step.status === 'submitted') mustBeComplete(design, step)
+  else mustBeAnother(makers, who)
   const timestamp = new Date().toISOString()
   const { status, verifier, notes, projects = state.projects } = step
+  const { verifierDraws = state.verifierDraws } = step
+  const commitment = state.commitment ?? design.selection?.number
   const entry = { status, verifier, timestamp, ...(notes !== undefined && { notes }) }
   return {
     ...entry,
     ...(projects && { projects }),
+    ...(verifierDraws !== undefined && { verifierDraws }),
+    ...(commitment !== undefined && { commitment }),
     history: [...(state.history ?? []), { ...entry, recordedBy: who.caller }],
   }
 }
