@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { Phone } from './phone.ts'
 import { phonePattern } from './request.ts'
 
-// npm run ussd: a phone in the terminal. It talks to the server that npm start has started.
+// npm run ussd: a phone in the terminal, which sends its inputs to the server that npm start has started.
 const { values } = parseArgs({
   options: {
     url: { type: 'string', default: `http://127.0.0.1:${process.env.PORT || 3000}` },
@@ -24,7 +24,7 @@ const phone = new Phone(
   async (request) => {
     const response = await fetch(new URL('/api/ussd', values.url), {
       method: 'POST',
-      // As telecom gateways send it.
+      // Telecom gateways send a form, so this phone does too.
       body: new URLSearchParams({ ...request }),
     })
     if (response.ok) return response.text()
@@ -33,7 +33,7 @@ const phone = new Phone(
   values.code,
 )
 
-/** What the gateway answers, or undefined when none can be reached. */
+/** The answer of the gateway, or undefined when the gateway cannot be reached. */
 async function answered(call: Promise<string>): Promise<string | undefined> {
   try {
     return await call
@@ -46,7 +46,7 @@ async function answered(call: Promise<string>): Promise<string | undefined> {
 }
 
 const terminal = createInterface({ input: process.stdin, output: process.stdout })
-// Before anything is awaited: lines that came earlier would be lost.
+// The iterator exists before the first await, because readline loses lines that come before it.
 const lines = terminal[Symbol.asyncIterator]()
 
 say(`${values.number} dials ${values.code}. Type an answer and Enter; Ctrl-D hangs up.`)

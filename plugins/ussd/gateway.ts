@@ -1,9 +1,10 @@
 import type { Database, Log, Turns } from '#core'
 import { Accounts } from './accounts/accounts.ts'
+import { forgetUnused } from './accounts/unused.ts'
 import { Engine } from './session/engine.ts'
 import { Menus } from './screens/entries.ts'
 import type { Menu } from './screens/menu.ts'
-import { accountMenu } from './menus/account.ts'
+import { accountMenu } from './menus/account/account.ts'
 import { askMenu } from './menus/ask.ts'
 import { knowMore } from './menus/know-more.ts'
 import { Metrics } from './session/metrics.ts'
@@ -28,51 +29,73 @@ export interface GatewayOptions {
   readonly db: Database
   readonly log: Log
   readonly turns: Turns
-  onClose(close: () => Promise<void>): void
 }
 
-/** The gateway as its routes and other plugins know it. */
-export interface Gateway {
+/** The gateway as its routes and other plugins use it; its own menus stand before those of other plugins. */
+export class Gateway {
+  readonly #menus: Menus
+  readonly #metrics = new Metrics()
+  readonly #oracle: Oracle
+  readonly #sessions: Sessions
+
+  constructor({ env, db, log, turns }: GatewayOptions) {
+    const tables = db.withTables<Tables>()
+    const pins = new Pins(env.PIN_ENCRYPTION_KEY, env.PIN_ENCRYPTION_KEY_PREVIOUS)
+    const accounts = new Accounts(tables, pins)
+    // Shorter than the reply's budget, so that no handler that waits for an answer outlives the reply.
+    const waitMs = env.USSD_REPLY_BUDGET_MS * 0.8
+    const oracle = new Oracle({ db: tables, turns, log, waitMs })
+    const menus = new Menus(env.USSD_SERVICE_NAME)
+    for (const menu of [knowMore, accountMenu(accounts, pins), askMenu(oracle, accounts)])
+      menus.add(menu)
+    const rows = new SessionRows(tables)
+    this.#oracle = oracle
+    this.#menus = menus
+    this.#sessions = new Sessions({
+      engine: new Engine(menus, log),
+      menus,
+      rows,
+      pins,
+      metrics: this.#metrics,
+      log,
+      ttlMs: env.USSD_SESSION_TTL_SECONDS * 1000,
+      resumeMs: env.USSD_RESUME_SECONDS * 1000,
+      replyBudgetMs: env.USSD_REPLY_BUDGET_MS,
+      async forget(before) {
+        await rows.forget(before)
+        await forgetUnused(tables, Date.now())
+      },
+    })
+  }
+
   /** Adds an entry to the welcome screen, with the next free number. Call it in `setup`. */
-  addMenu(menu: Menu): void
-  answer(request: UssdRequest, audit?: Audit): Promise<string>
-  find(sessionId: string): Promise<Session | undefined>
-  active(): Promise<string[]>
-  metrics(): ReturnType<Metrics['read']>
-}
+  addMenu(menu: Menu): void {
+    this.#menus.add(menu)
+  }
 
-/** Puts the gateway together, with its own menus first. */
-export function setUp({ env, db, log, turns, onClose }: GatewayOptions): Gateway {
-  const tables = db.withTables<Tables>()
-  const pins = new Pins(env.PIN_ENCRYPTION_KEY, env.PIN_ENCRYPTION_KEY_PREVIOUS)
-  const accounts = new Accounts(tables, pins)
-  // Within the reply's budget, so that a session never waits for a handler whose server may be gone.
-  const waitMs = env.USSD_REPLY_BUDGET_MS * 0.8
-  const oracle = new Oracle({ db: tables, turns, log, waitMs })
-  const menus = new Menus(env.USSD_SERVICE_NAME)
-  for (const menu of [knowMore, accountMenu(accounts, pins), askMenu(oracle, accounts)])
-    menus.add(menu)
-  const metrics = new Metrics()
-  const sessions = new Sessions({
-    engine: new Engine(menus, log),
-    menus,
-    rows: new SessionRows(tables),
-    pins,
-    metrics,
-    log,
-    ttlMs: env.USSD_SESSION_TTL_SECONDS * 1000,
-    resumeMs: env.USSD_RESUME_SECONDS * 1000,
-    replyBudgetMs: env.USSD_REPLY_BUDGET_MS,
-  })
-  onClose(async () => {
-    oracle.close()
-    await sessions.close()
-  })
-  return {
-    addMenu: (menu) => menus.add(menu),
-    answer: (request, audit) => sessions.answer(request, audit),
-    find: (id) => sessions.find(id),
-    active: () => sessions.active(),
-    metrics: () => metrics.read(),
+  /** Answers one input of a phone. */
+  answer(request: UssdRequest, audit?: Audit): Promise<string> {
+    return this.#sessions.answer(request, audit)
+  }
+
+  /** A session that has not expired. */
+  find(sessionId: string): Promise<Session | undefined> {
+    return this.#sessions.find(sessionId)
+  }
+
+  /** The ids of the sessions that are active. */
+  active(): Promise<string[]> {
+    return this.#sessions.active()
+  }
+
+  /** What was counted since this server started. */
+  metrics(): ReturnType<Metrics['read']> {
+    return this.#metrics.read()
+  }
+
+  /** Ends what the gateway does in the background, and waits a moment for handlers. */
+  async close(): Promise<void> {
+    this.#oracle.close()
+    await this.#sessions.close()
   }
 }

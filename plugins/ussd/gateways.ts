@@ -2,10 +2,10 @@ import { BlockList, isIP } from 'node:net'
 
 const entriesOf = (text: string) => text.split(',').flatMap((entry) => entry.trim() || [])
 
-/** Whether a list of gateways names nobody. */
+/** Whether a list of gateways is empty. */
 export const isEmptyList = (text: string): boolean => entriesOf(text).length === 0
 
-/** The entries that are neither an address nor a network such as `2001:db8::/32`. */
+/** The entries of a list of gateways that are neither an address nor a network such as `2001:db8::/32`. */
 export function foreignEntries(text: string): string[] {
   return entriesOf(text).filter((entry) => {
     const [address = '', bits, ...rest] = entry.split('/')
@@ -16,7 +16,7 @@ export function foreignEntries(text: string): string[] {
   })
 }
 
-/** Whether an address is one of those listed. */
+/** Makes the check whether an address is in a list of gateways. */
 export function gatewayList(text: string): (address: string) => boolean {
   const entries = entriesOf(text)
   if (entries.length === 0) return () => false

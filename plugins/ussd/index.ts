@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError, text } from '#core'
 import { foreignEntries, gatewayList, isEmptyList } from './gateways.ts'
-import { setUp } from './gateway.ts'
+import { Gateway } from './gateway.ts'
 import { isGuestSession, isPhoneSession } from './oracle/oracle.ts'
 import { readKey } from './accounts/pins.ts'
 import { invalidInput, requestSchema, unavailable, type UssdRequest } from './request.ts'
@@ -14,9 +14,10 @@ export type { Catalogue, Catalogues, Language, Values } from './screens/catalogu
 const seconds = (most: number) => z.coerce.number().int().min(0).max(most)
 const key = () => z.string().min(32).meta({ secret: true })
 
-/** What the agent is told of whoever asks through a menu. */
+/** The instruction that the system prompt of a conversation by phone gets. */
 const smallScreen =
-  'The user is at a feature phone with screens of 180 letters. Answer in the language of the question, in plain words without markup, in at most three short sentences.'
+  'The user is at a feature phone with screens of 180 letters. Answer in the language of the ' +
+  'question, in plain words without markup, in at most three short sentences.'
 
 const noGateway = (ip: string) =>
   new RuntimeError('FORBIDDEN', `${ip} is no gateway of this service.`, {
@@ -92,7 +93,9 @@ export default definePlugin({
         'USSD_TRUSTED_GATEWAYS_ONLY is true and USSD_TRUSTED_GATEWAYS lists nobody.',
         { hint: 'List the addresses of your gateway, with commas between.' },
       )
-    return setUp(boot)
+    const gateway = new Gateway(boot)
+    boot.onClose(() => gateway.close())
+    return gateway
   },
 
   middleware: {
@@ -109,9 +112,13 @@ export default definePlugin({
 
     async tool(call, ctx, next) {
       if (call.effect === 'write' && isGuestSession(ctx.session.id))
-        throw new RuntimeError('FORBIDDEN', 'Over USSD this is only done for who has logged in.', {
-          hint: 'Ask the caller to log in under "Account" first.',
-        })
+        throw new RuntimeError(
+          'FORBIDDEN',
+          'Over USSD only callers who have logged in may do this.',
+          {
+            hint: 'Ask the caller to log in under "Account" first.',
+          },
+        )
       return next()
     },
   },
@@ -121,7 +128,7 @@ export default definePlugin({
     return {
       'POST /api/ussd': {
         auth: 'public',
-        // A telecom gateway calls, never a page: a page of another site could type on anybody's phone.
+        // Only telecom gateways call this route. A page of another site must not be able to send inputs in the name of a phone.
         cors: false,
         summary: 'One input of a phone, as a telecom gateway hands it over.',
         answers: { 200: ['text/plain'] },
@@ -130,16 +137,16 @@ export default definePlugin({
           perMs: 60_000,
           async by({ ip }, body) {
             if (!isTrusted(ip)) {
-              // Here, before the body is read: what a stranger sends is nobody's.
+              // A stranger is refused here, before the server reads the body of the request.
               if (env.USSD_TRUSTED_GATEWAYS_ONLY) throw noGateway(ip)
               return undefined
             }
-            // What cannot be read is counted by the address and answered by the route.
+            // A request that cannot be read counts for the address, and the route answers it.
             const read = await body().catch(() => undefined)
-            return read === undefined ? undefined : (read as UssdRequest).phoneNumber // by requestSchema
+            return read === undefined ? undefined : (read as UssdRequest).phoneNumber // requestSchema has parsed the body
           },
         },
-        // By its session and text; a key that is used twice would be a status that no phone can show.
+        // Session and text identify a repeated request. The refusal of a reused Idempotency-Key would be a status no phone can show.
         idempotent: true,
         input: requestSchema,
         onInvalid: () => text(invalidInput),

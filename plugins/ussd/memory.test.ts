@@ -11,14 +11,17 @@ const connections = 16
 const atOnce = 25
 let dialled = 0
 
-/** An initial dial nobody has made before. */
+/** The request of an initial dial with a new session id. */
 function dial(): string {
   const id = String(++dialled).padStart(9, '0')
   const body = `sessionId=ATUid_${id}&serviceCode=*384%23&phoneNumber=%2B254${id}&text=`
-  return `POST /api/ussd HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  return (
+    'POST /api/ussd HTTP/1.1\r\nHost: localhost\r\n' +
+    `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  )
 }
 
-/** Dials so often, over connections that each send many requests at once. */
+/** Dials a number of times, over connections that each send many requests at once. */
 async function dialOften(port: number, times: number): Promise<void> {
   let left = times
   const one = async () => {
@@ -38,7 +41,7 @@ async function dialOften(port: number, times: number): Promise<void> {
   await Promise.all(Array.from({ length: connections }, one))
 }
 
-/** The heap after collections, which take more than one round to find everything. */
+/** The size of the heap after several garbage collections, because one does not free everything. */
 async function heap(target: Target): Promise<number> {
   for (let round = 0; round < 3; round++) {
     await sleep(300)
@@ -73,7 +76,7 @@ it('an idle session takes less than 2 kB, and of 100,000 nothing stays when they
   expect(idle / 20_000).toBeLessThan(2048)
   await dialOften(port, 80_000)
   await expect.poll(count, { timeout: 60_000, interval: 1000 }).toBe(0)
-  // The copies in memory are swept once a second.
+  // The gateway removes expired sessions from memory once a second.
   await expect
     .poll(async () => (await heap(target)) / start, { timeout: 60_000, interval: 1000 })
     .toBeLessThan(1.1)

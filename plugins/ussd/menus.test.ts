@@ -6,7 +6,7 @@ import { type Catalogues, common, languages } from './screens/catalogue.ts'
 import { pagesOf } from './screens/draw.ts'
 import { fits, measure } from './screens/gsm7.ts'
 import ussd, { defineMenu, type Menu } from './index.ts'
-import { accountTexts } from './menus/account-texts.ts'
+import { accountTexts } from './menus/account/texts.ts'
 import { askTexts } from './menus/ask.ts'
 import { knowMore } from './menus/know-more.ts'
 import { Phone } from './phone.ts'
@@ -50,7 +50,7 @@ describe('a catalogue', () => {
     'know-more': knowMore.texts,
   }
   const placesOf = (sentence = '') => (sentence.match(/\{\w+\}/g) ?? []).sort()
-  /** The same word in two languages, or no word at all. */
+  /** The sentences that are the same in several languages, because they consist of a placeholder only. */
   const shared = new Set(['account.balanceText', 'ask.answer'])
 
   it('has every sentence in every language, with the same places, in letters that phones have', () => {
@@ -83,7 +83,7 @@ describe('a screen', () => {
   })
 
   it('that cannot fit stops the boot with its name, language and septet count', async () => {
-    // "0. Back" and its line break take eight.
+    // "0. Back" and its line break take eight septets.
     await using fitting = await starting(one('roomy', { text: 'x'.repeat(174) }))
     expect(fitting.report.plugins.find(({ name }) => name === 'ussd')?.state).toBe('loaded')
     await expect(starting(one('tight', { text: 'x'.repeat(175) }))).rejects.toThrow(

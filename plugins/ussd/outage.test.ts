@@ -16,7 +16,7 @@ import { Phone } from './phone.ts'
 
 const unavailable = 'END Service temporarily unavailable. Please try again later.'
 
-/** The gateway, and the connection that it has to the database. */
+/** Starts a gateway, and returns it with its connection to the database. */
 async function starting(env: Record<string, string>) {
   let db: Database | undefined
   const insider = definePlugin({
@@ -42,7 +42,7 @@ async function starting(env: Record<string, string>) {
 
 type Started = Awaited<ReturnType<typeof starting>>
 
-/** A phone in mid-session meets the fault, is told in the exact words, and goes on when it is over. */
+/** Checks that a phone in mid-session gets the exact words during the fault, and continues after the fault. */
 async function through(
   { app, phoneOf, health }: Started,
   { fails, heals }: { fails(): unknown; heals(): unknown },
@@ -71,7 +71,7 @@ describe('a SQLite file that', () => {
     return { DATA_DIR, path: join(DATA_DIR, 'oracle.sqlite') }
   }
 
-  // Linux has it; elsewhere the cases below say as much of SQLite, but not of the system.
+  // prlimit exists only on Linux. On other systems the cases below test the same for SQLite, but not for the system's limit.
   const hasLimits = spawnSync('prlimit', ['--version']).status === 0
   it.skipIf(!hasLimits)(
     'may not grow any more says so in the exact words, and goes on when it may',
@@ -81,7 +81,7 @@ describe('a SQLite file that', () => {
       const server = startServer('server.ts', env)
       onTestFinished(async () => void (await server.end('SIGKILL')))
       const url = await server.url
-      // As on a full disk, every write that needs more room fails, in the system and not in SQLite.
+      // The limit makes the system refuse every write that lengthens a file, as a full disk does.
       const limit = (bytes: string) =>
         execFileSync('prlimit', ['--pid', String(server.pid), `--fsize=${bytes}`])
       const post = async (request: object) =>

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { UssdRequest } from './request.ts'
 
-/** Hands a request to a gateway and brings its answer. */
+/** Sends a request to a gateway, and resolves to the answer. */
 export type Send = (request: UssdRequest) => Promise<string>
 
-/** A phone as the network sees it: a number, a call, and everything typed in it so far. */
+/** A phone as a telecom network sees it: its number, its call, and everything that was typed in the call so far. */
 export class Phone {
   readonly number: string
   readonly #send: Send
@@ -25,7 +25,7 @@ export class Phone {
     return this.again()
   }
 
-  /** Types one input after the other; the answer to the last. */
+  /** Types one input after the other, and resolves to the answer to the last input. */
   async type(...inputs: string[]): Promise<string> {
     let answer = ''
     for (const input of inputs) {
@@ -35,7 +35,7 @@ export class Phone {
     return answer
   }
 
-  /** The same request once more, as a network does that lost the answer. */
+  /** Sends the last request again, as a network does that lost the answer. */
   again(): Promise<string> {
     return this.#send({
       sessionId: this.sessionId,

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
-/** What a gateway is answered when its request cannot be one. The words are part of the protocol. */
+/** The answer to a malformed request. The words are part of the protocol. */
 export const invalidInput = 'END Invalid input. Please try again.'
-/** What a gateway is answered when we or the database fail. The words are part of the protocol. */
+/** The answer when this server or the database fails. The words are part of the protocol. */
 export const unavailable = 'END Service temporarily unavailable. Please try again later.'
 
 /** E.164: a plus, no leading zero, 7 to 15 digits, and nothing after them. */
@@ -10,7 +10,7 @@ export const phonePattern = /^\+[1-9][0-9]{6,14}$/
 
 const wellFormed = (value: string) => value.isWellFormed()
 
-/** One input of a phone, as a gateway hands it over. `text` is everything that was typed so far. */
+/** The request of a gateway for one input of a phone. `text` is everything that was typed in the call so far. */
 export const requestSchema = z.object({
   sessionId: z
     .string()

@@ -12,7 +12,7 @@ import { describeWith } from '../../test/support/services.ts'
 import ussd, { defineMenu } from './index.ts'
 import { Phone } from './phone.ts'
 
-// Digits that no time, phone or id of a run holds by chance alone, one for each way to go.
+// One PIN for each way that a PIN can go; the digits are in no time, phone number or id of a run except by chance.
 const pins = {
   right: '48213',
   different: '70926',
@@ -26,7 +26,7 @@ const pins = {
 }
 
 const words = { title: 'Tell', ask: 'A secret:' }
-/** A menu whose handler fails and quotes the secret it was given. */
+/** A menu whose handler throws an error that quotes the secret. */
 const telltale = definePlugin({
   name: 'telltale',
   summary: 'Tells secrets.',
@@ -54,7 +54,7 @@ const telltale = definePlugin({
     ),
 })
 
-/** Goes every way that a PIN can go; what was answered, and what operators saw meanwhile. */
+/** Types PINs in every way possible; returns the answers, and everything that operators could see. */
 async function everyWay(env: Record<string, string>) {
   const app = await testApp({
     plugins: [ussd, telltale],
@@ -122,7 +122,7 @@ async function everyWay(env: Record<string, string>) {
 }
 
 function expectNoPin(texts: readonly string[]) {
-  // Customer numbers and times are digits too: what is looked for stands by itself.
+  // Customer ids and times are digits too, so the search looks for a PIN without digits around it.
   for (const [way, pin] of Object.entries(pins))
     for (const text of texts)
       expect(new RegExp(`(?<![0-9])${pin}(?![0-9])`).exec(text)?.[0], way).toBeUndefined()

@@ -20,12 +20,12 @@ const phoneOf = (app: TestApp, number = '+254711000111') =>
     return body
   })
 
-/** A menu of another plugin: counts what it does, and can be slow. */
+/** A menu of another plugin, which counts its effects and can be slow. */
 function counter() {
   const seen = {
     effects: 0,
     values: [] as string[],
-    /** Where it is set, `next` takes until it settles. */
+    /** If set, `next` waits for this promise. */
     held: undefined as Promise<void> | undefined,
     broken: false,
   }
@@ -89,7 +89,7 @@ function counter() {
   return { plugin, seen }
 }
 
-/** Lets the counter's next screen take until the returned function is called, or the test ends. */
+/** Makes the counter's next screen wait until the test calls the returned function or ends. */
 function hold(seen: ReturnType<typeof counter>['seen']): () => void {
   const work = Promise.withResolvers<void>()
   onTestFinished(() => work.resolve())
@@ -174,7 +174,7 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     )
     await each(phones, (phone) => phone.dial())
     await each(phones, (phone) => phone.type('4'))
-    // Each twice at once, in an order that nobody planned.
+    // Every phone sends its request twice at once, so the order of requests is random.
     const echoes = await each(phones, (phone, n) => {
       const first = phone.type(`mine ${n}`)
       return Promise.all([first, phone.again()])
@@ -282,7 +282,7 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     )
     expect(new Set(answers)).toEqual(new Set(['CON Done 1.\n1. Count\n0. Back']))
     expect(effects()).toBe(1)
-    // The first has an old copy in memory by now.
+    // The first server has an old copy of the session in memory now.
     expect(await there.type('1')).toMatch(/^CON Say something/)
     here.text = there.text
     expect(await here.type('again')).toMatch(/^CON Done/)
@@ -323,7 +323,7 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
     handOver(later.phone, phone)
     expect(await later.phone.again()).toMatch(/^CON Type the PIN once more/)
     expect(await later.phone.type('48214')).toMatch(/^CON The two PINs differ/)
-    // The one that has the former key alone is still asked now and then.
+    // During the change of keys, requests still reach the server that has only the former key.
     handOver(phone, later.phone)
     expect(await phone.again()).toMatch(/^CON The two PINs differ/)
     expect(await phone.type('48213')).toMatch(/^CON Your account is ready/)
@@ -414,7 +414,7 @@ await describeWith('postgres', 'a session on PostgreSQL', (url) => {
   })
 })
 
-/** Does something with all of them, a hundred at a time: a busy machine opens no thousand connections in time. */
+/** Runs work for all items, a hundred at a time, because a busy machine cannot open a thousand connections in time. */
 async function each<T, R>(items: readonly T[], work: (item: T, n: number) => Promise<R>) {
   const results: R[] = []
   const rest = items.entries()

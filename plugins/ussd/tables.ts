@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Count } from './accounts/lock-rule.ts'
 
-/** A session as it is kept. No typed text is in it: `mark` tells texts apart without telling them. */
+/** A stored session. The row holds no typed text: `mark` lets the gateway compare texts without storing them. */
 export type SessionRow = {
   session_id: string
   phone: string
@@ -28,15 +28,18 @@ export type Tables = {
     phone: string
     pin: string
     created_at: number
+    /** When its right PIN was last typed, or when it was created. */
+    used_at: number
   }
-  ussd_phones: { phone: string; language: string; did: string | null }
+  /** `used_at` is a day late at most: a dial notes it once a day. */
+  ussd_phones: { phone: string; language: string; did: string | null; used_at: number }
   ussd_locks: Count
   ussd_own_phones: { customer_id: string; phone: string; used_at: number }
   ussd_questions: {
     owner: string
-    /** What was asked, until there is an answer: the turn may have to be begun again. */
+    /** The question, until there is an answer, because a server may have to start the turn again. */
     question: string
-    /** The turn, by the key that finds it from any server. */
+    /** The key by which every server finds the turn. */
     request_id: string
     outcome: 'answered' | 'consent' | 'lost' | ''
     answer: string
@@ -45,17 +48,17 @@ export type Tables = {
   }
 }
 
-/** How long the counts of before are kept. */
+/** How long the migrated counts of wrong PINs stay. */
 const weekMs = 7 * 24 * 60 * 60_000
 
 type Any = Kysely<any> // any: a migration sees tables that no type knows yet
 
-/** How the tables of the gateway came to be, in order. */
+/** The migrations of the tables of the gateway, in order. */
 export const migrations = {
   '001-ussd': async (db: Any) => {
     await db.schema
       .createTable('ussd_sessions')
-      // A letter may be four bytes, and a hundred of them are allowed.
+      // A session id may have a hundred characters, as `requestSchema` says.
       .addColumn('session_id', 'varchar(100)', (column) => column.primaryKey())
       .addColumn('phone', 'varchar(16)', (column) => column.notNull())
       .addColumn('version', 'integer', (column) => column.notNull())
@@ -116,7 +119,7 @@ export const migrations = {
         .alterTable('ussd_questions')
         .addColumn(name, type, (column) => column.notNull().defaultTo(''))
         .execute()
-    // Answers are kept for a day; one of before is asked again.
+    // The old rows have no turn. Answers stay only a day, so people can ask again.
     await db.deleteFrom('ussd_questions').execute()
   },
   '003-locks-by-pair': async (db: Any) => {
@@ -145,7 +148,7 @@ export const migrations = {
       .on('ussd_own_phones')
       .column('used_at')
       .execute()
-    // What is locked stays locked: an account for strangers, a phone for the accounts of others and its own.
+    // Present locks stay: that of an account for strangers' phones, that of a phone for all accounts, its own included.
     const counts = sql`failures, case when locked_until > 0 then 1 else 0 end, locked_until,
       case when locked_until > failed_at then locked_until else failed_at end + ${sql.lit(weekMs)}`
     await sql`insert into ussd_locks (subject, failures, locks, locked_until, forget_at)
@@ -156,5 +159,16 @@ export const migrations = {
       db,
     )
     await db.schema.dropTable('ussd_attempts').execute()
+  },
+  '004-unused-rows-leave': async (db: Any) => {
+    // For the rows that are there, and those of an older server that still runs, the time begins now.
+    const now = Date.now()
+    for (const table of ['ussd_accounts', 'ussd_phones']) {
+      await db.schema
+        .alterTable(table)
+        .addColumn('used_at', 'bigint', (column) => column.notNull().defaultTo(now))
+        .execute()
+      await db.schema.createIndex(`${table}_used_at`).on(table).column('used_at').execute()
+    }
   },
 }

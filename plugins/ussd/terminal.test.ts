@@ -11,7 +11,7 @@ import { describeWith } from '../../test/support/services.ts'
 
 const fixed = {
   USSD_RATE_LIMIT_PER_MINUTE: '1000000',
-  // Nothing here is about slow screens, and the machine may be busy.
+  // These tests do not test slow screens, so the budget is long enough for a busy machine.
   USSD_REPLY_BUDGET_MS: '15000',
   ORACLE_MNEMONIC: 'one oracle on several servers',
   PIN_ENCRYPTION_KEY: 'ab'.repeat(32),
@@ -23,7 +23,7 @@ function folder(): string {
   return path
 }
 
-/** The server that `npm start` starts, with a clock that is so far ahead. */
+/** Starts the server of `npm start`, with its clock ahead by some time. */
 async function server(env: Record<string, string>, aheadMs = 0) {
   const clock = `const now = Date.now; Date.now = () => now() + ${aheadMs}`
   const started = startServer('server.ts', {
@@ -38,7 +38,7 @@ async function server(env: Record<string, string>, aheadMs = 0) {
   return { url: await started.url, stop: () => started.end() }
 }
 
-/** One address in front of servers that come and go, as a balancer has it. */
+/** A proxy with one address in front of changing servers, like a load balancer. */
 async function balancer() {
   let target = 0
   const open = new Set<Socket>()
@@ -66,7 +66,7 @@ async function balancer() {
   }
 }
 
-/** `npm run ussd` in a process of its own. */
+/** Runs `npm run ussd` in a process of its own. */
 function terminal(url: string, number = '+254711000111') {
   const child = spawn(process.execPath, [
     '--conditions=oracle-runtime-source',
@@ -79,7 +79,7 @@ function terminal(url: string, number = '+254711000111') {
   let seen = 0
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  /** Waits for the next prompt; what was shown before it. */
+  /** Waits for the next prompt, and resolves to the text before it. */
   const shown = async () => {
     await expect.poll(() => output.indexOf('> ', seen), { timeout: 15_000 }).toBeGreaterThan(-1)
     const end = output.indexOf('> ', seen)
@@ -142,7 +142,7 @@ const suite = (place: () => Promise<Record<string, string>>) => {
       expect(await calls.type('77031')).toMatch(/^The customer number or the PIN is wrong/)
     expect(await calls.type('48213')).toMatch(/^Too many wrong PINs. Try again in 15 minutes\./)
 
-    // A restart ends no lock; a quarter of an hour does.
+    // The lock stays after a restart, and ends after a quarter of an hour.
     await first.stop()
     const early = await server(env, 14 * 60_000)
     front.turnTo(early.url)

@@ -24,7 +24,7 @@ async function both(app: TestApp, changes: Record<string, string>) {
   return asJson.body as string
 }
 
-/** The specification's rules, a field and a boundary at a time. */
+/** The cases of the specification's rules: each tests one boundary of one field. */
 const allowed: Record<string, string[]> = {
   sessionId: ['x', 'x'.repeat(100), '💧'.repeat(100), 'a b', 'ATUid_0f-1.2:3', '0', 'ü', ' '],
   serviceCode: ['*1#', '*384#', '*384*1#', '*384*1*22#', `*${'9'.repeat(40)}#`],
@@ -116,7 +116,7 @@ describe('a request', () => {
     expect(await send('2*1*Wanjirũ & sons = 100%')).toMatch(/^CON Your e-mail/)
     const shouted = { 'content-type': 'Application/X-WWW-Form-URLEncoded;CHARSET="utf-8"' }
     expect(await send('2*1*Wanjirũ & sons = 100%*1', shouted)).toMatch(/^CON Choose a PIN/)
-    // The asterisks of a code may come as they are or encoded; a plus in a form is a space.
+    // Gateways may send the asterisks of a code encoded or not; a plus in a form means a space.
     const raw = (phone: string, more = '') =>
       `sessionId=raw&serviceCode=*384*123%23&phoneNumber=${phone}&text=${more}`
     for (const [body, answer] of [
@@ -203,7 +203,7 @@ describe('the limit', () => {
   it('is a hundred requests a minute from one address, then 429 with Retry-After', async () => {
     await using app = await testApp({ plugins: [ussd] })
     expect(await statuses(app, 105, behindProxy('192.0.2.1'))).toEqual({ 200: 100, 429: 5 })
-    // Without the switch the header is what any client could write.
+    // Without TRUST_PROXY_ENABLED the server ignores the header, because any client could write it.
     const refused = await app.post('/api/ussd', fields, behindProxy('192.0.2.2'))
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
@@ -255,7 +255,7 @@ describe('the limit', () => {
         200: 5,
         429: 1,
       })
-    // Anybody else by address, whatever the number.
+    // Requests of other senders count by their address, whatever the phone number.
     expect(await statuses(app, 3, behindProxy('198.51.100.1'), of('+254711000444'))).toEqual({
       200: 3,
     })
@@ -339,7 +339,7 @@ describe('with USSD_TRUSTED_GATEWAYS_ONLY', () => {
           await app.post('/api/ussd', body, { ...json, ...behind(address) }),
           address,
         ).toMatchObject({ status: 403, body: { code: 'FORBIDDEN', hint: expect.any(String) } })
-    // The header of who is not behind a proxy counts for nothing.
+    // Without a trusted proxy the server ignores the header.
     await using direct = await start(only)
     expect(await direct.post('/api/ussd', fields, behind('192.0.2.7'))).toMatchObject({
       status: 403,

@@ -114,7 +114,7 @@ describe('a PIN', () => {
     const { right, resealed = '' } = await after.verify('48213', one, '1')
     expect(right).toBe(true)
     expect(await new Pins(present).verify('48213', resealed, '1')).toEqual({ right: true })
-    // Servers that are given the next key ahead of its use can open what the others seal with it.
+    // A server that has the next key as its second key can open PINs that other servers seal with the next key.
     const prepared = await new Pins(former, present).verify('48213', resealed, '1')
     expect(prepared.right).toBe(true)
     const broken = `${resealed.slice(0, -2)}${resealed.endsWith('AA') ? 'BB' : 'AA'}`

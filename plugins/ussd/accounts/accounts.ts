@@ -6,37 +6,37 @@ import { OwnPhones } from './own-phones.ts'
 import type { Pins } from './pins.ts'
 import type { Tables } from '../tables.ts'
 
-/** What an account is opened with. */
+/** The parts of a new account. */
 export interface NewAccount {
   readonly customerId: string
   readonly name: string
   readonly email: string | undefined
   readonly phone: string
-  /** The PIN as it was sealed for this customer id. */
+  /** The PIN, sealed for this customer id. */
   readonly pin: string
 }
 
-/** What came of an attempt to log in. */
+/** The outcome of an attempt to log in. */
 export type LogIn =
   | { readonly account: { customerId: string; did: string }; readonly name: string }
   | 'wrong'
-  /** Too many wrong PINs: until then nobody looks at one. */
+  /** Too many wrong PINs came: until this time the gateway checks no PIN. */
   | { readonly lockedUntil: number }
 
-/** A customer id that can be typed on any phone. */
+/** Makes a customer id of nine digits, which every phone can type. */
 export const newCustomerId = (): string => String(randomInt(100_000_000, 1_000_000_000))
 
 /**
- * A DID for a person who has no wallet. Its private key is thrown away: the oracle speaks for it, and
- * nobody can sign in its name.
+ * Makes a DID for a person who has no wallet. The private key is thrown away: the gateway acts for the person, and
+ * nobody can sign in the name of the DID.
  */
-export function mintDid(): string {
+function mintDid(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
   return `did:key:${base58btc.encode(Buffer.concat([Buffer.from([0xed, 0x01]), raw]))}`
 }
 
-/** Customers and their PINs. */
+/** The accounts of customers: creates them, and checks PINs when customers log in. */
 export class Accounts {
   readonly #db: Kysely<Tables>
   readonly #pins: Pins
@@ -58,6 +58,7 @@ export class Accounts {
     pin,
   }: NewAccount): Promise<{ customerId: string; did: string }> {
     const did = mintDid()
+    const now = Date.now()
     await this.#db
       .insertInto('ussd_accounts')
       .values({
@@ -67,20 +68,22 @@ export class Accounts {
         email: email ?? null,
         phone,
         pin,
-        created_at: Date.now(),
+        created_at: now,
+        used_at: now,
       })
       .execute()
     return { customerId, did }
   }
 
-  /** The DID of a phone whose owner has not logged in: minted when it is first needed. */
+  /** The DID of a phone whose owner has not logged in; the first call for a phone makes its DID. */
   async guestDid(phone: string, language: string): Promise<string> {
     const { did } = await this.#db
       .insertInto('ussd_phones')
-      .values({ phone, language, did: mintDid() })
+      .values({ phone, language, did: mintDid(), used_at: Date.now() })
       .onConflict((conflict) =>
         conflict.column('phone').doUpdateSet((eb) => ({
           did: eb.fn.coalesce('ussd_phones.did', 'excluded.did'),
+          used_at: eb.ref('excluded.used_at'),
         })),
       )
       .returning('did')
@@ -90,10 +93,10 @@ export class Accounts {
   }
 
   /**
-   * Checks a PIN. A wrong one counts for the pair of account and phone, and from a phone that is not the
-   * account's own for the account and for the phone as well: a guesser gets no further by changing either,
-   * and strangers never lock an owner out of his own phone. An account that is not there counts and takes
-   * as long as one that is, so that nobody learns which there are.
+   * Checks a PIN. A wrong PIN counts for the pair of account and phone. From a phone that is not the account's own, a wrong
+   * PIN also counts for the account and for the phone: a guesser who changes the account or the phone gains nothing, and
+   * strangers never lock an owner's own phone. An attempt on an unknown account counts and takes the same time, so that
+   * nobody learns which accounts exist.
    */
   async logIn(customerId: string, phone: string, pin: string): Promise<LogIn> {
     const found = await this.#db
@@ -112,16 +115,15 @@ export class Accounts {
     await this.#locks.clear(pair)
     if (beyond.length > 0) await this.#locks.takeBack(beyond)
     if (found.phone !== phone) await this.#ownPhones.add(customerId, phone)
-    if (resealed)
-      await this.#db
-        .updateTable('ussd_accounts')
-        .set({ pin: resealed })
-        .where('customer_id', '=', customerId)
-        .execute()
+    await this.#db
+      .updateTable('ussd_accounts')
+      .set({ used_at: Date.now(), ...(resealed !== undefined && { pin: resealed }) })
+      .where('customer_id', '=', customerId)
+      .execute()
     return { account: { customerId, did: found.did }, name: found.name }
   }
 
-  /** Looks at a PIN whose attempt is counted. A look that fails has told nobody anything, and counts for nothing. */
+  /** Checks a PIN after its attempt was counted. Where the check itself fails, the attempt is not counted: it revealed nothing. */
   async #look(
     pin: string,
     found: { readonly customer_id: string; readonly pin: string } | undefined,

@@ -1,21 +1,21 @@
 /**
- * What wrong PINs come to. They are counted for each pair of account and phone; beyond that for an
- * account tried from phones that are not its own, and for a phone that tries accounts not its own.
+ * The rule by which wrong PINs lock. Wrong PINs count for each pair of account and phone; those that come from a phone
+ * which is not the account's own count also for the account and for the phone.
  */
 
 const minuteMs = 60_000
-/** How many wrong PINs lock. The pair's own number is what a customer meets; the others stop many phones and many accounts. */
-export const mostWrong = { pair: 5, account: 10, phone: 10 } as const
-/** What wrong PINs are counted for. */
+/** How many wrong PINs lock. Customers meet the limit of the pair; the other two stop guesses from many phones or at many accounts. */
+const mostWrong = { pair: 5, account: 10, phone: 10 } as const
+/** A kind of subject for which wrong PINs are counted. */
 export type Kind = keyof typeof mostWrong
 
 /** The first lock. Each further one lasts twice as long as the one before. */
-export const firstLockMs = 15 * minuteMs
-/** No lock lasts longer. */
-export const longestLockMs = 24 * 60 * minuteMs
+const firstLockMs = 15 * minuteMs
+/** The longest lock. */
+const longestLockMs = 24 * 60 * minuteMs
 /**
- * How long a count outlives its last wrong PIN, or its lock. In a week of waiting a guesser earns the forty
- * looks that the doubling locks let through once more, which is what the longest lock allows in that time.
+ * How long a count stays after its last wrong PIN, or after its lock. A guesser who waits a week so that the count starts
+ * again gains about forty attempts, as many as the longest lock allows in a week anyway.
  */
 export const keptMs = 7 * 24 * 60 * minuteMs
 
@@ -23,20 +23,20 @@ export const keptMs = 7 * 24 * 60 * minuteMs
 export type Count = {
   /** `pair:<account>:<phone>`, `account:<account>` or `phone:<phone>`. */
   subject: string
-  /** Since the last lock. The one that locks stays counted until the next attempt. */
+  /** The wrong PINs since the last lock. The wrong PIN that locked stays counted until the next attempt. */
   failures: number
-  /** How many locks there were: the next one lasts by this. */
+  /** How many locks there were, which decides how long the next lock lasts. */
   locks: number
   locked_until: number
-  /** When the row goes. */
+  /** When the row may be deleted. */
   forget_at: number
 }
 
-/** How many wrong PINs a subject may have before it is locked. */
-export const mostOf = (subject: string): number =>
+/** How many wrong PINs lock a subject. */
+const mostOf = (subject: string): number =>
   mostWrong[subject.slice(0, subject.indexOf(':')) as Kind]
 
-/** The count of a subject for which no wrong PIN came. */
+/** The count of a subject without wrong PINs. */
 export const noCount = (subject: string): Count => ({
   subject,
   failures: 0,
@@ -45,7 +45,7 @@ export const noCount = (subject: string): Count => ({
   forget_at: 0,
 })
 
-/** A count one attempt later. A lock must not be in force. */
+/** The count after one more attempt. Call it only when no lock is in force. */
 export function withAttempt(count: Count, now: number): Count {
   const { subject, failures, locks } = count.forget_at > now ? count : noCount(count.subject)
   const most = mostOf(subject)
@@ -62,7 +62,7 @@ export function withAttempt(count: Count, now: number): Count {
   }
 }
 
-/** A count without an attempt that was none, because its PIN was right. A lock that rests on it is lifted. */
+/** The count without an attempt that turned out not to be wrong; this lifts the lock that the attempt caused. */
 export function withoutAttempt(count: Count, now: number): Count {
   if (count.failures === 0) return count
   const wasLocked = count.locked_until > now

@@ -75,7 +75,7 @@ async function withAccount(extra: Record<string, string>) {
   return { app, owner, customerId: await create(owner), ...rest }
 }
 
-/** What rests on rows and what happens to them at the same moment. */
+/** The tests of locks that depend on the database, for rows and for concurrent attempts. */
 const suite = (database: () => Promise<Record<string, string>>) => {
   const started = async () => withAccount(await database())
 
@@ -101,7 +101,7 @@ const suite = (database: () => Promise<Record<string, string>>) => {
         expect(answer).toMatch(mistaken)
     expect(await logIn(phoneOf(app, strangers(3)), customerId, right)).toMatch(locked)
     expect(await logIn(owner, customerId, right)).toMatch(welcome)
-    // His log-in gives strangers nothing back.
+    // The owner's log-in does not lift the lock for strangers.
     expect(await logIn(phoneOf(app, strangers(4)), customerId, right)).toMatch(locked)
     pass(15 * minuteMs + 1)
     expect(await logIn(phoneOf(app, strangers(3)), customerId, right)).toMatch(welcome)
@@ -309,7 +309,7 @@ describe('wrong PINs on SQLite', () => {
     const before = await starting({ DATA_DIR })
     const customerId = await create(phoneOf(before.app, owners))
     await guess(phoneOf(before.app, strangers(1)), customerId, 3)
-    // The table as it was, with a phone and an account that it had locked.
+    // The old table, with a locked phone and a locked account.
     const until = Date.now() + 10 * minuteMs
     await before.say('drop table ussd_locks')
     await before.say('drop table ussd_own_phones')
@@ -320,7 +320,11 @@ describe('wrong PINs on SQLite', () => {
       await before.say(
         `insert into ussd_attempts values ('${subject}', 5, ${Date.now()}, ${until})`,
       )
-    await before.say("delete from ussd_migrations where name = '003-locks-by-pair'")
+    for (const table of ['ussd_accounts', 'ussd_phones']) {
+      await before.say(`drop index ${table}_used_at`)
+      await before.say(`alter table ${table} drop column used_at`)
+    }
+    await before.say("delete from ussd_migrations where name >= '003-locks-by-pair'")
     await before.app.close()
 
     const { app, rows } = await starting({ DATA_DIR })

@@ -2,12 +2,12 @@ import type { Kysely, Transaction } from 'kysely'
 import { type Count, lockedUntil, noCount, withAttempt, withoutAttempt } from './lock-rule.ts'
 import type { Tables } from '../tables.ts'
 
-/** How many counts that are over are removed by one attempt, which adds at most three. */
+/** How many old counts one attempt deletes; an attempt adds at most three. */
 const forgottenAtOnce = 20
 
 /**
- * Counts wrong PINs, in rows that every replica shares. An attempt is counted before its PIN is
- * looked at: of guesses at the same moment only as many get a look as there are left.
+ * Counts wrong PINs in rows that all replicas share. `attempt` counts an attempt before its PIN is checked, so that many
+ * guesses at the same moment do not get more checks than the limit allows.
  */
 export class Locks {
   readonly #db: Kysely<Tables>
@@ -16,15 +16,15 @@ export class Locks {
     this.#db = db
   }
 
-  /** The subjects of an attempt, always in this order, so that two attempts never wait for each other. */
+  /** The subjects of an attempt, always in the same order, so that two attempts never lock rows against each other. */
   static subjectsOf(customerId: string, phone: string, isOwn: boolean): readonly string[] {
     const pair = `pair:${customerId}:${phone}`
     return isOwn ? [pair] : [pair, `account:${customerId}`, `phone:${phone}`]
   }
 
   /**
-   * Counts an attempt for all of its subjects, or for none when one of them is locked: knocking does not
-   * lengthen a lock. Answers until when it is locked; 0 when the PIN may be looked at.
+   * Counts an attempt for all of its subjects, or for none when one of them is locked, so that attempts during a lock do not
+   * lengthen the lock. Resolves to the end of the longest lock, or to 0 when the PIN may be checked.
    */
   async attempt(subjects: readonly string[]): Promise<number> {
     const now = Date.now()
@@ -45,7 +45,7 @@ export class Locks {
     })
   }
 
-  /** The attempt was none: its PIN was right, or nobody could look at it. */
+  /** Uncounts an attempt whose PIN was right, or could not be checked. */
   async takeBack(subjects: readonly string[]): Promise<void> {
     const now = Date.now()
     await this.#db.transaction().execute(async (trx) => {
@@ -54,12 +54,12 @@ export class Locks {
     })
   }
 
-  /** Forgets what was wrong before. */
+  /** Deletes the count of a subject. */
   async clear(subject: string): Promise<void> {
     await this.#db.deleteFrom('ussd_locks').where('subject', '=', subject).execute()
   }
 
-  /** The counts, held until the transaction ends; those that are not there yet are made. */
+  /** The counts of the subjects, whose rows stay locked until the transaction ends; missing rows are inserted. */
   async #held(trx: Transaction<Tables>, subjects: readonly string[]): Promise<Count[]> {
     return trx
       .insertInto('ussd_locks')
@@ -75,7 +75,7 @@ export class Locks {
     await trx.updateTable('ussd_locks').set(count).where('subject', '=', subject).execute()
   }
 
-  /** One row at a time: a statement that holds several could wait for an attempt that waits for it. */
+  /** Deletes old counts one by one: a statement that locks several rows could deadlock with an attempt. */
   async #forget(now: number): Promise<void> {
     const over = await this.#db
       .selectFrom('ussd_locks')

@@ -2,15 +2,15 @@ import type { Kysely } from 'kysely'
 import type { Tables } from '../tables.ts'
 
 const dayMs = 24 * 60 * 60_000
-/** A number that nobody logged in from for so long may be somebody else's by now. */
+/** How long a phone stays an account's own after its last login; after that its number may belong to somebody else. */
 const keptMs = 365 * dayMs
-/** How many phones an account has beside the one that it was created from; the ones used last stay. */
+/** How many own phones an account has beside the phone that created the account; the most recently used ones stay. */
 const mostPhones = 5
 const forgottenAtOnce = 20
 
 /**
- * The phones that are an account's own: the one that it was created from, which stands in the account, and
- * those that its right PIN was typed on. Nobody who still has to guess the PIN gets his phone among them.
+ * The phones that are an account's own, because somebody typed the right PIN on them. The phone that created the account
+ * is one too, but the row of the account holds that phone. A person who has to guess the PIN has no own phone.
  */
 export class OwnPhones {
   readonly #db: Kysely<Tables>
@@ -29,7 +29,7 @@ export class OwnPhones {
     return row !== undefined && row.used_at > Date.now() - keptMs
   }
 
-  /** The account's right PIN was typed on this phone. */
+  /** Makes a phone the account's own, after somebody typed the right PIN on this phone. */
   async add(customerId: string, phone: string): Promise<void> {
     const now = Date.now()
     await this.#db

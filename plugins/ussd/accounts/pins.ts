@@ -21,10 +21,10 @@ const saltBytes = 16
 const hashBytes = 32
 const cost = { N: 16_384, r: 8, p: 1 }
 const atOnce = 2
-/** Twenty seconds of work: whoever would wait longer is told at once that there is too much to do. */
+/** How many PINs may wait to be checked, which is about twenty seconds of work; a further PIN is refused at once. */
 const mostWaiting = 1000
 
-/** Keeps PINs as scrypt verifiers, sealed so that the database alone is worth nothing. */
+/** Seals and checks PINs. The database holds encrypted scrypt verifiers, so a stolen database alone reveals no PIN. */
 export class Pins {
   readonly #keys: ReadonlyMap<string, Buffer>
   readonly #current: string
@@ -46,14 +46,14 @@ export class Pins {
     )
   }
 
-  /** Tells texts apart without telling them: they may hold a PIN. */
+  /** The mark of a text, by which the gateway compares texts without storing them, because texts may contain a PIN. */
   mark(sessionId: string, text: string): string {
     return text === '' ? '' : this.#markWith(this.#current, sessionId, text)
   }
 
   /**
-   * Whether a mark is that of a text. One that was made with a key that is not loaded, by a server that has
-   * the next one already, is taken for it: the length is what is left to tell texts apart.
+   * Whether a mark belongs to a text. A mark under an unknown key comes from a server that has the next key already; such a
+   * mark counts as matching, and only the length of the text is left to compare.
    */
   isMarkOf(mark: string, sessionId: string, text: string): boolean {
     if (mark === '' || text === '') return mark === text
@@ -66,13 +66,13 @@ export class Pins {
     return `${id}.${hmac.digest('base64url').slice(0, 22)}`
   }
 
-  /** Seals a PIN for its owner. Twice the same PIN never looks the same. */
+  /** Seals a PIN for its owner. The random salt and nonce make two seals of the same PIN different. */
   async seal(pin: string, owner: string): Promise<string> {
     const salt = randomBytes(saltBytes)
     return this.#sealVerifier(Buffer.concat([salt, await this.#hash(pin, salt)]), owner)
   }
 
-  /** Whether this is the PIN, and the same anew where it was sealed with the previous key. */
+  /** Whether the PIN is right. A right PIN that was sealed with the previous key comes back sealed with the current one. */
   async verify(
     pin: string,
     sealed: string,
@@ -85,7 +85,7 @@ export class Pins {
     return { right, resealed: this.#sealVerifier(verifier, owner) }
   }
 
-  /** As long as a check takes: an unknown customer answers no faster than a wrong PIN. */
+  /** Takes as long as a check, so that an unknown customer id is answered no faster than a wrong PIN. */
   async pretend(pin: string): Promise<void> {
     await this.#hash(pin, randomBytes(saltBytes))
   }
@@ -122,10 +122,10 @@ export class Pins {
     }
   }
 
-  /** scrypt takes 16 MiB and a thread of the pool: two at a time leave room for everything else. */
+  /** Hashes a PIN with scrypt, at most two at a time, because each takes 16 MiB and a thread of the pool. */
   async #hash(pin: string, salt: Buffer): Promise<Buffer> {
     if (this.#queue.length >= mostWaiting)
-      throw new RuntimeError('UNAVAILABLE', `${mostWaiting} PINs wait to be checked.`)
+      throw new RuntimeError('UNAVAILABLE', `${mostWaiting} PINs wait to be checked already.`)
     if (this.#running >= atOnce) await new Promise<void>((resolve) => this.#queue.push(resolve))
     else this.#running++
     try {

@@ -12,7 +12,7 @@ const screenOf: Record<Answer['status'], string> = {
   lost: 'lost',
 }
 
-/** What the entry of the oracle says. */
+/** The texts of the menu that asks the oracle. */
 export const askTexts: Catalogues = {
   en: {
     title: 'Ask the oracle',
@@ -46,7 +46,7 @@ export const askTexts: Catalogues = {
   },
 }
 
-/** Asks the agent. An answer that takes longer than the call waits behind the same entry. */
+/** The menu that asks the agent. An answer that comes after the call waits behind the same entry for the next call. */
 export function askMenu(oracle: Oracle, accounts: Accounts): Menu {
   const ownerOf = async ({ account, phoneNumber, language }: ScreenContext): Promise<Owner> =>
     account

@@ -1,6 +1,6 @@
 import { defineMenu } from '../screens/menu.ts'
 
-/** What the service is and how it is used. */
+/** The menu that explains the service and its use. */
 export const knowMore = defineMenu({
   name: 'know-more',
   title: 'title',
@@ -14,7 +14,8 @@ export const knowMore = defineMenu({
         'The oracle is an assistant that looks things up, answers questions and acts for you. It is a computer program and can be wrong.',
       use: 'How to use this',
       useText:
-        'Reply with the number of a line. 0 goes back, 98 shows more, * on the first screen ends the call. An answer waits for you when you dial again.',
+        'Reply with the number of a line. 0 goes back, 98 shows more, * on the first screen ends ' +
+        'the call. An answer waits for you when you dial again.',
       safety: 'Your PIN',
       safetyText:
         'Your PIN is five digits, and only you know it. We never ask for it by call or message.',
@@ -40,7 +41,8 @@ export const knowMore = defineMenu({
         "L'oracle est un assistant qui cherche, répond et agit pour vous. C'est un programme informatique : il peut se tromper.",
       use: "Mode d'emploi",
       useText:
-        'Répondez par le numéro de la ligne. 0 revient, 98 montre la suite, * au premier écran termine. La réponse vous attend au prochain appel.',
+        'Répondez par le numéro de la ligne. 0 revient, 98 montre la suite, * au premier écran ' +
+        'termine. La réponse vous attend au prochain appel.',
       safety: 'Votre code PIN',
       safetyText:
         'Votre code a cinq chiffres et vous seul le connaissez. Nous ne le demandons jamais par appel ni message.',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { type Database, definePlugin, type Model, type ModelRequest } from '#core'
+import { type Database, definePlugin, type Model, type ModelRequest, type TurnEvent } from '#core'
 import { scriptedModel, type ScriptedStep, testApp, type TestApp } from '#core/testing'
 import { freshDatabase } from '../../../test/support/database.ts'
 import { describeWith } from '../../../test/support/services.ts'
@@ -28,7 +28,7 @@ const resultOf = ({ messages }: ModelRequest, tool: string) =>
 const phoneOf = (app: TestApp, number = '+254711000111') =>
   new Phone(number, async (request) => (await app.post('/api/ussd', request)).body)
 
-/** A plugin with something to read, something to write, and something to be asked about first. */
+/** A plugin with a tool that reads, a tool that writes, and a tool that needs an approval. */
 function notes() {
   const seen = { users: [] as string[], sessions: [] as string[], written: [] as string[] }
   const plugin = definePlugin({
@@ -85,7 +85,7 @@ async function statusesOf(db: Database): Promise<string[]> {
   return rows.map(({ status }) => status)
 }
 
-/** A model that says half of its answer and waits before the other half. */
+/** A model that sends half of its answer, and waits before it sends the other half. */
 function halting(words: readonly [string, string]) {
   const gate = Promise.withResolvers<void>()
   const half = Promise.withResolvers<void>()
@@ -107,7 +107,7 @@ const stillWorking = /^CON Still working\.[^]*\n1\. Continue/
 const isWaiting = (answer: string) => stillWorking.test(answer)
 const long = Array.from({ length: 60 }, (_, n) => `word${n}`).join(' ')
 
-/** Types, and goes on typing 1 as long as the phone is told to wait: the machine may be busy. */
+/** Types an input, and then 1 as long as the screen says to wait, because the machine may be busy. */
 const answered = async (phone: Phone, ...inputs: string[]) => {
   let answer = ''
   for (const input of inputs) {
@@ -208,7 +208,7 @@ const suite = (place: () => Promise<Record<string, string>>) => {
     const { phone } = after
     phone.sessionId = before.phone.sessionId
     phone.text = before.phone.text
-    // The call itself goes on where it was.
+    // The first call continues where it was.
     expect(await phone.type('1')).toMatch(stillWorking)
     await second.half
     second.go()
@@ -241,7 +241,7 @@ const suite = (place: () => Promise<Record<string, string>>) => {
   })
 
   it('lets who has not logged in load and read, and refuses to change anything, also through an assistant', async () => {
-    const refusal = /only done for who has logged in/
+    const refusal = /only callers who have logged in may do this/
     const { phone, seen, model } = await asking([
       call('load_capability', { names: ['notes'] }),
       [call('read_note'), call('write_note', { note: 'a' }), call('burn_notes')],
@@ -330,7 +330,8 @@ await describeWith('postgres', 'the oracle over USSD, on PostgreSQL', (url) => {
 })
 
 describe('what the agent said', () => {
-  const event = (event: string, data: Record<string, unknown>) => ({ seq: 1, event, data })
+  /** An event of which only what a transcript reads is there. */
+  const event = (event: TurnEvent['event'], data: object) => ({ seq: 1, event, data }) as TurnEvent
 
   it('is cut where another server takes the turn over', () => {
     const said = new Transcript()

@@ -5,47 +5,47 @@ import { plain } from './plain.ts'
 import type { Tables } from '../tables.ts'
 import { Transcript } from './transcript.ts'
 
-/** How a question stands. */
+/** The state of the last question of an owner, with the answer if there is one. */
 export type Answer =
   | { readonly status: 'none' | 'working' | 'consent' | 'lost' }
   | { readonly status: 'answered'; readonly text: string }
 
-/** Who asks: a customer, or a phone whose owner has not logged in. */
+/** The person who asks: a customer, or a phone whose owner has not logged in. */
 export interface Owner {
   readonly did: string
   readonly isGuest: boolean
 }
 
-/** What questions to the agent are asked with. */
+/** What `Oracle` needs to ask the agent. */
 export interface OracleOptions {
   readonly db: Kysely<Tables>
   readonly turns: Turns
   readonly log: Log
-  /** How long a phone is kept waiting for an answer before it is told that there is none yet. */
+  /** How long a phone waits for an answer before its screen says that there is no answer yet. */
   readonly waitMs: number
 }
 
 type Question = Tables['ussd_questions']
 
-/** After this long without an answer a question is given up. */
+/** How long a question may stay without an answer before the gateway gives up. */
 const patienceMs = 5 * 60_000
 const pollMs = 500
-/** How long an answer waits to be read. */
+/** How long the gateway keeps an answer. */
 const keptMs = 24 * 60 * 60_000
 
 /**
- * Asks the agent for people at phones. A question goes on when the phone session ends, and its
- * answer waits for the next one: the last of each owner is kept. A turn outlives the server that
- * began it, and whichever server is asked next reads it from its first event.
+ * Asks the agent for people at phones. A question continues after its phone session has ended, and its answer waits for
+ * the next session of the owner; the gateway keeps the last question of each owner. A turn outlives the server that
+ * started it: the server that the owner reaches next reads the turn from its first event.
  */
 export class Oracle {
   readonly #db: Kysely<Tables>
   readonly #turns: Turns
   readonly #log: Log
   readonly #waitMs: number
-  /** The turns that are read here, by their keys. */
+  /** The turns that this server reads now, by their keys. */
   readonly #reading = new Map<string, Promise<void>>()
-  /** Those who wait for an answer, to be woken when the server closes. */
+  /** The callbacks that end each wait for an answer, which `close` calls. */
   readonly #waiting = new Set<() => void>()
   #isClosing = false
 
@@ -56,7 +56,7 @@ export class Oracle {
     this.#log = log
   }
 
-  /** Starts a turn. The answer is looked for with `answer`. */
+  /** Starts a turn for a question. `answer` reads its state later. */
   async ask(owner: Owner, question: string): Promise<void> {
     const asked: Question = {
       owner: owner.did,
@@ -80,7 +80,7 @@ export class Oracle {
     this.#read(owner, asked)
   }
 
-  /** Waits a while for the answer to the last question, wherever its turn is carried out. */
+  /** Waits up to `waitMs` for the answer to the last question, whichever server carries out its turn. */
   async settled(owner: Owner): Promise<Answer> {
     const until = performance.now() + this.#waitMs
     for (;;) {
@@ -99,7 +99,7 @@ export class Oracle {
     return this.#answerOf(owner, await this.#row(owner))
   }
 
-  /** Lets go of the turns; they go on at another server, or here after a restart. */
+  /** Stops reading turns. The turns continue on another server, or on this one after a restart. */
   close(): void {
     this.#isClosing = true
     for (const wake of this.#waiting) wake()
@@ -123,13 +123,13 @@ export class Oracle {
     return { status: 'working' }
   }
 
-  /** Reads a turn to its end, unless that is being done here already. */
+  /** Reads a turn to its end, unless this server reads the turn already. */
   #read(owner: Owner, question: Question): void {
     const { request_id: key } = question
     if (this.#reading.has(key) || this.#isClosing) return
     const reading = this.#answerTo(owner, question)
       .catch((error: unknown) =>
-        this.#log.warn({ err: error }, 'an answer could not be read; it is looked for again'),
+        this.#log.warn({ err: error }, 'could not read an answer; the next look tries again'),
       )
       .finally(() => this.#reading.delete(key))
     this.#reading.set(key, reading)
@@ -145,24 +145,26 @@ export class Oracle {
         session: sessionOf(owner),
         message: question,
         requestId: request_id,
+        // Who asks anew does not want the last answer any more.
+        whenBusy: 'interrupt',
         signal: AbortSignal.any([patience, giveUp.signal]),
       }))
         said.hear(event)
     } catch (error) {
-      // Whoever cannot have a turn is told so; a server in trouble is asked again.
+      // UNAVAILABLE and unknown errors pass, so the next look tries again; any other refusal of the turn is final.
       if (!(error instanceof RuntimeError) || error.code === 'UNAVAILABLE') throw error
-      this.#log.warn({ err: error }, 'a question was not answered')
+      this.#log.warn({ err: error }, 'the runtime refused the turn of a question')
       return this.#keep(request_id, 'lost', '')
     }
-    // Without its end the turn goes on elsewhere.
+    // Without an end event the turn continues on another server.
     if (said.end === undefined) return
-    // Nobody at a phone can agree, and what waits for that would wait for ever.
+    // A phone cannot show an approval, so a turn that waits for one is aborted.
     if (said.end === 'waiting') giveUp.abort()
     const answer = plain(said.text)
     if (said.end === 'waiting') await this.#keep(request_id, 'consent', '')
     else if (said.end === 'finished' && answer !== '')
       await this.#keep(request_id, 'answered', answer)
-    // Half an answer is worth less on a small screen than a plain word that it failed.
+    // A failed turn may have left half an answer, which the phone does not show.
     else await this.#keep(request_id, 'lost', '')
   }
 
@@ -174,7 +176,7 @@ export class Oracle {
       .execute()
   }
 
-  /** Waits so long, or for the work, or until the server closes. */
+  /** Waits for the given time, for the work, or for the close of the server, whichever comes first. */
   #orClosed(ms: number, work?: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -192,11 +194,11 @@ export class Oracle {
 const phones = 'ussd-'
 const guests = 'ussd-guest-'
 
-/** The conversation of who asks: one, which goes on from call to call. */
+/** The session of an owner's conversation, which continues from call to call. */
 const sessionOf = ({ did, isGuest }: Owner): string => `${isGuest ? guests : phones}${did}`
 
-/** Whether a conversation is held by somebody at a phone. */
+/** Whether a session is a conversation over a phone. */
 export const isPhoneSession = (session: string): boolean => session.startsWith(phones)
 
-/** Whether a conversation is held by somebody who has not logged in. */
+/** Whether a session is a conversation with a phone whose owner has not logged in. */
 export const isGuestSession = (session: string): boolean => session.startsWith(guests)

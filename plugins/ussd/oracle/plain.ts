@@ -1,14 +1,14 @@
 import { folded } from '../screens/gsm7.ts'
 
-/** Some sixty screens: nobody pages further, and a row stays small. */
+/** The most characters of an answer, some sixty screens, so that its row stays small. */
 const mostCharacters = 10_000
-/** Markup takes room that does not count, but not without end. */
+/** The most characters of an answer before `plain` removes the markup. */
 const mostLookedAt = 4 * mostCharacters
 
-/** Bounded inside: of a text that is all brackets each would look for its end as far as the text goes. */
+/** A Markdown link. Its parts have bounds, because in a text full of brackets every bracket would search to the end of the text. */
 const link = /!?\[([^\]\n]{0,300})\]\(([^)\s]{0,1000})\)/g
 
-/** What the agent wrote, for a screen that shows letters only: no markup, no pictures, one paragraph. */
+/** The text of an answer for a phone screen: without markup and pictures, in one paragraph. */
 export function plain(text: string): string {
   const bare = text
     .slice(0, mostLookedAt)

@@ -1,19 +1,19 @@
 import type { TurnEvent } from '#core'
 
-/** What the agent said in a turn, piece by piece, and how the turn ended. */
+/** Collects the text of the agent from the events of a turn, and the status with which the turn ended. */
 export class Transcript {
   #said = ''
-  /** Where a tool was called between two pieces of what was said. */
+  /** The lengths of the text at which the agent called a tool. */
   #breaks: number[] = []
   /** The turn's status once it is over. */
   end: string | undefined
 
   hear({ event, data }: TurnEvent): void {
-    if (event === 'message' && typeof data.content === 'string') this.#said += data.content
+    if (event === 'message') this.#said += data.content
     if (event === 'tool_call') this.#breaks.push(this.#said.length)
-    // Another server goes on with the turn, from what was kept.
+    // Another server resumes the turn from the stored part of the text, so what came after this part is dropped.
     if (event === 'run' && data.resumed) this.#cut(Number(data.partialLength))
-    if (event === 'done') this.end = String(data.status)
+    if (event === 'done') this.end = data.status
   }
 
   get text(): string {

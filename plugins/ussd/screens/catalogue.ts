@@ -1,26 +1,26 @@
-/** The languages that a phone can be answered in, the first of them by default. */
+/** The languages of the screens; the first is the default. */
 export const languages = ['en', 'sw', 'fr'] as const
-/** A language that a phone can be answered in. */
+/** A language of the screens. */
 export type Language = (typeof languages)[number]
 
-/** Sentences by their keys. `{name}` is a place for a value. */
+/** Sentences by their keys. `{name}` in a sentence is a placeholder for a value. */
 export type Catalogue = Readonly<Record<string, string>>
 /** A catalogue for each language. */
 export type Catalogues = Readonly<Record<Language, Catalogue>>
-/** What fills the places of a sentence, by their names. */
+/** The values for the placeholders of a sentence, by their names. */
 export type Values = Readonly<Record<string, string>>
 
-/** Whether a text names a language that a phone can be answered in. */
+/** Whether a text is the name of a language of the screens. */
 export function isLanguage(value: string): value is Language {
   return languages.some((language) => language === value)
 }
 
-/** Puts values in the places of a sentence. A place without a value stays, so that it is seen. */
+/** Replaces the placeholders of a sentence by values. A placeholder without a value stays, so that testers notice it. */
 export function fill(sentence: string, values: Values = {}): string {
   return sentence.replace(/\{(\w+)\}/g, (place, name: string) => values[name] ?? place)
 }
 
-/** What the gateway says itself, on the screens of every menu. */
+/** The gateway's own texts, which appear on the screens of every menu. */
 export const common: Catalogues = {
   en: {
     welcome: 'Welcome to {name}',

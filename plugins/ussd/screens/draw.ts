@@ -1,16 +1,16 @@
 import { fits, type Measure, measure } from './gsm7.ts'
 
-/** What stands on a screen, in order: a text, numbered lines, and the lines that every page has. */
+/** The parts of a screen in order: a text, numbered lines, and the lines at the foot of every page. */
 export interface Drawing {
   readonly text: string
   readonly lines: readonly string[]
-  /** Such as `0. Back`. */
+  /** Lines of every page, such as `0. Back`. */
   readonly foot: readonly string[]
-  /** Such as `98. More`, on every page but the last. */
+  /** The line of every page but the last, such as `98. More`. */
   readonly more: string
 }
 
-/** The pages of a screen, each of which fits where that is possible at all. */
+/** Splits a screen into pages that fit. A page can be too long only where its lines alone are too long. */
 export function pagesOf({ text, lines, foot, more }: Drawing): string[] {
   const whole = [text, ...lines, ...foot].join('\n')
   if (fits(whole)) return [whole]
@@ -34,7 +34,7 @@ export function pagesOf({ text, lines, foot, more }: Drawing): string[] {
 
 const longestWord = 40
 
-/** A word that would not fit on any screen, such as an address, in pieces. */
+/** Splits a word that is too long for a screen, such as an address, into pieces. */
 function shortened(word: string): string[] {
   const characters = [...word]
   const pieces: string[] = []
@@ -43,7 +43,7 @@ function shortened(word: string): string[] {
   return pieces.length > 0 ? pieces : ['']
 }
 
-/** The largest page of a screen, which either fits or is the fault. */
+/** The size of the largest page of a screen. A menu is refused at boot if this page does not fit. */
 export function largestPage(drawing: Drawing, long: boolean): Measure {
   const whole = [drawing.text, ...drawing.lines, ...drawing.foot].join('\n')
   const measures = (long ? pagesOf(drawing) : [whole]).map(measure)

@@ -14,7 +14,7 @@ const namePattern = /^[a-z][a-z0-9-]*$/
 const optionPattern = /^[1-9][0-9]?$/
 const reserved = new Set(['0', '98'])
 
-/** The menus that were added, in load order, each measured before it is taken. */
+/** The menus in load order. `add` measures the screens of a menu before it accepts the menu. */
 export class Menus {
   readonly #menus = new Map<string, Menu>()
   readonly #welcome = new Map<Language, string>()
@@ -25,7 +25,7 @@ export class Menus {
     this.#drawWelcome([])
   }
 
-  /** The entries of the welcome screen: the first has number 1. */
+  /** The entries of the welcome screen, whose numbers begin at 1. */
   get entries(): Menu[] {
     return [...this.#menus.values()]
   }
@@ -48,12 +48,12 @@ export class Menus {
     return fill(texts?.[key] ?? common[language][key] ?? key, values)
   }
 
-  /** Whether a menu, or the gateway itself, has words under this key. */
+  /** Whether the texts of a menu, or the gateway's own, have this key. */
   hasWords(menu: string, language: Language, key: string): boolean {
     return (this.#menus.get(menu)?.texts[language][key] ?? common[language][key]) !== undefined
   }
 
-  /** Takes a menu as the next entry, or throws what is wrong with it. */
+  /** Adds a menu as the next entry, or throws an error that lists the faults of the menu. */
   add(menu: Menu): void {
     const faults = [...this.#faultsOf(menu)]
     if (faults.length > 0)
@@ -65,7 +65,7 @@ export class Menus {
     this.#drawWelcome(this.entries)
   }
 
-  /** What a screen draws below its text, in one language. */
+  /** The parts of a screen around a text, in one language. */
   drawing(place: Place, language: Language, text: string): Drawing {
     return drawingOf(this.#menus.get(place.menu)!, this.screen(place)!, language, text)
   }
@@ -131,7 +131,7 @@ function drawingOf(menu: Menu, screen: Screen, language: Language, text: string)
   }
 }
 
-/** What is wrong with the screens of a menu, apart from their length. */
+/** The faults of the screens of a menu, apart from their length. */
 function* wrongScreens({ screens, texts, title }: Menu): Generator<string> {
   for (const language of languages) {
     const has = (key: string) => Object.hasOwn(texts[language], key)

@@ -1,16 +1,16 @@
-// The default alphabet of GSM 03.38. A character of the second table costs two septets: an escape
-// goes before it.
+// The default alphabet of GSM 03.38. A character of the second table costs two septets, because an escape
+// precedes the character.
 const basic = new Set(
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà',
 )
 const extended = new Set('^{}\\[]~|€\f')
 
-/** What fits on one USSD screen in the GSM alphabet. */
-export const mostSeptets = 182
-/** What fits once a single character is outside of it. */
+/** How many septets one USSD screen holds in the GSM alphabet. */
+const mostSeptets = 182
+/** How many UTF-16 code units one USSD screen holds when a single character is outside the GSM alphabet. */
 export const mostCharacters = 80
 
-/** How much room a text takes, and how much there is. */
+/** The size of a text, and the most that a screen holds. */
 export interface Measure {
   readonly size: number
   readonly most: number
@@ -23,7 +23,7 @@ export function measure(text: string): Measure {
   for (const character of text) {
     if (basic.has(character)) septets++
     else if (extended.has(character)) septets += 2
-    // Sent as UCS-2, where one beyond the first plane takes two.
+    // Gateways send such a text as UCS-2, where a character beyond the first plane takes two units.
     else return { size: text.length, most: mostCharacters, unit: 'characters' }
   }
   return { size: septets, most: mostSeptets, unit: 'septets' }
@@ -53,8 +53,8 @@ const plainer: Readonly<Record<string, string>> = {
 }
 
 /**
- * A text with the letters of the GSM alphabet wherever one stands for another: a single `ê` would leave room
- * for 80 characters instead of 182. What has no such letter, another script for one, stays as it is.
+ * Replaces characters by similar letters of the GSM alphabet, because a single `ê` would leave room for 80 characters
+ * instead of 182. A character without a similar letter, such as one of another script, stays as it is.
  */
 export function folded(text: string): string {
   let result = ''

@@ -3,7 +3,7 @@ import type { Metrics } from './metrics.ts'
 import type { SessionRows } from './rows.ts'
 import type { Session } from './session.ts'
 
-/** So many sessions are asked for in one query. */
+/** How many sessions one query asks for. */
 const sessionsInQuery = 200
 
 interface Counting {
@@ -11,7 +11,7 @@ interface Counting {
   readonly metrics: Metrics
 }
 
-/** Counts the sessions at whose last screen the user gave up; one that went on at another replica is not counted. */
+/** Counts expired sessions by their last screen, except those that continued on another replica. */
 export async function countDropped(
   { rows, metrics }: Counting,
   expired: readonly Session[],

@@ -5,55 +5,55 @@ import { fits } from '../screens/gsm7.ts'
 import { End, type Next, Refusal, type Screen, type ScreenContext } from '../screens/menu.ts'
 import type { Menus, Place } from '../screens/entries.ts'
 
-/** Where a session stands. Plain data: it is stored as it is. */
+/** The state of a session: plain data, which the row of the session holds as JSON. */
 export interface State {
-  /** From the first screen of an entry to the one that is shown; empty on the welcome screen. */
+  /** The screens from the first screen of a menu to the present one; empty on the welcome screen. */
   readonly stack: readonly Place[]
   readonly page: number
   readonly language: Language
   readonly account?: { readonly customerId: string; readonly did: string }
   readonly memory: Readonly<Record<string, string>>
-  /** What an earlier session left, while the user is asked whether to go on there. */
+  /** What an earlier session left unfinished, while the screen asks whether to continue there. */
   readonly left?: { readonly stack: readonly Place[]; readonly memory: Record<string, string> }
 }
 
-/** What a step came to. */
+/** The result of a step. */
 export interface Outcome {
   readonly state: State
   readonly body: string
   readonly ended: boolean
 }
 
-/** Who is at the phone. */
+/** The phone behind a step, with what the engine asks and tells outside. */
 export interface Caller {
   readonly phoneNumber: string
   readonly sessionId: string
-  /** What an earlier session of this phone left unfinished in this menu. */
+  /** What an earlier session of this phone left unfinished in a menu. */
   leftover(menu: string): Promise<State['left']>
-  /** Hears what a screen that writes came to, by ids alone. */
+  /** Receives the outcome of a screen that writes, which contains ids only. */
   wrote?(what: Written): void
 }
 
-/** What a screen that writes came to. */
+/** The outcome of a screen that writes. */
 export interface Written {
   readonly screen: string
-  /** The customer number, once there is one. */
+  /** The customer id, if a customer is logged in after the step. */
   readonly account: string | undefined
-  /** Why it was refused, by the name of the words that say so. */
+  /** The key of the sentence that says why the handler refused the input. */
   readonly refused?: string
 }
 
 const back = '0'
 const more = '98'
 
-/** The name of the screen that is shown, as operators see it. */
+/** The name of the present screen, as operators see it. */
 export function screenName({ stack, left }: State): string {
   if (left) return 'resume'
   const top = stack.at(-1)
   return top === undefined ? 'preMenu' : `${top.menu}.${top.screen}`
 }
 
-/** Moves sessions from screen to screen. Knows nothing of requests, rows or time. */
+/** Moves sessions from screen to screen. The engine knows nothing of requests, rows or time. */
 export class Engine {
   readonly #menus: Menus
   readonly #log: Log
@@ -63,19 +63,19 @@ export class Engine {
     this.#log = log
   }
 
-  /** Whether what runs for this input may run only once. */
+  /** Whether an input runs a handler that writes, and that may therefore run only once. */
   isWrite({ stack, left }: State, input: string): boolean {
     const top = stack.at(-1)
     const screen = top === undefined || left ? undefined : this.#menus.screen(top)
     return Boolean(screen?.next) && screen?.effect !== 'read' && input !== back && input !== more
   }
 
-  /** The welcome screen. */
+  /** The outcome that begins a session: the welcome screen. */
   begin(language: Language): Outcome {
     return this.#welcome({ stack: [], page: 0, language, memory: {} })
   }
 
-  /** Takes the numbers of a dialled short cut as far as they are plain choices: nothing is done twice by it. */
+  /** Follows the numbers of a dialled short cut up to the first screen with a handler, so that a repeat does nothing twice. */
   async walk(start: Outcome, inputs: readonly string[], caller: Caller): Promise<Outcome> {
     let at = start
     for (const input of inputs) {
@@ -86,13 +86,13 @@ export class Engine {
     return at
   }
 
-  /** One input on the screen where the state stands. The state itself is never changed. */
+  /** Takes one input on the present screen of a state. The method does not change the state object. */
   async step(state: State, input: string, caller: Caller): Promise<Outcome> {
     if (state.left) return this.#stepResume(state, state.left, input, caller)
     const top = state.stack.at(-1)
     if (top === undefined) return this.#stepWelcome(state, input, caller)
     const screen = this.#menus.screen(top)
-    // A server that no longer has this screen starts over.
+    // The screen is missing after an update of the server, so the session starts over.
     if (screen === undefined) return this.#welcome({ ...state, stack: [], page: 0 })
     if (input === back)
       return this.#show({ ...state, stack: state.stack.slice(0, -1), page: 0 }, caller)
@@ -142,7 +142,7 @@ export class Engine {
   }
 
   #go(state: State, to: Place, caller: Caller): Promise<Outcome> {
-    // Coming to a screen that one has passed is going back to it, so that the stack stays short.
+    // A step to a screen that is already on the stack goes back to that screen, so that the stack stays short.
     const passed = state.stack.findIndex(
       ({ menu, screen }) => menu === to.menu && screen === to.screen,
     )
@@ -174,7 +174,7 @@ export class Engine {
       if (thrown instanceof Refusal)
         return this.#show(changed(), caller, ctx.t(thrown.key, thrown.values))
       if (!screen.secret) throw thrown
-      // What a handler of a secret throws may quote it.
+      // An error of this handler may quote the secret, so the log names only the screen.
       this.#log.error({ screen: screenName(state) }, 'the handler of a secret screen failed')
       throw new Error('The handler of a secret screen failed.')
     }
@@ -186,7 +186,7 @@ export class Engine {
         ended: true,
       }
     const to = { menu: top.menu, screen: next }
-    // What was done is not undone by going back to its question.
+    // After a write the stack begins anew, because going back would suggest that the write can be undone.
     if (screen.effect !== 'read') return this.#show({ ...changed(), stack: [to], page: 0 }, caller)
     return this.#go(changed(), to, caller)
   }
@@ -197,7 +197,7 @@ export class Engine {
     caller.wrote?.({ screen: screenName(before), account, ...(refused && { refused }) })
   }
 
-  /** What a handler sees, and the state with what it changed. */
+  /** Makes the context of a handler, and a function that returns the state with the handler's changes. */
   #context(before: State, menu: string, caller: Caller) {
     const ctx: ScreenContext = {
       phoneNumber: caller.phoneNumber,
@@ -220,7 +220,7 @@ export class Engine {
     return { state, body: withNotice(this.#menus.welcome(state.language), notice), ended: false }
   }
 
-  /** Draws the screen where a state stands. */
+  /** Draws the present screen of a state. */
   async #show(state: State, caller: Caller, notice?: string): Promise<Outcome> {
     const { language } = state
     if (state.left) {
@@ -241,13 +241,13 @@ export class Engine {
     return { state: { ...state, page }, body: withNotice(pages[page] ?? '', notice), ended: false }
   }
 
-  /** The screen once more, with a sentence above it. */
+  /** Draws the present screen of a state again, with a sentence of the gateway above it. */
   again(state: State, caller: Caller, key: string): Promise<Outcome> {
     return this.#show(state, caller, this.#menus.say(undefined, state.language, key))
   }
 }
 
-/** Puts a sentence above a screen, where there is room for it. */
+/** Puts a sentence above a screen, if the screen has room for the sentence. */
 function withNotice(body: string, notice: string | undefined): string {
   const noticed = notice === undefined ? body : `${notice}\n${body}`
   return fits(noticed) ? noticed : body

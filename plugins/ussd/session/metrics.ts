@@ -1,7 +1,7 @@
-/** Upper bounds of the reply times that are counted, in milliseconds. */
+/** The upper bounds of the histogram of reply times, in milliseconds. */
 const bounds = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 3000]
 
-/** What operators want to know of this server: how many, how fast, and where people give up. */
+/** The metrics of this server: counts of sessions, reply times, and the screens where people give up. */
 export class Metrics {
   #started = 0
   #finished = 0
@@ -16,7 +16,7 @@ export class Metrics {
     this.#finished++
   }
 
-  /** A session expired on this screen. */
+  /** Counts a session that expired on a screen. */
   dropped(screen: string): void {
     this.#dropped.set(screen, (this.#dropped.get(screen) ?? 0) + 1)
   }

@@ -1,8 +1,8 @@
-/** Takes the inputs of one session one after the other, and those of different sessions side by side. */
+/** Runs the work of one session one after the other, and the work of different sessions in parallel. */
 export class Queue {
   readonly #last = new Map<string, Promise<unknown>>()
 
-  /** Does the work when all earlier work for this session is over; at once where there is none. */
+  /** Runs `work` after all earlier work for this session, or at once if there is none. */
   async take<T>(id: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(id)
     const mine = before === undefined ? work() : before.then(work, work)
@@ -14,7 +14,7 @@ export class Queue {
     }
   }
 
-  /** The work that is not over, the last of each session. */
+  /** The last piece of unfinished work of each session. */
   waiting(): Iterable<Promise<unknown>> {
     return this.#last.values()
   }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { prepared } from '#core'
+import { notedEveryMs } from '../accounts/unused.ts'
 import type { Language } from '../screens/catalogue.ts'
 import type { SessionRow, Tables } from '../tables.ts'
 
@@ -9,15 +10,16 @@ type Db = Kysely<Tables>
 const largestBatch = 32
 const forgottenAtOnce = 500
 
-/** A row that was kept, and the language that its phone has chosen. */
+/** The result of a stored row, the language that the phone has chosen, and when that phone was last noted to be in use. */
 export interface Kept {
   readonly session_id: string
   readonly language: string | null
+  readonly phone_used_at: number | null
 }
 
 /**
- * The sessions of every replica. Writes of one moment go out as one statement, and so as one commit;
- * each is refused by itself when another replica has written the session meanwhile.
+ * The sessions of all replicas. Writes that come at the same moment share one statement, and so one commit. A write is
+ * refused by itself when another replica has written its session meanwhile.
  */
 export class SessionRows {
   readonly #db: Db
@@ -41,7 +43,7 @@ export class SessionRows {
     return (await this.#byId({ id })).rows[0]
   }
 
-  /** Keeps a session whose version follows the one that is there. Undefined: somebody else was first. */
+  /** Stores a session if its version follows the stored version; resolves to undefined if another writer was first. */
   save(row: SessionRow): Promise<Kept | undefined> {
     return new Promise((settle, fail) => {
       this.#waiting.push({ row, settle, fail })
@@ -96,7 +98,7 @@ export class SessionRows {
               ]),
             ),
         )
-        // On the way, for nearly every call begins in the first language: a read less for each.
+        // The same statement returns the phone's language, which spares each new call a read.
         .returning((eb) => [
           'session_id',
           eb
@@ -104,19 +106,32 @@ export class SessionRows {
             .select('language')
             .whereRef('ussd_phones.phone', '=', 'ussd_sessions.phone')
             .as('language'),
+          eb
+            .selectFrom('ussd_phones')
+            .select('used_at')
+            .whereRef('ussd_phones.phone', '=', 'ussd_sessions.phone')
+            .as('phone_used_at'),
         ]),
     ))
   }
 
   async rememberLanguage(phone: string, language: Language): Promise<void> {
+    const used_at = Date.now()
     await this.#db
       .insertInto('ussd_phones')
-      .values({ phone, language, did: null })
-      .onConflict((conflict) => conflict.column('phone').doUpdateSet({ language }))
+      .values({ phone, language, did: null, used_at })
+      .onConflict((conflict) => conflict.column('phone').doUpdateSet({ language, used_at }))
       .execute()
   }
 
-  /** What this phone left unfinished since then, newest first. */
+  /** Notes that the phone of a call is in use, where something is kept of it and the last note is old. */
+  async noteUse(phone: string, { phone_used_at }: Kept): Promise<void> {
+    const used_at = Date.now()
+    if (phone_used_at === null || used_at - phone_used_at < notedEveryMs) return
+    await this.#db.updateTable('ussd_phones').set({ used_at }).where('phone', '=', phone).execute()
+  }
+
+  /** The states of the sessions that this phone has left unfinished since a time, newest first. */
   left(phone: string, since: number, not: string): Promise<{ state: string }[]> {
     return this.#db
       .selectFrom('ussd_sessions')
@@ -142,7 +157,7 @@ export class SessionRows {
     return rows.map(({ session_id: id }) => id)
   }
 
-  /** How far those sessions are, wherever they went on. */
+  /** The present versions of some sessions, which other replicas may have continued. */
   async versions(ids: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.#db
       .selectFrom('ussd_sessions')
@@ -152,7 +167,7 @@ export class SessionRows {
     return new Map(rows.map(({ session_id: id, version }) => [id, version]))
   }
 
-  /** In slices, so that calls in progress get in between. */
+  /** Deletes expired rows in batches, so that calls in progress run between two batches. */
   async forget(before: number): Promise<void> {
     for (;;) {
       const { numDeletedRows } = await this.#db
@@ -186,9 +201,9 @@ const columns = [
   'expires_at',
 ] as const satisfies (keyof SessionRow)[]
 
-/** The stand-ins of one row in a batch. */
+/** The parameters of one row in a batch. */
 function rowOf(p: Record<string, unknown>, index: number): SessionRow {
-  // Stand-ins, which have no types: what they stand for is put in by asParameters.
+  // The parameters have no types here; asParameters gives them their values.
   return Object.fromEntries(
     columns.map((name) => [name, p[`${name}${index}`]]),
   ) as unknown as SessionRow

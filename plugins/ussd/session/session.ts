@@ -1,19 +1,19 @@
 import type { State } from './engine.ts'
 import type { SessionRow } from '../tables.ts'
 
-/** A session as it is held in memory. Never changed: each step makes the next one. */
+/** A session in memory. The object never changes: each step makes a new one. */
 export interface Session {
   readonly id: string
   readonly phone: string
   readonly version: number
-  /** How long the text was that led here, and its mark. */
+  /** The length of the text that led to this state; `mark` is the mark of that text. */
   readonly length: number
   readonly mark: string
-  /** What the phone shows. */
+  /** The text of the present screen. */
   readonly body: string
   readonly ended: boolean
   readonly state: State
-  /** Since when a handler is at work on the last input; 0 when none is. */
+  /** The time at which a handler began to work on the last input; 0 when no handler works. */
   readonly workingSince: number
   /** Whether `body` came too late for the request that caused it. */
   readonly undelivered: boolean
@@ -21,7 +21,7 @@ export interface Session {
   readonly expiresAt: number
 }
 
-/** A session as its row. */
+/** Makes the row of a session. */
 export function toRow(session: Session): SessionRow {
   return {
     session_id: session.id,
@@ -39,7 +39,7 @@ export function toRow(session: Session): SessionRow {
   }
 }
 
-/** The session of a row. */
+/** Makes the session of a row. */
 export function fromRow(row: SessionRow): Session {
   return {
     id: row.session_id,
@@ -49,7 +49,7 @@ export function fromRow(row: SessionRow): Session {
     mark: row.mark,
     body: row.body,
     ended: row.status === 'done',
-    // Written by toRow alone.
+    // Only toRow writes this column, so the JSON needs no check.
     state: JSON.parse(row.state) as State,
     workingSince: row.working_since,
     undelivered: row.undelivered === 1,
@@ -60,7 +60,7 @@ export function fromRow(row: SessionRow): Session {
 
 const texts = new WeakMap<State, string>()
 
-/** Most sessions stand on the same few states, such as the welcome screen's: their text is made once. */
+/** The JSON of a state. Many sessions share a state object, such as the welcome screen's, whose JSON is made only once. */
 function stateText(state: State): string {
   const known = texts.get(state)
   if (known !== undefined) return known
@@ -69,9 +69,9 @@ function stateText(state: State): string {
   return text
 }
 
-/** What a gateway is told: the first word says whether the session goes on. */
+/** The answer to a gateway, whose first word says whether the session continues. */
 export const answerOf = ({ ended, body }: Pick<Session, 'ended' | 'body'>): string =>
   `${ended ? 'END' : 'CON'} ${body}`
 
-/** What a phone typed, without what no phone can type. */
+/** An input without control characters, which no phone can type. */
 export const sanitised = (input: string): string => input.replace(/\p{Cc}/gu, '').trim()

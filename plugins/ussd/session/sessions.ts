@@ -7,6 +7,7 @@ import type { Menus } from '../screens/entries.ts'
 import type { Metrics } from './metrics.ts'
 import type { Pins } from '../accounts/pins.ts'
 import { invalidInput, type UssdRequest } from '../request.ts'
+import { leftoverOf } from './leftover.ts'
 import { Queue } from './queue.ts'
 import type { SessionRows } from './rows.ts'
 import { withinOrUndefined } from './within.ts'
@@ -15,7 +16,7 @@ import { answerOf, fromRow, sanitised, type Session, toRow } from './session.ts'
 /** Adds ids to the audit line of a request. */
 export type Audit = RouteContext['audit']
 
-/** What sessions are answered with. */
+/** What `Sessions` needs to answer inputs. */
 export interface SessionsOptions {
   readonly engine: Engine
   readonly menus: Menus
@@ -26,32 +27,34 @@ export interface SessionsOptions {
   readonly ttlMs: number
   readonly resumeMs: number
   readonly replyBudgetMs: number
+  /** Removes the sessions that expired before then, and what nobody uses any more. */
+  readonly forget: (before: number) => Promise<void>
 }
 
-/** How many sessions are held in memory at most; the others are read when they go on. */
+/** How many sessions stay in memory at most; the server reads others from the database when they continue. */
 const mostHeld = 100_000
-/** After this long nobody is at work any more: the server that was has gone. */
+/** After this time a handler that has not finished is abandoned: its server has crashed. */
 const abandonedMs = 65_000
 const handlerMs = 60_000
 const forgetEveryMs = 30_000
-/** Rows stay so much longer than their sessions, for whoever still has to count them. */
+/** How much longer rows stay than their sessions, so that `countDropped` can still read their versions. */
 const countedWithinMs = 2000
 const pollMs = 100
-/** What is added to two reply budgets, the wait for a copy and one's own, before giving up. */
+/** The extra time before `answer` gives up, beside two reply budgets: one to wait for a handler, one for the own handler. */
 const graceMs = 2000
-/** How long a closing server waits for handlers; what takes longer is told to be interrupted. */
+/** How long a closing server waits for handlers; a session with a slower handler later reads that it was interrupted. */
 const closeMs = 2000
 
 /**
- * Answers inputs. One session's inputs are taken one after the other; what was answered once is
- * answered the same again; and what another replica did meanwhile is found before anything is done,
- * because every step is kept only if it follows the one that is there.
+ * Answers the inputs of sessions. The inputs of one session run one after the other, and a repeated input gets the same
+ * answer again. The database stores a step only if the step follows the stored version, so a step that another replica
+ * has overtaken is refused before a handler that writes runs.
  */
 export class Sessions {
   readonly #options: SessionsOptions
   readonly #held = new Map<string, Session>()
   readonly #queue = new Queue()
-  /** Handlers that are slower than the reply, by session. */
+  /** The handlers that still work after their reply, by session. */
   readonly #working = new Map<string, Promise<void>>()
   readonly #timer: NodeJS.Timeout
   readonly #fresh = new Map<Language, Outcome>()
@@ -63,16 +66,16 @@ export class Sessions {
     this.#timer = setInterval(() => this.#sweep(), Math.min(options.ttlMs, 1000)).unref()
   }
 
-  /** What the gateway is told for one input. */
+  /** Answers one input. */
   async answer(request: UssdRequest, audit?: Audit): Promise<string> {
     const started = performance.now()
     try {
       const answer = this.#queue.take(request.sessionId, () => this.#answer(request, audit))
-      // A network cut without a word would keep the phone waiting until the driver gives up.
+      // When the network to the database is cut silently, the driver waits far longer than a phone does.
       const inTime = await withinOrUndefined(2 * this.#options.replyBudgetMs + graceMs, answer)
       if (inTime !== undefined) return inTime
       answer.catch((error: unknown) =>
-        this.#options.log.warn({ err: error }, 'an answer came to nothing, too late to be told'),
+        this.#options.log.warn({ err: error }, 'an answer failed after its request had timed out'),
       )
       throw new RuntimeError('UNAVAILABLE', 'The session has no answer in time.')
     } finally {
@@ -80,7 +83,7 @@ export class Sessions {
     }
   }
 
-  /** A session as operators see it, from the database: another replica may have taken it on. */
+  /** Reads a session from the database, because another replica may have continued it. */
   async find(id: string): Promise<Session | undefined> {
     const row = await this.#options.rows.load(id)
     return row && row.expires_at > Date.now() ? fromRow(row) : undefined
@@ -104,7 +107,7 @@ export class Sessions {
   async #answer(request: UssdRequest, audit: Audit | undefined): Promise<string> {
     const { sessionId: id, phoneNumber, text } = request
     let session = this.#hot(id) ?? (text === '' ? undefined : await this.find(id))
-    // Each round that is lost to another replica is won by it, so that few are enough.
+    // A round fails only when another replica has made a step meanwhile, so few rounds are enough.
     for (let round = 0; round < 20; round++) {
       if (session === undefined) {
         const opened = await this.#open(request, audit)
@@ -130,7 +133,7 @@ export class Sessions {
     throw new Error('A session changed faster than it could be read.')
   }
 
-  /** Begins a session. Undefined: another replica has begun it. */
+  /** Begins a session; resolves to undefined if another replica has begun the session. */
   async #open(
     { sessionId, phoneNumber, text }: UssdRequest,
     audit: Audit | undefined,
@@ -143,6 +146,7 @@ export class Sessions {
     let session = this.#after(from, text, await opening(languages[0]))
     const kept = await rows.save(toRow(session))
     if (kept === undefined) return undefined
+    await rows.noteUse(phoneNumber, kept)
     const chosen = kept.language ?? languages[0]
     if (chosen !== languages[0] && isLanguage(chosen)) {
       session = this.#after(session, text, await opening(chosen))
@@ -156,14 +160,14 @@ export class Sessions {
 
   #begin(language: Language): Outcome {
     const known = this.#fresh.get(language)
-    // A plugin that was late may have added its menu meanwhile.
+    // A plugin may have added a menu since, which changes the welcome screen.
     if (known?.body === this.#options.menus.welcome(language)) return known
     const fresh = this.#options.engine.begin(language)
     this.#fresh.set(language, fresh)
     return fresh
   }
 
-  /** Takes a session one input further. Undefined: another replica was first. */
+  /** Takes a session one input further; resolves to undefined if another replica was first. */
   async #advance(
     session: Session,
     text: string,
@@ -200,7 +204,7 @@ export class Sessions {
     if (claimed === undefined) {
       claimed = claim()
       if (!(await rows.save(toRow(claimed)))) {
-        work.catch(() => undefined) // read only, and another replica has gone on: nobody waits for it
+        work.catch(() => undefined) // another replica has continued; the result of this read has no use
         return undefined
       }
     }
@@ -209,7 +213,7 @@ export class Sessions {
     return this.#stillWorking(session)
   }
 
-  /** Lets a handler finish whose reply did not wait for it, and keeps what it came to. */
+  /** Lets a handler finish after its reply, and stores the result for the next request. */
   #goOnBehind(
     before: Session,
     claimed: Session,
@@ -222,7 +226,7 @@ export class Sessions {
       const outcome = await withinOrUndefined(handlerMs, work).catch((error: unknown) => {
         log.error(
           { err: error, screen: screenName(before.state) },
-          'a screen failed behind its reply',
+          'a screen failed after its reply',
         )
         return undefined
       })
@@ -231,7 +235,7 @@ export class Sessions {
       try {
         await this.#keep(before, done)
       } catch (error) {
-        log.warn({ err: error }, 'a late result is kept in memory alone')
+        log.warn({ err: error }, 'a late result stays in memory only')
         this.#hold({ ...done, version: claimed.version })
       }
     }
@@ -241,19 +245,19 @@ export class Sessions {
     this.#working.set(claimed.id, finished)
   }
 
-  /** A handler failed: the input may be given again, here at once and elsewhere when the row says so. */
+  /** Frees a session whose handler failed, so that the phone can repeat the input, on this server and on others. */
   async #release(before: Session, claimed: Session | undefined): Promise<void> {
     if (claimed === undefined) return
     const released = { ...before, version: claimed.version + 1 }
     try {
       if (await this.#options.rows.save(toRow(released))) return this.#hold(released)
     } catch {
-      // The database is away, which is most likely why the handler failed: its own error is thrown.
+      // The database fails, probably as it did for the handler; the caller throws the handler's error.
     }
     this.#hold({ ...before, version: claimed.version })
   }
 
-  /** Waits for a handler, here or on another replica, as long as a reply may take. */
+  /** Waits for a handler of this server or of another replica, up to the reply budget. */
   async #awaitWork(session: Session): Promise<Session | undefined> {
     const { replyBudgetMs, engine } = this.#options
     const here = this.#working.get(session.id)
@@ -287,7 +291,7 @@ export class Sessions {
     return true
   }
 
-  /** The session after an outcome, one version on. */
+  /** The session after an outcome, with the next version. */
   #after(
     before: Pick<Session, 'id' | 'phone' | 'version'>,
     text: string,
@@ -312,7 +316,7 @@ export class Sessions {
 
   #caller(sessionId: string, phoneNumber: string, audit?: Audit): Caller {
     return {
-      // The last digits tell an operator which phone, and a reader of the log nobody's number.
+      // The last three digits let an operator recognise a phone, and do not reveal the number to a reader of the log.
       wrote: (what) =>
         audit?.({ who: `phone:…${phoneNumber.slice(-3)}`, session: sessionId, ...what }),
       sessionId,
@@ -324,13 +328,7 @@ export class Sessions {
   async #leftover(menu: string, phone: string, id: string): Promise<State['left']> {
     const { resumeMs, rows } = this.#options
     if (resumeMs === 0) return undefined
-    for (const { state: text } of await rows.left(phone, Date.now() - resumeMs, id)) {
-      const { stack, memory, account } = JSON.parse(text) as State // written by toRow alone
-      // Who was logged in logs in again: a phone may have changed hands.
-      if (stack.length > 1 && stack[0]?.menu === menu && !account)
-        return { stack, memory: { ...memory } }
-    }
-    return undefined
+    return leftoverOf(rows, menu, { phone, except: id, since: Date.now() - resumeMs })
   }
 
   #isText(session: Session, text: string): boolean {
@@ -338,14 +336,14 @@ export class Sessions {
     return length === text.length && this.#options.pins.isMarkOf(mark, id, text)
   }
 
-  /** Whether a text is the session's text and one more input. */
+  /** Whether a text is the session's text with one more input. */
   #follows({ id, length, mark }: Session, text: string): boolean {
     if (text.length <= length) return false
     if (length === 0) return true
     return text[length] === '*' && this.#options.pins.isMarkOf(mark, id, text.slice(0, length))
   }
 
-  /** What a late or confused copy is told: where the session stands. */
+  /** The answer to a late or wrong copy of a request: the present screen. */
   #unchanged(session: Session): string {
     return session.undelivered ? this.#stillWorking(session) : answerOf(session)
   }
@@ -364,7 +362,7 @@ export class Sessions {
     return session && session.expiresAt > Date.now() ? session : undefined
   }
 
-  /** The one that was touched last stands last, so that the first is the first to expire. */
+  /** Keeps a session in memory, at the end of the map, so that the first session of the map expires first. */
   #hold(session: Session): void {
     this.#held.delete(session.id)
     this.#held.set(session.id, session)
@@ -374,7 +372,7 @@ export class Sessions {
   }
 
   #sweep(): void {
-    const { rows, resumeMs } = this.#options
+    const { resumeMs, forget } = this.#options
     const now = Date.now()
     const expired: Session[] = []
     for (const [id, session] of this.#held) {
@@ -387,9 +385,12 @@ export class Sessions {
     if (expired.length === 0 && !isDue) return
     this.#sweeping = this.#sweeping
       .then(() => countDropped(this.#options, expired))
-      .then(() => (isDue ? rows.forget(now - resumeMs - countedWithinMs) : undefined))
+      .then(() => (isDue ? forget(now - resumeMs - countedWithinMs) : undefined))
       .catch((error: unknown) =>
-        this.#options.log.warn({ err: error }, 'expired sessions stay for now'),
+        this.#options.log.warn(
+          { err: error },
+          'could not delete expired sessions; a later sweep tries again',
+        ),
       )
   }
 }

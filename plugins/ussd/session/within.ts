@@ -1,4 +1,4 @@
-/** What a promise comes to, or undefined when it takes longer. */
+/** The value of a promise, or undefined if the promise takes longer than `ms`. */
 export async function withinOrUndefined<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => (timer = setTimeout(resolve, ms, undefined)))

@@ -1,6 +1,6 @@
-import type { Catalogues } from '../screens/catalogue.ts'
+import type { Catalogues } from '../../screens/catalogue.ts'
 
-/** What the account menu says. Letters outside the GSM alphabet would halve the room on a screen. */
+/** The texts of the account menu. A letter outside the GSM alphabet would more than halve the room on a screen. */
 export const accountTexts: Catalogues = {
   en: {
     title: 'Account',
