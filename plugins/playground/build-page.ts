@@ -1,7 +1,7 @@
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Builds the page beside the one that the server serves, then puts the new one in its place. */
+/** Builds the page in a new folder beside the served page, then replaces the served page by the new one. */
 export async function buildPage(at: { sources: string; directory: string }): Promise<void> {
   const { build } = await import('vite')
   const fresh = `${at.directory.replace(/\/$/, '')}-${process.pid}`

@@ -5,22 +5,22 @@ import { setTimeout as after } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#core'
 
-/** The page's files, and the build of them while they are missing or older than their sources. */
+/** The folder of the page's files, and the build that runs while these files are missing. */
 export interface Page {
   readonly directory: string
   readonly building: Promise<void> | undefined
-  /** Why the build failed. */
+  /** The reason why the build failed; undefined where no build has failed. */
   fault: string | undefined
 }
 
-/** How many milliseconds a build waits, so that the server answers first: a build takes all of a small machine. */
+/** How many milliseconds a build waits, so that the server answers first: a build takes all CPU time of a small machine. */
 const whileServing = 300
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const directory = here('./built/')
 const sources = here('./page/')
 
-/** Builds the page in a checkout when it is missing or stale. A package brings the built page along, and no sources. */
+/** Builds the page in a checkout if the page is missing or stale. A package contains the built page, and no sources of it. */
 export function preparePage(log: Log): Page {
   const page: Page & { building: Promise<void> | undefined } = {
     directory,

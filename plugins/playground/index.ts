@@ -14,7 +14,12 @@ export default definePlugin({
   setup({ pending, log }) {
     const page = preparePage(log)
     if (page.building)
-      pending(page.building, 'The page is being built from its sources, which takes a few seconds')
+      // The page answers meanwhile, in HTML and with words for a person, so it is not gated.
+      pending(
+        page.building,
+        'The page is being built from its sources, which takes a few seconds',
+        { gates: false },
+      )
     return page
   },
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { testApp } from '#core/testing'
 import playground from './index.ts'
 
-/** The status of a path that is sent as it stands: fetch would tidy it up first. */
+/** The status of a path that is sent unchanged, because fetch would normalise the path. */
 const statusOf = (url: string, path: string) =>
   new Promise<number | undefined>((resolve, reject) => {
     request(url, { path }, (response) => {

@@ -27,7 +27,7 @@ const policy = [
 const waiting = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Playground</title>
 <meta http-equiv="refresh" content="1"><p role="status">The playground is being built. This page comes back by itself.</p></html>`
 
-/** Serves the built files below `/playground`. Their names carry a digest, so browsers ask again for the page alone. */
+/** Serves the built files below `/playground`. The names of assets contain a digest, so browsers revalidate only the page. */
 export function servePage(page: Page): WebModule {
   return async (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next()

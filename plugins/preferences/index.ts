@@ -26,9 +26,10 @@ export default definePlugin({
   tools: {
     set_user_preferences: {
       description:
-        'Remembers how the user wants to be answered, from now on and in later sessions. Give only the fields that change; null clears one.',
+        'Remembers how the user wants to be answered, from now on and in later sessions. Give ' +
+        'only the fields that change; null clears one.',
       effect: 'write',
-      // A free text stands in every later prompt, so whoever can be asked is asked in every turn.
+      // The free text becomes part of every later prompt, so the user approves it wherever the client can show an approval.
       approve: ({ customInstructions }, { approvals }) =>
         approvals !== false && typeof customInstructions === 'string',
       input: changesSchema,

@@ -1,6 +1,6 @@
 /**
- * Answers by key for a while. Callers that ask for one key at the same time share one flight; a flight that
- * fails is forgotten. A caller whose signal fires leaves alone: the flight goes on for the others.
+ * Caches answers by key for `ttlMs`. Callers that ask for one key at the same time share one request (a flight), and the
+ * cache forgets a flight that fails. A caller whose signal fires stops waiting; the flight continues for the others.
  */
 export class FlightCache<T> {
   readonly #entries = new Map<string, { readonly value: Promise<T>; readonly until: number }>()

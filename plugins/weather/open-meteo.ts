@@ -3,7 +3,7 @@ import { RuntimeError } from '#core'
 import { FlightCache } from './flight-cache.ts'
 import { conditionsOf, inUnit, type Day, type Reading, type Unit } from './reading.ts'
 
-/** How Open-Meteo is asked. */
+/** The settings of requests to Open-Meteo. */
 export interface OpenMeteoOptions {
   readonly fetch: typeof globalThis.fetch
   readonly units: Unit
@@ -103,7 +103,7 @@ export function openMeteo(options: OpenMeteoOptions) {
       }
     },
 
-    /** The next days of a city, today first. */
+    /** The forecast of a city for the next days, today first. */
     async forecast(city: string, days: number, { signal }: { signal: AbortSignal }) {
       const place = await find(city, signal)
       const week = await forecasts.get(
@@ -128,7 +128,7 @@ const weekOf = (place: Place) => ({
   timezone: 'auto',
 })
 
-/** A day for which the service has no temperatures yet is left out. */
+/** The days of a forecast, without those for which the service has no temperatures yet. */
 function daysOf({ daily }: z.output<typeof dailySchema>): Day[] {
   return daily.time.flatMap((date, i) => {
     const max = daily.temperature_2m_max[i]
@@ -146,7 +146,7 @@ function daysOf({ daily }: z.output<typeof dailySchema>): Day[] {
   })
 }
 
-/** One question to one endpoint: bounded in time and size, parsed at the door. */
+/** Sends one request to one endpoint, with a limit on time and size, and parses the answer. */
 async function ask<T extends z.ZodType>(
   { fetch, timeoutMs }: OpenMeteoOptions,
   endpoint: string,
@@ -177,9 +177,9 @@ async function ask<T extends z.ZodType>(
       )
     throw new RuntimeError(
       'UPSTREAM_FAILED',
-      'The weather service cannot be reached or answered in a way that makes no sense.',
+      'The weather service cannot be reached, or its answer cannot be read.',
       {
-        hint: 'Try again later; without a network connection there is no weather.',
+        hint: 'Try again later; the server needs a network connection for the weather.',
         cause,
       },
     )

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The units of a temperature. */
+/** The schema of a unit of temperature. */
 export const unitSchema = z.enum(['celsius', 'fahrenheit'])
 /** The unit of a temperature. */
 export type Unit = z.output<typeof unitSchema>
@@ -17,7 +17,7 @@ export const readingSchema = z.object({
   longitude: z.number(),
   observed_at: z.string().optional(),
 })
-/** The weather of a place, now. */
+/** The present weather of a place. */
 export type Reading = z.output<typeof readingSchema>
 
 /** One day of a forecast, in Celsius and millimetres. */
@@ -31,7 +31,7 @@ export const daySchema = z.object({
 /** The forecast for a day. */
 export type Day = z.output<typeof daySchema>
 
-/** A temperature in a unit. */
+/** Converts a temperature from Celsius to a unit. */
 export function inUnit(celsius: number, unit: Unit): number {
   return unit === 'celsius' ? celsius : Math.round((celsius * 1.8 + 32) * 10) / 10
 }

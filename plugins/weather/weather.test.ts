@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { testApp, type TestApp } from '#core/testing'
 import weather from './index.ts'
 
-/** A fake Open-Meteo at the network's edge: real HTTP, the real wire format. */
+/** A fake Open-Meteo, which speaks the real wire format over real HTTP. */
 class FakeOpenMeteo {
   readonly asked: URL[] = []
   answer: (url: URL) => { status?: number; body: unknown; delayMs?: number } = (url) => ({

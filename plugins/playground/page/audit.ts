@@ -1,4 +1,4 @@
-/** A draw as the server tells it. */
+/** A drawn sample as the server answers it. */
 export interface Drawn {
   readonly frameDigest: string
   readonly beaconHex: string
@@ -10,7 +10,7 @@ export interface Drawn {
   }[]
 }
 
-/** What the check of a draw found. */
+/** The result of the check of a draw. */
 export interface Audit {
   readonly faults: readonly string[]
   readonly tickets: number
@@ -18,7 +18,7 @@ export interface Audit {
 
 const encoder = new TextEncoder()
 
-/** Draws again from the list and the beacon, with SHA-256 alone, and compares the two draws. */
+/** Draws again from the list and the beacon, using only SHA-256, and compares the two draws. */
 export async function audit(
   drawn: Drawn,
   frame: Readonly<Record<string, readonly string[]>>,
@@ -45,7 +45,7 @@ export async function audit(
   return { faults, tickets: all.length }
 }
 
-/** The hash as a decimal number, read backwards: such texts compare like the fractions with these digits. */
+/** The digits of the hash as a decimal number in reverse order; such texts compare like the fractions with these digits. */
 async function ticketOf(seedDigest: string, id: string): Promise<string> {
   const digits = BigInt(`0x${await sha256(seedDigest + id)}`).toString()
   return [...digits.padStart(64, '0')].reverse().join('')
@@ -56,7 +56,7 @@ async function sha256(text: string): Promise<string> {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Compares by UTF-8 bytes, which is by code points: JavaScript's own order differs beyond the basic plane. */
+/** Compares two texts by their UTF-8 bytes. JavaScript's own order differs for characters beyond the basic plane. */
 function bytewise(a: string, b: string): number {
   const [first, second] = [encoder.encode(a), encoder.encode(b)]
   const length = Math.min(first.length, second.length)

@@ -32,7 +32,7 @@ export interface Document {
 
 const methods = ['get', 'post', 'put', 'patch', 'delete']
 
-/** Every operation of a document, in its order. */
+/** Every operation of a document, in the order of the document. */
 export const operationsOf = ({ paths }: Document): Operation[] =>
   Object.entries(paths).flatMap(([path, item]) =>
     methods.flatMap((method) =>
@@ -40,7 +40,7 @@ export const operationsOf = ({ paths }: Document): Operation[] =>
     ),
   )
 
-/** What an operation takes, as one form: parameters by name, and the body under `body`. */
+/** The schema of a form for an operation: the parameters by name, and the body under `body`. */
 export function formOf({ parameters = [], requestBody }: Operation): JsonSchema {
   const body = requestBody?.content?.['application/json']?.schema
   const shown = parameters.filter((parameter) => parameter.in !== 'header')

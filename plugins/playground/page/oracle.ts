@@ -14,7 +14,7 @@ export interface Oracle {
 
 let oracle: Oracle
 
-/** What the server says of itself, and a client for this browser's user. */
+/** Reads the server's description of the oracle, and makes a client for this browser's user. */
 export async function meetOracle(): Promise<Oracle> {
   const response = await fetch('/.well-known/oracle.json')
   const { did, name, model, runtime } = (await response.json()) as Oracle
@@ -34,7 +34,7 @@ async function mayEverything(did: string): Promise<void> {
   await fetch('/grants', { method: 'POST', headers, body }).catch(() => undefined)
 }
 
-/** What a request has beside its path. */
+/** The parts of a request beside its path. */
 export interface Ask {
   readonly method?: string
   readonly body?: unknown

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState, type ReactNode } from 'react'
 import type { AnyEvent } from 'oracle-runtime-client'
 import type { Oracle } from './oracle.ts'
+import { Bell } from './parts/bell.tsx'
 import { Boundary } from './parts/boundary.tsx'
 import { to, useRoute } from './route.ts'
 import { ApiView } from './views/api.tsx'
@@ -25,7 +26,7 @@ const views = {
 type View = keyof typeof views
 
 /**
- * The frame around the views. It keeps what several of them need: the chat, and what the agent loaded in it. Half of the
+ * The frame around the views. It keeps what several views need: the chat, and what the agent loaded in the chat. Half of the
  * length is the markup of the frame.
  */
 export function Playground({ oracle }: { oracle: Oracle }) {
@@ -81,10 +82,11 @@ export function Playground({ oracle }: { oracle: Oracle }) {
         Skip to the view
       </a>
       <header className="side">
-        <p className="brand">
+        <div className="brand">
           <img src="icon.svg" alt="" width="24" height="24" />
-          {oracle.name}
-        </p>
+          <p>{oracle.name}</p>
+          <Bell oracle={oracle} sessionId={view === 'chat' ? detail : ''} />
+        </div>
         <nav aria-label="Views">
           <ul>
             {Object.entries(views).map(([key, label]) => (
@@ -114,7 +116,7 @@ export function Playground({ oracle }: { oracle: Oracle }) {
   )
 }
 
-/** The view's heading. Focus follows a change of view, so that the keyboard and a screen reader are where the eyes are. */
+/** The view's heading. It takes the focus when the view changes, so that the keyboard and a screen reader start at the view. */
 function Title({ text, isQuiet }: { text: string; isQuiet: boolean }) {
   const heading = useRef<HTMLHeadingElement>(null)
   const before = useRef(text)

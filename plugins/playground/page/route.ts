@@ -5,7 +5,7 @@ const subscribe = (listener: () => void) => {
   return () => removeEventListener('hashchange', listener)
 }
 
-/** The view, and what it shows, from the page's address: `#/chat/<session>`. */
+/** The parts of the page's address: the view, and the thing that the view shows, as in `#/chat/<session>`. */
 export function useRoute(): readonly string[] {
   const hash = useSyncExternalStore(subscribe, () => location.hash)
   return hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent)
@@ -14,7 +14,7 @@ export function useRoute(): readonly string[] {
 /** The address of a view. */
 export const to = (...parts: readonly string[]) => `#/${parts.map(encodeURIComponent).join('/')}`
 
-/** Goes to the address of a view. */
+/** Navigates to the address of a view. */
 export function go(...parts: readonly string[]) {
   location.hash = to(...parts)
 }

@@ -3,8 +3,8 @@ const basic =
 const extended = '^{}\\[~]|€'
 
 /**
- * How much of a screen a text takes, in septets of GSM 03.38. A letter outside that alphabet makes the whole text UCS-2, whose
- * 80 letters fill a screen of 182 septets.
+ * How much of a screen a text takes, in septets of GSM 03.38. A letter outside that alphabet makes the whole text UCS-2, and
+ * 80 letters of UCS-2 fill a screen of 182 septets.
  */
 export function septetsOf(text: string): number {
   let septets = 0

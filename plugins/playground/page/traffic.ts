@@ -4,7 +4,7 @@ export interface Piece {
   readonly kind: 'http' | 'sse' | 'socket'
   readonly at: number
   readonly title: string
-  /** In characters or bytes, as far as the page knows it. */
+  /** The size in characters or bytes, as far as the page knows it. */
   size: number
   ms?: number
   status?: number | string
@@ -19,7 +19,7 @@ let pieces: readonly Piece[] = []
 let count = 0
 let scheduled = false
 
-/** Everything that the page sent and received, the newest last, as a store to follow. */
+/** A store of everything that the page sent and received, the newest last, to which views subscribe. */
 export const traffic = {
   subscribe(listener: () => void) {
     listeners.add(listener)
@@ -44,7 +44,7 @@ function change(piece: Piece, part: Partial<Piece>) {
   tell()
 }
 
-/** Tells the listeners of many pieces at once: a stream has hundreds a second. */
+/** Calls the listeners once for many pieces, because a stream may have hundreds of pieces a second. */
 function tell() {
   if (scheduled) return
   scheduled = true
@@ -54,7 +54,7 @@ function tell() {
   }, 100)
 }
 
-/** Writes down what the page sends and receives from now on. */
+/** Begins to record everything that the page sends and receives. */
 export function recordTraffic() {
   const fetchPlain = window.fetch.bind(window)
   window.fetch = async (input, init) => {
@@ -134,12 +134,12 @@ async function follow(body: ReadableStream<Uint8Array>, piece: Piece) {
       }
     }
   } catch {
-    // The page's own reader hears of the fault; for this copy of the stream the fault is an end.
+    // The page's own reader gets the error; this copy of the stream only ends.
   }
   change(piece, { size })
 }
 
-/** Shows of a token its beginning alone, so that a screen which the user shares with others gives no token away. */
+/** Shows only the beginning of a token, so that a screen which the user shares with others gives no token away. */
 const masked = (text: string) =>
   text.replace(/[A-Za-z0-9+/_=-]{80,}/g, (token) => `${token.slice(0, 12)}…(${token.length})`)
 

@@ -1,2 +1,2 @@
-/** Stands in for zod, which the library loads for zod's schemas; no schema of this page is one of zod's. */
+/** Replaces zod, which the client library imports for zod schemas, because this page has no zod schemas. */
 export {}

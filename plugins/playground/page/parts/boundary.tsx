@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from 'react'
 import { Fault } from './fault.tsx'
 
-/** Shows the fault of a view that breaks in place of that view; the other views go on. */
+/** Shows the error of a view that throws in place of that view; the other views continue to work. */
 export class Boundary extends Component<{ children: ReactNode }, { error?: unknown }> {
   override state: { error?: unknown } = {}
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 
-/** A button that copies a text, and says that it did. */
+/** A button that copies a text, and then says whether the copy worked. */
 export function Copy({ text, children = 'Copy' }: { text: () => string; children?: string }) {
   const [state, setState] = useState('')
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { useMemo } from 'react'
 
-/** What a walk through the registry reached. */
+/** The entities and edges that a walk through the registry reached. */
 export interface Walk {
   readonly nodes: readonly { readonly did: string; readonly type: string; readonly depth: number }[]
   readonly edges: readonly { readonly from: string; readonly role: string; readonly to: string }[]
@@ -13,12 +13,12 @@ const rowHeight = 110
 const drawn = 60
 
 /**
- * The walk as a drawing in rows by depth, whose nodes the keyboard reaches too, and as a tree. Both come from the same
- * places, and most of the length is their markup.
+ * The walk as a drawing in rows by depth, whose nodes the keyboard reaches too, and as a tree. Most of the function's
+ * length is the markup of the two.
  */
 export function Graph(props: {
   walk: Walk
-  /** What entities are called, as far as the page knows. */
+  /** The names of entities that the page has read. */
   names: ReadonlyMap<string, string>
   onSelect: (did: string) => void
 }) {
@@ -112,7 +112,7 @@ interface BranchProps {
   readonly onSelect: (did: string) => void
 }
 
-/** An entity, and below it the entities that it is related to; one that stands above already ends the branch. */
+/** An entity with its related entities below. An entity that already stands above in the branch is not repeated. */
 function Branch({ walk, nameOf, did, above, onSelect }: BranchProps) {
   const related = walk.edges.flatMap(({ from, role, to }) =>
     from === did ? [{ role, other: to }] : to === did ? [{ role: `${role} of`, other: from }] : [],

@@ -38,7 +38,7 @@ export function Text({
   )
 }
 
-/** A labelled number, kept as it was typed. */
+/** A labelled number, whose value is the text that the user typed. */
 export function Number(props: Props & { min?: number; max?: number; step?: number }) {
   const id = useId()
   return (

@@ -1,4 +1,4 @@
-/** Data as JSON, in a box that the keyboard scrolls too. */
+/** Data as JSON, in a box that the user can scroll with the keyboard. */
 export function Json({ value, label }: { value: unknown; label: string }) {
   const text = typeof value === 'string' ? pretty(value) : JSON.stringify(value, null, 2)
   return (

@@ -1,4 +1,4 @@
-/** One size, for one value of the input. */
+/** The sample sizes for one value of the plotted input. */
 export interface Point {
   readonly x: number
   readonly calculatedSize: number
@@ -112,7 +112,7 @@ export function Plot(props: { points: readonly Point[]; label: string; chosen: n
 
 const short = (value: number) => String(+value.toPrecision(3))
 
-/** The next number that makes good steps. */
+/** The next larger number that divides into round steps. */
 function niceTop(largest: number): number {
   const unit = 10 ** Math.floor(Math.log10(Math.max(largest, 4)))
   return Math.max(

@@ -1,6 +1,6 @@
 import { useId, useState, type ReactNode } from 'react'
 
-/** The part of JSON Schema that a form shows; for anything else the user types JSON. */
+/** The part of JSON Schema that a form has controls for; for anything else the user types JSON. */
 export interface JsonSchema {
   readonly type?: string | readonly string[]
   readonly enum?: readonly unknown[]
@@ -15,14 +15,14 @@ export interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[]
 }
 
-/** What the user typed, by the names of the properties. */
+/** The values that the user typed, by the names of the properties. */
 export type Values = Record<string, unknown>
 
 interface Props {
   readonly schema: JsonSchema
   readonly submit: string
   readonly onSubmit: (values: Values) => void
-  /** Hears every change, whether the form is complete or not. */
+  /** Called with the values after every change, even while the form is incomplete. */
   readonly onChange?: (values: Values) => void
   readonly busy?: boolean
   readonly children?: ReactNode
@@ -68,7 +68,7 @@ export function SchemaForm({ schema, submit, onSubmit, onChange, busy, children 
             try {
               onChange?.(valuesOf(next))
             } catch {
-              // JSON that the user has typed by half is not a value yet.
+              // JSON that the user has not finished typing is no value yet.
             }
           }}
         />

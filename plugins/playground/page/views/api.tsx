@@ -4,7 +4,7 @@ import { useAnswer } from '../oracle.ts'
 import { Fault } from '../parts/fault.tsx'
 import { OperationCard } from './operation.tsx'
 
-/** Every route of the server, from its own description. */
+/** Every route of the server, from the server's OpenAPI document. */
 export function ApiView() {
   const { data, error, isLoading } = useAnswer<Document>('/openapi.json')
   return (

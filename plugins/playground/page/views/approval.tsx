@@ -5,20 +5,20 @@ import { Lines } from '../parts/inputs.tsx'
 
 interface Props {
   readonly approval: Ask
-  /** The chat still streams: the stream of the answer goes on for a moment after the question. */
+  /** Whether the chat still streams, which it does for a moment after the turn has asked for the approval. */
   readonly isSending: boolean
-  /** Hears that the person has answered: the button that has the focus then is about to go. */
+  /** Called when the person has answered: the button that has the focus then is about to go. */
   readonly onAnswer: () => void
 }
 
-/** A tool that waits for a person: its arguments, to approve, to change or to reject, and what may have asked for it. */
+/** A tool that waits for a person: its arguments, to approve, to change or to reject, and the sources that may have asked. */
 export function Approval({ approval, isSending, onAnswer }: Props) {
   const { pending, approve, reject, edit } = approval
   const original = JSON.stringify(pending?.args ?? {}, null, 2)
   const [text, setText] = useState(original)
   const [fault, setFault] = useState<unknown>()
   const card = useRef<HTMLElement>(null)
-  // The question takes the focus from the button that sent the message alone, so nobody who writes or reads elsewhere loses it.
+  // The question takes the focus only from the button that sent the message, so nobody who writes or reads loses the focus.
   useEffect(() => {
     if (!isSending && hasLostFocus()) card.current?.focus()
   }, [isSending])
@@ -54,18 +54,18 @@ export function Approval({ approval, isSending, onAnswer }: Props) {
   )
 }
 
-/** A browser takes the focus from a button that was disabled only when it draws the page again. */
+/** Whether no control has the focus. A browser takes the focus from a disabled button only when it next draws the page. */
 const hasLostFocus = () =>
   document.activeElement === document.body || !!document.activeElement?.matches(':disabled')
 
-/** How high the arguments stand: all of them are in sight where that is possible, so that nobody agrees unseen. */
+/** How many rows the arguments get: enough to show all of them where possible, so that nobody approves unseen arguments. */
 const rowsOf = (text: string) => Math.min(Math.max(text.split('\n').length, 3), 16)
 
-/** Whose words the oracle had read before it made the call: those words may be what asks for it. */
+/** Whose words the oracle had read before it made the call: those words may have asked for the call. */
 function Foreign({ sources }: { sources: readonly ForeignSource[] }) {
   return (
     <>
-      <p>It read words of others before it asked for this. They may be what asks:</p>
+      <p>The oracle read words of others before it asked for this. Those words may be what asks:</p>
       <ul aria-label="Read before">
         {sources.map(({ kind, tool, plugin, label }) => (
           <li key={`${kind} ${tool} ${label}`}>

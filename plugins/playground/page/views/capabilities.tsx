@@ -9,15 +9,18 @@ import { go } from '../route.ts'
 interface Props {
   readonly oracle: Oracle
   readonly sessionId: string
-  /** Plugins that the agent loaded in the turn that ran last. */
+  /** The plugins that the agent loaded in the last turn. */
   readonly loadedNow: ReadonlySet<string>
   readonly onAsk: (message: string) => void
 }
 
-/** What the oracle can do, what of it the agent has loaded, and what it costs of the prompt. */
+/** The oracle's plugins: what each can do, whether the agent has loaded it, and what it costs of the prompt. */
 export function CapabilitiesView({ oracle, sessionId, loadedNow, onAsk }: Props) {
-  const { plugins, isLoading, error, load, refetch } = useCapabilities(oracle.did, { sessionId })
-  const total = plugins.reduce((sum, { promptBytes }) => sum + promptBytes, 0)
+  const { plugins, instructionsBytes = 0, isLoading, error, load, refetch } = useCapabilities(
+    oracle.did,
+    { sessionId },
+  )
+  const total = plugins.reduce((sum, { promptBytes }) => sum + promptBytes, instructionsBytes)
   return (
     <>
       <p className="lead">
@@ -28,6 +31,11 @@ export function CapabilitiesView({ oracle, sessionId, loadedNow, onAsk }: Props)
       {isLoading && plugins.length === 0 && <p role="status">Asking…</p>}
       <p className="row">
         <span className="faint">{total.toLocaleString('en')} bytes of the prompt in all</span>
+        {instructionsBytes > 0 && (
+          <span className="faint">
+            {instructionsBytes.toLocaleString('en')} of them say who the agent is
+          </span>
+        )}
         <button type="button" className="quiet" onClick={() => void refetch()}>
           Refresh
         </button>
@@ -59,7 +67,7 @@ interface PluginProps {
   readonly onAsk: (message: string) => void
 }
 
-/** One plugin as a card. The length is markup: one entry for each fact that a plugin may have. */
+/** One plugin as a card. The function is long because its markup has an entry for each fact that a plugin may have. */
 function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
   const [fault, setFault] = useState<unknown>()
   const {
@@ -157,7 +165,7 @@ function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
   )
 }
 
-/** A tool runs in a turn and nowhere else: the form writes the message that asks for it. */
+/** A form for the arguments of a tool. Tools run only in turns, so the form writes a message that asks for the call. */
 function ToolForm(props: {
   name: string
   parameters: Readonly<Record<string, unknown>>
@@ -166,8 +174,11 @@ function ToolForm(props: {
   const { name, parameters, onAsk } = props
   const [values, setValues] = useState<Values>({})
   const sentence = (given: Values) => `Call ${name} with ${JSON.stringify(given)}`
-  const curl = () =>
-    `curl -N -K /tmp/me -H 'content-type: application/json' -d '${JSON.stringify({ message: sentence(values) }).replaceAll("'", `'\\''`)}' ${location.origin}/messages/$SESSION`
+  const curl = () => {
+    const body = JSON.stringify({ message: sentence(values) }).replaceAll("'", `'\\''`)
+    const type = 'content-type: application/json'
+    return `curl -N -K /tmp/me -H '${type}' -d '${body}' ${location.origin}/messages/$SESSION`
+  }
   return (
     <SchemaForm
       schema={parameters as JsonSchema}

@@ -88,13 +88,18 @@ function SessionList(props: {
         New chat
       </button>
       <ul className="picks">
-        {sessions.map(({ sessionId, title, createdAt }) => (
+        {sessions.map(({ sessionId, title, createdAt, unread = 0 }) => (
           <li key={sessionId}>
             <a
               href={to('chat', sessionId)}
               aria-current={sessionId === current ? 'page' : undefined}
             >
               <span>{title || 'New chat'}</span>
+              {unread > 0 && sessionId !== current && (
+                <b className="count" aria-label={`${unread} unread`}>
+                  {unread}
+                </b>
+              )}
               <small>
                 {new Date(createdAt).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}
               </small>

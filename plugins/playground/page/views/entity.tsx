@@ -10,8 +10,8 @@ interface Held {
 }
 
 /**
- * An editor of one entity's properties. When somebody else changed them meanwhile, it shows both versions and overwrites
- * none. Half of the length is markup; the jobs above it stand here because they all read and set what the editor holds.
+ * An editor of one entity's properties. When somebody else has changed the properties meanwhile, the editor shows both
+ * versions and overwrites neither. Half of the function is markup; the handlers above it share the editor's state.
  */
 export function EntityEditor({ did, onChanged }: { did: string; onChanged: () => void }) {
   const path = `/v1/entities/${encodeURIComponent(did)}`
@@ -58,7 +58,7 @@ export function EntityEditor({ did, onChanged }: { did: string; onChanged: () =>
       const body = (await response.json()) as Entity
       if (response.status === 412) {
         setTheirs(await read())
-        throw new Error('Somebody changed it since you read it. Both versions are below.')
+        throw new Error('Somebody changed this entity since you read it. Both versions are below.')
       }
       if (!response.ok) throw body
       take({ entity: body, tag: response.headers.get('etag') ?? '' })

@@ -6,7 +6,7 @@ import { Fault } from '../parts/fault.tsx'
 import { Text } from '../parts/inputs.tsx'
 import { Operations } from './api.tsx'
 
-/** The ledger's queries, from the gateway's own description. */
+/** The queries of the ledger, from the OpenAPI document of the query gateway. */
 export function LedgerView({ oracle }: { oracle: Oracle }) {
   const { plugins, isLoading } = useCapabilities(oracle.did)
   const gateway = plugins.find(({ name }) => name === 'query-gateway')

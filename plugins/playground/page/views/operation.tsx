@@ -14,7 +14,7 @@ interface Answered {
 
 const most = 200_000
 
-/** One operation: what it takes, what it answers, and a form to try it. */
+/** One operation: its parameters, its answers, and a form to try it. */
 export function OperationCard({ operation }: { operation: Operation }) {
   const [isOpen, setOpen] = useState(false)
   const { method, path, summary, security } = operation
@@ -32,7 +32,7 @@ export function OperationCard({ operation }: { operation: Operation }) {
   )
 }
 
-/** Fills in an operation, calls it and shows the answer. The length is markup: the form, the request and the answer. */
+/** A form that calls an operation and shows the answer. Most of the function's length is markup. */
 function Trial({ operation }: { operation: Operation }) {
   const [values, setValues] = useState<Values>({})
   const [answered, setAnswered] = useState<Answered>()

@@ -17,8 +17,8 @@ interface Call {
 }
 
 /**
- * A phone with a small text screen, and what the gateway knows of its call. Most of the length is markup: the screen, the
- * keys and the call beside them.
+ * A phone with a small text screen, and the gateway's record of its call. Most of the function's length is the markup of
+ * the screen, the keys and the record.
  */
 export function PhoneView() {
   const [number, setNumber] = useState('+254711000111')
@@ -60,7 +60,7 @@ export function PhoneView() {
     }
   }
 
-  /** Reads the record while the call goes on, which does not wait for the record. */
+  /** Reads the gateway's record of the call. The call does not wait for it. */
   async function look(sessionId: string) {
     try {
       const known = await answer(`/api/ussd/debug/${encodeURIComponent(sessionId)}`)

@@ -30,7 +30,7 @@ interface List<Item> {
   readonly nextCursor?: string
 }
 
-/** Twins, how they relate, and an editor for one of them, which the address names. */
+/** The entities, their graph, and an editor for the entity that the address names. */
 export function RegistryView({ oracle, selected }: { oracle: Oracle; selected?: string }) {
   const [words, setWords] = useState('')
   const [type, setType] = useState('')
@@ -178,7 +178,7 @@ const organisation = {
   relationships: { implements: 'ProjectEntity', owns: 'Device' },
 }
 
-/** A form for a new entity, which makes a first protocol where there is none. */
+/** A form for a new entity, which also creates a first protocol if there is none. */
 function Create({ onCreated }: { onCreated: (did: string) => void }) {
   const protocols = useAnswer<List<Protocol>>('/v1/protocols?limit=100')
   const [type, setType] = useState('OrganisationEntity')

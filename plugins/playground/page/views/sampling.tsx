@@ -58,8 +58,8 @@ const start = {
 }
 
 /**
- * The calculator: sizes as one types, a record when asked for, and the draw. Most of the length is markup, a field for each
- * input of a design and a figure for each result.
+ * The calculator: sizes while the user types, a stored design on request, and the draw. Most of the function's length is
+ * markup: a field for each input of a design and a figure for each result.
  */
 export function SamplingView() {
   const [inputs, setInputs] = useState(start)
@@ -338,7 +338,7 @@ function curveQuery(inputs: Inputs): string | undefined {
   return new URLSearchParams({ population, expectedMean, expectedSD, dropoutRate }).toString()
 }
 
-/** A value once it has not changed for a moment. */
+/** The last value that has not changed for `ms` milliseconds. */
 function useSettled<T>(value: T, ms: number): T {
   const [settled, setSettled] = useState(value)
   useEffect(() => {

@@ -12,8 +12,8 @@ interface Commitment {
 }
 
 /**
- * The draw: the user freezes the list, names a round, reveals its value, and lets this page check all of it. The steps stay
- * together because each reads what the one before it left in the state.
+ * The draw: the user freezes the list, names a round, reveals its value, and lets this page check the draw. The steps are
+ * in one function because each step reads the state that the step before it has set.
  */
 export function Selection({ design }: { design: Design }) {
   const names = design.stratification?.strata.map(({ name }) => name) ?? ['all']
@@ -32,7 +32,11 @@ export function Selection({ design }: { design: Design }) {
     work().catch(setFault)
   }
   const commit = step(async () =>
-    setCommitment(await ask<Commitment>(`${path}/commit`, { body: { frame, beacon: { round } } })),
+    setCommitment(
+      await ask<Commitment>(`${path}/commit`, {
+        body: { frame, beacon: { source: 'caller', round } },
+      }),
+    ),
   )
   const reveal = step(async () => {
     const answer = await ask<Drawn>(path, {
@@ -110,6 +114,10 @@ export function Selection({ design }: { design: Design }) {
             value={beaconHex}
             onChange={setBeaconHex}
           />
+          <p className="faint">
+            A value of your own proves nothing to others, and the record says so. For a sample that
+            counts, commit to a round of drand.
+          </p>
           <div className="row">
             <button
               type="button"
@@ -137,7 +145,9 @@ export function Selection({ design }: { design: Design }) {
             <p role="status" className={checked.faults.length ? 'fault' : 'good'}>
               {checked.faults.length
                 ? checked.faults.join(' ')
-                : `The list has the digest that was committed to, and all ${checked.tickets.toLocaleString('en')} tickets were drawn again: the same households, in the same order.`}
+                : 'The list has the digest that was committed to, and all ' +
+                  `${checked.tickets.toLocaleString('en')} tickets were drawn again: the same ` +
+                  'households, in the same order.'}
             </p>
           )}
           {drawn?.strata.map(({ name, ids: chosen, reserves }) => (
@@ -160,7 +170,7 @@ export function Selection({ design }: { design: Design }) {
   )
 }
 
-/** The ids of each stratum, from lines. */
+/** Reads the ids of each stratum from the lines of a text. */
 function frameOf(text: string, names: readonly string[]): Record<string, string[]> {
   const frame: Record<string, string[]> = Object.fromEntries(names.map((name) => [name, []]))
   for (const line of text.split('\n')) {

@@ -4,12 +4,12 @@ import { Json } from '../parts/json.tsx'
 
 const TimesContext = createContext<ReadonlyMap<string, number>>(new Map())
 
-/** How long each call took, as this page saw it. */
+/** Provides how long each tool call took, as this page measured it. */
 export const Times = TimesContext.Provider
 
 const WaitingContext = createContext<string | undefined>(undefined)
 
-/** The call that waits for a person, and has not begun. */
+/** Provides the id of the tool call that waits for the user's approval. */
 export const Waiting = WaitingContext.Provider
 
 function ToolCard({ id, toolName, args, status, output, error }: UIComponentProps) {
@@ -70,7 +70,7 @@ function WeatherCard({ args }: { args?: Reading }) {
   )
 }
 
-/** The components that the agent may show, by name; every other call is a card. */
+/** The components that the agent may show, by name; any other tool call is shown as a card. */
 export const components: UIComponents = { ToolCall: ToolCard, WeatherCard }
 
 function briefly(args: unknown): string {

@@ -90,6 +90,6 @@ const sizeOf = (size: number) => (size < 1_000 ? `${size} B` : `${(size / 1_000)
 const lineOf = (piece: Piece) =>
   `${clock(piece.at)} ${tagOf(piece)} ${piece.title} ${sizeOf(piece.size)}\n${piece.text}\n`
 
-/** The content of a frame, on one line; of a request the title says enough. */
+/** The content of a frame on one line; empty for a request, whose title says enough. */
 const previewOf = ({ kind, text }: Piece) =>
   kind === 'http' ? '' : kind === 'socket' ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? '')
