@@ -2,7 +2,7 @@ import type { RegisteredAction } from './page.ts'
 import { Chat } from './chat/chat.ts'
 import { OracleError } from './error.ts'
 import type {
-  Capability,
+  Capabilities,
   IWalletProps,
   MintFn,
   ModelInfo,
@@ -17,7 +17,7 @@ import { Sessions } from './sessions.ts'
 import { type Timing, usualTiming } from './timing.ts'
 import { Tokens } from './tokens.ts'
 
-/** Who calls, and how the wallet is asked. */
+/** The user's wallet, and the functions by which the client asks the wallet for tokens. */
 export interface OracleClientOptions {
   readonly wallet: IWalletProps
   readonly createDelegation: MintFn
@@ -138,14 +138,9 @@ export class OracleClient {
   }
 
   /** What an oracle can do, and in a session, what of it is loaded. */
-  capabilities({
-    oracleDid,
-    sessionId,
-    overrides = {},
-  }: ChatAddress): Resource<readonly Capability[]> {
+  capabilities({ oracleDid, sessionId, overrides = {} }: ChatAddress): Resource<Capabilities> {
     const path = `/capabilities${sessionId && `?sessionId=${encodeURIComponent(sessionId)}`}`
-    const load = async () =>
-      (await this.request<{ plugins: Capability[] }>(oracleDid, path, {}, overrides)).plugins
+    const load = () => this.request<Capabilities>(oracleDid, path, {}, overrides)
     return this.#once(`capabilities ${sessionId}`, oracleDid, overrides, () => new Resource(load))
   }
 

@@ -24,6 +24,7 @@ export type RunEnding = 'finished' | 'aborted' | 'interrupted' | 'failed' | 'wai
 export interface EventPayloads {
   run: {
     readonly runId: string
+    readonly sessionId?: string
     readonly requestId: string
     /** The id of the user's message in the history; a run that goes on after an approval has none. */
     readonly userMessageId?: string
@@ -84,7 +85,7 @@ export interface EventPayloads {
     readonly requestId: string
     readonly timestamp: string
   }
-  done: { readonly runId: string; readonly status: RunEnding }
+  done: { readonly runId: string; readonly sessionId?: string; readonly status: RunEnding }
 }
 
 /** The names of the events. */

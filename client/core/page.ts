@@ -44,7 +44,7 @@ export type IBrowserTools = Readonly<Record<string, IBrowserToolParams>>
 /** Components by the name that the agent renders, or by the tool's name. */
 export type UIComponents = Readonly<Record<string, ComponentType<any>>> // any: each has props of its own
 
-/** What a component that shows a chat lends the chat; the chat reads it when it is needed and never keeps it. */
+/** What a component that shows a chat lends the chat; the chat reads each thing when it needs the thing, and keeps none. */
 export interface ChatUse {
   readonly browserTools?: IBrowserTools
   readonly uiComponents?: UIComponents

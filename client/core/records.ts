@@ -1,7 +1,7 @@
 import type { RunEnding } from './events.ts'
 import type { OracleError } from './error.ts'
 
-/** The type of tools that nobody named; `ToolsOf<typeof plugin>` names those of a plugin. */
+/** The tools of a chat without types of its own; `ToolsOf<typeof plugin>` has the types of a plugin's tools. */
 export type AnyTools = Record<string, { input: unknown; output: unknown }>
 
 /** A call of one of these tools in a message. `result` is `output` read as JSON. */
@@ -82,9 +82,9 @@ export interface ChatRunState {
   readonly toolError: OracleError | null
 }
 
-/** Words of others that the oracle has read: a tool's result, an attachment, the answer of a page. */
+/** Words of others that the oracle has read: a tool's result, an attachment, the answer of a page, or what a plugin quoted. */
 export interface ForeignSource {
-  readonly kind: 'tool' | 'attachment' | 'page'
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
   readonly tool?: string
   readonly plugin?: string
   readonly label?: string
@@ -96,9 +96,9 @@ export interface PendingApproval {
   readonly toolCallId: string
   readonly toolName: string
   readonly args: Readonly<Record<string, unknown>>
-  /** Whose words the oracle had read before it made this call. Show them: those words may be what asks for it. */
+  /** Whose words the oracle had read before it made this call. Show the sources: those words may have asked for the call. */
   readonly foreign?: readonly ForeignSource[]
-  /** The same as a sentence. */
+  /** The sources in `foreign` as one sentence. */
   readonly reason?: string
 }
 
@@ -112,6 +112,8 @@ export interface IChatSession {
   readonly oracleDid: string
   readonly oracleEntityDid?: string
   readonly roomId?: string
+  /** How many notices of the session its user has not seen; in a list. */
+  readonly unread?: number
 }
 
 /** What an oracle says about itself. */
@@ -156,6 +158,13 @@ export interface Capability {
     readonly auth: string
     readonly summary?: string
   }[]
+}
+
+/** What an oracle can do, and what its instructions take of the system prompt. */
+export interface Capabilities {
+  readonly plugins: readonly Capability[]
+  /** How many bytes of the prompt say who the agent is. A server from before there were instructions says nothing. */
+  readonly instructionsBytes?: number
 }
 
 /** A token, and when it expires in milliseconds since 1970. */

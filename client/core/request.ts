@@ -30,7 +30,7 @@ export async function ask(url: string, call: Call = {}): Promise<Response> {
   return response
 }
 
-/** Sends a request with the user's tokens. When the oracle refuses them, makes new ones once and sends it once more. */
+/** Sends a request with the user's tokens. When the oracle refuses the tokens, makes new ones once and sends again. */
 export async function askAs(
   tokens: Tokens,
   oracleDid: string,

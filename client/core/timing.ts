@@ -6,7 +6,7 @@ export interface Timing {
   readonly stallMs: number
   /** The first wait before the chat joins a lost stream again. */
   readonly retryMs: number
-  /** The longest of these waits. */
+  /** The longest wait before a try. */
   readonly maxRetryMs: number
   /** How often in a row the chat tries without any progress before it gives up. */
   readonly retries: number

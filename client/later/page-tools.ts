@@ -35,7 +35,7 @@ interface Announced {
   readonly schema: JsonSchema
 }
 
-/** What came of a call in the page. */
+/** The result or the error of a call in the page. */
 interface Outcome {
   readonly result: unknown
   readonly error?: string
@@ -131,7 +131,7 @@ async function carriedOut(runnable: Runnable, name: string, args: unknown): Prom
   try {
     if (!runnable) throw new Error(`The page has no tool "${name}" any more.`)
     const result = (await runnable.run(await validated(runnable.schema, args))) ?? null
-    JSON.stringify(result) // Throws here, where the model can read why, for what JSON cannot hold.
+    JSON.stringify(result) // For a result that JSON cannot hold this throws here, where the model can read why.
     return { result }
   } catch (thrown) {
     const error = thrown instanceof Error ? thrown.message || thrown.name : String(thrown)

@@ -126,7 +126,7 @@ export class LiveReply {
     }
   }
 
-  /** The reply ends here, before the oracle had said all of it. */
+  /** Ends the reply before the oracle had said all of it. */
   cutShort(): void {
     for (const segment of this.#segments)
       this.#change(segment, (one) => {
@@ -188,7 +188,7 @@ export class LiveReply {
     this.#dirty = true
   }
 
-  /** Another process goes on from the text that the server kept; it says again what was said beyond that. */
+  /** Cuts the text to what the server kept: another process goes on from there and says the rest again. */
   #cutText(length: number): void {
     let left = length
     for (const segment of [...this.#segments]) {

@@ -3,7 +3,7 @@ import type { JsonSchema, StandardSchema, ToolSchema } from '../core/tool-schema
 
 const known = new WeakMap<object, JsonSchema>()
 
-/** The schema as the model reads it. One that JSON Schema cannot express is an error: an empty schema would let anything pass. */
+/** The schema as the model reads it. Throws where JSON Schema cannot express one: an empty schema would let anything pass. */
 export async function toJsonSchema(name: string, schema: ToolSchema): Promise<JsonSchema> {
   let json = known.get(schema)
   if (json) return json

@@ -36,7 +36,7 @@ export function useChatAnnouncer(address: ChatAddress, words: AnnouncerWords = e
   const snapshot = useChatSnapshot(address)
   const [hasSpoken, setHasSpoken] = useState(false)
   const isBusy = snapshot.status === 'submitted' || snapshot.status === 'streaming'
-  // Says nothing when the page opens: the user did not just hear from the oracle.
+  // The announcer says nothing when the page opens: the last answer in the history is not a new one.
   useEffect(() => {
     if (isBusy) setHasSpoken(true)
   }, [isBusy])

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import type { OracleError } from '../core/error.ts'
 import { useClient } from './provider.ts'
-import type { Capability, ModelInfo, Overrides } from '../core/records.ts'
+import type { Capabilities, Capability, ModelInfo, Overrides } from '../core/records.ts'
 import type { ChatAddress } from '../core/client.ts'
 import { useStore } from './use-store.ts'
 
@@ -66,12 +66,17 @@ export function useModels(oracleDid: string, overrides?: Overrides): UseModelsRe
 /** What `useCapabilities` returns. */
 export interface CapabilitiesResult {
   readonly plugins: readonly Capability[]
+  /** How many bytes of the prompt say who the agent is, once that is known. */
+  readonly instructionsBytes?: number
   readonly isLoading: boolean
   readonly error: OracleError | null
   /** Loads plugins into the session without asking the agent. */
   readonly load: (...names: string[]) => Promise<void>
   readonly refetch: () => Promise<void>
 }
+
+/** One list for every rendering without data, so that an effect on `plugins` does not run again. */
+const nothing: Capabilities = { plugins: [] }
 
 /** What an oracle can do, and in a session, what of it is loaded. */
 export function useCapabilities(
@@ -80,10 +85,10 @@ export function useCapabilities(
 ): CapabilitiesResult {
   const client = useClient()
   const resource = client.capabilities({ oracleDid, sessionId, overrides })
-  const { data = [], isLoading, error } = useStore(resource)
+  const { data, isLoading, error } = useStore(resource)
   const refetch = async () => void (await resource.refetch())
   return {
-    plugins: data,
+    ...(data ?? nothing),
     isLoading,
     error,
     refetch,

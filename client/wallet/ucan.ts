@@ -142,7 +142,7 @@ const base64Url = (bytes: Uint8Array) =>
 
 const digits = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 
-/** Bytes as base58btc. The first byte must not be zero; before a key stands its kind, which is not. */
+/** Bytes as base58btc. The first byte must not be zero; before a key stands its kind, which is never zero. */
 function base58(bytes: Uint8Array): string {
   let value = bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n)
   let text = ''

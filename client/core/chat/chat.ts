@@ -13,7 +13,7 @@ const awayMs = 10_000
 
 /** One session as one user sees it in one tab. React reads it; it knows nothing of React. */
 export class Chat extends ChatTurns {
-  /** A component shows what waits for the user. One that did once does so again when somebody looks at the chat. */
+  /** Whether a component shows what waits for the user. Once set, this stays: the component comes back with the page. */
   declare approvals?: boolean
   #loading: Promise<void> | undefined
   #socket: EventSocket | undefined
@@ -35,7 +35,7 @@ export class Chat extends ChatTurns {
     })
   }
 
-  /** Lets go of the connections. The run goes on; the next component that looks at the chat finds it. */
+  /** Lets go of the connections. The run goes on, and the next component that looks at the chat finds the run. */
   protected override unmount(): void {
     this.#stopReturning?.()
     this.#socket?.close()
@@ -57,6 +57,7 @@ export class Chat extends ChatTurns {
     this.history.dropUnsent(text)
     this.leave()
     const turn = this.begin({ requestId, user, isOurs: true, use })
+    this.changed()
     this.show({ status: 'submitted', sendMessageError: null, error: null, approval: null })
     try {
       if (!sessionId) throw new OracleError('invalid_request', 'There is no session.')
@@ -80,7 +81,7 @@ export class Chat extends ChatTurns {
     return hasTools ? (await this.pageTools).announced() : {}
   }
 
-  /** Stops what runs, whoever began it. Does nothing when nothing does. */
+  /** Stops the run under way, whoever began the run. Does nothing when there is none. */
   async abortStream(): Promise<void> {
     const { sessionId, turn } = this
     if (!sessionId || (!turn && !this.getSnapshot().isLoading)) return
@@ -124,7 +125,7 @@ export class Chat extends ChatTurns {
     if (!sessionId) return
     try {
       void this.#openChannel(await config())
-      void import('../../later/reading.ts') // Here before it is needed, and not in the way of the history.
+      void import('../../later/reading.ts') // Loaded before a run needs it, but beside the history.
       const isFirst = this.#isUnloaded
       const { messages } = await this.json<{ messages: IMessage[] }>(`/messages/${sessionId}`)
       if (!this.isMounted) return
@@ -159,7 +160,7 @@ export class Chat extends ChatTurns {
     const { requestId = runId, begun, open = [] } = ours ?? {}
     const turn = this.begin({ requestId, runId, isOurs: !!ours, begun })
     this.show({ status: 'streaming' })
-    // Nobody knows any more what a page did before it was reloaded, so the page does not do it twice.
+    // What a page did before its reload is not known any more, so the page does not repeat a call that was open.
     for (const callId of open)
       void this.pageTools.then((tools) => tools.handInUnknown(turn, callId))
     this.follow(turn).catch((thrown) => {
@@ -192,7 +193,7 @@ export class Chat extends ChatTurns {
     this.#socket?.send(frame)
   }
 
-  /** An event of the channel. The run that the chat reads tells its own. */
+  /** Takes an event of the channel. The run that the chat reads has its events from its own stream. */
   async #pushed(event: AnyEvent): Promise<void> {
     const { turn } = this
     if (event.eventName === 'message_cache_invalidation') return void this.load()

@@ -25,7 +25,7 @@ export class History {
     this.#messages = isKept ? messages : [...messages, unsent]
   }
 
-  /** Other messages take the place of those that stood here. */
+  /** Puts other messages in the place of those that stood here. */
   replace(messages: readonly IMessage[]): void {
     this.#messages = messages
   }
@@ -37,7 +37,7 @@ export class History {
     this.#messages = this.#messages.slice(0, start)
   }
 
-  /** What a turn said becomes part of the history. */
+  /** Adds what a turn said to the history. */
   append(turn: Turn): void {
     this.#messages = [...this.#messages, ...turn.messages]
   }
@@ -47,7 +47,7 @@ export class History {
     this.#unsent = message
   }
 
-  /** The same text, sent again after a payment for example, takes the place of the message that was not taken. */
+  /** Drops the message that the server did not take when the user sends its text again, after a payment for example. */
   dropUnsent(text: string): void {
     const unsent = this.#unsent
     if (unsent?.content === text)

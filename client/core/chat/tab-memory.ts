@@ -4,7 +4,7 @@ export interface RememberedRun {
   readonly requestId: string
   /** Calls of the page's own tools that have begun. */
   readonly begun: readonly string[]
-  /** Those of them whose result the page has not handed in. */
+  /** The begun calls whose result the page has not handed in. */
   readonly open: readonly string[]
 }
 

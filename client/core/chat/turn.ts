@@ -9,7 +9,7 @@ export interface TurnStart {
   readonly runId?: string
   /** The user's message that began the turn, while the history does not have it. */
   readonly user?: IMessage
-  /** This tab began the turn: the tools of this page are the turn's tools. */
+  /** Whether this tab began the turn: then the tools of this page are the turn's tools. */
   readonly isOurs: boolean
   /** What the component that sent the message lends this turn. */
   readonly use?: ChatUse
@@ -61,7 +61,7 @@ export class Turn {
     return at < 0 ? history.length : at
   }
 
-  /** Notes that the page begins a call. False when the page must not: it has begun, or another tab's page does it. */
+  /** Notes that the page begins a call. False when the page must not: the call has begun, or is another tab's. */
   begin(callId: string): boolean {
     if (!this.isOurs || this.#begun.has(callId)) return false
     this.#begun.add(callId)

@@ -135,7 +135,7 @@ export abstract class ChatTurns extends ChatView {
     else this.touch()
   }
 
-  /** The run has ended; null when the server no longer knows how. */
+  /** Ends a turn whose run has ended; `ended` is null when the server no longer knows how. */
   protected end(turn: Turn, ended: ChatRunState['ended']): void {
     if (this.turn !== turn) return
     const isWaiting = ended === 'waiting'
@@ -148,7 +148,7 @@ export abstract class ChatTurns extends ChatView {
     if (ended === 'interrupted' && this.isMounted) void this.load()
   }
 
-  /** The turn could not begin, or its stream cannot be had any more. */
+  /** Ends a turn that could not begin, or whose stream cannot be read any more. */
   protected fail(turn: Turn, error: OracleError): void {
     if (this.turn !== turn) return
     if (turn.isStopped) return this.end(turn, 'aborted')
@@ -174,7 +174,7 @@ export abstract class ChatTurns extends ChatView {
     use?.onPaymentRequiredError?.([...error.claimIds])
   }
 
-  /** The chat lets go of a turn, and what the turn said becomes part of the history. */
+  /** Lets go of a turn, and adds what the turn said to the history. */
   #settle(turn: Turn, isWhole = false): void {
     turn.leave(isWhole)
     this.turn = undefined

@@ -86,12 +86,12 @@ export abstract class ChatView extends Store<ChatSnapshot> {
     for (const handler of [...this.#handlers]) handler(event)
   }
 
-  /** The messages are others than those of the snapshot. */
+  /** Notes that the messages are others than those of the snapshot. */
   protected changed(): void {
     this.#isStale = true
   }
 
-  /** Something streamed: the chat shows the first change at once, then one publish in a while, and always the last. */
+  /** Publishes what streamed: the first change at once, then one publish in `flushMs`, and always the last. */
   protected touch(): void {
     const isImmediate = this.uses.some(({ streamingMode }) => streamingMode === 'immediate')
     if (isImmediate || this.#timer === undefined) this.show()
