@@ -5,8 +5,8 @@ import { createApp } from '#core'
 import registry from '../../plugins/registry/index.ts'
 import { callTo, seed } from './seed.ts'
 
-// npm run example:cooking [http://…]: a clean-cooking project in the running server, or, where none runs, in one of its own.
-if (existsSync('.env')) process.loadEnvFile() // as the server reads it
+// npm run example:cooking [http://…]: creates a clean-cooking project in the running server, or else in a server of its own.
+if (existsSync('.env')) process.loadEnvFile() // the server reads the same file
 const { DATA_DIR = '.data', HOST = '127.0.0.1', PORT = '3000' } = process.env
 const named = process.argv[2]
 const address = named ?? `http://${HOST}:${PORT}`
@@ -41,7 +41,7 @@ async function startOne(): Promise<string> {
   return url
 }
 
-/** The keys in the environment, each of a person, or the one that the server made for its development. */
+/** The API keys in the environment, one for each person, or the key that the server generated for development. */
 function keys(): string[] {
   if (process.env.API_KEY)
     return process.env.API_KEY.split(',').map((key) => key.slice(key.indexOf(':') + 1).trim())

@@ -1,12 +1,12 @@
-/** Calls the server as the holder of its key; resolves to the JSON of a 2xx answer, and to undefined where it says 409. */
+/** Calls the server with an API key; resolves to the JSON of a 2xx answer, and to undefined for a 409. */
 export type Call = (
   method: 'GET' | 'POST' | 'PUT',
   path: string,
   body?: object,
   headers?: Record<string, string>,
-) => Promise<any> // any: the example shows what comes, and picks from it
+) => Promise<any> // any: the example prints the answers and reads single members of them
 
-/** Calls a server by HTTP. */
+/** Makes a `Call` that sends HTTP requests to a server. */
 export const callTo =
   (address: string, apiKey: string): Call =>
   async (method, path, body, headers = {}) => {
@@ -19,7 +19,7 @@ export const callTo =
       },
       body: body && JSON.stringify(body),
     })
-    const answer: any = await response.json() // any: as above
+    const answer: any = await response.json() // any: the example prints the answers and reads single members of them
     if (response.status === 409) return undefined
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer.message}`)
     return answer
@@ -28,7 +28,7 @@ export const callTo =
 const did = (name: string) => `did:ixo:cooking:${name}`
 const stoves = [1, 2, 3]
 
-/** What each kind of thing has, and how the kinds relate. */
+/** The protocols: the properties of each kind of thing, and the relationships between the kinds. */
 const protocols = {
   organisation: {
     properties: { name: { type: 'string', required: true }, country: 'string' },
@@ -64,11 +64,11 @@ const protocols = {
       vintage: { type: 'integer', required: true },
     },
     relationships: { generatedBy: 'CookstoveEntity' },
-    mints: 'tCO2e', // each is made of the credential of an approved claim, once
+    mints: 'tCO2e', // each credit is made of the credential of an approved claim, which makes only one credit
   },
 }
 
-/** The twins of a clean-cooking project. A twin comes after those that it relates to. */
+/** The twins of a clean-cooking project. A twin comes after the twins to which it has edges. */
 const entities = [
   {
     did: did('oracle'),
@@ -101,14 +101,14 @@ const entities = [
   },
 ]
 
-/** A day of each stove: the third has burnt nothing and cooked all day. */
+/** A day of use of each stove. The third stove claims to have cooked all day without fuel. */
 const usage = [
   { minutes: 95, fuelKg: 0.6 },
   { minutes: 140, fuelKg: 0.9 },
   { minutes: 1400, fuelKg: 0 },
 ]
 
-/** What the oracle of this example looks at: an ethanol stove burns some grams a minute. */
+/** The rule of this example's oracle: an ethanol stove burns between 3 and 12 grams a minute. */
 function judge({ minutes, fuelKg }: { minutes: number; fuelKg: number }) {
   const gramsPerMinute = (fuelKg * 1000) / minutes
   const plausible = gramsPerMinute > 3 && gramsPerMinute < 12
@@ -119,8 +119,8 @@ function judge({ minutes, fuelKg }: { minutes: number; fuelKg: number }) {
 }
 
 /**
- * Fills a server with the example. What is there already stays, so it can run twice. What one person claims another one
- * evaluates: `verify` calls with that person's key. Without it the claims wait.
+ * Fills a server with the example. Things that exist already stay, so the example can run twice. A second person must
+ * evaluate the claims of the first: `verify` calls with the second person's key. Without `verify` the claims wait.
  */
 export async function seed(
   call: Call,

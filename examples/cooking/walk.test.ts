@@ -9,7 +9,7 @@ import { callTo, seed } from './seed.ts'
 const run = promisify(execFile)
 const page = readFileSync(new URL('../../docs/registry.md', import.meta.url), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block!)
-/** The lines of the walk, each after what the page says of it. */
+/** The lines of the walk in docs/registry.md: comments on the expected answers, and commands. */
 const lines = blocks
   .filter((block) => block.includes('curl '))
   .flatMap((block) => block.trim().split('\n'))
@@ -36,7 +36,7 @@ it('goes as the page says, line by line in one shell', async () => {
     return { said, answer: answer.join('\n').trim() }
   })
   for (const { said, answer } of told) {
-    if (/another day/.test(said)) continue // kept in a variable
+    if (/another day/.test(said)) continue // the walk keeps this answer in a variable, so the script prints none
     const status = /\b[45]\d\d\b/.exec(said)?.[0]
     if (status) expect(answer, said).toBe(status)
     else if (said.includes('303')) expect(answer).toBe('303 https://stoves.example/4/today')

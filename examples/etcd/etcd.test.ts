@@ -107,7 +107,7 @@ await describeWith('etcd', 'beside the HTTP gateway of etcd, over its gRPC', () 
       )
   })
 
-  /** Without what counts up with each write. */
+  /** An answer without its revisions, terms and times to live, which differ between two requests. */
   const normal = (value: unknown): unknown =>
     JSON.parse(JSON.stringify(value), (key, item) =>
       /revision$|^raft_term$/.test(key) ? 'counts' : key === 'TTL' ? 'runs' : item,
@@ -192,10 +192,10 @@ await describeWith('etcd', 'beside the HTTP gateway of etcd, over its gRPC', () 
     for (const [path, body] of wrong) {
       const [mine, other] = [await ours(path, body), await theirs(path, body)]
       expect(mine.lines[0].code, path).toBe(other.lines[0].code)
-      // What the request itself got wrong, each gateway says in words of its own.
+      // Each gateway has its own message for a faulty request, so only the code is compared.
       if (own.has(JSON.stringify(body))) expect(mine.lines[0].code, path).toBe(3)
       else expect(mine.lines[0].message, path).toBe(other.lines[0].message)
-      // That gateway is older than the present table, in which FAILED_PRECONDITION is 400 and no longer 412.
+      // etcd's gateway has an older table of statuses, in which FAILED_PRECONDITION is 412 and not 400.
       if (other.status !== 412) expect(mine.status, path).toBe(other.status)
       else expect(mine.status, path).toBe(400)
     }

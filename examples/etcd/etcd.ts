@@ -4,10 +4,11 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+/** A running etcd. */
 export interface Etcd {
-  /** host:port, of gRPC and of etcd's own HTTP gateway. */
+  /** The address, as host:port, of gRPC and of etcd's own HTTP gateway. */
   readonly address: string
-  /** The descriptors of its services, as GATEWAY_DESCRIPTORS takes them. */
+  /** The path of the descriptors of etcd's services, for GATEWAY_DESCRIPTORS. */
   readonly descriptors: string
   readonly pid: number
   stop(): Promise<void>
@@ -15,7 +16,7 @@ export interface Etcd {
 
 const sources = '/usr/share/gocode/src'
 
-/** Starts an etcd of one's own, from the packages etcd-server and golang-etcd-server-dev. */
+/** Starts a new etcd from the Debian packages etcd-server and golang-etcd-server-dev. */
 export async function startEtcd(): Promise<Etcd> {
   const folder = mkdtempSync(join(tmpdir(), 'etcd-'))
   const descriptors = join(folder, 'etcd.binpb')
@@ -40,7 +41,7 @@ export async function startEtcd(): Promise<Etcd> {
       ...['--listen-client-urls', url(client), '--advertise-client-urls', url(client)],
       ...['--listen-peer-urls', url(peer), '--initial-advertise-peer-urls', url(peer)],
       ...['--initial-cluster', `one=${url(peer)}`],
-      // What a test or a benchmark writes may be lost.
+      // A test or a benchmark may lose its data, so etcd need not sync to the disk.
       '--unsafe-no-fsync',
     ],
     { stdio: 'ignore' },

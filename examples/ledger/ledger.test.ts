@@ -18,7 +18,7 @@ it('is queried by a server that was started as it says', { timeout: 60_000 }, as
     await server.said(/query-gateway (available|pending -> available)/)
     const get = async (path: string) => {
       const response = await fetch(url + path)
-      return { status: response.status, body: (await response.json()) as any } // any: read below
+      return { status: response.status, body: (await response.json()) as any } // any: the test reads members of the answer
     }
     expect((await get('/ledger/entity/did:x:entity:1')).body.entity.version).toBe(
       '18446744073709551615',

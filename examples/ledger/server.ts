@@ -1,6 +1,6 @@
 import { descriptorFile, startLedger } from '../../plugins/query-gateway/fixtures/ledger.ts'
 
-// npm run example:ledger: a ledger to query, and what to set to query it.
+// npm run example:ledger: starts a ledger, and prints the variables with which the gateway queries it.
 const ledger = await startLedger({ port: Number(process.env.LEDGER_PORT ?? 50_051) })
 console.log(`A ledger listens on ${ledger.address}. In another terminal:
 

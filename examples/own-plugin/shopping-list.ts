@@ -11,7 +11,7 @@ const item = z.object({
   amount: z.number().int().min(1).max(1000).default(1).describe('How many'),
 })
 
-/** A plugin of one's own: a variable, a table, tools for the agent and routes for everybody else. */
+/** A plugin of your own, with a variable, a table, tools for the agent and routes for other callers. */
 export default definePlugin({
   name: 'shopping-list',
   version: '1.0.0',

@@ -1,12 +1,12 @@
 import { createWallet } from './wallet.ts'
 
-/** What a wallet needs of `localStorage`. */
+/** The part of `localStorage` that a wallet needs. */
 interface Store {
   getItem(key: string): string | null
   setItem(key: string, value: string): void
 }
 
-/** The same user at every visit. Fit for development: a page's scripts can all read its storage. */
+/** A wallet that is the same user at every visit. Use it only for development: every script of a page can read the storage. */
 export function browserWallet(store: Store) {
   let seed = store.getItem('wallet-seed')
   if (seed === null) {
@@ -16,7 +16,7 @@ export function browserWallet(store: Store) {
   return createWallet(Uint8Array.from(atob(seed), (character) => character.charCodeAt(0)))
 }
 
-/** `fetch` with the headers that say who calls. */
+/** Calls `fetch` with the headers that authenticate the user. */
 export async function fetchAs(
   store: Store,
   oracleDid: string,

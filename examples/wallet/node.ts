@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createWallet } from './wallet.ts'
 
-// node examples/wallet/node.ts http://localhost:3000
+// Calls a server as a new user: node examples/wallet/node.ts http://localhost:3000
 const url = process.argv[2] ?? 'http://localhost:3000'
 const wallet = await createWallet(new Uint8Array(randomBytes(32)))
 

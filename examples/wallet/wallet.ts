@@ -2,14 +2,14 @@ import { delegate } from '@ucanto/core'
 import type * as API from '@ucanto/interface'
 import { ed25519 } from '@ucanto/principal'
 
-/** What the client library takes from `createDelegation` and `createInvocation`. */
+/** The result of `createDelegation` and `createInvocation`, as the client library expects it. */
 export interface Serialized {
   serialized: string
-  /** Milliseconds since 1970. */
+  /** The end of the token's validity, in milliseconds since 1970. */
   expiresAt: number
 }
 
-/** A user is 32 random bytes. Whoever has them is the user: keep them where only he can read. */
+/** Makes the wallet of a user from 32 random bytes. Everybody who has these bytes can act as the user, so keep them secret. */
 export async function createWallet(seed: Uint8Array) {
   const user = await ed25519.derive(seed)
 
@@ -29,11 +29,11 @@ export async function createWallet(seed: Uint8Array) {
   return {
     did: user.did(),
 
-    /** Says who calls. It lives for minutes and may be sent with every request until it ends. */
+    /** Makes a token that says who calls. The token is valid for five minutes, for any number of requests. */
     createInvocation: (oracleDid: string): Promise<Serialized> =>
       mint(oracleDid, 5 * 60, [{ can: '*', with: 'ixo:oracle' }]),
 
-    /** Lets the oracle act for the user: here, change everything that is his in the registry. */
+    /** Makes a token that lets the oracle act for the user, here with everything that the user controls in the registry. */
     createDelegation: (oracleDid: string): Promise<Serialized> =>
       mint(oracleDid, 7 * 86_400, [{ can: 'registry/*', with: user.did() }]),
   }
