@@ -14,6 +14,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     // How long `expect.poll` waits for what will come: a busy machine takes more than a second.
     expect: { poll: { timeout: 10_000 } },
+    // A machine under load gets one more try in CI, and the last lines of the run name the tests that needed it.
+    retry: process.env.CI ? 1 : 0,
     pool: 'forks',
     maxWorkers: 2,
     execArgv: ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source'],

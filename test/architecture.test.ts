@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { staleWords, violations } from './support/architecture.ts'
+import { insideFaults, insideTests } from './support/inside-tests.ts'
 import { kernelWords } from './support/kernel-words.ts'
 
 const paths = globSync([
@@ -81,6 +82,13 @@ describe('the walls of the house', () => {
     expect(planted('plugins/travel/a.test.ts', `import { testApp } from '#core/testing'`)).toEqual(
       [],
     )
+    expect(planted('plugins/travel/a.ts', `import { deliver } from '#core/webhooks'`)).toEqual([])
+    expect(
+      planted(
+        'plugins/travel/a.ts',
+        `import { checkUrl } from '../../core/runtime/outbound/guard.ts'`,
+      ),
+    ).toHaveLength(1)
   })
 
   it('inside the kernel, dependencies point one way', () => {
@@ -88,6 +96,8 @@ describe('the walls of the house', () => {
       planted('core/manifest/x.ts', `import { onion } from '../runtime/agent/onion.ts'`),
     ).toHaveLength(1)
     expect(planted('core/plugin.ts', `import { RuntimeError } from './errors.ts'`)).toHaveLength(1)
+    expect(planted('core/errors.ts', `import { log } from './runtime/base/log.ts'`)).toHaveLength(1)
+    expect(planted('core/error-codes.ts', `import { x } from './plugin.ts'`)).toHaveLength(1)
     expect(
       planted('core/runtime/x.ts', `import { testApp } from '../testing/index.ts'`),
     ).toHaveLength(1)
@@ -98,12 +108,14 @@ describe('the walls of the house', () => {
     expect(
       planted('core/runtime/store/x.ts', `import type { Runs } from '../turns/carry/runs.ts'`),
     ).toEqual([
-      'core/runtime/store/x.ts imports ../turns/carry/runs.ts: store stands below turns/carry, and a room imports only from floors below it',
+      'core/runtime/store/x.ts imports ../turns/carry/runs.ts: store stands below turns/carry, ' +
+        'and a room imports only from floors below it',
     ])
     expect(
       planted('core/runtime/agent/ask/x.ts', `import { TurnState } from '../state/state.ts'`),
     ).toEqual([
-      'core/runtime/agent/ask/x.ts imports ../state/state.ts: agent/ask stands on the same floor as agent/state, and a room imports only from floors below it',
+      'core/runtime/agent/ask/x.ts imports ../state/state.ts: agent/ask stands on the same floor ' +
+        'as agent/state, and a room imports only from floors below it',
     ])
     expect(
       planted('core/runtime/turns/wire/x.ts', `import { Runs } from '../carry/runs.ts'`),
@@ -145,6 +157,9 @@ describe('the walls of the house', () => {
   it('a package that shapes its surroundings stays in its room', () => {
     expect(planted('core/runtime/x.ts', `import Koa from 'koa'`)).toHaveLength(1)
     expect(planted('core/runtime/x.ts', `import type Koa from 'koa'`)).toEqual([])
+    const picked = `export interface X extends Pick<Y, 'koa'> {}`
+    expect(planted('core/runtime/x.ts', picked)).toEqual([])
+    expect(planted('core/runtime/x.ts', `import 'koa'`)).toHaveLength(1)
     expect(
       planted('plugins/travel/a.ts', `import { StateGraph } from '@langchain/langgraph'`),
     ).toHaveLength(1)
@@ -155,5 +170,45 @@ describe('the walls of the house', () => {
       1,
     )
     expect(planted('client/x.ts', `import type { TurnEvent } from '../core/plugin.ts'`)).toEqual([])
+  })
+})
+
+describe('the test files', () => {
+  const tests = new Map(
+    globSync('test/**/*.{ts,tsx}', {
+      exclude: (path) => /(^|\/)node_modules$/.test(path) || path === 'test/support',
+    }).map((path) => [path, readFileSync(path, 'utf8')]),
+  )
+
+  it('import no inside of the core, but for those that say why', () => {
+    expect(tests.size).toBeGreaterThan(100)
+    expect(insideFaults(tests)).toEqual([])
+    for (const [path, reason] of Object.entries(insideTests))
+      expect(reason, path).toMatch(/^[A-Z].{30,}\.$/)
+  })
+
+  const core = '../../core'
+  it.each([
+    `import { Runs } from '${core}/runtime/turns/carry/runs.ts'`,
+    `import type { Engine } from '${core}/runtime/turns/run.ts'`,
+    `import {\n  kernelEnv,\n} from '${core}/manifest/kernel-env.ts'`,
+    `export { quote } from '${core}/runtime/base/quote.ts'`,
+    `const made = await import('${core}/runtime/app.ts')`,
+    `let store: import('${core}/runtime/store/store.ts').Store`,
+  ])('that import one without a line in the table are found: %s', (source) => {
+    const planted = new Map([...tests, ['test/http/planted.test.ts', source]])
+    expect(insideFaults(planted)).toEqual([
+      expect.stringMatching(/^test\/http\/planted\.test\.ts imports core\/(runtime|manifest)\//),
+    ])
+    const table = { ...insideTests, 'test/http/planted.test.ts': 'It is planted.' }
+    expect(insideFaults(planted, table)).toEqual([])
+  })
+
+  it('that import none any more, or are gone, leave a line in the table, which is found', () => {
+    const [path = ''] = Object.keys(insideTests)
+    const told = [`test/support/inside-tests.ts: ${path} imports no inside of the core any more`]
+    const converted = `import { createApp } from '#core'\nimport type { Log } from '../../core/plugin.ts'`
+    expect(insideFaults(new Map([...tests, [path, converted]]))).toEqual(told)
+    expect(insideFaults(new Map([...tests].filter(([found]) => found !== path)))).toEqual(told)
   })
 })

@@ -12,6 +12,7 @@ import { dirname, join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { generated, withBlocks } from '../scripts/docs.ts'
 import { runProgram, shellBlock } from './support/page-program.ts'
+import { urlOf } from './support/services.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const pages = [
@@ -46,13 +47,20 @@ const blocks: Block[] = pages.flatMap((page) =>
 )
 /** Without what a formatter may change between a step and the whole. */
 const squeezed = (code: string) => code.replace(/[\s;]+/g, '').replace(/,(?=[)\]}]|$)/g, '')
-const node = (args: string[], cwd = root) =>
+const node = (args: string[], cwd = root, env: Record<string, string | undefined> = {}) =>
   execFileSync(process.execPath, args, {
     cwd,
     stdio: 'pipe',
     encoding: 'utf8',
-    env: { ...process.env, FORCE_COLOR: '0' },
+    env: { ...process.env, FORCE_COLOR: '0', ...env },
   })
+
+/** What vitest tells of the tests that it ran. */
+interface TestReport {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly { readonly title: string; readonly status: string }[]
+  }[]
+}
 
 describe('the documentation', () => {
   // Inside the project, so that #core and the packages resolve as they do for an author.
@@ -96,7 +104,7 @@ describe('the documentation', () => {
     }
   })
 
-  it('builds, type-checks and tests exactly what its pages spell out', () => {
+  it('builds, type-checks and tests exactly what its pages spell out', async () => {
     expect(files.length).toBeGreaterThan(1)
     for (const { mark, code } of files) {
       const path = join(folder, mark!.slice('file: '.length))
@@ -111,25 +119,33 @@ describe('the documentation', () => {
     // Tests beside a plugin may reach for test/support, which is not here, and pages for a browser: both are
     // checked where they are.
     const exclude = plugins.flatMap((plugin) => [`${plugin}/**/*.test.ts`, `${plugin}/page`])
-    const config = { extends: '../tsconfig.json', include: ['**/*.ts'], exclude }
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const forNode = { extends: '../tsconfig.json', include: ['**/*.ts'], exclude }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(forNode))
 
     const forBrowsers = { extends: '../tsconfig.browser.json', include: ['*.tsx'], exclude: [] }
     writeFileSync(join(folder, 'tsconfig.browser.json'), JSON.stringify(forBrowsers))
 
     for (const name of ['tsconfig.json', 'tsconfig.browser.json'])
       expect(node(['node_modules/typescript/bin/tsc', '-p', join(folder, name)])).toBe('')
-    const output = node([
-      'node_modules/vitest/vitest.mjs',
-      'run',
-      '--root',
-      folder,
-      '--config',
-      join(root, 'vitest.config.ts'),
-      'field-notes',
-      'recipes/',
-    ])
-    expect(output).toMatch(/6 passed, 0 failed/)
+    const config = join(root, 'vitest.config.ts')
+    const run = ['run', '--root', folder, '--config', config, 'field-notes', 'recipes/']
+    const reportFile = join(folder, 'report.json')
+    const json = ['--reporter', 'json', '--outputFile', reportFile]
+    const database = await urlOf('postgres')
+    node(['node_modules/vitest/vitest.mjs', ...run, ...json], root, { TEST_DATABASE_URL: database })
+    const report: TestReport = JSON.parse(readFileSync(reportFile, 'utf8'))
+    const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults)
+    expect(tests.filter(({ status }) => status !== 'passed')).toEqual([])
+    const spelledOut = files
+      .filter(({ mark }) => mark?.endsWith('.test.ts'))
+      .flatMap(({ code }) => [...code.matchAll(/^it(?:\.each\(\w+\))?\('([^']+)'/gm)])
+      .map(([, title = '']) => title)
+    expect(spelledOut.length).toBeGreaterThan(20)
+    const ran = (title: string) =>
+      tests.some((test) => test.title.startsWith(title.replace(/%s.*$/, '')))
+    expect(spelledOut.filter((title) => !ran(title))).toEqual([])
+    // One recipe runs a second time where there is a PostgreSQL.
+    expect(tests).toHaveLength(spelledOut.length + (database === undefined ? 0 : 1))
   }, 120_000)
 
   it('getting-started runs its application by the command that it names', async () => {

@@ -49,6 +49,18 @@ console.log(await answer.text())
 await app.close()
 `
 
+const bridge = `import { fakeWebhook } from 'oracle-runtime/testing'
+import { deliver, verifyHmac, verifyWebhook, type DeliverOptions } from 'oracle-runtime/webhooks'
+
+await using receiver = await fakeWebhook()
+const options: DeliverOptions = { id: 'one', secret: receiver.secret }
+const { status }: { readonly status: number } = await deliver(receiver.url, { type: 'a.b' }, options)
+const { isValid, headers } = await receiver.next()
+const again: boolean = verifyWebhook({ secret: receiver.secret, headers, body: '{"type":"a.b"}' })
+const hmac = { algorithm: 'sha256', encoding: 'hex', prefix: 'sha256=' } as const
+console.log(status, isValid, again, verifyHmac({ ...hmac, secret: 'a', body: 'b', signature: undefined }))
+`
+
 describe('the published package', () => {
   let above: string
   let folder: string
@@ -123,7 +135,13 @@ describe('the published package', () => {
     expect(run(process.execPath, ['phones.ts'])).toContain('CON Which well?\n0. Back\n')
   }, 60_000)
 
-  it('has types for the kernel, its plugins and the testing entry', () => {
+  it('sends and checks webhooks by an entry of its own', () => {
+    writeFileSync(join(folder, 'bridge.ts'), bridge)
+    expect(run(process.execPath, ['bridge.ts'])).toBe('204 true true false\n')
+  }, 60_000)
+
+  it('has types for the kernel, its plugins and the entries beside it', () => {
+    writeFileSync(join(folder, 'bridge.ts'), bridge)
     writeFileSync(join(folder, 'kernel.ts'), server)
     writeFileSync(join(folder, 'author.ts'), author)
     writeFileSync(

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { created, reply, text } from '../core/index.ts'
 import { definePlugin, type ToolsOf, type StateOf, type SelfOf, type User } from '../core/plugin.ts'
 
 type Equal<A, B> =
@@ -90,6 +91,7 @@ same<
   {
     now: { input: { city: string }; output: { temp_c: number } }
     later: { input: { days: number }; output: unknown }
+    call_planner: { input: { task: string }; output: string }
   }
 >()
 
@@ -142,7 +144,7 @@ definePlugin({
   summary: 'e',
   routes: {
     'GET /e': {
-      // @ts-expect-error auth is one of four words
+      // @ts-expect-error The auth of a route is "ucan", "public", "bearer", "operator" or "own"
       auth: 'ucann',
       run: () => 1,
     },
@@ -189,9 +191,603 @@ definePlugin({
     },
   },
 })
+const row = z.object({ id: z.string(), n: z.number().default(1) })
+const many = z.union([
+  z.object({ ok: z.literal(true), id: z.string() }),
+  z.object({ ok: z.literal(false) }),
+])
+definePlugin({
+  name: 'uses',
+  summary: 'Uses a peer that may be missing.',
+  requires: [places],
+  uses: [weather],
+  setup: ({ plugins }) => {
+    same<
+      (typeof plugins)['weather'],
+      { current: (city: string) => Promise<{ city: string; temp_c: number }> } | undefined
+    >()
+    same<(typeof plugins)['places'], { find: (name: string) => { name: string; lat: number } }>()
+    return { now: (city: string) => plugins.weather?.current(city) }
+  },
+  tools: {
+    now: {
+      description: 'x',
+      input: ask,
+      run: ({ city }, { plugins, self }) => {
+        same<
+          typeof self.now,
+          (city: string) => Promise<{ city: string; temp_c: number }> | undefined
+        >()
+        // @ts-expect-error the peer may be missing
+        void plugins.weather.current
+        return plugins.weather?.current(city)
+      },
+    },
+  },
+})
+// @ts-expect-error a peer is an imported plugin, not its name
+definePlugin({ name: 'uses-text', summary: 'x', uses: ['weather'] })
+definePlugin({
+  name: 'no-input',
+  summary: 'A tool that forgot its input.',
+  tools: {
+    // @ts-expect-error A tool has an "input"
+    one: { description: 'x', run: () => 1 },
+    two: {
+      description: 'x',
+      input: z.object({ n: z.number() }),
+      run: ({ n }) => {
+        same<typeof n, number>()
+        return n
+      },
+    },
+  },
+})
+definePlugin({
+  name: 'own-auth',
+  summary: 'Routes with a check of their own.',
+  env: { SECRET: z.string() },
+  routes: {
+    'POST /own/:id': {
+      auth: 'own',
+      verify: ({ headers }, { env }) => (headers.x === env.SECRET ? { caller: 'x' } : undefined),
+      run: ({ id }, { user, caller }) => {
+        same<typeof id, string>()
+        same<typeof caller, string>()
+        same<typeof user, User | undefined>()
+        return id
+      },
+    },
+  },
+})
+definePlugin({
+  name: 'outputs',
+  summary: 'Outputs.',
+  setup: () => ({ find: async (id: string) => ({ id, n: 2 }) }),
+  tools: {
+    before: {
+      description: 'x',
+      output: row,
+      input: z.object({ id: z.string() }),
+      run: ({ id }, { self }) => {
+        same<typeof id, string>()
+        same<typeof self.find, (id: string) => Promise<{ id: string; n: number }>>()
+        return { id }
+      },
+    },
+    after: {
+      description: 'x',
+      input: z.object({ id: z.string() }),
+      async run({ id }, { self }) {
+        same<typeof id, string>()
+        return await self.find(id)
+      },
+      output: row,
+    },
+    either: {
+      description: 'x',
+      input: z.object({ id: z.string() }),
+      output: many,
+      run: ({ id }) => (id ? { ok: true, id } : { ok: false }),
+    },
+    fixed: { description: 'x', input: z.object({}), output: row, run: () => ({ id: 'x' }) },
+    wrong: {
+      description: 'x',
+      input: z.object({ id: z.string() }),
+      output: row,
+      // @ts-expect-error n is a number
+      run: ({ id }) => ({ id, n: 'two' }),
+    },
+    missing: {
+      description: 'x',
+      input: z.object({ n: z.number() }),
+      output: row,
+      // @ts-expect-error id is missing
+      run: async ({ n }) => ({ n }),
+    },
+    method: {
+      description: 'x',
+      input: z.object({ n: z.number() }),
+      output: many,
+      // @ts-expect-error id is missing where ok is true
+      run({ n }) {
+        return n > 1 ? { ok: true } : { ok: false }
+      },
+    },
+  },
+  routes: {
+    'GET /outputs/:id': {
+      output: row,
+      run: async ({ id }, { self, user }) => {
+        same<typeof id, string>()
+        same<typeof user, User>()
+        return id ? await self.find(id) : reply(404, { id: 'none' })
+      },
+    },
+    'POST /outputs': {
+      auth: 'public',
+      input: z.object({ n: z.number() }),
+      run: ({ n }, { user }) => {
+        same<typeof n, number>()
+        same<typeof user, User | undefined>()
+        return n > 1 ? created('/outputs/1', { id: '1' }) : { id: '1', n }
+      },
+      output: row,
+    },
+    'GET /outputs': { output: row, run: () => new Response('bytes') },
+    'GET /outputs/a/text': { output: row, run: () => text('words') },
+    'GET /outputs/a/stream': {
+      output: row,
+      async *run() {
+        yield { event: 'a' }
+      },
+    },
+    'GET /outputs/a/wrong': {
+      output: row,
+      // @ts-expect-error n is a number
+      run: ({}, { caller }) => ({ id: caller, n: 'two' }),
+    },
+    'GET /outputs/a/missing': {
+      // @ts-expect-error id is missing
+      run: () => ({ n: 1 }),
+      output: row,
+    },
+  },
+})
+definePlugin({
+  name: 'outputs-late',
+  summary: 'Outputs of sections that functions make.',
+  // @ts-expect-error id is missing
+  routes: () => ({
+    'GET /late': { output: row, run: () => ({ n: 1 }) },
+  }),
+})
+definePlugin({
+  name: 'limits',
+  summary: 'Limits.',
+  env: { PER_MINUTE: z.coerce.number().default(5), WORDS: z.string().default('') },
+  setup: () => ({ a: 1 }),
+  routes: {
+    'GET /limits/:id': {
+      auth: 'public',
+      limit: ({ PER_MINUTE }) => {
+        same<typeof PER_MINUTE, number>()
+        return { max: PER_MINUTE, perMs: 60_000, by: (koa) => koa.ip }
+      },
+      run: ({ id }, { self, env }) => {
+        same<typeof id, string>()
+        same<typeof env, { PER_MINUTE: number; WORDS: string }>()
+        return self.a
+      },
+    },
+    'POST /limits': {
+      input: z.object({ n: z.number() }),
+      run: ({ n }, { user }) => {
+        same<typeof user, User>()
+        return n
+      },
+      limit: (env) => ({ max: env.PER_MINUTE, perMs: 1 }),
+    },
+    'GET /limits': {
+      // @ts-expect-error the numbers of a limit are numbers
+      limit: (env) => ({ max: env.WORDS, perMs: 1 }),
+      run: () => 1,
+    },
+  },
+})
 definePlugin({
   name: 'i',
   summary: 'i',
   // @ts-expect-error foreign is true or false
   tools: { one: { description: 'i', input: z.object({}), foreign: 'no', run: () => 1 } },
 })
+
+const reminders = definePlugin({
+  name: 'reminders',
+  summary: 'Reminds.',
+  requires: [places],
+  setup: ({ jobs }) => {
+    void jobs.later('remind', { words: 'w', at: 1 })
+    return { told: (words: string) => words.length }
+  },
+  jobs: {
+    remind: {
+      input: z.object({
+        words: z.string(),
+        at: z.number().optional(),
+        many: z.number().default(1),
+      }),
+      attempts: 3,
+      async run(data, { job, self, jobs, plugins }) {
+        same<typeof data, { words: string; at?: number | undefined; many: number }>()
+        same<typeof job.dueAt, Date>()
+        same<(typeof plugins)['places']['find'], (name: string) => { name: string; lat: number }>()
+        const told: number = self.told(data.words)
+        await jobs.later('sweep')
+        if (told > 3) job.giveUp('long')
+      },
+    },
+    sweep: {
+      every: '15m',
+      run: (data) => {
+        same<typeof data, undefined>()
+      },
+    },
+  },
+  tools: {
+    remind_me: {
+      description: 'x',
+      input: ask,
+      async run({ city }, { jobs, db, user }) {
+        const { id, isNew } = await jobs.later('remind', { words: city }, { key: 'k', inMs: 5 })
+        same<typeof id, string>()
+        same<typeof isNew, boolean>()
+        await db.transaction().execute((trx) => jobs.within(trx).later('remind', { words: city }))
+        await db
+          .withTables<{ notes: { id: string } }>()
+          .transaction()
+          .execute((trx) => jobs.within(trx).later('remind', { words: city }, { user: user.did }))
+        same<Awaited<ReturnType<typeof jobs.cancel>>, boolean>()
+        // @ts-expect-error a job that the plugin does not have
+        await jobs.later('remnid', { words: city })
+        // @ts-expect-error data that does not fit the input
+        await jobs.later('remind', { words: 1 })
+        // @ts-expect-error data that is missing
+        await jobs.later('remind')
+        // @ts-expect-error a job without input takes no data
+        await jobs.later('sweep', { n: 1 })
+        return id
+      },
+    },
+  },
+  routes: {
+    'POST /remind': {
+      auth: 'public',
+      async run(_, { jobs }) {
+        // @ts-expect-error data that does not fit the input
+        await jobs.later('remind', { word: 'w' })
+        return jobs.later('remind', { words: 'w' })
+      },
+    },
+  },
+})
+same<typeof reminders.name, 'reminders'>()
+
+definePlugin({
+  name: 'made-later',
+  summary: 'Makes its tools and routes of what boot found.',
+  setup: (boot) => ({ jobs: boot.jobs }),
+  jobs: { send: { input: z.object({ to: z.string() }), run: () => undefined } },
+  prompt: ({ jobs }) => {
+    // @ts-expect-error data that does not fit the input
+    void jobs.later('send', { to: 1 })
+    return undefined
+  },
+  middleware: {
+    async turn({ jobs }, next) {
+      await jobs.later('send', { to: 'x' })
+      await next()
+    },
+  },
+  tools: (boot) => {
+    // @ts-expect-error a job that the plugin does not have
+    void boot.jobs.later('sent', { to: 'x' })
+    return {
+      send: {
+        description: 'x',
+        input: z.object({ to: z.string() }),
+        run: ({ to }: { to: string }) => boot.jobs.later('send', { to }),
+      },
+    }
+  },
+  routes: () => ({
+    'GET /send/:to': {
+      auth: 'public',
+      run: ({ to }: { to: string }, { jobs }) => {
+        // @ts-expect-error data that does not fit the input
+        void jobs.later('send', { too: to })
+        return jobs.later('send', { to })
+      },
+    },
+  }),
+})
+
+definePlugin({
+  name: 'misdeclared',
+  summary: 'Misdeclares jobs.',
+  // @ts-expect-error an input is a schema
+  jobs: { one: { input: 5, run: () => 1 } },
+})
+definePlugin({
+  name: 'misdeclared-too',
+  summary: 'Misdeclares jobs.',
+  jobs: {
+    // @ts-expect-error attempts is a number
+    one: { attempts: '5', run: () => 1 },
+  },
+})
+
+const getting = definePlugin({
+  name: 'getting',
+  summary: 'Has tools to lend.',
+  tools: {
+    get_current: { description: 'x', input: ask, output: row, run: () => ({ id: 'x' }) },
+    get_later: { description: 'x', input: ask, run: () => 1 },
+  },
+})
+const asking = definePlugin({
+  name: 'asking',
+  summary: 'Has sub-agents.',
+  env: { KEY: z.string() },
+  requires: [getting],
+  uses: [weather],
+  state: { asked: z.number().default(0) },
+  setup: ({ env }) => ({ of: (city: string) => city + env.KEY }),
+  tools: {
+    own: { description: 'x', input: z.object({ n: z.number() }), run: ({ n }) => n },
+  },
+  subAgents: {
+    usual: { description: 'x', prompt: 'p', tools: ['own'] },
+    typed: {
+      description: 'x',
+      input: z.object({ city: z.string(), days: z.number().default(1) }),
+      output: row,
+      prompt: async ({ city, days }, { self, state, user, plugins }) => {
+        same<typeof city, string>()
+        same<typeof days, number>()
+        same<typeof user, User>()
+        state.asked += days
+        void plugins.weather?.current(city)
+        return self.of(city)
+      },
+      borrow: [
+        [getting, 'get_current'],
+        [weather, 'now'],
+      ],
+      maxCalls: 3,
+      timeoutMs: 1000,
+    },
+    by_words: {
+      description: 'x',
+      prompt: ({ task }, { state }) => {
+        same<typeof task, string>()
+        same<typeof state, { asked: number }>()
+        return task
+      },
+      borrow: [[getting, 'get_later']],
+    },
+  },
+})
+same<
+  ToolsOf<typeof asking>,
+  {
+    own: { input: { n: number }; output: unknown }
+    call_usual: { input: { task: string }; output: string }
+    call_typed: { input: { city: string; days?: number }; output: { id: string; n: number } }
+    call_by_words: { input: { task: string }; output: string }
+  }
+>()
+definePlugin({
+  name: 'borrows-wrong',
+  summary: 'x',
+  requires: [getting],
+  subAgents: {
+    one: {
+      description: 'x',
+      prompt: 'x',
+      borrow: [
+        [
+          getting,
+          // @ts-expect-error a tool that the plugin does not have
+          'get_curent',
+        ],
+      ],
+    },
+    two: {
+      description: 'x',
+      prompt: 'x',
+      // @ts-expect-error a plugin that is neither required nor used
+      borrow: [[weather, 'now']],
+    },
+    three: {
+      description: 'x',
+      // @ts-expect-error a prompt is text
+      prompt: async ({ task }) => task.length,
+    },
+  },
+})
+definePlugin({
+  name: 'output-wrong',
+  summary: 'x',
+  // @ts-expect-error an output is a schema
+  subAgents: { four: { description: 'x', prompt: 'x', output: { n: 1 } } },
+})
+definePlugin({
+  name: 'input-wrong',
+  summary: 'x',
+  // @ts-expect-error an input is a schema
+  subAgents: { four: { description: 'x', prompt: 'x', input: 5 } },
+})
+definePlugin({
+  name: 'given',
+  summary: 'Has tools of the user.',
+  env: { KEY: z.string() },
+  setup: () => ({ listed: async (did: string) => [did] }),
+  async toolsFor({ self, user, env, signal }) {
+    signal.throwIfAborted()
+    const names = await self.listed(user.did)
+    return Object.fromEntries(
+      names.map((name) => [
+        name,
+        {
+          description: name,
+          parameters: { type: 'object', properties: {} },
+          effect: 'read' as const,
+          run: (args: Readonly<Record<string, unknown>>) => [args, env.KEY],
+        },
+      ]),
+    )
+  },
+  toolsForMs: 5000,
+})
+definePlugin({
+  name: 'given-now',
+  summary: 'Has tools of the user.',
+  state: { n: z.number().default(0) },
+  toolsFor: ({ user }) => ({
+    ping: {
+      description: user.did,
+      parameters: {},
+      approve: ({ host }, { state }) => {
+        same<typeof host, unknown>()
+        return state.n > 1
+      },
+      run: ({ host }, { state }) => {
+        same<typeof state, { n: number }>()
+        return host
+      },
+    },
+  }),
+})
+definePlugin({
+  name: 'given-wrong',
+  summary: 'Has tools of the user.',
+  // @ts-expect-error parameters are missing
+  toolsFor: () => ({ ping: { description: 'x', run: () => 1 } }),
+})
+const ledger = definePlugin({
+  name: 'ledger',
+  summary: 'Gates turns.',
+  env: { LEDGER_ROOM: z.coerce.number().default(3) },
+  requires: [places],
+  uses: [weather],
+  setup: ({ env }) => ({ room: env.LEDGER_ROOM }),
+  jobs: { bill: { input: z.object({ runId: z.string() }), run: () => undefined } },
+  runs: {
+    async admit(run, { self, env, plugins }) {
+      same<typeof self, { room: number }>()
+      same<typeof env, { LEDGER_ROOM: number }>()
+      same<(typeof plugins)['places'], { find: (name: string) => { name: string; lat: number } }>()
+      void plugins.weather?.current('Oslo')
+      same<typeof run.source, 'http' | 'plugin'>()
+      same<typeof run.user, User>()
+      void run.koa?.ip
+      // @ts-expect-error the words of the message are not among the facts
+      void run.message
+      // @ts-expect-error the run has no id before it is recorded
+      void run.runId
+    },
+    async begin({ runId, metadata }, { db, jobs, signal }) {
+      same<typeof runId, string>()
+      same<typeof metadata, Readonly<Record<string, unknown>> | undefined>()
+      signal.throwIfAborted()
+      await db
+        .withTables<{ holds: { run: string } }>()
+        .insertInto('holds')
+        .values({ run: runId })
+        .execute()
+      await jobs.later('bill', { runId }, { key: runId })
+      // @ts-expect-error the plugin has no such job
+      await jobs.later('bil', { runId })
+    },
+    async end(run, { jobs }) {
+      same<typeof run.status, 'finished' | 'aborted' | 'failed' | 'interrupted'>()
+      for (const { model, inputTokens, outputTokens, estimated } of run.usage)
+        (same<typeof estimated, true | undefined>(), void [model, inputTokens, outputTokens])
+      const words = await run.reply()
+      same<typeof words, string>()
+      await jobs.later('bill', { runId: run.runId })
+      // @ts-expect-error the data of a job has its schema's type
+      await jobs.later('bill', { runId: 7 })
+    },
+  },
+  prompt: ({ self }) => `${self.room}`,
+})
+same<SelfOf<typeof ledger>, { room: number }>()
+
+definePlugin({
+  name: 'maybe-ledger',
+  summary: 'Gates turns when it is told to.',
+  env: { PRICE: z.coerce.number().default(0) },
+  setup: () => ({ held: new Set<string>() }),
+  runs: ({ env, self }) =>
+    env.PRICE === 0 ? undefined : { begin: ({ runId }) => void self.held.add(runId) },
+})
+
+definePlugin({
+  name: 'wrong-ledger',
+  summary: 'Gates nothing.',
+  runs: {
+    // @ts-expect-error the section has admit, begin and end
+    admits: () => undefined,
+  },
+})
+
+const rooming = definePlugin({
+  name: 'rooming',
+  summary: 'Keeps lists of rooms.',
+  state: {
+    list: z.array(z.string()).default([]).meta({ scope: 'room' }),
+    owner: z.string().optional().meta({ scope: 'room' }),
+  },
+  setup: ({ rooms, turns }) => ({
+    async add(room: string, what: string) {
+      const result = await rooms.update({ room }, (state) => {
+        same<typeof state.list, string[]>()
+        same<typeof state.owner, string | undefined>()
+        state.list.push(what)
+        // @ts-expect-error a state key has its schema's type
+        state.owner = 5
+        // @ts-expect-error the plugin has no such key
+        state.lists = []
+      })
+      same<typeof result, void>()
+      // @ts-expect-error a room, or the user whose own room it is
+      await rooms.update({ rom: room }, () => undefined)
+      const { list } = await rooms.read({ room })
+      same<typeof list, string[]>()
+      return list
+    },
+    async ask(did: string) {
+      const turn = turns.start({ user: { did }, room: 'hall', message: 'Hello' })
+      for await (const event of turn) {
+        if (event.event === 'done')
+          same<
+            typeof event.data.status,
+            'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
+          >()
+        else if (event.event === 'message') same<typeof event.data.content, string>()
+        else if (event.event === 'run') same<typeof event.data.resumed, true | undefined>()
+        // @ts-expect-error another event has no status of a turn
+        else if (event.event === 'reasoning') void event.data.status
+        // @ts-expect-error no event has this name
+        if (event.event === 'finished') return undefined
+      }
+      // @ts-expect-error the three answers to a busy session
+      turns.start({ user: { did }, message: 'Hello', whenBusy: 'queue' })
+      return (await turn.begun).runId
+    },
+  }),
+})
+same<SelfOf<typeof rooming>['add'], (room: string, what: string) => Promise<string[]>>()
+same<SelfOf<typeof rooming>['ask'], (did: string) => Promise<string | undefined>>()

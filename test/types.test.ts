@@ -36,3 +36,15 @@ it('a malformed route key is a compile error that says how one reads', () => {
     'A route key reads \\"METHOD /path\\" with GET, POST, PUT, PATCH or DELETE',
   )
 }, 120_000)
+
+it('a tool without an input is a compile error that says what an input is', () => {
+  const { errors } = measureTypes({ plugins: 1, tools: 1, routes: 0, input: '' })
+  expect(errors).toContain('A tool has an \\"input\\", a schema of its arguments, for example')
+}, 120_000)
+
+it('a wrong auth is a compile error that names the five', () => {
+  const { errors } = measureTypes({ plugins: 1, tools: 0, routes: 1, auth: 'ucann' })
+  expect(errors).toContain(
+    'The auth of a route is \\"ucan\\", \\"public\\", \\"bearer\\", \\"operator\\" or \\"own\\"',
+  )
+}, 120_000)

@@ -140,7 +140,7 @@ describe('capabilities loaded by hand', () => {
   it('before the first turn are there in it', async () => {
     const model = loader()
     await using engine = await testEngine({ plugins: [plugin('maps')], model })
-    await engine.runs.sessions.ensure('did:key:z6MkAmina', 'session-1')
+    await engine.runs.sessions.ensure('did:key:z6MkAmina', { id: 'session-1' })
     await engine.load(['maps'])
     await engine.turn('Hello')
     expect(offered(model)).toEqual(['use_maps'])

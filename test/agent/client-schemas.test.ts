@@ -4,13 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { Kysely } from 'kysely'
-import type { RunTables } from '../../core/runtime/turns/journal/tables.ts'
-import { openDataDir } from '../../core/runtime/store/data-dir.ts'
-import { openStore } from '../../core/runtime/store/store.ts'
-import { createWallet } from '../../core/testing/wallet.ts'
-import { onEachDatabase } from '../support/each-database.ts'
-import { silent } from '../support/silent-log.ts'
+import { callerOf } from '../support/caller.ts'
+import { onEachDatabase, type Where } from '../support/each-database.ts'
+import { storeOf } from '../support/store-of.ts'
 import { leastPause, WatchedServer } from '../support/watched.ts'
 
 const nested = (depth: number, wrap: (inner: object) => object): object => {
@@ -80,11 +76,7 @@ const refused: Record<string, [object, RegExp]> = {
 
 /** A user of a watched server, with one session. */
 async function userOf(server: WatchedServer, words = 'schemas') {
-  const wallet = await createWallet(words)
-  const { did } = (await (await fetch(`${server.url}/.well-known/oracle.json`)).json()) as {
-    did: string
-  }
-  const headers = await wallet.headers(did)
+  const headers = await (await callerOf(server.url, words)).headers()
   const open = (method: string, path: string, body?: unknown) =>
     fetch(server.url + path, {
       method,
@@ -198,14 +190,9 @@ describe('a message', () => {
 })
 
 /** Replaces the schema in what is stored of a message, as a version before this one left it there. */
-async function plant(where: { databaseUrl?: string; dataDir?: string }, schema: object) {
-  const { databaseUrl, dataDir } = where
-  const store = await openStore({
-    log: silent,
-    databaseUrl,
-    dataDir: dataDir === undefined ? undefined : await openDataDir(dataDir),
-  })
-  const db = store.db as Kysely<unknown> as Kysely<RunTables>
+async function plant(folder: string, where: Where, schema: object) {
+  const store = await storeOf(folder, where)
+  const db = store.db.withTables<{ kernel_run_requests: { request: string } }>()
   const row = await db.selectFrom('kernel_run_requests').selectAll().executeTakeFirstOrThrow()
   const request = JSON.parse(row.request) as { tools: { schema: object }[] }
   request.tools[0]!.schema = schema
@@ -250,9 +237,9 @@ await onEachDatabase('a schema that an older version let in', (where) => {
     // On PostgreSQL the other replica is there all the time; on SQLite the same one starts again.
     await using replica = databaseUrl ? await WatchedServer.start(env('two')) : undefined
     const dataDir = join(folder, 'data')
-    if (replica) await plant({ databaseUrl }, passedAsData[doubling]!)
+    if (replica) await plant(dataDir, where, passedAsData[doubling]!)
     await first.kill()
-    if (!replica) await plant({ dataDir }, passedAsData[doubling]!)
+    if (!replica) await plant(dataDir, where, passedAsData[doubling]!)
     await using restarted = replica ? undefined : await WatchedServer.start(env('one'))
     const second = replica ?? restarted!
     const user = await userOf(second)

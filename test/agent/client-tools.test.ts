@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import type { TurnRequest } from '../../core/runtime/turns/run.ts'
 import { testEngine } from '../support/engine.ts'
 import { modelScript } from '../support/model-script.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/quotation.ts'
 
 const schema = { type: 'object', properties: { css: { type: 'string' } }, required: ['css'] }
 const click = { name: 'click', description: 'Clicks.', schema }
-const request = (more: Partial<TurnRequest>): TurnRequest => ({ message: 'Go', ...more })
+const request = <More extends object>(more: More) => ({ message: 'Go', ...more })
 
 describe('a tool of the browser', () => {
   it('is offered beside the plugins’ tools, called over there, and its result comes back', async () => {
@@ -64,7 +63,7 @@ describe('a tool of the browser', () => {
     const [failed, silent] = model.requests[1]!.messages.slice(-2)
     expect(JSON.parse(unquote(failed!.content))).toMatchObject({
       code: 'CLIENT_TOOL_FAILED',
-      error: 'The client could not do it: no such element',
+      error: 'The client could not carry out the call: no such element',
     })
     expect(silent).toMatchObject({ failed: true })
   })

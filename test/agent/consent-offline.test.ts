@@ -70,7 +70,9 @@ it('a sample is designed after an entity was read only when a person agrees', as
   expect((await app.post('/v1/entities', project, asKey)).status).toBe(201)
   await user.granted('registry/*', 'sampling/*')
   const words =
-    'Get entity did:ixo:entity:abc123 from the registry, then design a sample: how many households of 5000 must we survey for the project did:ixo:entity:abc123, the expected mean is 0.8, the standard deviation 0.2 and the dropout rate 15 %?'
+    'Get entity did:ixo:entity:abc123 from the registry, then design a sample: how many ' +
+    'households of 5000 must we survey for the project did:ixo:entity:abc123, the expected mean ' +
+    'is 0.8, the standard deviation 0.2 and the dropout rate 15 %?'
   const said = await user.say(words, { approvals: true })
   const [, , read] = said.tools
   expect(read).toMatch(/^(get_entity|find_entities)$/)

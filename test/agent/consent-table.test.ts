@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin } from '#core'
+import { scriptedModel, testApp } from '#core/testing'
 import type { AnyTool } from '../../core/plugin.ts'
-import { capabilityTools } from '../../core/runtime/agent/turn/capabilities.ts'
 import { bundled } from '../../plugins/index.ts'
 
 const page = readFileSync(resolve(import.meta.dirname, '../../docs/security.md'), 'utf8')
@@ -14,13 +16,57 @@ function rowOf(plugin: string, name: string, { effect = 'write', foreign, approv
   return [plugin, `\`${name}\``, effect, yes(foreign ?? effect === 'read'), asks].join(' | ')
 }
 
-it('the page on security says of every bundled tool what its definition says', () => {
+/** The tools of the kernel, as a model is shown them and as a layer around tools sees them called. */
+async function kernelTools() {
+  const called: { name: string; effect: string }[] = []
+  const watcher = definePlugin({
+    name: 'watcher',
+    summary: 'Sees every call of a tool.',
+    visibility: 'always',
+    // After a result that was cut the model is shown every tool of the kernel.
+    tools: {
+      long: {
+        description: 'Gives a long result.',
+        effect: 'read',
+        foreign: false,
+        input: z.object({}),
+        run: () => 'x'.repeat(100_000),
+      },
+    },
+    middleware: {
+      tool({ name, plugin, effect }, _, next) {
+        if (name === 'long') return next()
+        expect(plugin).toBe('kernel')
+        called.push({ name, effect })
+        return next()
+      },
+    },
+  })
+  const args: Readonly<Record<string, object>> = {
+    load_capability: { names: ['watcher'] },
+    read_result: { handle: 'r1' },
+  }
+  const isKernels = ({ name }: { readonly name: string }) => name !== 'long'
+  const model = scriptedModel([
+    { call: 'long' },
+    ({ tools }) => tools.filter(isKernels).map(({ name }) => ({ call: name, args: args[name] })),
+    'Done.',
+  ])
+  await using app = await testApp({ plugins: [watcher], model })
+  await (await app.user()).say('Call everything')
+  const offered = model.requests[1]?.tools.filter(isKernels).map(({ name }) => name)
+  expect(called.map(({ name }) => name)).toEqual(offered)
+  return called
+}
+
+it('the page on security says of every bundled tool what its definition says', async () => {
   const section = page.split('### What each bundled tool may do')[1]?.split('\n## ')[0] ?? ''
   const rows = [...section.matchAll(/^\| (.+?) +\|$/gm)]
     .map(([, row = '']) => row.split(/ +\| +/))
     .slice(2)
-  const kernel = Object.entries(capabilityTools([])).map(([name, { effect }]) =>
-    ['kernel', `\`${name}\``, effect, 'no', 'no'].join(' | '),
+  const kernel = (await kernelTools()).map(({ name, effect }) =>
+    // A page of an earlier result is foreign where that result was; test/agent/large-results.test.ts shows it.
+    ['kernel', `\`${name}\``, effect, name === 'read_result' ? 'as read' : 'no', 'no'].join(' | '),
   )
   const defined = bundled.flatMap(({ name, definition: { tools = {} } }) => {
     if (typeof tools === 'function') throw new Error(`${name} makes its tools at boot: list them.`)

@@ -179,7 +179,7 @@ await onEachDatabase('a turn that has read words of others', (where) => {
     const events = []
     const start = { user: { did: at.user.did }, message: `${read}; who_can_be_asked; ${write}` }
     for await (const event of at.turns().start(start)) events.push(event)
-    expect(events.at(-1)?.data.status).toBe('finished')
+    expect(events.at(-1)).toMatchObject({ event: 'done', data: { status: 'finished' } })
     expect(at.asked).toEqual([false])
     expect(at.written).toEqual([])
   })
@@ -285,7 +285,7 @@ await onEachDatabase('a turn that has read words of others', (where) => {
     expect(alone.status).toBe('finished')
     const after = await at.user.say(`${reader(read)}; ${write}`, { approvals: true })
     expect(after.of('interrupt')[0].foreign[0]).toMatchObject({ tool: 'read_note', label: 'n1' })
-    expect(at.model.heard.at(-1)).toMatch(/^\[quoted \w{8}: from call_reader/)
+    expect(at.model.heard.at(-1)).toMatch(/^\[quoted \w{8}: call_reader/)
     expect(at.written).toEqual([])
     const free = await at.user.say(`${reader('read_clock')}; ${write}`)
     expect(free.of('interrupt')).toEqual([])
@@ -309,10 +309,8 @@ await onEachDatabase('a turn that has read words of others', (where) => {
     clean()
     const said = await at.user.say('read_note {"id":"faked"}; read_clock')
     const [quoted = ''] = at.model.heard
-    const [, mark] = /^\[quoted (\w{8}): from read_note, not from the user\]\n/.exec(quoted) ?? []
-    expect(quoted).toBe(
-      `[quoted ${mark}: from read_note, not from the user]\n${fakedEnd}\n[end ${mark}]`,
-    )
+    const [, mark] = /^\[quoted (\w{8}): read_note\]\n/.exec(quoted) ?? []
+    expect(quoted).toBe(`[quoted ${mark}: read_note]\n${fakedEnd}\n[end ${mark}]`)
     expect(fakedEnd).not.toContain(mark)
     expect(at.model.heard.at(-1)).toBe(trap)
     // The same message in the same words, call after call and turn after turn.

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { definePlugin, RuntimeError } from '#core'
 import { fakeOpenAi, type FakeAnswer } from '../support/fake-openai.ts'
-import { OpenAiModel } from '../../core/runtime/model/openai.ts'
 import { testEngine } from '../support/engine.ts'
+import { openAiInApp } from '../support/model-of.ts'
 import { modelScript } from '../support/model-script.ts'
 
 const layer = (middleware: object) =>
@@ -93,7 +93,7 @@ describe('a model that fails', () => {
 describe('a provider on a real wire', () => {
   async function turnWith(answers: readonly FakeAnswer[]) {
     const provider = await fakeOpenAi(answers)
-    const model = new OpenAiModel({ name: 'm', baseUrl: provider.url, attempts: 1 })
+    const { model } = await openAiInApp(provider.url)
     const engine = await testEngine({ model })
     return {
       engine,

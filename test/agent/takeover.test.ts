@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createParser } from 'eventsource-parser'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { StreamedEvent } from '../../core/testing/turn.ts'
+import type { StreamedEvent } from '#core/testing'
 import { fakeOpenAi, type FakeAnswer, type FakeRequest } from '../support/fake-openai.ts'
-import { createWallet } from '../../core/testing/wallet.ts'
+import { callerOf } from '../support/caller.ts'
 import { freshDatabase } from '../support/database.ts'
 import { startServer, type ServerProcess } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
@@ -72,24 +72,21 @@ async function world(dies: Place, databaseUrl: string | undefined) {
   const place = { 'after the mark': 'mark', 'in the effect': 'effect' }[dies as string]
   const started = await serve('one', place)
   first = started.server
-  const { did } = (await (await fetch(`${started.url}/.well-known/oracle.json`)).json()) as {
-    did: string
-  }
-  const wallet = await createWallet()
+  const caller = await callerOf(started.url)
   const call = async (url: string, path: string, body?: object) => {
-    const { authorization, 'x-auth-type': type } = await wallet.headers(did)
+    const { authorization, 'x-auth-type': type } = await caller.headers()
     return fetch(url + path, {
       method: body ? 'POST' : 'GET',
       headers: {
-        authorization: authorization!,
-        'x-auth-type': type!,
+        authorization,
+        'x-auth-type': type,
         'content-type': 'application/json',
       },
       body: body && JSON.stringify(body),
     })
   }
   // What the run may do when it is taken over rests on what the user has left here.
-  const { text: raw } = await wallet.delegate({ audience: did })
+  const { 'x-ucan-delegation': raw } = await caller.headers()
   expect((await call(started.url, '/delegation', { raw })).status).toBe(200)
   return {
     first: started,

@@ -4,9 +4,9 @@ import { definePlugin, RuntimeError, type AnyPlugin } from '#core'
 import { testEngine } from '../support/engine.ts'
 import { anybody } from '../support/anybody.ts'
 import { modelScript, type Answer } from '../support/model-script.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/quotation.ts'
 
-type ToolOf = NonNullable<Parameters<typeof definePlugin>[0]['tools']>
+type ToolOf = NonNullable<AnyPlugin['definition']['tools']>
 
 /** A plugin that is always there, with the given tools. */
 const always = (tools: ToolOf, more: object = {}): AnyPlugin =>
@@ -150,15 +150,17 @@ describe('whatever a tool does, the turn goes on', () => {
     )
   })
 
-  it('it returns megabytes: the model gets the first 100 kB and is told so', async () => {
+  it('it returns megabytes: the model gets 32 KiB of JSON and is told how much there is', async () => {
     const plugin = always({
       flood: { ...read, run: () => 'é'.repeat(3_000_000) },
       flood_of_rows: { ...read, run: () => Array.from({ length: 200_000 }, (_, i) => ({ i })) },
     })
     for (const name of ['flood', 'flood_of_rows']) {
       const { content, ended } = await outcomeOf(plugin, { name })
-      expect(Buffer.byteLength(content)).toBeLessThan(101 * 1024)
-      expect(content).toMatch(/\[cut here: these are the first 100 kB of \d+ kB\]$/)
+      expect(Buffer.byteLength(content)).toBeLessThanOrEqual(32 * 1024)
+      expect(JSON.stringify(JSON.parse(content))).toMatch(
+        /"\$more":\{"handle":"r1","shown":\d+,"of":(3000000|200000)\}/,
+      )
       expect(content).not.toContain('\uFFFD')
       expect(ended.output).toBe(content)
     }
@@ -396,8 +398,9 @@ describe('what reaches a tool', () => {
     const runs = await Promise.all(begun)
     await Promise.all(runs.map((run) => run.ended))
     expect(seen).toHaveLength(9)
-    for (const { sessionId, requestId, handle } of runs) {
-      const { signal } = handle
+    // Every call has a signal of its own; test/agent/tool-time.test.ts shows whose turn it follows.
+    expect(new Set(seen.map(({ signal }) => signal)).size).toBe(9)
+    for (const { sessionId, requestId } of runs) {
       const own = seen.filter(({ session }) => session === sessionId)
       expect(own.map(({ n }) => n).toSorted()).toEqual([1, 2, 3])
       for (const each of own)
@@ -406,7 +409,6 @@ describe('what reaches a tool', () => {
           room: `room ${sessionId}`,
           requestId,
         })
-      expect(own.every((each) => each.signal === signal)).toBe(true)
     }
   })
 

@@ -2,12 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type ModelRequest } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
-import type { ScriptedCall } from '../../core/testing/scripted-model.ts'
-import { say } from '../../core/testing/turn.ts'
+import { sayTo } from '../support/caller.ts'
 import { onEachDatabase } from '../support/each-database.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/quotation.ts'
 
-const call = (name: string, args: object = {}): ScriptedCall => ({ call: name, args })
+const call = (name: string, args: object = {}) => ({ call: name, args })
 
 /** What the newest call of the tool came to, as the model reads it. */
 const resultOf = ({ messages }: ModelRequest, name: string): string =>
@@ -63,7 +62,7 @@ async function turnWith(
     'x-ucan-delegation': delegation.text,
   })
   revoke = async () => app.delete('/delegation', { headers: await headers() })
-  const said = await say(app.url, headers, 'Pay')
+  const said = await sayTo(app.url, headers, 'Pay')
   return { said, results, oracleDid: app.oracleDid }
 }
 

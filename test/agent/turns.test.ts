@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testEngine } from '../support/engine.ts'
 import { modelScript } from '../support/model-script.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/quotation.ts'
 
 const clock = definePlugin({
   name: 'clock',

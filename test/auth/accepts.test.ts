@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createWallet } from '../../core/testing/wallet.ts'
-import { Resolver } from '../../core/runtime/auth/did/resolver.ts'
-import { noNetwork, oracle, requestOf, testAuth } from '../support/auth.ts'
+import { oracle, requestOf, testAuth } from '../support/auth.ts'
 import { bearer, chain, IDENTITY, inTheNameOf, seconds, token } from '../support/tokens.ts'
 
 const audience = oracle.did
@@ -264,7 +263,6 @@ describe('a fault of our own', () => {
   test('is a 401 and a line in the log, never an error of another kind', async () => {
     const { auth, lines } = testAuth({
       revocations: { isRevoked: () => Promise.reject(new TypeError('SECRET in a message')) },
-      resolver: new Resolver({ fetch: noNetwork }),
     })
     const { text } = await user.invoke({ audience })
     await expect(auth.authenticate(requestOf(bearer(text)))).rejects.toMatchObject({

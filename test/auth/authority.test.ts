@@ -260,6 +260,52 @@ describe('ACCESS=granted', () => {
     expect(model.requests).toHaveLength(1)
   })
 
+  it('keeps the operator from trying the message again of whoever lost the grant', async () => {
+    const shelf = definePlugin({
+      name: 'shelf',
+      summary: 'Reaches into the database.',
+      visibility: 'silent',
+      setup: ({ db }) => db,
+      routes: {
+        'POST /set-aside': {
+          auth: 'public',
+          input: z.object({ runId: z.string(), sessionId: z.string(), did: z.string() }),
+          async run({ runId, sessionId, did }, { self: db }) {
+            const row = { run_id: runId, session_id: sessionId, did, at: Date.now() }
+            await db
+              .withTables<{ kernel_quarantine: Record<string, unknown> }>()
+              .insertInto('kernel_quarantine')
+              .values({ ...row, attempts: 2, steps: 1, retried_as: null })
+              .execute()
+          },
+        },
+      },
+    })
+    const broken = new Error('The model is broken.')
+    const model = scriptedModel([{ text: 'Well,', error: broken }, 'I live.'])
+    await using app = await testApp({ plugins: [shelf], model, env: { ...env, ACCESS: 'granted' } })
+    const user = await app.user()
+    const { id } = await user.granted('oracle/call')
+    const { runId, sessionId, status } = await user.say('Hello')
+    expect(status).toBe('failed')
+    await app.post('/set-aside', { runId, sessionId, did: user.did })
+    await app.delete(`/grants/${id}`, { headers: operator })
+    const retry = () => app.post(`/runs/${runId}/retry`, {}, operator)
+    expect(await retry()).toMatchObject({
+      status: 403,
+      body: {
+        code: 'NOT_GRANTED',
+        hint: expect.stringContaining(`npm run grant -- ${user.did} 'oracle/call'`),
+      },
+    })
+    expect(model.requests).toHaveLength(1)
+    // It stays in the list: once its user has access again, so has the message.
+    expect((await app.get('/runs?status=quarantined', { headers: operator })).body.total).toBe(1)
+    await user.granted('oracle/call')
+    expect(await retry()).toMatchObject({ status: 201, body: { sessionId, retries: runId } })
+    await expect.poll(() => model.requests.length).toBe(2)
+  })
+
   it('is a fault of the boot in any other word', async () => {
     await expect(start(undefined, { ACCESS: 'openn' })).rejects.toThrow(/ACCESS.*open or granted/)
   })

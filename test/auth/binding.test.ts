@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { MemoryReplays } from '../../core/runtime/auth/token/replays.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from '../support/auth.ts'
 import { bearer } from '../support/tokens.ts'
@@ -86,28 +85,5 @@ describe('an invocation bound to a request', () => {
     const { auth } = testAuth()
     await auth.authenticate(requestOf(await bound({ htm: 'POST', htu: '/registry' }), request))
     expect(auth.stats().invocations).toBe(0)
-  })
-})
-
-describe('the memory of used tokens', () => {
-  test('forgets at expiry, and takes no more when it is full', () => {
-    let time = 1_000_000
-    const replays = new MemoryReplays({ max: 2, now: () => time })
-    expect(replays.claim('a', time + 10_000)).toBe('first')
-    expect(replays.claim('a', time + 10_000)).toBe('used')
-    expect(replays.claim('b', time + 50_000)).toBe('first')
-    expect(replays.claim('c', time + 50_000)).toBe('full')
-    time += 31_000
-    expect(replays.claim('c', time + 50_000)).toBe('first')
-    expect(replays.claim('b', time + 50_000)).toBe('used')
-  })
-
-  test('when full refuses bound tokens and nothing else', async () => {
-    const { auth, lines } = testAuth({ replays: new MemoryReplays({ max: 0 }) })
-    const headers = await bound({ htm: 'POST', htu: '/registry' })
-    await expect(auth.authenticate(requestOf(headers, request))).rejects.toMatchObject(refusal)
-    expect(lines.join()).toContain('too many bound tokens at once')
-    const free = await user.invoke({ audience })
-    expect((await auth.authenticate(requestOf(bearer(free.text)))).did).toBe(user.did)
   })
 })

@@ -2,8 +2,6 @@ import { Signature } from '@ucanto/core'
 import { ed25519 } from '@ucanto/principal'
 import { describe, expect, test } from 'vitest'
 import { RuntimeError } from '../../core/errors.ts'
-import { Lane } from '../../core/runtime/base/lane.ts'
-import { signerFromMnemonic } from '../../core/runtime/auth/did/signer.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from '../support/auth.ts'
 import {
@@ -115,39 +113,6 @@ describe('a thousand bad signatures in flight', () => {
   })
 })
 
-describe('the lane of signatures', () => {
-  test('gives the process a turn before it goes on', async () => {
-    const lane = new Lane(1)
-    const busy = () => {
-      const until = performance.now() + 2
-      while (performance.now() < until);
-    }
-    let turns = 0
-    let running = true
-    const count = () => {
-      turns++
-      if (running) setImmediate(count)
-    }
-    setImmediate(count)
-    await Promise.all(Array.from({ length: 10 }, () => lane.run(busy)))
-    running = false
-    expect(turns).toBeGreaterThanOrEqual(5)
-  })
-
-  test('keeps the order and hands on what a job throws', async () => {
-    const lane = new Lane(0.0001)
-    const done: number[] = []
-    const jobs = [1, 2, 3].map((n) => lane.run(() => done.push(n)))
-    await expect(
-      lane.run(() => {
-        throw new RangeError('no')
-      }),
-    ).rejects.toThrow(RangeError)
-    await Promise.all(jobs)
-    expect(done).toEqual([1, 2, 3])
-  })
-})
-
 describe('keys that are not sound', () => {
   test('let one signature fit every message, if the verifier of ucanto is asked', async () => {
     const lax = ed25519.Verifier.parse(keyDid(smallOrder.key))
@@ -195,40 +160,5 @@ describe('tokens with damage', () => {
           auth.authenticate(requestOf(bearer(damaged.toString('base64')))),
         ).rejects.toMatchObject(refusal)
     expect(lines.filter((line) => line.includes('unexpectedly'))).toEqual([])
-  })
-})
-
-describe('the signer of the oracle', () => {
-  test('has the key that ucanto derives from the hash of the trimmed words', async () => {
-    const words = 'elbow wheel mimic grunt tonic ridge'
-    const seed = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(words))
-    const theirs = await ed25519.derive(new Uint8Array(seed))
-    const signer = signerFromMnemonic(`  ${words}\n`)
-    expect(signer.did).toBe(theirs.did())
-    const message = new TextEncoder().encode('signed')
-    expect(Buffer.from(signer.sign(message))).toEqual(Buffer.from((await theirs.sign(message)).raw))
-  })
-
-  test('describes itself with its addresses', () => {
-    const document = oracle.didDocument({
-      apiUrl: 'https://oracle.example',
-      wsUrl: 'wss://oracle.example/ws',
-      alsoKnownAs: ['did:ixo:entity:abc'],
-    })
-    const key = `${oracle.did}#${oracle.did.slice('did:key:'.length)}`
-    expect(document).toMatchObject({
-      id: oracle.did,
-      alsoKnownAs: ['did:ixo:entity:abc'],
-      verificationMethod: [{ id: key, controller: oracle.did }],
-      authentication: [key],
-      service: [
-        { id: `${oracle.did}#api`, serviceEndpoint: 'https://oracle.example' },
-        { id: `${oracle.did}#ws`, serviceEndpoint: 'wss://oracle.example/ws' },
-      ],
-    })
-  })
-
-  test('refuses an empty mnemonic without a word of it', () => {
-    expect(() => signerFromMnemonic('  ')).toThrow('ORACLE_MNEMONIC is set to nothing but spaces.')
   })
 })

@@ -187,6 +187,18 @@ await onEachDatabase('grants', (where) => {
     expect((await user.get('/shelf')).status).toBe(200)
   })
 
+  it('asked for several times at once are one grant, which the others find', async () => {
+    const user = await app.user()
+    // Known before, so that what this server remembers has to be renewed.
+    expect((await user.get('/shelf')).status).toBe(403)
+    const asked = { did: user.did, capabilities: ['shelf/read'], days: 10 }
+    const answers = await Promise.all(Array.from({ length: 8 }, () => grant(asked)))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([...Array(7).fill(200), 201])
+    expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1)
+    expect((await list(`did=${user.did}`)).items).toHaveLength(1)
+    expect((await user.get('/shelf')).status).toBe(200)
+  })
+
   it('are at most 64 in force to one DID; one that ends makes room', async () => {
     const { did } = await createWallet()
     const ask = (days: number, to = did) =>
@@ -326,6 +338,56 @@ describe('without a signing key', () => {
     })
   })
 })
+
+/** The tables of grants as two servers have them; where there can be one server alone, it is that one twice. */
+function atOnce(make: () => Promise<TestDatabase>) {
+  const grantors = async () => {
+    const database = await make()
+    onTestFinished(() => database.drop())
+    const signer = signerFromMnemonic(env.ORACLE_MNEMONIC)
+    const open = async () => {
+      const store = await database.open()
+      await store.migrate('kernel', kernelMigrations.kernel)
+      const delegations = new Delegations({ db: store.db, kind: store.kind })
+      return new Grants({ store, signer, oracleDid: signer.did, delegations, log: silent })
+    }
+    const first = await open()
+    return [first, first, database.kind === 'postgres' ? await open() : first]
+  }
+  const did = 'did:ixo:ixo1holder'
+
+  it('is made once, and the others find it', async () => {
+    const servers = await grantors()
+    const made = await Promise.all(
+      servers.map((grants) => grants.issue({ did, capabilities: ['shelf/read'], days: 10 })),
+    )
+    expect(made.filter(({ isNew }) => isNew)).toHaveLength(1)
+    expect(new Set(made.map(({ grant }) => grant.id)).size).toBe(1)
+    expect((await servers[0]!.list({ did, limit: 10 })).items).toHaveLength(1)
+    for (const grants of servers) expect(grants.granted(did, 'shelf/read')).toBe(true)
+  })
+
+  it('takes the last place of a DID once', async () => {
+    const servers = await grantors()
+    for (let days = 1; days <= 63; days++)
+      await servers[0]!.issue({ did, capabilities: ['shelf/read'], days: days * 2 })
+    const verbs = ['write', 'admin', '*']
+    const last = await Promise.allSettled(
+      servers.map((grants, at) =>
+        grants.issue({ did, capabilities: [`shelf/${verbs[at]}`], days: 1 }),
+      ),
+    )
+    expect(last.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    for (const result of last)
+      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'CONFLICT' })
+  })
+}
+describe('a grant that is asked for several times at once, on SQLite', () => atOnce(sqliteDatabase))
+await describeWith(
+  'postgres',
+  'a grant that is asked for several times at once, on PostgreSQL',
+  (url) => atOnce(() => postgresDatabase(url)),
+)
 
 /** The table of grants, with a clock that is set by hand. */
 function sweeping(make: () => Promise<TestDatabase>) {

@@ -87,14 +87,15 @@ describe('issuers that cannot be looked up', () => {
     const user = await app.user()
     const credentials = await Promise.all(unknownOnes(1_000).map(credential))
     does.now = 'wait'
-    const flood = credentials.map((headers) => app.get('/me', { headers }))
+    const flood = Promise.all(credentials.map((headers) => app.get('/me', { headers })))
+    flood.catch(() => undefined) // a fault of one call is seen where all are awaited
     await expect.poll(() => waiting.length).toBeGreaterThan(0)
     for (let i = 0; i < 20; i++) {
       expect((await user.get('/me')).status).toBe(200)
       expect((await app.get('/me', { headers: known })).status).toBe(200)
     }
     expect(waiting.length).toBeLessThanOrEqual(64)
-    for (const { status, headers } of await Promise.all(flood)) {
+    for (const { status, headers } of await flood) {
       expect(status).toBe(503)
       expect(headers.get('retry-after')).toBeTruthy()
     }

@@ -1,9 +1,7 @@
 import { createApp, definePlugin, RuntimeError, type AnyPlugin } from '#core'
-import { testApp } from '#core/testing'
+import { resultOf, scriptedModel, testApp } from '#core/testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { capabilityTools } from '../../core/runtime/agent/turn/capabilities.ts'
-import { boot } from '../../core/runtime/app.ts'
 import ussd from '../../plugins/ussd/index.ts'
 
 const plain = (name: string, more: object = {}): AnyPlugin =>
@@ -72,46 +70,54 @@ const production = { ORACLE_MNEMONIC: 'words of a test', OPERATOR_TOKEN: 'o', AP
 describe('what a plugin is by default, and what it depends on', () => {
   const base = plain('base')
   const optional = plain('optional', { defaultState: 'off', requires: [base] })
-  const workbench = plain('workbench', { defaultState: 'development' })
+  const workbench = plain('workbench', { defaultState: 'development', uses: [base, plain('away')] })
   const plugins = [base, optional, workbench]
 
   it('stands in the report, in GET /capabilities and in list_capabilities', async () => {
-    await using app = await testApp({ plugins, features: { optional: true } })
+    const model = scriptedModel([{ calls: [{ call: 'list_capabilities' }] }, 'There are three.'])
+    await using app = await testApp({ plugins, features: { optional: true }, model })
+    // A plugin that is used is listed whether the app has it or not.
+    const uses = ['base', 'away']
     const expected = [
       { name: 'base', defaultState: 'on', requires: [] },
       { name: 'optional', defaultState: 'off', requires: ['base'] },
       { name: 'workbench', defaultState: 'development', requires: [] },
     ]
+    const used = [{ uses: [] }, { uses: [] }, { uses }]
     expect(app.report.plugins).toMatchObject(expected)
+    expect(app.report.plugins).toMatchObject(used)
     const user = await app.user()
-    expect((await user.get('/capabilities')).body.plugins).toMatchObject(expected)
-
-    const running = await boot({
-      plugins,
-      features: { optional: true },
-      env: { DATA_DIR: ':memory:', EVENT_LOOP_LIMIT_MS: '0' },
-      log: () => undefined,
-    })
-    const { list_capabilities: list } = capabilityTools(running.records)
-    const turn = { loaded: new Set<string>() } as unknown as Parameters<typeof list.run>[1]
-    expect(list.run({}, turn).plugins).toMatchObject(expected)
-    await running.close()
+    const { plugins: listed } = (await user.get('/capabilities')).body
+    expect(listed).toMatchObject(expected)
+    expect(listed).toMatchObject(used)
+    await user.say('What is there?')
+    const told = resultOf(model.requests[1]!, 'list_capabilities')
+    expect(told).toMatchObject({ plugins: expected })
   })
 })
 
 describe('an entry of requires that is no plugin', () => {
   it('is named as it was written, with how to write it', async () => {
     for (const [requires, written] of [
-      [['x'], '"x"'],
       [[null], 'null'],
       [[{ name: 'x' }], '{"name":"x"}'],
-      ['x', '"x"'],
     ] as const) {
       const told = await stopOf([plain('lone', { requires })])
       expect(told).toContain(
-        `Plugin lone: "requires" has ${written}, which is not a plugin. List what definePlugin returned: import the other plugin and write requires: [other]. (MANIFEST_INVALID)`,
+        `Plugin lone: "requires" has ${written}, which is not a plugin. List what definePlugin ` +
+          'returned: import the other plugin and write requires: [other]. (MANIFEST_INVALID)',
       )
       expect(told).toContain('found a fault')
+    }
+  })
+
+  it.each(['requires', 'uses'])('that is a string is told so (%s)', async (key) => {
+    for (const listed of [['weather'], 'weather']) {
+      const told = await stopOf([plain('lone', { [key]: listed })])
+      expect(told).toContain(
+        `Plugin lone: "${key}" has "weather", which is not a plugin. "weather" is a string: ` +
+          `import the plugin, and write ${key}: [other] with what definePlugin returned. (MANIFEST_INVALID)`,
+      )
     }
   })
 })

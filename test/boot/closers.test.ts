@@ -1,10 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { definePlugin } from '#core'
+import { createApp, definePlugin } from '#core'
 import { testApp } from '#core/testing'
 import { describe, expect, it } from 'vitest'
-import { boot } from '../../core/runtime/app.ts'
 import { Closers } from '../../core/runtime/closers.ts'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
@@ -57,7 +56,7 @@ describe('a boot that fails half-way', () => {
     })
     const env = { DATA_DIR, EVENT_LOOP_LIMIT_MS: '0' }
     const log = (line: string) => void told.push(line)
-    await expect(boot({ plugins: [early, broken], env, log })).rejects.toThrow('no kettle')
+    await expect(createApp({ plugins: [early, broken], env, log })).rejects.toThrow('no kettle')
     expect(told.filter((line) => /closed|stop/.test(line))).toEqual([
       expect.stringContaining('stopping'),
       'early closed while the database was open',

@@ -64,7 +64,7 @@ describe('a plugin whose setup never ends', () => {
     const { status, body } = await app.get('/stuck')
     expect(status).toBe(503)
     expect(body).toMatchObject({
-      code: 'UNAVAILABLE',
+      code: 'PLUGIN_PENDING',
       message: expect.stringContaining('stuck'),
       hint: expect.stringContaining('STUCK_URL'),
     })
@@ -127,7 +127,7 @@ it('pending work is followed: loaded when it ends, failed when it throws', async
       pending(new Promise((_, reject) => (fail = reject)), 'signing in; check BAD_TOKEN'),
   })
   await using app = await testApp({ plugins: [good, bad] })
-  expect((await app.get('/good')).status).toBe(200)
+  expect((await app.get('/good')).status).toBe(503)
   expect((await app.get('/health')).body).toMatchObject({
     status: 'ok',
     plugins: { good: 'pending', bad: 'pending' },
@@ -140,6 +140,7 @@ it('pending work is followed: loaded when it ends, failed when it throws', async
   expect(body.notes).toMatchObject([
     { plugin: 'bad', check: expect.stringContaining('the token is stale') },
   ])
+  expect((await app.get('/good')).status).toBe(200)
   expect(app.log.join('')).toContain('good pending -> loaded')
   expect(app.log.join('')).toContain('bad pending -> failed')
 })

@@ -70,7 +70,9 @@ function rawSocket(url: string, path: string, headers = ''): RawSocket {
   socket.on('error', () => undefined)
   socket.on('close', () => (ended.resolve('cut'), head.resolve(bytes.toString())))
   socket.write(
-    `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\n${headers}\r\n`,
+    `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\n` +
+      `${headers}\r\n`,
   )
   return {
     socket,
@@ -168,7 +170,9 @@ describe('a hostile client', () => {
 
   it('that does not wait for the handshake breaks nothing', async () => {
     const { hostname, port } = new URL(app.url)
-    const head = `Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n`
+    const head =
+      'Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+      'Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n'
     for (const path of paths())
       for (const frame of [
         rawFrame(Buffer.from('{}'), { opcode: 5 }),

@@ -14,6 +14,13 @@ const bySocket: ChannelOptions['bySocket'] = async ({ invocation }) => ({
   expiresAt: Infinity,
 })
 
+/** No socket of these tests asks for the events of its user. */
+const noNotices: ChannelOptions['notices'] = {
+  read: () => {
+    throw new Error('A socket asked for the events of its user.')
+  },
+}
+
 it('idle sockets cost little memory', async () => {
   const { heap } = await benchSockets(() => undefined, 100)
   expect(heap).toBeLessThan(30)
@@ -33,6 +40,7 @@ it('a client that does not read is cut off, and nobody else notices', async () =
   const channel = new Channel({
     http: server.http,
     runs: server.runs,
+    notices: noNotices,
     bySocket,
     isRevoked: () => false,
     store: server.store,
@@ -68,6 +76,7 @@ it('a client that is gone without a word is noticed, and makes room for another'
   const channel = new Channel({
     http: server.http,
     runs: server.runs,
+    notices: noNotices,
     bySocket,
     isRevoked: () => false,
     store: server.store,
@@ -96,6 +105,7 @@ it('a client of Socket.IO is asked in time, also while it talks', async () => {
   const channel = new Channel({
     http: server.http,
     runs: server.runs,
+    notices: noNotices,
     bySocket,
     isRevoked: () => false,
     store: server.store,
@@ -122,6 +132,7 @@ it('a credential that is revoked while it renews a socket ends it', async () => 
   const channel = new Channel({
     http: server.http,
     runs: server.runs,
+    notices: noNotices,
     bySocket: renewed,
     // Both were valid when they were looked at; the second is not any more.
     isRevoked: (cids) => cids.includes('second'),

@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { scriptedModel, testApp, type ScriptedModel } from '#core/testing'
 import { onPostgres } from '../support/each-database.ts'
 import { framings, plainSocket, tokensOf } from '../support/sockets.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/models.ts'
 
 const click = { name: 'click', description: 'Clicks.', schema: {} }
 const mnemonic = 'words that these replicas share'

@@ -5,7 +5,7 @@ import { definePlugin, type Model } from '#core'
 import { scriptedModel, testApp, type ScriptedModel, type TestApp } from '#core/testing'
 import { framings, ioSocket, plainSocket, tokensOf } from '../support/sockets.ts'
 import { onEachDatabase, type Where } from '../support/each-database.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/models.ts'
 
 const schema = { type: 'object', properties: { css: { type: 'string' } }, required: ['css'] }
 const click = { name: 'click', description: 'Clicks.', schema }
@@ -123,7 +123,7 @@ await onEachDatabase('a turn, over sockets', (where) => {
       await said
       expect(JSON.parse(toolMessages(model)[0]!)).toMatchObject({
         code: 'CLIENT_TOOL_FAILED',
-        error: 'The client could not do it: no such element',
+        error: 'The client could not carry out the call: no such element',
       })
     })
 

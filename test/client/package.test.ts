@@ -10,6 +10,7 @@ const root = resolve(import.meta.dirname, '../..')
 
 const app = `import { OraclesProvider, useChat, type IMessage, type IChatOptions } from 'oracle-runtime-client'
 import { useLiveAgent } from 'oracle-runtime-client/live-agent'
+import { useNotices, type Notice } from 'oracle-runtime-client/notices'
 import { createDevelopmentWallet, type DevelopmentWallet } from 'oracle-runtime-client/wallet'
 
 export function Page({ wallet, options }: { wallet: DevelopmentWallet; options: IChatOptions }) {
@@ -18,7 +19,12 @@ export function Page({ wallet, options }: { wallet: DevelopmentWallet; options: 
 function Chat(options: IChatOptions) {
   const { messages, status } = useChat(options)
   const last: IMessage | undefined = messages.at(-1)
-  return <p title={status}>{String(last?.content)}{String(useLiveAgent().isReady)}</p>
+  return <p title={status}>{String(last?.content)}{String(useLiveAgent().isReady)}<Bell oracleDid={options.oracleDid} /></p>
+}
+function Bell({ oracleDid }: { oracleDid: string }) {
+  const { notices, unread, markSeen } = useNotices(oracleDid)
+  const newest: Notice | undefined = notices[0]
+  return <button onClick={() => newest && void markSeen({ upTo: newest.id })}>{unread}</button>
 }
 export const wallet = createDevelopmentWallet()
 `
@@ -62,6 +68,7 @@ describe('the package of the client', () => {
         'dist/index.js',
         'dist/index.d.ts',
         'dist/live-agent.js',
+        'dist/notices.js',
         'dist/wallet.js',
       ]),
     )
@@ -83,7 +90,7 @@ describe('the package of the client', () => {
       peerDependencies: { react: '>=18', zod: '^3.25 || ^4' },
     })
     expect(Object.keys(manifest.dependencies)).toHaveLength(1)
-    for (const entry of ['index', 'live-agent'])
+    for (const entry of ['index', 'live-agent', 'notices'])
       expect(readFileSync(join(installed, `dist/${entry}.js`), 'utf8')).toMatch(
         /^['"]use client['"]/,
       )

@@ -1,9 +1,15 @@
 import { expect, it } from 'vitest'
-import { coreBudget, sizeOf } from '../../bench/client/size.ts'
+import { addedBy, coreBudget, noticesBudget, sizeOf } from '../../bench/client/size.ts'
 
 it('the core stays within its budget, and brings no peer along', async () => {
   const { gzip, later } = await sizeOf('index')
   expect(gzip).toBeGreaterThan(4096)
   expect(gzip).toBeLessThanOrEqual(coreBudget)
   expect(later).toBeLessThan(8 * 1024)
+}, 60_000)
+
+it('what shows notices stays within its own', async () => {
+  const added = await addedBy('notices')
+  expect(added).toBeGreaterThan(512)
+  expect(added).toBeLessThanOrEqual(noticesBudget)
 }, 60_000)

@@ -1,26 +1,7 @@
-import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
-import { clientAddress, clientNetwork } from '../../core/runtime/http/limits/client-address.ts'
 import { edge } from '../support/edge.ts'
 
-// Only what the function reads of a request.
-const request = (remoteAddress: string | undefined, forwarded?: string) =>
-  ({
-    headers: { 'x-forwarded-for': forwarded },
-    socket: { remoteAddress },
-  }) as unknown as IncomingMessage
-
-test.each([
-  ['203.0.113.9', '203.0.113.9'],
-  ['::ffff:203.0.113.9', '203.0.113.9'],
-  ['::FFFF:203.0.113.9', '203.0.113.9'],
-  ['::1', '::1'],
-  ['2001:DB8::1', '2001:db8::1'],
-  [undefined, 'unknown'],
-])('a socket from %s is %s', (remote, address) => {
-  expect(clientAddress(request(remote), false)).toBe(address)
-  expect(clientAddress(request(remote, '198.51.100.1'), false)).toBe(address)
-})
+const trusting = { limits: { ratePerMinute: 9, trustProxy: true } }
 
 test.each([
   ['198.51.100.1', '198.51.100.1'],
@@ -30,15 +11,20 @@ test.each([
   ['[2001:db8::7]:443', '2001:db8::7'],
   ['2001:db8::7', '2001:db8::7'],
   ['::ffff:198.51.100.1', '198.51.100.1'],
-  ['unknown', '10.0.0.1'],
-  ['', '10.0.0.1'],
-  ['198.51.100.1,', '10.0.0.1'],
-  ['198.51.100.1, _hidden', '10.0.0.1'],
-  ['198.51.100.999', '10.0.0.1'],
-  ['[', '10.0.0.1'],
-  ['1.2.3.4.5', '10.0.0.1'],
-])('behind a trusted proxy that forwards %j it is %s', (forwarded, address) => {
-  expect(clientAddress(request('10.0.0.1', forwarded), true)).toBe(address)
+  ['unknown', '127.0.0.1'],
+  ['', '127.0.0.1'],
+  ['198.51.100.1,', '127.0.0.1'],
+  ['198.51.100.1, _hidden', '127.0.0.1'],
+  ['198.51.100.999', '127.0.0.1'],
+  ['[', '127.0.0.1'],
+  ['1.2.3.4.5', '127.0.0.1'],
+])('behind a trusted proxy that forwards %j a client is %s', async (forwarded, address) => {
+  const server = await edge(
+    { 'GET /ip': { auth: 'public', run: (_, { caller }) => caller } },
+    trusting,
+  )
+  const headers = { 'X-Forwarded-For': forwarded }
+  expect((await server.call('GET', '/ip', { headers })).json).toBe(address)
 })
 
 test('a handler and Koa see the same address', async () => {
@@ -46,10 +32,7 @@ test('a handler and Koa see the same address', async () => {
     auth: 'public' as const,
     run: (_: unknown, ctx: { caller: string; koa: { ip: string } }) => [ctx.caller, ctx.koa.ip],
   }
-  const proxied = await edge(
-    { 'GET /ip': route },
-    { limits: { ratePerMinute: 9, trustProxy: true } },
-  )
+  const proxied = await edge({ 'GET /ip': route }, trusting)
   const direct = await edge({ 'GET /ip': route })
   const headers = { 'X-Forwarded-For': '6.6.6.6, 198.51.100.1' }
   expect((await proxied.call('GET', '/ip', { headers })).json).toEqual([
@@ -57,20 +40,6 @@ test('a handler and Koa see the same address', async () => {
     '198.51.100.1',
   ])
   expect((await direct.call('GET', '/ip', { headers })).json).toEqual(['127.0.0.1', '127.0.0.1'])
-})
-
-test.each([
-  ['192.0.2.7', '192.0.2.7'],
-  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
-  ['2001:db8:1:2::', '2001:db8:1:2'],
-  ['2001:db8:1:2:ffff::1', '2001:db8:1:2'],
-  ['2001:db8::7', '2001:db8:0:0'],
-  ['::1', '0:0:0:0'],
-  ['fe80::1%eth0', 'fe80:0:0:0'],
-  ['64:ff9b::192.0.2.7', '64:ff9b::192.0.2.7'],
-  ['unknown', 'unknown'],
-])('for a limit, %s is one client with everything in %s', (address, network) => {
-  expect(clientNetwork(address)).toBe(network)
 })
 
 test('a proxy that is not trusted is warned of once: all its users count as one', async () => {

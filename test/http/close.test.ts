@@ -133,6 +133,79 @@ test('streams that know no goodbye are ended all the same, and cleaned up once',
   expect(server.logged.filter(({ level }) => level === 'error')).toEqual([])
 })
 
+test('a Response that streams events hears of the closing, says goodbye, ends whole and is cancelled', async () => {
+  let cancelled = 0
+  const events = (start: (body: ReadableStreamDefaultController, signal: AbortSignal) => void) =>
+    ({
+      auth: 'public',
+      run: (_, { signal }) =>
+        new Response(
+          new ReadableStream({
+            start: (body) => start(body, signal),
+            cancel: () => void cancelled++,
+          }),
+          { headers: { 'content-type': 'text/event-stream' } },
+        ),
+    }) satisfies AnyRoute
+  const write = (body: ReadableStreamDefaultController, text: string) =>
+    body.enqueue(new TextEncoder().encode(text))
+  let asked = 0
+  const server = await edge({
+    'GET /polite': events((body, signal) => {
+      write(body, 'data: hello\n\n')
+      signal.addEventListener('abort', () => write(body, 'event: bye\ndata: {}\n\n'))
+    }),
+    'GET /deaf': events((body) => write(body, 'data: hello\n\n')),
+    'GET /silent': events(() => void asked++),
+    'GET /breaks': events((body, signal) => {
+      write(body, 'data: hello\n\n')
+      signal.addEventListener('abort', () => body.error(signal.reason))
+    }),
+  })
+  const [polite, deaf, silent, breaks] = ['/polite', '/deaf', '/silent', '/breaks'].map((path) =>
+    dial(server, get(path)),
+  )
+  await until(() => [polite, deaf, breaks].every((one) => one?.received.includes('hello')))
+  await until(() => asked === 1)
+  // The grace is longer than this test may take: nothing here may use it.
+  await server.http.close(60_000)
+  for (const one of [polite, deaf, silent, breaks]) {
+    expect(one?.received).toContain('HTTP/1.1 200')
+    expect(one?.received.endsWith('0\r\n\r\n')).toBe(true)
+  }
+  expect(polite?.received).toContain('event: bye\ndata: {}\n\n')
+  // The source that broke off by itself has nothing left to cancel.
+  expect(cancelled).toBe(3)
+  expect(server.logged.filter(({ level }) => level !== 'debug' && level !== 'info')).toEqual([])
+})
+
+test('a Response that streams to a reader who stalls is cancelled when the server closes', async () => {
+  let cancelled = 0
+  let pulled = 0
+  const body = () =>
+    new ReadableStream({
+      pull: (controller) => {
+        pulled++
+        controller.enqueue(new Uint8Array(64 * 1024))
+      },
+      cancel: () => void cancelled++,
+    })
+  const server = await edge({
+    'GET /s': {
+      auth: 'public',
+      run: () => new Response(body(), { headers: { 'content-type': 'text/event-stream' } }),
+    },
+  })
+  const socket = connect(server.port, '127.0.0.1', () => socket.write(get('/s')))
+  socket.pause().on('error', () => undefined)
+  onTestFinished(() => void socket.destroy())
+  await until(() => pulled > 0)
+  const closing = server.http.close(60_000)
+  await until(() => cancelled === 1)
+  socket.destroy()
+  await closing
+})
+
 test('closing does not hang on a reader who stalls', async () => {
   let said = 0
   const server = await edge({

@@ -265,7 +265,8 @@ describe('a client that takes its time', () => {
 
 describe('an upgrade', () => {
   const upgrade = (path: string, protocol = 'websocket') =>
-    `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n`
+    `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n` +
+    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n'
 
   test('for which nobody listens is answered and closed', async () => {
     const server = await edge({ 'GET /': open })

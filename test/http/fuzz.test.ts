@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AnyRoute } from '../../core/plugin.ts'
-import { text } from '../../core/runtime/http/answer/reply.ts'
+import { text } from '#core'
 import { dice } from '../support/dice.ts'
 import { edge, raw } from '../support/edge.ts'
 

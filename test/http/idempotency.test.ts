@@ -2,25 +2,25 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { RuntimeError } from '../../core/errors.ts'
-import type { AnyRoute, Database, Log } from '../../core/plugin.ts'
-import { Idempotency, idempotencyMigration } from '../../core/runtime/http/limits/idempotency.ts'
-import { created, text } from '../../core/runtime/http/answer/reply.ts'
-import { type TestDatabase, postgresDatabase, sqliteDatabase } from '../support/databases.ts'
+import { created, text } from '#core'
+import type { AnyRoute, Database } from '../../core/plugin.ts'
+import {
+  type TestDatabase,
+  postgresDatabase,
+  sqliteDatabase,
+  withIdempotencyTable,
+} from '../support/databases.ts'
 import { edge, json } from '../support/edge.ts'
 import { describeWith } from '../support/services.ts'
 
 const input = z.object({ name: z.string(), id: z.string().optional() })
-const silent = () => undefined
-const log: Log = { debug: silent, info: silent, warn: silent, error: silent }
 
 function suite(makeDatabase: () => TestDatabase | Promise<TestDatabase>) {
   let database: TestDatabase
   let db: Database
   beforeAll(async () => {
     database = await makeDatabase()
-    const store = await database.open()
-    db = store.db
-    await store.migrate('test', { '001-idempotency': idempotencyMigration })
+    db = await withIdempotencyTable(await database.open())
   })
   afterAll(() => database.drop())
 
@@ -297,80 +297,6 @@ function suite(makeDatabase: () => TestDatabase | Promise<TestDatabase>) {
       (await server.call('GET', '/notes', { headers: { 'Idempotency-Key': key } })).status,
     ).toBe(200)
   })
-
-  describe('the row of a key', () => {
-    const name = () => ({ caller: 'me', route: 'POST /notes', key: newKey() })
-    const answer = { status: 200, type: 'text/plain', body: 'a' }
-    const rows = () => db.withTables<{ kernel_idempotency: Record<string, unknown> }>()
-    async function begin(options: { leaseMs?: number; sweepMs?: number } = {}) {
-      const keeper = new Idempotency({ db, log, ...options })
-      onTestFinished(() => keeper.close())
-      return keeper
-    }
-
-    test('whose run died is taken over when its lease is over, once', async () => {
-      const at = name()
-      const now = Date.now()
-      const row = { ...at, fingerprint: 'f', token: 'dead', answer: null, expires_at: now + 1e6 }
-      await rows()
-        .insertInto('kernel_idempotency')
-        .values({ ...row, lease_until: now - 1 })
-        .execute()
-      const keeper = await begin()
-      const takers = await Promise.allSettled(
-        Array.from({ length: 8 }, () => keeper.begin(at, 'f')),
-      )
-      expect(takers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    })
-
-    test('whose run lives is not, however long it takes', async () => {
-      const at = name()
-      const keeper = await begin({ leaseMs: 500 })
-      const claim = await keeper.begin(at, 'f')
-      await sleep(1500)
-      await expect(keeper.begin(at, 'f')).rejects.toMatchObject({ code: 'IDEMPOTENCY_IN_PROGRESS' })
-      if (!('keep' in claim)) throw new Error('the first one has no claim')
-      await claim.keep(answer)
-      expect(await keeper.begin(at, 'f')).toEqual(answer)
-    })
-
-    test('that another run took over is not touched by the one that lost it', async () => {
-      const at = name()
-      const keeper = await begin()
-      const lost = await keeper.begin(at, 'f')
-      const token = { token: 'other' }
-      await rows().updateTable('kernel_idempotency').set(token).where('key', '=', at.key).execute()
-      if (!('keep' in lost)) throw new Error('the first one has no claim')
-      await lost.keep(answer)
-      await lost.release()
-      await expect(keeper.begin(at, 'f')).rejects.toMatchObject({ code: 'IDEMPOTENCY_IN_PROGRESS' })
-    })
-
-    test('is free after 24 hours, and swept', async () => {
-      const at = name()
-      const keeper = await begin()
-      const first = await keeper.begin(at, 'f')
-      if ('keep' in first) await first.keep(answer)
-      const stored = () =>
-        rows().selectFrom('kernel_idempotency').selectAll().where('key', '=', at.key).execute()
-      const [row] = await stored()
-      const life = Number(row?.expires_at) - Date.now()
-      expect(life / 3_600_000).toBeCloseTo(24, 1)
-      const age = () =>
-        rows()
-          .updateTable('kernel_idempotency')
-          .set({ expires_at: Date.now() - 1 })
-          .where('key', '=', at.key)
-          .execute()
-      await age()
-      const second = await keeper.begin(at, 'another')
-      expect(second).toHaveProperty('keep')
-      if ('keep' in second) await second.keep(answer)
-      await age()
-      await begin({ sweepMs: 5 })
-      while ((await stored()).length > 0) await sleep(5)
-    })
-  })
 }
 
 describe('an Idempotency-Key in SQLite', () => suite(sqliteDatabase))
@@ -399,8 +325,7 @@ describe('a database that is away', () => {
   test('does not cost the client an answer that is made', async () => {
     const database = await sqliteDatabase()
     onTestFinished(() => database.drop())
-    const { db } = await database.open()
-    await idempotencyMigration(db)
+    const db = await withIdempotencyTable(await database.open())
     const server = await edge(
       {
         'POST /notes': {

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AnyRoute } from '../../core/plugin.ts'
-import { text } from '../../core/runtime/http/answer/reply.ts'
+import { text } from '#core'
 import { edge, firstOf, json } from '../support/edge.ts'
 
 const echo = (input: AnyRoute['input'], more: Partial<AnyRoute> = {}): AnyRoute => ({
@@ -358,7 +358,8 @@ describe('a body that is too large', () => {
   test('is answered before an Expect: 100-continue is kept waiting', async () => {
     const server = await edge(routes)
     const head = (length: number) =>
-      `POST /small HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`
+      'POST /small HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+      `Expect: 100-continue\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`
     const fits = await server.raw(`${head(2)}{}`)
     expect(fits).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
     expect(await server.raw(head(1e9), 500)).toContain('413 Payload Too Large')

@@ -175,7 +175,8 @@ test('a slow handler slows the sender down', async () => {
   let answer = ''
   socket.setEncoding('latin1').on('data', (chunk: string) => (answer += chunk))
   socket.write(
-    `POST /b HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${total * line.length}\r\nConnection: close\r\n\r\n`,
+    'POST /b HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-ndjson\r\n' +
+      `Content-Length: ${total * line.length}\r\nConnection: close\r\n\r\n`,
   )
   let sent = 0
   const more = () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { RuntimeError } from '../../core/errors.ts'
 import type { AnyRoute } from '../../core/plugin.ts'
-import { text } from '../../core/runtime/http/answer/reply.ts'
+import { text } from '#core'
 import { edge } from '../support/edge.ts'
 
 const json = { 'content-type': 'application/json' }
@@ -68,3 +68,37 @@ test('a limit counts by what the route reads from the body, else by the address'
   expect(await statuses('{"name":"127.0.0.1"}', 2)).toEqual([200, 200])
   expect(await statuses('not json', 3)).toEqual([200, 200, 429])
 })
+
+test.each<[string, Record<string, string>, string]>([
+  ['JSON', json, '{"name":"amina"}'],
+  ['a form', { 'content-type': 'application/x-www-form-urlencoded' }, 'name=amina'],
+])(
+  'an input as %s that a limit counts by is checked by its schema once',
+  async (_, headers, body) => {
+    let checks = 0
+    const seen: unknown[] = []
+    const input = z
+      .object({ name: z.string() })
+      .transform((value) => ({ ...value, check: ++checks }))
+    const by: NonNullable<AnyRoute['limit']>['by'] = async (_, read) => {
+      seen.push(await read(), await read())
+      return 'amina'
+    }
+    const server = await edge({
+      'POST /a': {
+        auth: 'public',
+        input,
+        limit: { max: 9, perMs: 60_000, by },
+        run: (value) => (seen.push(value), text('OK')),
+      },
+    })
+    expect(await server.call('POST', '/a', { headers, body })).toMatchObject({ status: 200 })
+    expect(checks).toBe(1)
+    // The limit and the route have the very same value.
+    expect(seen).toEqual([
+      { name: 'amina', check: 1 },
+      { name: 'amina', check: 1 },
+      { name: 'amina', check: 1 },
+    ])
+  },
+)

@@ -2,8 +2,7 @@ import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AnyRoute } from '../../core/plugin.ts'
-import { matchesEtag } from '../../core/runtime/http/answer/etag.ts'
-import { created, text } from '../../core/runtime/http/answer/reply.ts'
+import { created, matchesEtag, text } from '#core'
 import { edge, fakeUser, json } from '../support/edge.ts'
 
 const answering = (run: AnyRoute['run'], more: Partial<AnyRoute> = {}): AnyRoute => ({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkMounts, checkRoutes } from '../../core/runtime/http/routes/routes.ts'
+import { type AnyPlugin, createApp, definePlugin, RuntimeError } from '#core'
 import type { AnyRoute } from '../../core/plugin.ts'
 import { edge, firstOf } from '../support/edge.ts'
 
@@ -158,11 +158,28 @@ describe('methods', () => {
 
 describe('the boot finds', () => {
   const run = () => 1
-  const faults = (...declared: [key: string, owner: string, route?: Partial<AnyRoute>][]) =>
-    checkRoutes(declared.map(([key, owner, route]) => ({ key, owner, route: { run, ...route } })))
+  /** What stops the boot of these plugins. */
+  async function faultsOf(plugins: readonly AnyPlugin[]): Promise<RuntimeError[]> {
+    const env = { DATA_DIR: ':memory:' }
+    const app = await createApp({ plugins, env, log: () => undefined }).catch((error) => error)
+    if (app instanceof RuntimeError) return (app.details as { faults: RuntimeError[] }).faults
+    await app.close()
+    return []
+  }
+  const plugin = (name: string, more: object) => definePlugin({ name, summary: 'Routes.', ...more })
+  function faults(...declared: [key: string, owner: string, route?: Partial<AnyRoute>][]) {
+    const owners = Map.groupBy(declared, ([, owner]) => owner)
+    return faultsOf(
+      [...owners].map(([owner, own]) =>
+        plugin(owner, {
+          routes: Object.fromEntries(own.map(([key, , route]) => [key, { run, ...route }])),
+        }),
+      ),
+    )
+  }
 
-  test('two owners of one route, under whatever names, and says both', () => {
-    const [fault, ...rest] = faults(
+  test('two owners of one route, under whatever names, and says both', async () => {
+    const [fault, ...rest] = await faults(
       ['GET /a/:x', 'one'],
       ['GET /a/:y', 'two'],
       ['POST /a/:x', 'two'],
@@ -170,13 +187,11 @@ describe('the boot finds', () => {
     expect(rest).toEqual([])
     expect(fault).toMatchObject({ code: 'ROUTE_CONFLICT', details: { owners: ['one', 'two'] } })
     expect(fault?.message).toContain('one and two both serve "GET /a/:y"')
-    expect(faults(['GET /a', 'the kernel'], ['GET /a', 'two'])[0]?.message).toMatch(
-      /^The kernel and two/,
-    )
+    expect((await faults(['GET /health', 'two']))[0]?.message).toMatch(/^The kernel and two/)
   })
 
-  test('every fault at once', () => {
-    expect(faults(['GET a', 'one'], ['FETCH /b', 'two'], ['GET /ok', 'two'])).toHaveLength(2)
+  test('every fault at once', async () => {
+    expect(await faults(['GET a', 'one'], ['FETCH /b', 'two'], ['GET /ok', 'two'])).toHaveLength(2)
   })
 
   test.each([
@@ -200,8 +215,8 @@ describe('the boot finds', () => {
     'GET /:constructor',
     'GET /:1',
     'GET /é',
-  ])('the malformed key "%s"', (key) => {
-    const [fault] = faults([key, 'notes'])
+  ])('the malformed key "%s"', async (key) => {
+    const [fault] = await faults([key, 'notes'])
     expect(fault?.code).toBe('ROUTE_INVALID')
     expect(fault?.message).toContain('of notes')
   })
@@ -224,17 +239,15 @@ describe('the boot finds', () => {
     ['what is one’s own, for everybody', 'GET /a', { auth: 'public', own: () => true }],
     ['what is one’s own, for operators', 'GET /a', { auth: 'operator', own: () => true }],
     ['what is one’s own, where all is', 'GET /a', { own: () => true }],
-  ])('%s', (_, key, route) => {
-    expect(faults([key, 'notes', route])[0]?.code).toBe('ROUTE_INVALID')
+  ])('%s', async (_, key, route) => {
+    expect((await faults([key, 'notes', route]))[0]?.code).toBe('ROUTE_INVALID')
   })
 
-  test('mounts that are malformed or claimed twice', () => {
-    const found = checkMounts([
-      { mount: '/page', owner: 'one' },
-      { mount: '/page', owner: 'two' },
-      { mount: '/', owner: 'one' },
-      { mount: '/x/', owner: 'one' },
-      { mount: '/:x', owner: 'one' },
+  test('mounts that are malformed or claimed twice', async () => {
+    const found = await faultsOf([
+      plugin('one', { web: { '/page': run, '/': run } }),
+      plugin('two', { web: { '/page': run } }),
+      plugin('three', { web: { '/x/': run, '/:x': run } }),
     ])
     expect(found.map(({ code }) => code)).toEqual([
       'ROUTE_CONFLICT',

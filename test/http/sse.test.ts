@@ -4,7 +4,6 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { describe, expect, test } from 'vitest'
 import { RuntimeError } from '../../core/errors.ts'
 import type { AnyRoute, RouteContext } from '../../core/plugin.ts'
-import { toFrame } from '../../core/runtime/http/answer/sse.ts'
 import { edge, firstOf } from '../support/edge.ts'
 
 const streaming = (run: (ctx: RouteContext) => unknown): AnyRoute => ({
@@ -51,6 +50,29 @@ async function until(condition: () => boolean): Promise<void> {
 const request = (path: string, method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
 describe('an async iterable', () => {
+  test('writes nothing more to a client that was refused for what it sent behind its request', async () => {
+    const asked = Promise.withResolvers<void>()
+    const refused = Promise.withResolvers<void>()
+    const feed = new Feed(async (n) => {
+      asked.resolve()
+      await refused.promise
+      return n
+    })
+    const server = await edge({ 'GET /s': streaming(() => feed) })
+    const socket = connect(server.port, '127.0.0.1')
+    // A client that reads nothing and keeps its side open.
+    socket.on('error', () => {})
+    socket.write(request('/s'))
+    await asked.promise
+    socket.write('no request at all\r\n\r\n')
+    await new Promise<void>((resolve) => socket.once('readable', resolve))
+    refused.resolve()
+    await until(() => feed.returns === 1)
+    socket.destroy()
+    expect(String(socket.read())).toMatch(/^HTTP\/1\.1 400 /)
+    expect(server.logged.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
   test('is Server-Sent Events, with the headers that keep proxies out of the way', async () => {
     const server = await edge({
       'GET /s': streaming(({ koa }) => {
@@ -132,12 +154,16 @@ describe('an async iterable', () => {
     expect(text).toBe(written.join(''))
   })
 
-  test('cannot smuggle a field through an id or a name', () => {
-    expect(toFrame({ id: '1\ndata: x', event: 'a\r\nid: 2', data: '\0' })).toBe(
+  test('cannot smuggle a field through an id or a name', async () => {
+    const textOf = async (item: unknown) => {
+      const server = await edge({ 'GET /s': streaming(() => items(item)) })
+      return (await server.call('GET', '/s')).text
+    }
+    expect(await textOf({ id: '1\ndata: x', event: 'a\r\nid: 2', data: '\0' })).toBe(
       'id: 1 data: x\nevent: a id: 2\ndata: \0\n\n',
     )
-    expect(toFrame({ data: undefined })).toBe('data: null\n\n')
-    expect(toFrame(undefined)).toBe('data: null\n\n')
+    expect(await textOf({ data: undefined })).toBe('data: null\n\n')
+    expect(await textOf(undefined)).toBe('data: null\n\n')
   })
 
   test('may follow headers that the handler sent itself', async () => {

@@ -1,10 +1,16 @@
 import Koa, { type Context } from 'koa'
 import { describe, expect, test } from 'vitest'
 import type { AnyRoute } from '../../core/plugin.ts'
-import type { ServedMount } from '../../core/runtime/http/routes/mounts.ts'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
-import { edge, fakeUser, firstOf } from '../support/edge.ts'
+import {
+  type Edge,
+  edge,
+  fakeAccess,
+  fakeUser,
+  firstOf,
+  type ServedMount,
+} from '../support/edge.ts'
 
 const open: AnyRoute = { auth: 'public', run: () => 'route' }
 const page = (mount: string, body: unknown = `page ${mount}`): ServedMount => ({
@@ -113,6 +119,7 @@ describe('a web module', () => {
         ],
         access: {
           authorize: async () => ({ caller: '' }),
+          byPlugin: () => Promise.reject(new Error('No route here checks its callers itself.')),
           demand: () => undefined,
           optional: async ({ headers }) => (
             asked++,
@@ -181,6 +188,141 @@ describe('a web module', () => {
     const preflight = await server.call('OPTIONS', '/dav', { headers })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('dav')).toBeNull()
+  })
+})
+
+describe('a web module with rules of its own', () => {
+  const fromPage = (origin: string) => ({ headers: { origin } })
+  const friend = 'https://friend.example'
+  const stranger = 'https://stranger.example'
+  const all = async (server: Edge, path: string, times: number) => {
+    const calls = Array.from({ length: times }, () => server.call('GET', path))
+    return (await Promise.all(calls)).filter(({ status }) => status === 200).length
+  }
+
+  test('is counted by its own limit in place of the kernel’s', async () => {
+    const limits = { ratePerMinute: 3, trustProxy: true }
+    const server = await edge(
+      {},
+      {
+        limits,
+        web: [
+          { ...page('/small'), limit: { max: 2, perMs: 60_000 } },
+          { ...page('/large'), limit: { max: 5, perMs: 60_000 } },
+          page('/usual'),
+        ],
+      },
+    )
+    expect(await all(server, '/small/x', 4)).toBe(2)
+    expect(await all(server, '/large', 7)).toBe(5)
+    expect(await all(server, '/usual', 5)).toBe(3)
+    const elsewhere = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
+    expect((await server.call('GET', '/small', elsewhere)).status).toBe(200)
+    expect((await server.call('GET', '/small')).json).toMatchObject({ code: 'RATE_LIMITED' })
+  })
+
+  test('keeps its rules where another module passes on to it', async () => {
+    const passing: ServedMount = { mount: '/a', owner: 'a', handler: (_, next) => next() }
+    const server = await edge(
+      {},
+      { web: [passing, { ...page('/'), limit: { max: 2, perMs: 60_000 }, cors: [friend] }] },
+    )
+    expect((await server.call('GET', '/a', fromPage(stranger))).status).toBe(403)
+    const read = await server.call('GET', '/a', fromPage(friend))
+    expect(read.headers.get('access-control-allow-origin')).toBe(friend)
+    expect(await all(server, '/a/b', 3)).toBe(1)
+  })
+
+  test('is open to the origins that it lists, and closed to all others by false', async () => {
+    const server = await edge(
+      {},
+      {
+        web: [
+          { ...page('/listed'), cors: [friend] },
+          { ...page('/closed'), cors: false },
+          page('/'),
+        ],
+      },
+    )
+    const allowed = async (path: string, origin: string, method = 'GET') => {
+      const headers: Record<string, string> = { origin }
+      if (method === 'OPTIONS') headers['access-control-request-method'] = 'POST'
+      const { status, headers: answered } = await server.call(method, path, { headers })
+      return [status, answered.get('access-control-allow-origin')]
+    }
+    expect(await allowed('/listed', friend)).toEqual([200, friend])
+    expect(await allowed('/listed', friend, 'OPTIONS')).toEqual([204, friend])
+    for (const [path, origin] of [
+      ['/listed', stranger],
+      ['/closed', friend],
+      ['/closed/below', stranger],
+    ] as const) {
+      expect(await allowed(path, origin)).toEqual([403, null])
+      expect(await allowed(path, origin, 'OPTIONS')).toEqual([204, null])
+    }
+    expect(await allowed('/elsewhere', stranger)).toEqual([200, '*'])
+    expect(await allowed('/elsewhere', stranger, 'OPTIONS')).toEqual([204, '*'])
+    // Its own page, a server and a link from elsewhere carry no foreign Origin.
+    expect((await server.call('GET', '/closed', fromPage(server.url))).status).toBe(200)
+    expect((await server.call('GET', '/closed')).status).toBe(200)
+  })
+
+  test('is asked nothing beyond its limit, not even whose credential came', async () => {
+    let asked = 0
+    const access = { ...fakeAccess, optional: async () => (asked++, undefined) }
+    const server = await edge(
+      {},
+      { access, web: [{ ...page('/small'), limit: { max: 1, perMs: 60_000 } }] },
+    )
+    const as = { headers: { authorization: 'Bearer good' } }
+    expect((await server.call('GET', '/small', as)).status).toBe(200)
+    expect((await server.call('GET', '/small', as)).status).toBe(429)
+    expect(asked).toBe(1)
+  })
+
+  test('stands in a plugin’s definition as { handler, limit?, cors? }', async () => {
+    await using app = await testApp({
+      plugins: [
+        definePlugin({
+          name: 'pages',
+          summary: 'Pages.',
+          web: {
+            '/plain': (koa) => void (koa.body = 'plain'),
+            '/own': {
+              handler: (koa) => void (koa.body = 'own'),
+              limit: { max: 1, perMs: 60_000 },
+              cors: false,
+            },
+          },
+        }),
+      ],
+    })
+    expect((await app.get('/plain')).body).toBe('plain')
+    expect((await app.get('/own')).body).toBe('own')
+    expect((await app.get('/own')).status).toBe(429)
+    expect(app.report.plugins[0]?.web).toEqual(['/plain', '/own'])
+  })
+
+  test.each([
+    ['no handler', {}, 'it has no "handler" function'],
+    ['a limit of nothing', { handler: () => {}, limit: { max: 0, perMs: 1 } }, 'whole numbers'],
+    [
+      'a limit by something else',
+      { handler: () => {}, limit: { max: 1, perMs: 1, by: () => 'x' } },
+      'limit.by is for routes',
+    ],
+    ['an origin with a path', { handler: () => {}, cors: ['https://a.example/'] }, 'not an origin'],
+    ['cors that is a text', { handler: () => {}, cors: '*' }, 'false or a list of origins'],
+  ])('stops the boot with %s', async (_, module, why) => {
+    const wrong = definePlugin({
+      name: 'wrong',
+      summary: 'Wrong.',
+      web: { '/wrong': module as never },
+    })
+    const boot = testApp({ plugins: [wrong] })
+    await expect(boot).rejects.toMatchObject({
+      details: { faults: [{ code: 'ROUTE_INVALID', message: expect.stringContaining(why) }] },
+    })
   })
 })
 

@@ -183,6 +183,32 @@ describe('a question that a plugin can answer', () => {
     ])
   })
 
+  it('reads a length of time in the unit of the field, and the words that are to be told', async () => {
+    const reminders: ToyPlugin = {
+      name: 'reminders',
+      summary: 'Reminds people of what they ask for.',
+      tools: {
+        remind_me: {
+          description: 'Reminds the user of something in some minutes.',
+          input: z.object({
+            text: z.string().describe('What to remind of, e.g. "call the clinic"'),
+            minutes: z.number().positive().describe('In how many minutes'),
+          }),
+          run: () => 'ok',
+        },
+      },
+    }
+    for (const [said, minutes, text] of [
+      ['remind me in one minute to call the clinic', 1, 'call the clinic'],
+      ['Please remind me to water the plants in 5 minutes.', 5, 'water the plants'],
+      ['Remind me in two hours to eat', 120, 'eat'],
+      ['Remind me to take 2 tablets within an hour', 60, 'take 2 tablets'],
+    ] as const) {
+      const { calls } = await conversation(demoModel(), [reminders]).say(said)
+      expect(calls.at(-1), said).toEqual(['remind_me', { minutes, text }])
+    }
+  })
+
   it('is the same every time', async () => {
     const once = await chat.say('Borrow "Emma" for 3 days')
     const again = await conversation(model, [library, weather, notes, manners]).say(

@@ -1,56 +1,16 @@
 import { inspect } from 'node:util'
-import { BaseChatModel, type BindToolsInput } from '@langchain/core/language_models/chat_models'
-import { AIMessage, AIMessageChunk, type BaseMessage } from '@langchain/core/messages'
-import { ChatGenerationChunk, type ChatResult } from '@langchain/core/outputs'
+import type { AIMessage } from '@langchain/core/messages'
 import { describe, expect, it } from 'vitest'
-import type { RuntimeError } from '../../core/errors.ts'
-import { assemble } from '../../core/runtime/model/assemble.ts'
-import { isLangChainModel, langChainModel } from '../../core/runtime/model/langchain.ts'
+import type { RuntimeError } from '#core'
+import { scriptedModel } from '#core/testing'
 import type { Message, ToolSpec } from '../../core/plugin.ts'
-import { scriptedModel } from '../../core/testing/scripted-model.ts'
+import { FakeChat, WholeChat } from '../support/fake-chat.ts'
+import { answered, faultsOf, modelInApp } from '../support/model-of.ts'
 import { ask } from '../support/model-request.ts'
 
-type Fields = ConstructorParameters<typeof AIMessageChunk>[0]
-type Speak = (signal?: AbortSignal) => AsyncIterable<Fields> | Iterable<Fields>
-
-/** A chat model as LangChain's integrations are made, without a provider behind it. */
-class FakeChat extends BaseChatModel {
-  model = 'fake-1'
-  heard: { messages: BaseMessage[]; tools: unknown[] }[] = []
-  #speak: Speak
-  #tools: unknown[] = []
-
-  constructor(speak: Speak) {
-    super({})
-    this.#speak = speak
-  }
-  _llmType() {
-    return 'fake'
-  }
-  override bindTools(tools: BindToolsInput[]) {
-    this.#tools = tools
-    return this
-  }
-  async _generate(messages: BaseMessage[]): Promise<ChatResult> {
-    this.heard.push({ messages, tools: this.#tools })
-    for await (const fields of this.#speak())
-      return { generations: [{ text: '', message: new AIMessage(fields as string) }] }
-    throw new Error('nothing to say')
-  }
-  override async *_streamResponseChunks(
-    messages: BaseMessage[],
-    options: this['ParsedCallOptions'],
-  ): AsyncGenerator<ChatGenerationChunk> {
-    this.heard.push({ messages, tools: this.#tools })
-    for await (const fields of this.#speak(options.signal))
-      yield new ChatGenerationChunk({ text: '', message: new AIMessageChunk(fields) })
-  }
-}
-
-/** A chat model that only answers whole. */
-class WholeChat extends FakeChat {
-  override _streamResponseChunks = BaseChatModel.prototype._streamResponseChunks
-}
+/** What the app hears of its answer. */
+const replyOf = async (chat: FakeChat, request = ask('Hello')) =>
+  (await modelInApp({ model: chat })).reply(request)
 
 const tool: ToolSpec = {
   name: 'get_weather',
@@ -83,7 +43,7 @@ describe('a chat model of LangChain', () => {
         failed: true,
       },
     ]
-    await assemble(langChainModel(chat).stream(ask(messages, [tool])))
+    await replyOf(chat, ask(messages, [tool]))
     const [{ messages: heard, tools } = { messages: [], tools: [] }] = chat.heard
     expect(heard.map((message) => message.getType())).toEqual([
       'system',
@@ -121,7 +81,7 @@ describe('a chat model of LangChain', () => {
       { content: '', usage_metadata: { input_tokens: 5, output_tokens: 0, total_tokens: 5 } },
       { content: '', usage_metadata: { input_tokens: 0, output_tokens: 7, total_tokens: 7 } },
     ])
-    expect(await assemble(langChainModel(chat).stream(ask('Hello')))).toEqual({
+    expect(await replyOf(chat)).toEqual({
       content: 'It is.',
       reasoning: 'Hm well',
       toolCalls: [
@@ -135,7 +95,7 @@ describe('a chat model of LangChain', () => {
   it('that does not stream gives its answer and its calls whole', async () => {
     const call = { id: 'x', name: 'a', args: { n: 1 }, type: 'tool_call' as const }
     const chat = new WholeChat(() => [{ content: 'All', tool_calls: [call, { ...call, id: 'y' }] }])
-    const reply = await assemble(langChainModel(chat).stream(ask('Hello')))
+    const reply = await replyOf(chat)
     expect(reply.content).toBe('All')
     expect(reply.toolCalls.map(({ name, args }) => ({ name, args }))).toEqual([
       { name: 'a', args: { n: 1 } },
@@ -143,25 +103,34 @@ describe('a chat model of LangChain', () => {
     ])
   })
 
-  it('has the name of its model, and its context window when it says so', () => {
+  it('has the name of its model, and its context window when it says so', async () => {
     const chat = new FakeChat(() => [])
     Object.defineProperty(chat, 'profile', { value: { maxInputTokens: 8000 } })
-    expect(langChainModel(chat)).toMatchObject({ id: 'langchain/fake-1', contextWindow: 8000 })
+    const { model } = await modelInApp({ model: chat })
+    expect(model).toMatchObject({ id: 'langchain/fake-1', contextWindow: 8000 })
   })
 
-  it('is told from a model of ours', () => {
-    expect(isLangChainModel(new FakeChat(() => []))).toBe(true)
-    for (const other of [scriptedModel([]), 'demo', undefined, null, {}])
-      expect(isLangChainModel(other)).toBe(false)
+  it('is told from a model of ours', async () => {
+    const idOf = async (model: unknown) =>
+      (await modelInApp({ model: model as FakeChat | undefined })).model.id
+    expect(await idOf(new FakeChat(() => []))).toBe('langchain/fake-1')
+    expect(await idOf(scriptedModel([]))).toBe('scripted')
+    expect(await idOf(undefined)).toBe('demo')
+    for (const other of ['demo', null, {}])
+      expect(await faultsOf({ plugins: [], model: other as unknown as FakeChat })).toMatchObject([
+        { code: 'MODEL_UNUSABLE', message: 'What was given as a model has no id and stream().' },
+      ])
   })
 
-  it('that cannot call tools is refused', () => {
+  it('that cannot call tools is refused', async () => {
     const chat = {
       invoke() {},
       stream: async () => (async function* () {})(),
       _llmType: () => 'old',
     }
-    expect(() => langChainModel(chat)).toThrow('The chat model "old" cannot call tools.')
+    expect(await faultsOf({ plugins: [], model: chat })).toMatchObject([
+      { message: expect.stringContaining('The chat model "old" cannot call tools.') },
+    ])
   })
 })
 
@@ -171,8 +140,8 @@ describe('what goes wrong in it', () => {
       yield* []
       throw error
     })
-  const fault = (chat: FakeChat, options = {}) =>
-    assemble(langChainModel(chat, options).stream(ask('Hello'))).then(
+  const fault = (chat: FakeChat) =>
+    replyOf(chat).then(
       () => expect.unreachable(),
       (error: RuntimeError) => error,
     )
@@ -203,18 +172,6 @@ describe('what goes wrong in it', () => {
       expect(inspect(found, { depth: 9 })).not.toContain('sk-secret')
     }
   })
-
-  it('is a timeout when it falls silent, and too long when it never stops', async () => {
-    const silent = new FakeChat(async function* () {
-      yield { content: 'So' }
-      await new Promise(() => {})
-    })
-    expect((await fault(silent, { idleMs: 30 })).code).toBe('MODEL_TIMEOUT')
-    const endless = new FakeChat(function* () {
-      for (;;) yield { content: 'again '.repeat(100) }
-    })
-    expect((await fault(endless, { maxAnswer: 10_000 })).code).toBe('MODEL_ANSWER_TOO_LONG')
-  })
 })
 
 describe('an abort', () => {
@@ -226,9 +183,8 @@ describe('an abort', () => {
       await new Promise(() => {})
     })
     const stop = new AbortController()
-    const speaking = assemble(langChainModel(deaf).stream(ask('Hello', [], stop.signal)), () =>
-      stop.abort(reason),
-    )
+    const { model } = await modelInApp({ model: deaf })
+    const speaking = answered(model.stream(ask('Hello', [], stop.signal)), () => stop.abort(reason))
     await expect(speaking).rejects.toBe(reason)
   })
 
@@ -240,9 +196,8 @@ describe('an abort', () => {
       await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
       heard = true
     })
-    const speaking = assemble(langChainModel(chat).stream(ask('Hello', [], stop.signal)), () =>
-      stop.abort(reason),
-    )
+    const { model } = await modelInApp({ model: chat })
+    const speaking = answered(model.stream(ask('Hello', [], stop.signal)), () => stop.abort(reason))
     await expect(speaking).rejects.toBe(reason)
     await new Promise((resolve) => setImmediate(resolve))
     expect(heard).toBe(true)
@@ -251,7 +206,7 @@ describe('an abort', () => {
   it('before the start asks nobody', async () => {
     const chat = new FakeChat(() => [{ content: 'Hello' }])
     const request = ask('Hello', [], AbortSignal.abort(reason))
-    await expect(assemble(langChainModel(chat).stream(request))).rejects.toBe(reason)
+    await expect(replyOf(chat, request)).rejects.toBe(reason)
     expect(chat.heard).toHaveLength(0)
   })
 })

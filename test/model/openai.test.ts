@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { assemble } from '../../core/runtime/model/assemble.ts'
-import { OpenAiModel, type OpenAiOptions } from '../../core/runtime/model/openai.ts'
 import type { Delta, Message, ToolSpec } from '../../core/plugin.ts'
 import { fakeOpenAi, type FakeAnswer, type FakeOpenAi } from '../support/fake-openai.ts'
+import { openAiInApp } from '../support/model-of.ts'
 import { ask } from '../support/model-request.ts'
 
 let provider: FakeOpenAi
@@ -10,15 +9,15 @@ afterEach(() => provider.close())
 
 async function model(
   answers: Parameters<typeof fakeOpenAi>[0],
-  options: Partial<OpenAiOptions> = {},
+  options: { apiKey?: string } = { apiKey: 'sk-test' },
 ) {
   provider = await fakeOpenAi(answers)
-  return new OpenAiModel({ name: 'small', baseUrl: provider.url, apiKey: 'sk-test', ...options })
+  return openAiInApp(provider.url, options)
 }
 
-/** One answer, as the model port gives it. */
-async function answer(speech: FakeAnswer, options?: Partial<OpenAiOptions>) {
-  return await assemble((await model([speech], options)).stream(ask('Hello')))
+/** One answer, as a layer around the model reads it. */
+async function answer(speech: FakeAnswer) {
+  return (await model([speech])).reply(ask('Hello'))
 }
 
 const weather: ToolSpec = {
@@ -47,7 +46,7 @@ describe('the request', () => {
       { role: 'assistant', id: 'a2', content: 'It is 21.' },
       { role: 'user', id: 'u2', content: 'Thanks' },
     ]
-    await assemble((await model(['Bye.'])).stream(ask(messages, [weather])))
+    await (await model(['Bye.'])).reply(ask(messages, [weather]))
     const [request] = provider.requests
     expect(request?.headers.authorization).toBe('Bearer sk-test')
     expect(request?.path).toBe('/v1/chat/completions')
@@ -87,7 +86,7 @@ describe('the request', () => {
   })
 
   it('leaves the tools and the key out when there are none', async () => {
-    await assemble((await model(['Hi.'], { apiKey: undefined })).stream(ask('Hello')))
+    await (await model(['Hi.'], {})).reply(ask('Hello'))
     expect(provider.requests[0]?.body).not.toHaveProperty('tools')
     expect(provider.requests[0]?.headers).not.toHaveProperty('authorization')
   })
@@ -98,7 +97,7 @@ describe('the request', () => {
       { role: 'assistant', id: 'a', content: 'One moment.', toolCalls },
       { role: 'tool', id: 't', toolCallId: 'c1', name: 'get_weather', content: 'No JSON.' },
     ]
-    await assemble((await model(['Hi.'])).stream(ask(messages)))
+    await (await model(['Hi.'])).reply(ask(messages))
     expect(provider.requests[0]?.body.messages[0]).toMatchObject({
       content: 'One moment.',
       tool_calls: [{ function: { arguments: '{}' } }],
@@ -110,7 +109,7 @@ describe('the request', () => {
     async (path) => {
       provider = await fakeOpenAi(['Found.'])
       const baseUrl = `http://127.0.0.1:${provider.port}${path}`
-      const reply = await assemble(new OpenAiModel({ name: 'm', baseUrl }).stream(ask('Hello')))
+      const reply = await (await openAiInApp(baseUrl)).reply(ask('Hello'))
       expect(reply.content).toBe('Found.')
       expect(provider.requests[0]?.path).toBe('/v1/chat/completions')
     },
@@ -119,13 +118,13 @@ describe('the request', () => {
   it('keeps a path and a query of its own', async () => {
     provider = await fakeOpenAi(['Found.'])
     const baseUrl = `http://127.0.0.1:${provider.port}/openai/deployments/x/?api-version=2`
-    await assemble(new OpenAiModel({ name: 'm', baseUrl }).stream(ask('Hello')))
+    await (await openAiInApp(baseUrl)).reply(ask('Hello'))
     expect(provider.requests[0]?.path).toBe('/openai/deployments/x/chat/completions?api-version=2')
   })
 
   it('travels on one connection, turn after turn', async () => {
     const small = await model(['One.', 'Two.', 'Three.', 'Four.'])
-    for (let turn = 0; turn < 4; turn++) await assemble(small.stream(ask('Next')))
+    for (let turn = 0; turn < 4; turn++) await small.reply(ask('Next'))
     expect(provider.connections).toBe(1)
   })
 
@@ -135,11 +134,9 @@ describe('the request', () => {
         ? { status: 400, body: { error: { message: "Unknown field 'stream_options'" } } }
         : 'Fine.',
     )
-    const both = [small.stream(ask('Hello')), small.stream(ask('Hello again'))]
-    expect(
-      (await Promise.all(both.map((stream) => assemble(stream)))).map((r) => r.content),
-    ).toEqual(['Fine.', 'Fine.'])
-    await assemble(small.stream(ask('Once more')))
+    const both = [small.reply(ask('Hello')), small.reply(ask('Hello again'))]
+    expect((await Promise.all(both)).map((r) => r.content)).toEqual(['Fine.', 'Fine.'])
+    await small.reply(ask('Once more'))
     expect(provider.requests).toHaveLength(5)
   })
 })
@@ -147,7 +144,7 @@ describe('the request', () => {
 describe('the answer', () => {
   it('arrives word by word, in order', async () => {
     const deltas: Delta[] = []
-    for await (const delta of (await model(['one two three'])).stream(ask('Count')))
+    for await (const delta of (await model(['one two three'])).model.stream(ask('Count')))
       deltas.push(delta)
     expect(deltas).toEqual([
       { type: 'text', text: 'one' },
@@ -212,7 +209,7 @@ describe('the answer', () => {
 
   it('is whole when the server keeps the connection open after the finish_reason', async () => {
     const speech: FakeAnswer = { text: 'All said.', finish: 'stop', then: 'silence' }
-    expect((await answer(speech, { idleMs: 600_000 })).content).toBe('All said.')
+    expect((await answer(speech)).content).toBe('All said.')
   })
 
   it('carries reasoning under either of its names', async () => {
@@ -227,7 +224,7 @@ describe('the answer', () => {
 
   it('passes over empty deltas', async () => {
     const deltas: Delta[] = []
-    const small = await model([{ text: ['', 'a', '', '', 'b', ''] }])
+    const { model: small } = await model([{ text: ['', 'a', '', '', 'b', ''] }])
     for await (const delta of small.stream(ask('Hello'))) deltas.push(delta)
     expect(deltas).toEqual([
       { type: 'text', text: 'a' },
@@ -282,7 +279,7 @@ describe('tool calls', () => {
   it('get ids of our own, whatever the provider repeats', async () => {
     const same = { ...a, id: 'call_0' }
     const small = await model([{ toolCalls: [same, same] }, { toolCalls: [same] }])
-    const replies = [await assemble(small.stream(ask('1'))), await assemble(small.stream(ask('2')))]
+    const replies = [await small.reply(ask('1')), await small.reply(ask('2'))]
     const ids = replies.flatMap((reply) => reply.toolCalls.map((call) => call.id))
     expect(new Set(ids).size).toBe(3)
     for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9]{9}$/)
@@ -314,7 +311,7 @@ describe('tool calls', () => {
     const small = await model([
       { status: 200, body: lines + 'data: [DONE]\n\n', headers: { 'content-type': 'text/plain' } },
     ])
-    const reply = await assemble(small.stream(ask('Hello')))
+    const reply = await small.reply(ask('Hello'))
     expect(reply.toolCalls.map(({ name, args }) => ({ name, args }))).toEqual([a])
   })
 })

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
-import { assemble } from '../../core/runtime/model/assemble.ts'
 import type { Message } from '../../core/plugin.ts'
-import { call, resultOf, scriptedModel } from '../../core/testing/scripted-model.ts'
+import { resultOf, scriptedModel } from '#core/testing'
+import { answered } from '../support/model-of.ts'
 import { ask } from '../support/model-request.ts'
 
-const withoutIds = async (model: ReturnType<typeof scriptedModel>, request = ask('Hello')) => {
-  const { toolCalls, ...reply } = await assemble(model.stream(request))
-  return { ...reply, toolCalls: toolCalls.map(({ name, args }) => ({ name, args })) }
-}
+const call = (name: string, args?: unknown) => ({ call: name, args })
+
+const replyOf = (model: ReturnType<typeof scriptedModel>, request = ask('Hello')) =>
+  answered(model.stream(request))
 
 it('takes one step for each call: words, calls, several calls, an answer in full', async () => {
   const usage = { inputTokens: 1, outputTokens: 2 }
@@ -17,16 +17,16 @@ it('takes one step for each call: words, calls, several calls, an answer in full
     [call('a'), call('b', '{"broken')],
     { text: ['Pi', 'eces'], reasoning: 'Hm.', calls: [call('c')], usage },
   ])
-  expect(await withoutIds(model)).toEqual({ content: 'Hello there', toolCalls: [] })
-  expect(await withoutIds(model)).toEqual({
+  expect(await replyOf(model)).toEqual({ content: 'Hello there', toolCalls: [] })
+  expect(await replyOf(model)).toEqual({
     content: '',
     toolCalls: [{ name: 'a', args: { n: 1 } }],
   })
-  expect((await withoutIds(model)).toolCalls).toEqual([
+  expect((await replyOf(model)).toolCalls).toEqual([
     { name: 'a', args: {} },
     { name: 'b', args: '{"broken' },
   ])
-  expect(await withoutIds(model)).toEqual({
+  expect(await replyOf(model)).toEqual({
     content: 'Pieces',
     reasoning: 'Hm.',
     toolCalls: [{ name: 'c', args: {} }],
@@ -41,7 +41,7 @@ it('a step may be a function of the request, and may give another function', asy
       () =>
         `Step ${nth} heard ${messages.at(-1)?.content}`,
   ])
-  expect((await withoutIds(model)).content).toBe('Step 0 heard Hello')
+  expect((await replyOf(model)).content).toBe('Step 0 heard Hello')
 })
 
 it('the result of a tool is at hand in a function', async () => {
@@ -51,7 +51,7 @@ it('the result of a tool is at hand in a function', async () => {
     { role: 'tool', id: '3', toolCallId: 'e', name: 'say', content: 'plain words' },
   ]
   const model = scriptedModel([(request) => JSON.stringify(resultOf(request, 'count'))])
-  expect((await withoutIds(model, ask(messages))).content).toBe('{"n":2}')
+  expect((await replyOf(model, ask(messages))).content).toBe('{"n":2}')
   expect(resultOf({ messages }, 'say')).toBe('plain words')
   expect(() => resultOf({ messages }, 'other')).toThrow('no result of "other"')
 })
@@ -59,9 +59,9 @@ it('the result of a tool is at hand in a function', async () => {
 it('an error is thrown, alone or after some words', async () => {
   const error = new Error('down')
   const model = scriptedModel([error, { text: 'Some', error }])
-  await expect(withoutIds(model)).rejects.toBe(error)
+  await expect(replyOf(model)).rejects.toBe(error)
   const said: unknown[] = []
-  const speaking = assemble(model.stream(ask('Hello')), (delta) => said.push(delta))
+  const speaking = answered(model.stream(ask('Hello')), (delta) => said.push(delta))
   await expect(speaking).rejects.toBe(error)
   expect(said).toEqual([{ type: 'text', text: 'Some' }])
 })
@@ -69,16 +69,16 @@ it('an error is thrown, alone or after some words', async () => {
 it('records the requests as they were', async () => {
   const messages: Message[] = [{ role: 'user', id: 'u', content: 'First' }]
   const model = scriptedModel(['One', 'Two'])
-  await withoutIds(model, ask(messages))
+  await replyOf(model, ask(messages))
   messages.push({ role: 'user', id: 'v', content: 'Second' })
-  await withoutIds(model, ask(messages))
+  await replyOf(model, ask(messages))
   expect(model.requests.map((request) => request.messages.length)).toEqual([1, 2])
 })
 
 it('says what was asked when the script is too short', async () => {
   const model = scriptedModel(['Only one'])
-  await withoutIds(model)
-  await expect(withoutIds(model)).rejects.toThrow(
+  await replyOf(model)
+  await expect(replyOf(model)).rejects.toThrow(
     'scriptedModel has 1 steps, and this is call 2. The last message was user: Hello',
   )
 })
@@ -90,15 +90,15 @@ it('stops when it is told to: before it begins, while it waits, between two word
     { text: 'never said', delayMs: 60_000 },
     { text: 'one two', paceMs: 60_000 },
   ])
-  await expect(withoutIds(model, ask('x', [], AbortSignal.abort(reason)))).rejects.toBe(reason)
+  await expect(replyOf(model, ask('x', [], AbortSignal.abort(reason)))).rejects.toBe(reason)
   expect(model.requests).toHaveLength(0)
 
   setTimeout(() => late.abort(reason), 10)
-  await expect(withoutIds(model, ask('x', [], late.signal))).rejects.toBe(reason)
+  await expect(replyOf(model, ask('x', [], late.signal))).rejects.toBe(reason)
 
   const between = new AbortController()
   const said: unknown[] = []
-  const speaking = assemble(model.stream(ask('x', [], between.signal)), (delta) => {
+  const speaking = answered(model.stream(ask('x', [], between.signal)), (delta) => {
     said.push(delta)
     between.abort(reason)
   })

@@ -4,6 +4,10 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin, type Jobs, type Turns } from '#core'
+import { scriptedModel, testApp } from '#core/testing'
+import reminders from '../../examples/reminders/reminders.ts'
 import { buildPage } from '../../plugins/playground/build-page.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
 import { fakeOpenMeteo } from '../support/fake-open-meteo.ts'
@@ -90,6 +94,126 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     )
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(110_000)
   })
+
+  it('rings a bell for what a plugin tells, which opens its chat, and shows words that a plugin caused', async () => {
+    const { default: playground } = await import('../../plugins/playground/index.ts')
+    const opened: { turns?: Turns; jobs?: Jobs<{ fail: z.ZodObject }> } = {}
+    const helper = definePlugin({
+      name: 'helper',
+      summary: 'Tells users of things.',
+      jobs: { fail: { input: z.object({}), attempts: 1, run: (_, { job }) => job.giveUp('No.') } },
+      setup({ turns, jobs }) {
+        opened.turns = turns
+        opened.jobs = jobs
+        return undefined
+      },
+    })
+    const app = await testApp({
+      plugins: [playground, helper],
+      model: scriptedModel(['Your tea is ready.', 'Good morning.']),
+      env: { NODE_ENV: 'development' },
+    })
+    open.push(app)
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    open.push(context)
+    context.setDefaultTimeout(10_000)
+    const page = await context.newPage()
+    const complaints = complaintsOf(page)
+    // The page tells the server who its user is when it asks for that user's rights.
+    const granting = page.waitForRequest(`${app.url}/grants`)
+    await page.goto(`${app.url}/playground/#/chat`)
+    const user = z.object({ did: z.string() }).parse((await granting).postDataJSON())
+    await page.waitForURL(/#\/chat\/.+/)
+    const session = page.url().split('/').at(-1) ?? ''
+    const bell = page.getByRole('button', { name: /^Notices/ })
+    await bell.waitFor()
+    // A turn that a plugin begins in the open chat is shown, though this page asked for nothing.
+    for await (const _ of opened.turns!.start({ user, session, message: 'Tea?' }));
+    // The page also tells a screen reader of the words, in an element that nobody sees.
+    await page.locator('.message.ai .text').getByText('Your tea is ready.').waitFor()
+    await opened.jobs?.later('fail', {}, { user: user.did })
+    await page.getByRole('button', { name: 'Notices, 1 unread' }).waitFor()
+    await expect
+      .poll(() => page.locator('.bell [aria-live=polite]').textContent())
+      .toContain('A task of helper could not be done')
+    await bell.focus()
+    await page.keyboard.press('Enter')
+    const list = page.getByRole('region', { name: 'Notices' })
+    await list.getByRole('button', { name: 'Mute helper' }).click()
+    await list.getByRole('button', { name: 'Unmute helper' }).waitFor()
+    await list.getByRole('button', { name: 'Unmute helper' }).click()
+    await list.getByRole('button', { name: 'Mute helper', exact: true }).waitFor()
+    if (process.env.SCREENSHOTS)
+      await page.screenshot({ path: `${process.env.SCREENSHOTS}/bell.png` })
+    await page.keyboard.press('Escape')
+    await list.waitFor({ state: 'hidden' })
+    expect(await bell.evaluate((button) => button === document.activeElement)).toBe(true)
+    await bell.click()
+    await list.getByRole('button', { name: /A task of helper/ }).click()
+    await page.getByRole('button', { name: 'Notices', exact: true }).waitFor()
+    expect(complaints).toEqual([])
+  }, 60_000)
+
+  it('shows the words of a reminder as they come, and rings the bell of another browser', async () => {
+    const { default: playground } = await import('../../plugins/playground/index.ts')
+    const app = await testApp({
+      plugins: [playground, reminders],
+      clock: true,
+      env: { NODE_ENV: 'development' },
+    })
+    open.push(app)
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    open.push(context)
+    context.setDefaultTimeout(20_000)
+    const page = await context.newPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${app.url}/playground/#/chat`)
+    await page.waitForURL(/#\/chat\/.+/)
+    const asked = page.locator('[data-tool=remind_me]').getByText('done')
+    await say(page, 'Remind me in one minute to call the clinic')
+    await asked.waitFor()
+    await ready(page)
+    await say(page, 'Remind me in five minutes to water the plants')
+    await asked.nth(1).waitFor()
+    await ready(page)
+
+    const words = (where: Page, text: string) =>
+      where.locator('.message.ai .text').getByText(text, { exact: true })
+    expect(await words(page, 'Reminder: call the clinic.').count()).toBe(0)
+    let loads = 0
+    page.on('load', () => loads++)
+    // The open chat marks what it shows as seen.
+    const seen = page.waitForResponse(
+      (response) => response.url().endsWith('/notices/seen') && response.ok(),
+    )
+    await app.clock.advance('1m')
+    await words(page, 'Reminder: call the clinic.').waitFor()
+    expect(loads).toBe(0)
+    await seen
+    await page.reload()
+    await words(page, 'Reminder: call the clinic.').waitFor()
+    expect(loads).toBe(1)
+
+    // Another browser of the same user, in which no chat is open. The key of the user is in the storage of the page.
+    const other = await browser.newContext({ storageState: await context.storageState() })
+    open.push(other)
+    other.setDefaultTimeout(20_000)
+    await context.close()
+    const elsewhere = await other.newPage()
+    const complaintsElsewhere = complaintsOf(elsewhere)
+    await elsewhere.goto(`${app.url}/playground/#/capabilities`)
+    const bell = elsewhere.getByRole('button', { name: /^Notices/ })
+    await elsewhere.getByRole('button', { name: 'Notices', exact: true }).waitFor()
+    await app.clock.advance('4m')
+    await elsewhere.getByRole('button', { name: 'Notices, 1 unread' }).waitFor()
+    await bell.click()
+    const list = elsewhere.getByRole('region', { name: 'Notices' })
+    await list.getByRole('link', { name: /water the plants/ }).click()
+    await words(elsewhere, 'Reminder: water the plants.').waitFor()
+    await words(elsewhere, 'Reminder: call the clinic.').waitFor()
+    await elsewhere.getByRole('button', { name: 'Notices', exact: true }).waitFor()
+    expect([...complaints, ...complaintsElsewhere]).toEqual([])
+  }, 120_000)
 
   it('shows a question about the weather through to the answer, with its tools and their component', async () => {
     const { page, complaints } = await visit()

@@ -11,7 +11,7 @@ import {
 } from '#core/testing'
 import { createOracleClient } from '../../client/core/client.ts'
 import { openPage, until, type Page } from './page.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/models.ts'
 
 const show = definePlugin({
   name: 'show',

@@ -6,12 +6,10 @@ import { sql } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { type AppOptions, definePlugin } from '../../core/index.ts'
-import { openDataDir } from '../../core/runtime/store/data-dir.ts'
-import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { testApp, type TestApp, type TestUser } from '../../core/testing/index.ts'
 import { freshDatabase } from '../support/database.ts'
 import { describeWith } from '../support/services.ts'
-import { silent } from '../support/silent-log.ts'
+import { storeOf } from '../support/store-of.ts'
 
 const older = ['delegations', 'revocations', 'used_tokens', 'room_state']
 
@@ -51,7 +49,7 @@ const neighbour = definePlugin({
 interface Where {
   readonly env: Readonly<Record<string, string>>
   /** The database without a server. */
-  open(): Promise<Store>
+  open(): ReturnType<typeof storeOf>
 }
 
 async function inFolder(): Promise<Where> {
@@ -59,7 +57,7 @@ async function inFolder(): Promise<Where> {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return {
     env: { DATA_DIR: folder },
-    open: async () => openStore({ dataDir: await openDataDir(folder), log: silent }),
+    open: () => storeOf(folder, {}),
   }
 }
 
@@ -68,7 +66,7 @@ async function onServer(postgres: string): Promise<Where> {
   onTestFinished(own.drop)
   return {
     env: { DATABASE_URL: own.url },
-    open: () => openStore({ databaseUrl: own.url, log: silent }),
+    open: () => storeOf('', { databaseUrl: own.url }),
   }
 }
 
@@ -96,7 +94,15 @@ async function asBefore(where: Where): Promise<void> {
   if (store.kind === 'postgres')
     for (const key of ['delegations_pk', 'revocations_pkey', 'used_tokens_pkey', 'room_state_pk'])
       await sql`alter index ${sql.ref(`kernel_${key}`)} rename to ${sql.ref(key)}`.execute(store.db)
-  await sql`drop table kernel_grants`.execute(store.db) // a later migration makes it
+  // Later migrations make these.
+  for (const table of [
+    'kernel_grants',
+    'kernel_jobs',
+    'kernel_notices',
+    'kernel_notice_users',
+    'kernel_notice_mutes',
+  ])
+    await sql`drop table ${sql.ref(table)}`.execute(store.db)
   await sql`delete from kernel_migrations where name >= '003-kernel-names'`.execute(store.db)
   await store.close()
 }

@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs'
 import { z } from 'zod'
 import { createApp, definePlugin } from '#core'
 
-/** A whole server with a tool that pays, and that dies where it is told to: at the mark, or in the effect. */
+/** A whole server with a tool that pays, in a process that dies where DIES says: at the mark, or in the effect. */
 const { PAYMENTS = '', DIES } = process.env
 
 const dieAt = (place: string) => {

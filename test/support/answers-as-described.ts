@@ -17,14 +17,14 @@ interface Described {
   readonly item: Record<string, { responses: Record<string, { content?: object; $ref?: string }> }>
 }
 
-/** A test of load asks for many paths; so many different answers are looked at for each server. */
+/** How many different answers of one server are looked at: a test of load asks for many paths. */
 const mostAnswers = 5_000
 const patienceMs = 10_000
 const answered = new Map<Server, Set<string>>()
 
 subscribe('http.server.response.finish', (message) => {
   const { request, response, server } = message as Finished
-  // The mark of the runtime's own servers. An answer to OPTIONS belongs to no route.
+  // Only the runtime's own servers send this header. An answer to OPTIONS belongs to no route.
   if (!response.hasHeader('x-request-id') || request.method === 'OPTIONS') return
   let answers = answered.get(server)
   if (answers === undefined) answered.set(server, (answers = new Set()))
@@ -49,13 +49,13 @@ afterAll(async () => {
   )
 })
 
-/** What is not said of an answer. A path that the document does not have belongs to a web module, or to nobody. */
+/** What the document does not say of an answer. A path that the document lacks belongs to a web module, or to nobody. */
 export function faultOf(answer: string, paths: readonly Described[]): string[] {
   const [method = '', path = '', status = '', type = ''] = answer.split(' ')
   const found = paths.find(({ pattern, item }) => item[method.toLowerCase()] && pattern.test(path))
   const responses = found?.item[method.toLowerCase()]?.responses
   if (found === undefined || responses === undefined) return []
-  // Any error in the usual shape is said once, as the default.
+  // The document describes any error in the usual shape once, as the default.
   const said = responses[status] ?? (Number(status) >= 400 ? responses.default : undefined)
   const types = said?.$ref ? ['application/json'] : Object.keys(said?.content ?? {})
   const isSaid = said !== undefined && (type === '' || types.includes(type))

@@ -18,7 +18,9 @@ export function capturingLog() {
   return { log, lines }
 }
 
+/** The mnemonic of the oracle in tests of authentication. */
 export const MNEMONIC = 'wink bench purity lawn glide fabric echo motor crisp verb anchor slab'
+/** The signer of that oracle. */
 export const oracle = signerFromMnemonic(MNEMONIC)
 
 /** A network that nothing answers on. */

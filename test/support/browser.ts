@@ -17,7 +17,7 @@ export const launch = (executablePath: string): Promise<Browser> =>
     args: quiet,
   })
 
-/** Everything that the page complained about. */
+/** Everything that the page reported as an error. */
 export function complaintsOf(page: Page): string[] {
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))

@@ -6,30 +6,33 @@ import { fileURLToPath } from 'node:url'
 /** A real process that runs a script of `test/support` and prints lines. */
 export interface Child {
   readonly process: ChildProcess
-  /** What it has printed so far. */
+  /** What the process has printed so far. */
   readonly lines: string[]
-  /** Resolves when it has printed so many lines, rejects when it ends before. */
+  /** Resolves when the process has printed so many lines, rejects when it ends before. */
   printed(count: number): Promise<string[]>
   kill(signal: NodeJS.Signals): Promise<void>
-  /** Resolves to its exit code once everything it printed is in `lines`. */
+  /** Resolves to the exit code once everything that the process printed is in `lines`. */
   ended(): Promise<number | null>
 }
 
 const started = new Set<ChildProcess>()
 
-/** Ends what a test that failed may have left. */
+/** Ends the processes that a test which failed may have left. */
 export function killChildren(): void {
   for (const child of started) child.kill('SIGKILL')
 }
 
+/** Starts a script of `test/support` in a process of its own. */
 export function startChild(script: string, args: readonly string[]): Child {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const child = spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', '--expose-gc', path, ...args],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
+    { stdio: ['pipe', 'pipe', 'pipe'] },
   )
   started.add(child)
+  // A process that died does not hear what it is told.
+  child.stdin.on('error', () => undefined)
   const lines: string[] = []
   let complaint = ''
   child.stderr.setEncoding('utf8').on('data', (text) => (complaint += text))

@@ -2,12 +2,14 @@ import { z } from 'zod'
 import { assemble } from '../../core/runtime/model/assemble.ts'
 import type { Message, Model, ToolSpec } from '../../core/plugin.ts'
 
+/** A tool that a test makes up. */
 export interface ToyTool {
   readonly description: string
   readonly input: z.ZodType
-  run?(input: any): unknown // any: a toy; each test knows its own input
+  run?(input: any): unknown // any: each test knows the input of its own toy
 }
 
+/** A plugin that a test makes up. */
 export interface ToyPlugin {
   readonly name: string
   readonly summary: string
@@ -88,7 +90,9 @@ export function conversation(model: Model, plugins: readonly ToyPlugin[]) {
     const calls: Made[] = []
     for (let step = 0; step < 10; step++) {
       const signal = new AbortController().signal
-      const reply = await assemble(model.stream({ messages, tools: present(), signal }))
+      const { usage: _, ...reply } = await assemble(
+        model.stream({ messages, tools: present(), signal }),
+      )
       messages.push({ role: 'assistant', id: `m${++ids}`, ...reply })
       if (reply.toolCalls.length === 0) return { calls, answer: reply.content }
       for (const { id, name, args } of reply.toolCalls) {

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net'
 import pg from 'pg'
 
-/** An empty PostgreSQL database of one's own, and how it goes away again. */
+/** Creates an empty PostgreSQL database for one test, with a function that drops it again. */
 export async function freshDatabase(url: string): Promise<{ url: string; drop(): Promise<void> }> {
   const database = plannedDatabase(url)
   await database.create()
   return database
 }
 
-/** A database whose address is known before it is there. */
+/** A database whose address is known before the database exists. */
 export function plannedDatabase(url: string) {
   const name = `test_${randomBytes(6).toString('hex')}`
   const own = new URL(url)
@@ -34,14 +34,15 @@ async function administrate(url: string, sql: string): Promise<void> {
 /** A wire to a server that can break, fall silent and come back, on an address of its own. */
 export interface FlakyWire {
   readonly url: string
-  /** Cuts what is connected and refuses what comes. */
+  /** Cuts the open connections and refuses new ones. */
   cut(): Promise<void>
-  /** Lets nothing more through, without a word. */
+  /** Lets nothing more through, and leaves the connections open. */
   silence(): void
   restore(): Promise<void>
   close(): Promise<void>
 }
 
+/** Opens a flaky wire to the server at `target`. */
 export async function flakyWire(target: string): Promise<FlakyWire> {
   const to = new URL(target)
   const open = new Set<Socket>()

@@ -1,4 +1,4 @@
-// These packages come without types; what the tests use of them.
+// The parts of these packages that the tests use: the packages come without types.
 declare module '@digitalbazaar/vc' {
   type Loader = (
     url: string,
@@ -36,7 +36,7 @@ declare module '@digitalbazaar/vc-bitstring-status-list' {
 }
 declare module 'jsonld' {
   const jsonld: {
-    // any: what comes out is looked into right away
+    // any: the tests look into the result right away
     expand(document: object, options: { documentLoader: unknown; safe: boolean }): Promise<any[]>
   }
   export default jsonld

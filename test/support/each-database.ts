@@ -13,9 +13,10 @@ export async function onEachDatabase(name: string, suite: (where: Where) => void
   await onPostgres(`${name}, on PostgreSQL`, suite)
 }
 
+/** Runs a suite on PostgreSQL where there is one. */
 export async function onPostgres(name: string, suite: (where: Where) => void): Promise<void> {
   await describeWith('postgres', name, (url) => {
-    // Its address is there from the start: a suite may take it apart before the first hook has run.
+    // The address is known from the start: a suite may read its parts before the first hook has run.
     const database = plannedDatabase(url)
     beforeAll(() => database.create())
     afterAll(() => database.drop())

@@ -4,7 +4,10 @@ import type { AnyRoute, Log, RouteContext, User } from '../../core/plugin.ts'
 import type { Access } from '../../core/runtime/http/routes/access.ts'
 import { RuntimeError } from '../../core/errors.ts'
 import { Http, type HttpOptions } from '../../core/runtime/http/http.ts'
+import type { ServedMount } from '../../core/runtime/http/mounts.ts'
 import type { ServedRoute } from '../../core/runtime/http/routes/run-route.ts'
+
+export type { ServedMount }
 
 /** One line of the log: its level, fields and sentence. */
 export interface Logged {
@@ -13,6 +16,7 @@ export interface Logged {
   readonly message: string
 }
 
+/** A running edge, and the ways to call it. */
 export interface Edge {
   readonly http: Http
   readonly url: string
@@ -20,15 +24,16 @@ export interface Edge {
   readonly logged: Logged[]
   /** A fetch against the edge, with the body read as text and, where it is JSON, as a value. */
   call(method: string, path: string, init?: RequestInit): Promise<Called>
-  /** Bytes as they stand, on a socket of their own; what came back until the server closed. */
+  /** Sends bytes as they stand, on a socket of their own; resolves to what came back until the server closed. */
   raw(bytes: string | Buffer, waitMs?: number): Promise<string>
 }
 
+/** An answer of the edge. */
 export interface Called {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // any: a test states what it expects of the value, and fails when it is something else
+  // any: a test states what it expects of the value, and fails when the value is another
   readonly json: any
 }
 
@@ -40,7 +45,13 @@ export const fakeUser: User = {
   can: (ability) => ability === 'notes/read',
   denial: (ability) => [`no delegation grants ${ability}`],
 }
+/** The fake authentication of the edge, which knows `fakeUser` alone. */
 export const fakeAccess: Access = {
+  async byPlugin(_, __, find) {
+    const found = await find()
+    if (found) return { caller: found.caller }
+    throw new RuntimeError('UNAUTHORIZED', 'No valid credential came with the request.')
+  },
   async authorize(_, koa) {
     if (koa.headers.authorization === 'Bearer good') return { caller: fakeUser.did, user: fakeUser }
     if (koa.headers.authorization === 'Bearer key') return { caller: 'api-key' }
@@ -71,7 +82,7 @@ export async function edge(routes: Routes, options: Partial<HttpOptions> = {}): 
     log,
     routes: Object.entries(routes).map(([key, declared]): ServedRoute => {
       const [owner, route] = Array.isArray(declared) ? declared : ['tests', declared]
-      // The real context has more on it; these tests are about what the edge puts there.
+      // The real context has more members; these tests are about those that the edge adds.
       const context: ServedRoute['context'] = (base) =>
         Object.assign(base, { env: {}, self: {} }) as unknown as RouteContext
       return { key, owner, route, context }
@@ -106,6 +117,7 @@ export function json(body: unknown, headers: Record<string, string> = {}): Reque
   }
 }
 
+/** Sends bytes as they stand to a port; resolves to what came back until the server closed. */
 export function raw(port: number, bytes: string | Buffer, waitMs = 10_000): Promise<string> {
   return new Promise((resolve) => {
     let received = ''
@@ -117,7 +129,7 @@ export function raw(port: number, bytes: string | Buffer, waitMs = 10_000): Prom
     }
     const timer = setTimeout(finish, waitMs)
     socket.setEncoding('latin1').on('data', (chunk: string) => (received += chunk))
-    // A reset ends it like any close; what was read before is what counts.
+    // A reset ends the socket like any close; only what was read before counts.
     socket.on('error', finish).on('close', finish)
   })
 }

@@ -5,7 +5,7 @@ import { Agent } from '../../core/runtime/agent/agent.ts'
 import { boot } from '../../core/runtime/app.ts'
 import { kernelMigrations } from '../../core/runtime/kernel-tables.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
-import { createRoomState } from '../../core/runtime/store/room-state.ts'
+import { RoomState } from '../../core/runtime/store/room-state.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { Runs } from '../../core/runtime/turns/carry/runs.ts'
 import { toEntries } from '../../core/runtime/turns/journal/steps.ts'
@@ -22,6 +22,7 @@ import { anybody } from './anybody.ts'
 import { silent } from './silent-log.ts'
 import { TestRun, type Carried, type Ended, type Outcome } from './test-run.ts'
 
+/** What a test engine is made of. */
 export interface EngineOptions {
   readonly plugins?: readonly AnyPlugin[]
   readonly model: Model | ((name?: string) => Model)
@@ -38,13 +39,13 @@ export interface BeginOptions {
   readonly room?: string
   /** Called when the engine is handed the run. */
   onStart?(carried: Carried): void
-  /** Called before a step is written, with how many were written before. What it throws, the write throws. */
+  /** Called before a step is written, with how many were written before. What this function throws, the write throws. */
   beforeStep?(carried: Carried, entry: JournalEntry, nth: number): void
-  /** Called when a step is written, and before the engine knows it. */
+  /** Called when a step is written, before the engine knows that. */
   afterStep?(carried: Carried, entry: JournalEntry, nth: number): unknown
 }
 
-/** A run under way: how a test reaches it from within, and how it came out of the engine. */
+/** A run under way: how a test reaches the run from within, and how the run came out of the engine. */
 interface Watched {
   readonly options: BeginOptions
   readonly outcome: PromiseWithResolvers<Outcome>
@@ -64,7 +65,7 @@ export class TestEngine implements AsyncDisposable {
   readonly log: readonly string[]
   readonly #start: (engine: TestEngine) => { readonly agent: Agent; readonly runs: Runs }
   readonly #close: () => Promise<void>
-  /** Every process that there was; the last one carries what begins now. */
+  /** Every process that there was; the last one carries the runs that begin now. */
   readonly #processes: { readonly agent: Agent; readonly runs: Runs }[] = []
   readonly #watched = new Map<string, Watched>()
   readonly #users = new Map<string, User>()
@@ -98,7 +99,7 @@ export class TestEngine implements AsyncDisposable {
         records: app.records,
         tools: app.tools,
         db: store.db,
-        rooms: createRoomState({ db: store.db, log: app.log }),
+        rooms: new RoomState({ db: store.db, log: app.log, oracleDid: 'did:key:oracle' }),
         log: app.log,
         name: 'Oracle',
         oracleDid: 'did:key:oracle',
@@ -143,7 +144,7 @@ export class TestEngine implements AsyncDisposable {
     const { session = 'session-1', user = anybody(usual), room } = options
     this.#users.set(user.did, user)
     if (room !== undefined) this.#rooms.set(session, room)
-    await this.runs.sessions.ensure(user.did, session)
+    await this.runs.sessions.ensure(user.did, { id: session })
     const requestId = randomUUID()
     const watched = this.#watch(requestId, options)
     const request = typeof words === 'string' ? { message: words } : words
@@ -205,7 +206,7 @@ export class TestEngine implements AsyncDisposable {
     return toEntries(await this.#steps(session))
   }
 
-  /** What is known of every write that began. */
+  /** What the store knows of every write that began. */
   async effects() {
     const rows = await withRunTables(this.store.db)
       .selectFrom('kernel_effects')
@@ -218,7 +219,7 @@ export class TestEngine implements AsyncDisposable {
     }))
   }
 
-  /** A store that says of a run that it waits for a person, which it does not. */
+  /** Makes the store say of a run that the run waits for a person, which is not so. */
   async markWaiting(run: TestRun): Promise<void> {
     await withRunTables(this.store.db)
       .updateTable('kernel_runs')
@@ -251,7 +252,7 @@ export class TestEngine implements AsyncDisposable {
     return this.close()
   }
 
-  /** The engine of a process: the agent, with the test looking over its shoulder. */
+  /** The engine of a process: the agent, with the hooks of the test around every step. */
   async #carry(agent: Agent, handle: Run): Promise<RunEnd> {
     const key = handle.takenOver
       ? `take over ${handle.runId}`
@@ -365,6 +366,7 @@ function stepByStep(carried: Carried, { beforeStep, afterStep }: BeginOptions) {
 /** An engine on the real run store. */
 export const testEngine = (options: EngineOptions): Promise<TestEngine> => TestEngine.open(options)
 
+/** A store in memory, with the kernel's tables. */
 export const memoryStore = (): Promise<Store> => ownStore()
 
 /** A store in memory, or in a folder, which a second process can open after the first. */

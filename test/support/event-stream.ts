@@ -2,7 +2,7 @@
 export interface Seen {
   readonly id: number | undefined
   readonly event: string
-  // any: a test states what it expects of the value, and fails when it is something else
+  // any: a test states what it expects of the value, and fails when the value is another
   readonly data: any
 }
 
@@ -14,7 +14,7 @@ export interface EventStream {
   json(): Promise<any>
   /** The next event; undefined at the end. */
   next(): Promise<Seen | undefined>
-  /** Reads on to the first such event; what was read comes along. */
+  /** Reads on to the first such event; resolves to all events that were read. */
   until(isIt: (event: Seen) => boolean): Promise<Seen[]>
   /** Everything that is still to come. */
   rest(): Promise<Seen[]>
@@ -22,6 +22,7 @@ export interface EventStream {
   cut(): void
 }
 
+/** Asks for a stream of events, and resolves once its headers have come. */
 export async function openStream(
   url: string,
   headers: Record<string, string>,

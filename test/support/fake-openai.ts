@@ -6,6 +6,8 @@ import { setImmediate as nextTick, setTimeout as pause } from 'node:timers/promi
 export interface FakeRequest {
   readonly path: string
   readonly headers: IncomingHttpHeaders
+  /** The body as it came. */
+  readonly text: string
   readonly body: {
     readonly model: string
     readonly stream?: boolean
@@ -20,6 +22,7 @@ export interface FakeRequest {
 /** One answer of the fake provider. A string is short for `{ text }`. */
 export type FakeAnswer = string | FakeSpeech
 
+/** What one answer of the fake provider says, and how it goes over the wire. */
 export interface FakeSpeech {
   /** A string is cut into words, one per chunk. An array is sent as it is, empty strings too. */
   readonly text?: string | readonly string[]
@@ -36,7 +39,7 @@ export interface FakeSpeech {
   /** Characters of arguments in one chunk. */
   readonly argsPerChunk?: number
   readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number }
-  /** The completion's id; the same one for ever, when a test wants that. */
+  /** The id of the completion; by default every completion has the same. */
   readonly id?: string
 
   /** Before the head of the answer, and between two chunks, in milliseconds. */
@@ -67,6 +70,7 @@ export interface FakeSpeech {
 /** How an answer can go on for ever: with nothing, comments, empty deltas, or words. */
 export type Endless = 'silence' | 'comments' | 'empty deltas' | 'words'
 
+/** A running fake provider. */
 export interface FakeOpenAi {
   /** What goes into OPENAI_BASE_URL. */
   readonly url: string
@@ -79,7 +83,7 @@ export interface FakeOpenAi {
 
 /**
  * An OpenAI-compatible provider on a loopback port. It gives the answers of a script in their order,
- * or what a function of the request says. It is a fake, and it behaves as badly as it is told to.
+ * or what a function of the request says. The fake behaves as badly as a test tells it to.
  */
 export async function fakeOpenAi(
   script:
@@ -104,10 +108,12 @@ export async function fakeOpenAi(
     try {
       const parts: Buffer[] = []
       for await (const part of request) parts.push(part as Buffer)
+      const text = Buffer.concat(parts).toString()
       const answer = await answerTo({
         path: request.url ?? '',
         headers: request.headers,
-        body: JSON.parse(Buffer.concat(parts).toString()),
+        text,
+        body: JSON.parse(text),
         gone: leaving.signal,
       })
       await give(typeof answer === 'string' ? { text: answer } : answer, response, leaving.signal)
@@ -154,7 +160,7 @@ async function give(speech: FakeSpeech, response: ServerResponse, gone: AbortSig
     const step = speech.bytesPerWrite ?? bytes.length
     for (let from = 0; from < bytes.length; from += step) {
       const flushed = response.write(bytes.subarray(from, from + step))
-      // One write, one packet: the next one waits until this one has left.
+      // One write, one packet: the next write waits until this one has left.
       if (speech.bytesPerWrite) await nextTick(undefined, { signal: gone })
       else if (!flushed) await drained(response, gone)
     }
@@ -169,7 +175,7 @@ async function give(speech: FakeSpeech, response: ServerResponse, gone: AbortSig
     if (speech.paceMs) await pause(speech.paceMs, undefined, { signal: gone })
   }
   if (speech.then === 'cut') {
-    // What was written leaves first, or the cut would swallow it.
+    // What was written leaves first, or the cut would lose it.
     await new Promise((resolve) => response.write(`:${end}`, resolve))
     return void response.destroy()
   }

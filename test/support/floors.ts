@@ -4,7 +4,7 @@
  */
 export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
-  ['store'],
+  ['store', 'outbound'],
   ['audit'],
   ['http/read', 'model/demo'],
   ['http/answer', 'model'],
@@ -15,16 +15,18 @@ export const floors: readonly (readonly string[])[] = [
   ['auth/token'],
   ['auth/grants'],
   ['auth'],
+  ['notices'],
   ['turns', 'boot'],
   ['turns/journal'],
-  ['turns/events'],
+  ['turns/events', 'turns/waiting', 'jobs'],
+  ['turns/said', 'turns/gates', 'turns/clients'],
   ['turns/carry'],
   ['turns/wire'],
   ['agent/turn', 'channel'],
   ['agent/state', 'agent/ask'],
   ['agent/tools'],
   ['agent'],
-  // What stands in no room is the composition: it puts the rooms together.
+  // The files that stand in no room are the composition, which puts the rooms together.
   [''],
 ]
 

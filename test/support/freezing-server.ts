@@ -25,7 +25,7 @@ const freezer = definePlugin({
     },
     'GET /busy': {
       auth: 'public',
-      // Much work, but in pieces.
+      // Much work, but in pieces, between which the event loop turns.
       async run() {
         for (const end = Date.now() + 3_000; Date.now() < end; await sleep(1))
           for (const piece = Date.now() + 200; Date.now() < piece;);
@@ -45,7 +45,7 @@ const model: Model = {
   },
 }
 
-// The only thread that this process starts is the one that watches it.
+// The only thread that this process starts is the watchdog's.
 process.on('worker', (thread) => thread.once('online', () => console.log('watched')))
 const app = createApp({ plugins: [freezer], model })
 await app.listen()

@@ -2,7 +2,7 @@ import { say } from '../../core/testing/turn.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
 import type { TestApp, TestUser } from '../../core/testing/index.ts'
 
-/** A user whose delegation grants calling, and of what is their own nothing but these abilities. */
+/** A user whose delegation grants calling, and on the user's own DID only these abilities. */
 export async function grantedUser(app: TestApp, abilities: readonly string[]) {
   const wallet = await createWallet()
   const audience = app.oracleDid

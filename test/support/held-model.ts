@@ -8,7 +8,7 @@ export interface HeldModel extends Model {
   goOn(): void
 }
 
-/** Does the steps before it, if there are any, then says the first pieces of an answer, and the rest when it is told to. */
+/** Makes a model that does the earlier steps, if any, then says the first pieces of an answer, and the rest at `goOn`. */
 export function heldModel(
   first: readonly string[],
   rest: readonly string[],

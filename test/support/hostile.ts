@@ -74,13 +74,13 @@ export class Hostile {
     }
   }
 
-  /** One of the ids so far, of those that begin so where there are any. */
+  /** One of the ids so far, of those that begin with `begin` where there are any. */
   id(begin = ''): string {
     const fitting = begin ? this.#ids.filter((id) => id.startsWith(begin)) : this.#ids
     return this.pick(fitting.length > 0 ? fitting : this.#ids)
   }
 
-  /** A value that a schema would take, more or less. */
+  /** A value that a schema takes in most cases. */
   sound(shape: Shape, name = '', depth = 0): unknown {
     if (shape.const !== undefined) return shape.const
     if (shape.enum) return this.pick(shape.enum)
@@ -172,12 +172,12 @@ export class Hostile {
     return value
   }
 
-  /** The same value with something hostile in one place of it. */
+  /** The value with something hostile in one place. */
   twisted(value: unknown, depth = 0): unknown {
     if (typeof value !== 'object' || value === null || this.maybe(0.15)) return this.evil()
     if (Array.isArray(value)) {
       if (value.length > 0 && this.maybe(0.5)) {
-        // Many of the same, or many that differ a little.
+        // Many items that are the same, or that differ a little.
         const one = this.pick(value as unknown[])
         const many = this.pick([2, 50, 1001, 4000])
         return Array.from({ length: many }, () => one)

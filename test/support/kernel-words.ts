@@ -1,6 +1,6 @@
 /**
- * Words that the kernel writes in quotes for reasons of its own, by the file and with the reason: a plugin may be called
- * so, and these places do not name it. A quote of the same word in any other file of the kernel does.
+ * Words that the kernel writes in quotes for reasons of its own, by the file and with the reason: a plugin may have such a
+ * name, and these places do not mean the plugin. A quote of the same word in any other file of the kernel does.
  */
 export const kernelWords: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   calls: {
@@ -19,8 +19,10 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/answer/sse.ts': 'a key of an event that a route sends',
     'core/runtime/http/read/body.ts': 'an event of Node’s streams',
     'core/runtime/model/post.ts': 'an event of Node’s streams',
+    'core/runtime/turns/carry/plugin-turn.ts': 'a key of an event that a plugin reads',
     'core/runtime/turns/journal/event-lines.ts': 'a column of the table of events',
     'core/testing/turn.ts': 'a key of an event that was streamed',
+    'core/webhooks/deliver.ts': 'an event of Node’s streams',
   },
   demo: {
     'core/manifest/kernel-env.ts': 'the model that MODEL chooses by default',
@@ -41,6 +43,10 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
+    'core/runtime/model/demo.ts': 'a kind of delta',
+    'core/runtime/agent/step-log.ts': 'a key of an entry of the journal',
+    'core/runtime/agent/ask/model-call.ts': 'a key of a reply of a model',
+    'core/runtime/agent/ask/tally.ts': 'a kind of delta, and a key of a reply',
     'core/plugin/model.ts': 'a kind of delta that models stream',
     'core/runtime/model/assemble.ts': 'that kind of delta',
     'core/runtime/model/langchain.ts': 'that kind of delta',

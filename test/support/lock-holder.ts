@@ -1,6 +1,6 @@
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 
-/** Locks the data directory that it is given and stays: `lock-holder.ts <path> [address]`. */
+/** Locks the data directory that the command line names, and stays: `lock-holder.ts <path> [address]`. */
 const [path = '', address] = process.argv.slice(2)
 
 async function takeIt(): Promise<void> {
@@ -11,7 +11,7 @@ async function takeIt(): Promise<void> {
 
 try {
   await takeIt()
-  // The lock holds although nobody holds the lock: the collector must not open it.
+  // No variable holds the lock: the garbage collector must not open it all the same.
   for (let i = 0; i < 3; i++) {
     await new Promise((resolve) => setImmediate(resolve))
     globalThis.gc?.()

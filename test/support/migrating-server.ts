@@ -3,7 +3,7 @@ import { openStore } from '../../core/runtime/store/store.ts'
 import { slowMigrations } from './slow-migrations.ts'
 import { silent } from './silent-log.ts'
 
-/** Runs the same migrations as its siblings and prints what it ran itself: `<postgres url or path>`. */
+/** Runs the same migrations as its sibling processes, and prints those that it ran itself: `<postgres url or path>`. */
 const [where = ''] = process.argv.slice(2)
 const store = await openStore(
   where.startsWith('postgres')

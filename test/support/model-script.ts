@@ -16,6 +16,7 @@ export type Answer =
       readonly then?: Error | 'hangs' | 'hangs whatever happens'
     }
 
+/** A model that answers from a script, and keeps what it was asked. */
 export interface ScriptedModel extends Model {
   /** Every request, in order. */
   readonly requests: readonly ModelRequest[]
@@ -42,7 +43,7 @@ export function modelScript(
       const answer = answerTo(request)
       const { text, reasoning, calls, then } =
         typeof answer === 'string' ? ({ text: answer } as Exclude<Answer, string>) : answer
-      // Word by word, as a network brings them: what comes in one tick is one event.
+      // Word by word, as a network brings them: words of one tick become one event.
       for (const word of words(reasoning)) {
         yield { type: 'reasoning', text: word }
         await setImmediate()

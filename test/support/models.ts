@@ -1,7 +1,7 @@
 import { demoModel } from '../../core/runtime/model/demo.ts'
 
 export { call, resultOf } from '../../core/testing/scripted-model.ts'
-export { unquote } from '../../core/runtime/base/quote.ts'
+export { unquote } from './quotation.ts'
 
 /** The demonstration model, without the pace at which it speaks to people. */
 export const quickDemo = () => demoModel({ wordsPerSecond: Infinity })

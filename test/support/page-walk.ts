@@ -6,13 +6,16 @@ import { dirname, join, relative, resolve } from 'node:path'
 import type { Block } from './pages.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-/** What a clone does not have, or what takes long to copy. */
+/** Folders that a clone does not have, or that take long to copy. */
 const left = new Set(['node_modules', '.git', '.data', 'dist', '.ci'])
 
-/** Lines that start something which goes on until somebody ends it. */
+/** Folders that other tests and builds make and remove meanwhile; a clone does not have them either. */
+const passing = /^\.(?:docs|scaffold|types)-|^built(?:-\d+)?$/
+
+/** Matches a line that starts a program which goes on until somebody ends it. */
 const starts =
   /^(?:npm ci && )?(?:[A-Z_]+=\S+ )*(?:npm (?:start|run example:ledger)|npx node --conditions=\S+ \S+\/server\.ts)$/
-/** Lines that are answered with an error, as the comment before them says. */
+/** Matches a comment by which a page says that the next line is answered with an error. */
 const refused = /\b4\d\d\b|\brefused\b/
 
 /**
@@ -39,7 +42,7 @@ export class PageWalk {
     }
   }
 
-  /** @param env What stands in for servers of others. */
+  /** Makes the clone. `env` points at the stand-ins for servers of others. */
   static async begin(env: Readonly<Record<string, string>>): Promise<PageWalk> {
     const folder = mkdtempSync(join(tmpdir(), 'page-'))
     for (const name of ['clone', 'tmp']) mkdirSync(join(folder, name))
@@ -48,7 +51,7 @@ export class PageWalk {
       filter: (path) =>
         !relative(root, path)
           .split('/')
-          .some((part) => left.has(part) || /^\.(docs|scaffold)-/.test(part)),
+          .some((part) => left.has(part) || passing.test(part)),
     })
     symlinkSync(join(root, 'node_modules'), join(folder, 'clone/node_modules'))
     return new PageWalk(folder, await freePort(), env)
@@ -93,7 +96,7 @@ export class PageWalk {
 
   async #shell(commands: string, server = ''): Promise<string> {
     const asks = /\bcurl\b|npm run (-s )?(chat|token|ussd|grant)/.test(commands)
-    // A page that starts none means the one of the page before it.
+    // A page that starts no server means the server of the page before.
     if (server !== '' || (asks && !this.#server)) await this.#start(`${server} npm start`.trim())
     const script = [
       'set -eo pipefail',
@@ -101,7 +104,8 @@ export class PageWalk {
       'curl() { command curl --fail-with-body "$@"; }',
       `[ ! -f ../variables ] || . ../variables`,
       ...withRefusals(commands),
-      'declare -p | grep -E "^declare (-x|--) [A-Z]+=" | grep -vE " (PATH|HOME|PWD|OLDPWD|SHLVL|PORT|PPID|UID|EUID|IFS|OPTIND)=" > ../variables || true',
+      'declare -p | grep -E "^declare (-x|--) [A-Z]+=" | grep -vE " ' +
+        '(PATH|HOME|PWD|OLDPWD|SHLVL|PORT|PPID|UID|EUID|IFS|OPTIND)=" > ../variables || true',
       'declare -f | sed "/^curl ()/,/^}/d" >> ../variables',
     ].join('\n')
     const options = { env: this.#env as NodeJS.ProcessEnv, timeout: 120_000 }
@@ -120,7 +124,7 @@ export class PageWalk {
     return printed
   }
 
-  /** Starts what a line starts, and waits until it is there. A ledger stays beside the server that asks it. */
+  /** Runs a line that starts a program, and waits until the program is there. A ledger stays beside the server that asks it. */
   async #start(line: string): Promise<void> {
     const command = line.replace('npm ci && ', '')
     if (command.includes('example:ledger')) {
@@ -152,7 +156,7 @@ class Running {
       cwd,
       env: env as NodeJS.ProcessEnv,
       stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true, // a group of its own, which ends together
+      detached: true, // a process group, so that all children end together
     })
     this.#exited = new Promise((resolve) => this.#child.once('close', () => resolve()))
     for (const stream of [this.#child.stdout, this.#child.stderr])
@@ -163,11 +167,11 @@ class Running {
     return this.#printed
   }
 
-  /** Resolves when it has printed what matches. */
+  /** Resolves when the command has printed what matches. */
   async says(words: RegExp): Promise<void> {
     for (let tries = 0; !words.test(this.#printed); tries++) {
       if (tries > 1200 || this.#child.exitCode !== null)
-        throw new Error(`It did not say ${words}:\n${this.#printed}`)
+        throw new Error(`The command did not print ${words}:\n${this.#printed}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
@@ -179,7 +183,7 @@ class Running {
   }
 }
 
-/** The same commands, where those that are to be refused may be. A command goes on to the line where its quotes and backslashes end. */
+/** The same commands, with leave to fail for those that are to be refused. A command ends where its quotes and backslashes do. */
 function withRefusals(commands: string): string[] {
   let expected = false
   let command = ''

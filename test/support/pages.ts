@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** The pages that somebody reads who uses the runtime. */
+/** The pages that users of the runtime read. */
 export const pages: readonly string[] = [
   'README.md',
   ...globSync(['docs/*.md', 'plugins/*/README.md', 'examples/*/README.md'], { cwd: root }).sort(),
@@ -32,6 +32,6 @@ export function blocksOf(page: string, text = readFileSync(join(root, page), 'ut
   }))
 }
 
-/** Why nobody runs a block, where its page says so. */
+/** Why no test runs a block, where its page says so. */
 export const notRun = ({ mark }: Block): string | undefined =>
   /^not run: (.+)/.exec(mark ?? '')?.[1]

@@ -2,17 +2,18 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 
+/** The folder of the project. */
 export const root = resolve(import.meta.dirname, '../..')
 
 /** A server in a process of its own, for what only a real process can show. */
 export interface ServerProcess {
   readonly child: ChildProcess
   readonly pid: number
-  /** Everything printed so far. */
+  /** Everything that the server printed so far. */
   output(): string
-  /** Where it listens; rejects with the output if it exits first. */
+  /** Where the server listens; rejects with the output if the server exits first. */
   readonly url: Promise<string>
-  /** Ends it with a signal and resolves to its exit code, or the signal's name. */
+  /** Ends the server with a signal and resolves to its exit code, or the signal's name. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>
   readonly exited: Promise<number | NodeJS.Signals>
 }
@@ -50,7 +51,7 @@ export function startServer(
     child.stderr.on('data', take)
     void exited.then(() => reject(new Error(`the server exited:\n${printed}`)))
   })
-  url.catch(() => undefined) // a test that only waits for the exit never looks at it
+  url.catch(() => undefined) // a test that only waits for the exit never looks at the promise
   return {
     child,
     pid: child.pid!,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Numbers that look random and are the same in every run, so that what fails once fails again. */
+/** Numbers that look random and are the same in every run, so that a test which fails once fails again. */
 export function random(seed: string) {
   let count = 0
   const next = () =>

@@ -4,9 +4,11 @@ import type { Where } from './each-database.ts'
 import registry from '../../plugins/registry/index.ts'
 
 const key = 'a-key-for-this-test'
+/** The header of a caller with the API key. */
 export const asKey = { authorization: `Bearer ${key}` }
 /** The key of a second person, who evaluates what the first one claims. */
 export const asVerifier = { authorization: 'Bearer the-key-of-the-verifier' }
+/** The value of API_KEY for both keys. */
 export const apiKeys = `default:${key},verifier:the-key-of-the-verifier`
 
 /** A protocol with a property of each kind that tests need. */
@@ -64,9 +66,9 @@ export function registryApp(where: Where, env: Record<string, string> = {}) {
     patch: (path: string, body: unknown, headers = {}) =>
       app.patch(path, body, { ...asKey, ...headers }),
     delete: (path: string, headers = {}) => app.delete(path, { headers: { ...asKey, ...headers } }),
-    /** A protocol that could be created. */
+    /** Creates a protocol. */
     protocol: async (body: object = stove) => ok(await client.post('/v1/protocols', body)),
-    /** An entity that could be created; what is not given is made up. */
+    /** Creates an entity; this makes up the fields that are not given. */
     entity: async (body: object = {}) =>
       ok(
         await client.post('/v1/entities', {

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { appendFileSync, existsSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { NewTurn } from '../../core/plugin.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import type { RunMoment } from '../../core/runtime/turns/carry/carried-run.ts'
 import type { Engine } from '../../core/runtime/turns/run.ts'
@@ -13,7 +15,7 @@ export interface ServerSettings {
   readonly databaseUrl?: string
   readonly dataDir?: string
   readonly leaseMs?: number
-  /** Where every payment is noted, one a line: the world outside. */
+  /** The file in which every payment is noted, one a line: it stands for the world outside. */
   readonly payments: string
   /** Where the process ends itself: at a moment of the run, or at one of the engine. */
   readonly dies?: {
@@ -22,8 +24,10 @@ export interface ServerSettings {
   }
   /** How long the words of the answer take. */
   readonly pauseMs?: number
-  /** Messages may end the process, until there is a file of payments. */
+  /** Whether messages may end the process, until there is a file of payments. */
   readonly obedient?: boolean
+  /** Whether each line of the input is a turn that a plugin starts; the server prints what the turn began as. */
+  readonly hears?: boolean
 }
 
 const {
@@ -34,13 +38,17 @@ const {
   dies,
   pauseMs = 5,
   obedient = false,
+  hears = false,
 } = JSON.parse(process.argv[2] ?? '{}') as ServerSettings
 
 const dieIn = (place: string) => {
   if (dies?.at === place) process.kill(process.pid, 'SIGKILL')
 }
 
-/** Announces a payment, makes it, and says that it was made: in three steps. A fake of the engine. */
+/**
+ * A fake of the engine, which announces a payment, makes the payment, and says that it was made: in three steps. `Hold`
+ * waits between the first two.
+ */
 const payingEngine: Engine = async (run) => {
   const toolCallId = `pay-${run.runId}`
   const steps = run.takenOver ? await run.journal.read() : []
@@ -51,6 +59,7 @@ const payingEngine: Engine = async (run) => {
       messages: [{ role: 'assistant', id: randomUUID(), content: 'Paying. ', toolCalls }],
     })
   }
+  while (run.request.message === 'Hold' && !existsSync(`${payments}-go`)) await sleep(20)
   if (steps.length < 2) {
     const effect = await run.effects.begin(toolCallId, 'pay')
     let content = effect.state === 'done' ? effect.content : 'interrupted, outcome unknown'
@@ -121,7 +130,7 @@ const obedientEngine: Engine = async (run) => {
 }
 
 const isMoment = dies && dies.at !== 'in the effect' && dies.at !== 'in the answer'
-const { url, close } = await startServer({
+const { url, runs, close } = await startServer({
   engine: obedient ? obedientEngine : payingEngine,
   databaseUrl,
   dataDir: dataDir ? await openDataDir(dataDir) : undefined,
@@ -129,4 +138,12 @@ const { url, close } = await startServer({
   at: isMoment ? dieAt(dies.at as RunMoment, dies.nth) : undefined,
 })
 console.log(url)
+if (hears)
+  createInterface({ input: process.stdin }).on('line', (line) => {
+    const turn: NewTurn = JSON.parse(line)
+    void runs
+      .turnsOf('clerk')
+      .start(turn)
+      .begun.then((begun) => console.log(JSON.stringify(begun)))
+  })
 process.once('SIGTERM', () => void close().then(() => process.exit(0)))

@@ -1,8 +1,10 @@
 import { RuntimeError } from '../../core/errors.ts'
 import type { Log, RouteContext, User } from '../../core/plugin.ts'
 import type { Access } from '../../core/runtime/http/routes/access.ts'
-import type { DataDir } from '../../core/runtime/store/data-dir.ts'
+import { type DataDir, openDataDir } from '../../core/runtime/store/data-dir.ts'
 import { idempotencyMigration } from '../../core/runtime/http/limits/idempotency.ts'
+import { Notices } from '../../core/runtime/notices/notices.ts'
+import { noticesMigration } from '../../core/runtime/notices/tables.ts'
 import { Http, type HttpOptions } from '../../core/runtime/http/http.ts'
 import type { ServedRoute } from '../../core/runtime/http/routes/run-route.ts'
 import { runMigrations } from '../../core/runtime/turns/journal/tables.ts'
@@ -11,17 +13,19 @@ import { turnRoutes, type TurnRoutesOptions } from '../../core/runtime/turns/wir
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { type EventStream, openStream } from './event-stream.ts'
 
+/** What a replica of a test is made of. */
 export interface ReplicaOptions
   extends
     Partial<Omit<RunsOptions, 'store' | 'engine'>>,
     Pick<TurnRoutesOptions, 'checkRequest' | 'loadCapabilities'> {
   readonly engine: RunsOptions['engine']
   readonly databaseUrl?: string
-  readonly dataDir?: DataDir
+  /** Where SQLite keeps its file, or the path of that folder; without it, in memory. */
+  readonly dataDir?: DataDir | string
   readonly sse?: HttpOptions['sse']
   /** Whether clients' addresses are what X-Forwarded-For says. */
   readonly trustProxy?: boolean
-  /** False: it never hears what other replicas tell it. */
+  /** False: the replica never hears what other replicas tell it. */
   readonly listening?: boolean
 }
 
@@ -32,10 +36,11 @@ export interface Logged {
   readonly message: string
 }
 
+/** An answer of a replica. */
 export interface Called {
   readonly status: number
   readonly headers: Headers
-  // any: a test states what it expects of the value, and fails when it is something else
+  // any: a test states what it expects of the value, and fails when the value is another
   readonly body: any
 }
 
@@ -43,6 +48,7 @@ export interface Called {
 export interface Replica {
   readonly url: string
   readonly runs: Runs
+  readonly notices: Notices
   readonly store: Store
   readonly http: Http
   readonly logged: Logged[]
@@ -57,6 +63,11 @@ export interface Replica {
 /** The usual user of these tests, and the fake at the door: a token is the DID of whoever has it. */
 export const someone = 'did:key:zSomeone'
 const fakeAccess: Access = {
+  async byPlugin(_, __, find) {
+    const found = await find()
+    if (found) return { caller: found.caller }
+    throw new RuntimeError('UNAUTHORIZED', 'No valid credential came with the request.')
+  },
   async authorize(_, koa) {
     const did = /^Bearer (did:\S+)$/.exec(koa.headers.authorization ?? '')?.[1]
     if (!did) throw new RuntimeError('UNAUTHORIZED', 'No valid credential came with the request.')
@@ -66,8 +77,10 @@ const fakeAccess: Access = {
   optional: async () => undefined,
 }
 
+/** A user of these tests, who may do everything. */
 export const fakeUser = (did: string): User => ({ did, can: () => true, denial: () => [] })
 
+/** Starts a replica. */
 export async function startServer(options: ReplicaOptions): Promise<Replica> {
   const {
     engine,
@@ -88,9 +101,17 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
         : { level, fields: { ...fields }, message: message ?? '' },
     )
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  const store = await openStore({ databaseUrl, dataDir, log })
-  await store.migrate('kernel', { '001-idempotency': idempotencyMigration })
+  const store = await openStore({
+    databaseUrl,
+    dataDir: typeof dataDir === 'string' ? await openDataDir(dataDir) : dataDir,
+    log,
+  })
+  await store.migrate('kernel', {
+    '001-idempotency': idempotencyMigration,
+    '006-notices': noticesMigration,
+  })
   await store.migrate('kernel-runs', runMigrations)
+  const notices = new Notices({ store, log, now: () => store.now })
   const runs = new Runs({
     store: listening ? store : { ...store, listen: async () => async () => {} },
     engine,
@@ -98,6 +119,7 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
     leaseMs: 10_000,
     retentionHours: 72,
     oracle: { name: 'Test oracle', did: 'did:key:zOracle' },
+    notices,
     ...rest,
   })
   await runs.open()
@@ -106,7 +128,7 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
     routes: Object.entries(
       turnRoutes({ runs, db: store.db, log, checkRequest, loadCapabilities }),
     ).map(([key, route]): ServedRoute => {
-      // The real context has more on it; these routes use what the edge puts there.
+      // The real context has more members; these routes use those that the edge adds.
       const context: ServedRoute['context'] = (base) =>
         Object.assign(base, { env: {}, self: {} }) as unknown as RouteContext
       return { key, owner: 'the kernel', route, context }
@@ -138,6 +160,7 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
   return {
     url,
     runs,
+    notices,
     store,
     http,
     logged,

@@ -4,7 +4,7 @@ import { createConnection } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { describe } from 'vitest'
 
-/** What a suite may need beside Node, where it is looked for, and how a reader gets it. */
+/** The services that a suite may need beside Node: where the tests look for each, and how a reader gets it. */
 const services = {
   postgres: {
     url: process.env.TEST_DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test',
@@ -14,7 +14,7 @@ const services = {
     url: process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379',
     enable: 'start Redis on 127.0.0.1:6379, or set TEST_REDIS_URL',
   },
-  /** Not a server but a program; its name stands where a server's address does. */
+  /** R is not a server but a program: its name stands where a server's address does. */
   r: {
     url: process.env.TEST_RSCRIPT ?? 'Rscript',
     enable: 'install R (in Debian the package r-base-core), or set TEST_RSCRIPT to its Rscript',
@@ -48,6 +48,12 @@ function reachable(url: string): Promise<boolean> {
 
 const isCommand = (name: string) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, name)))
+
+/** Where a service answers; undefined where it does not. */
+export async function urlOf(service: 'postgres' | 'redis'): Promise<string | undefined> {
+  const { url } = services[service]
+  return (await reachable(url)) ? url : undefined
+}
 
 /**
  * A `describe` for suites that need a service. Without it the suite is skipped with a line that says

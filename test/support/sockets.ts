@@ -16,7 +16,7 @@ export interface ClientSocket {
   kill(): void
 }
 
-/** Connects; ended with the test. */
+/** Connects a socket, which ends with the test. */
 export function connect(address: string, options: ClientOptions = {}): ClientSocket {
   const ws = new WebSocket(address.replace(/^http/, 'ws'), { perMessageDeflate: false, ...options })
   const heard: string[] = []
@@ -60,6 +60,7 @@ export function connect(address: string, options: ClientOptions = {}): ClientSoc
   }
 }
 
+/** The credentials of a client of a socket, as its handshake carries them. */
 export interface Tokens {
   readonly invocation?: string
   readonly ucanDelegation?: string
@@ -67,13 +68,13 @@ export interface Tokens {
   readonly approvals?: unknown
 }
 
-/** A client of either framing, let into a session. */
+/** A client of either framing that has entered a session. */
 export interface SessionSocket extends ClientSocket {
   /** The payload of the first event of this name, or of the nth. */
   event(name: string, nth?: number): Promise<any> // any: a test asserts on it right away
   /** The payloads of this name so far. */
   events(name: string): any[]
-  /** Hands in what came of a call. */
+  /** Hands in the result of a call. */
   answer(
     answer: { toolCallId: string; sessionId?: string; result?: unknown; error?: unknown },
     type?: string,

@@ -1,9 +1,10 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 
+/** A process that a test started. */
 export interface Started {
   readonly process: ChildProcess
-  /** Resolves when it has printed what matches. */
+  /** Resolves when the process has printed what matches. */
   said(words: RegExp): Promise<RegExpExecArray>
   stop(): Promise<void>
 }

@@ -7,7 +7,7 @@ const fails = async (where: string): Promise<never> => {
   await sleep(5)
   throw new Error(`It failed ${where}.`)
 }
-// What a plugin of JavaScript may hand over, whatever the types say.
+// A plugin in JavaScript may hand over any value, whatever the types say.
 const loosely = (value: unknown) => value as never
 
 const straying = definePlugin({

@@ -20,13 +20,13 @@ export type Ended = TestRun & { readonly end: any } // any: a test asserts on it
 /** A run in the hands of the process that carries it. */
 export interface Carried {
   readonly handle: Run
-  /** The process is gone: nothing that it does from now on reaches anybody. */
+  /** Makes the process count as gone: nothing that it does from now on reaches anybody. */
   die(): void
-  /** A person presses Stop; the run hears it at once. */
+  /** Presses Stop for a person; the run hears of the stop at once. */
   stop(): void
 }
 
-/** What a run of a test stands on. */
+/** The parts that a run of a test needs. */
 interface RunParts {
   readonly events: EventReader
   readonly outcome: Promise<Outcome>
@@ -44,7 +44,7 @@ export class TestRun {
   readonly user: User
   /** What listeners heard, in order, without `run` and `done`, which stand around every run. */
   readonly heard: Heard[] = []
-  /** Its end, when everything was heard; `lost` when its process lost it. */
+  /** The end of the run, once everything was heard; `lost` when its process lost the run. */
   readonly ended: Promise<Outcome>
   readonly #parts: RunParts
   readonly #waiting = new Set<() => void>()
@@ -63,12 +63,12 @@ export class TestRun {
     return this.#parts.historyReads()
   }
 
-  /** What its engine was handed. */
+  /** The run as its engine was handed it. */
   get handle(): Run {
     return this.#carried.handle
   }
 
-  /** The process that carries it is gone. */
+  /** Makes the process that carries the run count as gone. */
   die(): void {
     this.#carried.die()
   }
@@ -88,7 +88,7 @@ export class TestRun {
     return this.heard.filter((heard) => heard.event === event).map(({ data }) => data)
   }
 
-  /** The same, once there are so many. */
+  /** The events of one name, once there are so many. */
   async hears(event: string, count = 1): Promise<Heard['data'][]> {
     while (this.of(event).length < count)
       await new Promise<void>((resolve) => this.#waiting.add(resolve))
@@ -114,11 +114,11 @@ export class TestRun {
     const lost = outcome.then((end) => (end.status === 'lost' ? end.status : read))
     const status = await Promise.race([read, lost])
     if (status === 'lost') await events.return()
-    // A run that was stopped before its engine had it has no more of an end than this.
+    // A run that was stopped before its engine had it ends with a status alone.
     return Promise.race([outcome, { status }])
   }
 
-  /** Hears everything, to the end. */
+  /** Reads every event of the run, to its end. */
   async #read(): Promise<RunEnd['status']> {
     for await (const { event, data } of this.#parts.events) {
       const value = JSON.parse(data)

@@ -5,7 +5,7 @@ import { createApp, definePlugin, text } from '../../core/index.ts'
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
 
-/** A server whose streams say one thing and stay open, and that tells how much memory it needs. */
+/** A server whose streams say one thing and stay open, and which prints how much memory its process needs. */
 const ticker = definePlugin({
   name: 'ticker',
   summary: 'Streams.',

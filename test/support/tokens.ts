@@ -37,11 +37,14 @@ export function bearer(invocation: string, delegation?: string): TokenHeaders {
   }
 }
 
+/** The time now, in seconds since 1970. */
 export const seconds = () => Math.floor(Date.now() / 1000)
+/** The capability in the published client's tokens. */
 export const IDENTITY: Permission = { can: '*', with: 'ixo:oracle' }
 
-// ── Tokens by hand, so that every byte can be wrong ───────────────────────────────────────────
+// Tokens by hand, so that every byte can be wrong.
 
+/** A block of an archive: its CID and its bytes. */
 export interface Block {
   readonly cid: CID
   readonly bytes: Uint8Array
@@ -64,11 +67,13 @@ function cborMap(entries: readonly (readonly [string, unknown])[]): Uint8Array {
   return Buffer.concat([Uint8Array.of(0xa0 + entries.length), ...parts])
 }
 
+/** The block of some bytes. */
 export function blockOf(bytes: Uint8Array, codec = 0x71): Block {
   const digest = createHash('sha256').update(bytes).digest()
   return { cid: CID.create(1, codec, Digest.create(0x12, digest)), bytes: new Uint8Array(bytes) }
 }
 
+/** What a token by hand says. */
 export interface Claims {
   readonly audience: string
   readonly capabilities?: readonly unknown[]
@@ -79,7 +84,7 @@ export interface Claims {
   readonly proofs?: readonly CID[]
 }
 
-// ucanto's own model of a token, read here as what it is: a plain object.
+// ucanto's own model of a token, read here as a plain object.
 type Model = Record<string, unknown> & { s: Uint8Array }
 
 /** Signs claims without asking whether they make sense. */
@@ -134,6 +139,7 @@ export function archiveOf(
   return Buffer.concat([varint(header.length), header, ...all.map(section)])
 }
 
+/** Bytes as base64. */
 export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 
 /** A token by hand from claims, optionally changed after it was signed. */
@@ -233,7 +239,7 @@ export async function fan(
   throw new Error('a fan has at least one level')
 }
 
-// ── Everything that must not get in ───────────────────────────────────────────────────────────
+// Everything that must not get in.
 
 const ORDER = 2n ** 252n + 27742317777372353535851937790883648493n
 
@@ -244,7 +250,7 @@ const bytesOf = (value: bigint) =>
 /** A signer that is nothing but a DID and a fixed signature. */
 export function puppet(did: string, raw: Uint8Array, code = 0xd0ed): API.UCAN.Signer {
   const bytes = Buffer.concat([varint(code), Uint8Array.of(raw.length), raw])
-  // ucanto stores whatever bytes a signer returns; that is all a forger needs.
+  // ucanto stores whatever bytes a signer returns, so a forger can give any.
   return {
     did: () => did,
     signatureAlgorithm: 'EdDSA',
@@ -273,6 +279,7 @@ async function careless(): Promise<API.UCAN.Signer> {
   return { ...puppet(did, smallOrder.signature), sign: async (payload) => sign(payload) as never }
 }
 
+/** The did:key of raw bytes, with the tag of any kind of key. */
 export const keyDid = (raw: Uint8Array, tag = [0xed, 0x01]) =>
   `did:key:${base58btc.encode(Uint8Array.from([...tag, ...raw]))}`
 

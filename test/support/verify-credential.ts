@@ -5,7 +5,7 @@ import { checkStatus } from '@digitalbazaar/vc-bitstring-status-list'
 
 /**
  * Verifies with Digital Bazaar's library, as a stranger: keys come from the resolver of the server, status lists from where the
- * credential says, contexts from the library. Nothing else is loaded.
+ * credential says, contexts from the library. The library loads nothing else.
  */
 export async function verify(credential: object, server: string) {
   const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })

@@ -62,7 +62,7 @@ export class WatchedServer implements AsyncDisposable {
     return new WatchedServer(told.url, child, () => complaint)
   }
 
-  /** What it logged as an error, or complained of. */
+  /** What the server logged as an error, or wrote to standard error. */
   get complaint(): string {
     return this.#complaint()
   }
@@ -88,7 +88,7 @@ export class WatchedServer implements AsyncDisposable {
     }
   }
 
-  /** Kills it as a crash does. */
+  /** Kills the server as a crash does. */
   async kill(): Promise<void> {
     if (!this.isUp) return
     this.#child.kill('SIGKILL')

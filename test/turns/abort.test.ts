@@ -1,39 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Engine } from '../../core/runtime/turns/run.ts'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 import type { Seen } from '../support/event-stream.ts'
-import { sayingEngine, stopped } from '../support/fake-engines.ts'
+import { deafEngine, sayingEngine, talkingEngine } from '../support/fake-engines.ts'
 import { replica } from '../support/replica.ts'
 
 const isMessage = ({ event }: Seen) => event === 'message'
 
-/** Speaks until it is told to stop; `heard` gets the moment at which its signal fired. A fake of the engine. */
-function talker(heard: (at: number) => void = () => {}): Engine {
-  return async (run) => {
-    run.signal.addEventListener('abort', () => heard(performance.now()))
-    let said = ''
-    while (!run.signal.aborted) {
-      run.emit('message', { content: 'word ' })
-      said += 'word '
-      await sleep(10)
-    }
-    return stopped(run, said)
-  }
-}
-
-/** Does not listen: it goes on for as long as nobody ends it. */
-const deafEngine: Engine = async (run) => {
-  run.emit('message', { content: 'I never stop.' })
-  await sleep(60_000, undefined, { ref: false })
-  return { status: 'finished' }
-}
-
 await onEachDatabase('a stop, with a fake engine', (where) => {
   test('is answered before the stream ends, and reaches the engine before it is answered', async () => {
     const order: string[] = []
-    const here = await replica({ engine: talker(() => order.push('signal')), ...where })
+    const here = await replica({ engine: talkingEngine(() => order.push('signal')), ...where })
     const sessionId = await here.session()
     const turn = await here.stream(`/messages/${sessionId}`, { message: 'Talk' })
     await turn.until(isMessage)
@@ -47,7 +24,7 @@ await onEachDatabase('a stop, with a fake engine', (where) => {
   })
 
   test('keeps what was said in the transcript, marked', async () => {
-    const here = await replica({ engine: talker(), ...where })
+    const here = await replica({ engine: talkingEngine(), ...where })
     const sessionId = await here.session()
     const turn = await here.stream(`/messages/${sessionId}`, { message: 'Talk' })
     const before = await turn.until(isMessage)
@@ -62,7 +39,7 @@ await onEachDatabase('a stop, with a fake engine', (where) => {
   })
 
   test('works on a stream that was resumed, and through another connection than the one that reads', async () => {
-    const here = await replica({ engine: talker(), ...where })
+    const here = await replica({ engine: talkingEngine(), ...where })
     const sessionId = await here.session()
     const turn = await here.stream(`/messages/${sessionId}`, { message: 'Talk' })
     const [run] = await turn.until(isMessage)
@@ -98,7 +75,7 @@ await onEachDatabase('a stop, with a fake engine', (where) => {
   })
 
   test('counts in the very moment in which its message arrives', async () => {
-    const here = await replica({ engine: talker(), ...where })
+    const here = await replica({ engine: talkingEngine(), ...where })
     const sessionId = await here.session()
     for (let i = 0; i < 10; i++) {
       const requestId = randomUUID()
@@ -112,7 +89,7 @@ await onEachDatabase('a stop, with a fake engine', (where) => {
   })
 
   test('of another request, another user or an idle session ends nothing', async () => {
-    const here = await replica({ engine: talker(), ...where })
+    const here = await replica({ engine: talkingEngine(), ...where })
     const sessionId = await here.session()
     const stop = (body: object, did?: string) => here.call('POST', '/messages/abort', body, did)
     expect((await stop({ sessionId })).body).toEqual({ success: false })
@@ -142,8 +119,8 @@ await onEachDatabase('a stop, with a fake engine', (where) => {
 await onPostgres('a stop on another replica, with a fake engine', (where) => {
   test('reaches the engine, and both streams end', async () => {
     let heard = 0
-    const here = await replica({ engine: talker((at) => (heard = at)), ...where })
-    const there = await replica({ engine: talker(), ...where })
+    const here = await replica({ engine: talkingEngine((at) => (heard = at)), ...where })
+    const there = await replica({ engine: talkingEngine(), ...where })
     const sessionId = await here.session()
     const turn = await here.stream(`/messages/${sessionId}`, { message: 'Talk' })
     const other = await there.stream(`/runs/${turn.headers.get('x-run-id')}`)
@@ -160,8 +137,13 @@ await onPostgres('a stop on another replica, with a fake engine', (where) => {
   })
 
   test('reaches a run whose replica hears nothing, by its heartbeat', async () => {
-    const deaf = await replica({ engine: talker(), ...where, listening: false, leaseMs: 600 })
-    const there = await replica({ engine: talker(), ...where })
+    const deaf = await replica({
+      engine: talkingEngine(),
+      ...where,
+      listening: false,
+      leaseMs: 600,
+    })
+    const there = await replica({ engine: talkingEngine(), ...where })
     const sessionId = await deaf.session()
     const turn = await deaf.stream(`/messages/${sessionId}`, { message: 'Talk' })
     await turn.until(isMessage)

@@ -1,63 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Engine } from '../../core/runtime/turns/run.ts'
+import { args, askingEngine, locatingEngine } from '../support/asking-engines.ts'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 import { say } from '../support/fake-engines.ts'
 import { fakeUser, replica, someone } from '../support/replica.ts'
-
-const args = { amount: 5 }
-
-/** Asks before it pays, and reads its journal when it goes on. A fake of the engine. */
-const askingEngine: Engine = async (run) => {
-  if (run.request.message === 'thanks') {
-    await say(run, 'You are welcome.')
-    return { status: 'finished' }
-  }
-  if (!run.continues) {
-    const toolCallId = `pay-${run.runId}`
-    run.emit('message', { content: 'May I? ' })
-    await run.journal.append({
-      messages: [
-        {
-          role: 'assistant',
-          id: randomUUID(),
-          content: 'May I? ',
-          toolCalls: [{ id: toolCallId, name: 'pay', args }],
-        },
-      ],
-      waits: { toolCallId, toolName: 'pay', args },
-    })
-    run.emit('interrupt', { kind: 'approval', toolName: 'pay', args, toolCallId })
-    return { status: 'waiting' }
-  }
-  const steps = await run.journal.read()
-  const waits = steps.at(-1)?.waits
-  if (!waits) throw new Error('Nothing waits')
-  const { decision } = run.continues.decision
-  const { state } = await run.effects.begin(waits.toolCallId, waits.toolName)
-  const content = decision === 'approve' ? `paid (${state})` : 'not paid'
-  await run.effects.finish(waits.toolCallId, content, false)
-  await run.journal.append({
-    messages: [
-      { role: 'tool', id: randomUUID(), toolCallId: waits.toolCallId, name: 'pay', content },
-    ],
-  })
-  run.emit('message', { content })
-  await say(run, `${run.request.message}: ${content}`)
-  return { status: 'finished' }
-}
-
-/** Asks the browser for its position. A fake of the engine. */
-const locatingEngine: Engine = async (run) => {
-  const toolCallId = `where-${run.runId}`
-  run.emit('browser_tool_call', { toolCallId, toolName: 'locate', args: {} })
-  const answer = await run
-    .clientResult(toolCallId, Number(run.request.metadata?.timeoutMs ?? 5_000))
-    .catch((error: Error) => ({ error: error.message }))
-  await say(run, JSON.stringify(answer))
-  return { status: 'finished' }
-}
 
 await onEachDatabase('a run that waits for a person, with a fake engine', (where) => {
   const waiting = async () => {
@@ -75,14 +21,14 @@ await onEachDatabase('a run that waits for a person, with a fake engine', (where
       { event: 'done', data: { runId, status: 'waiting' } },
     ])
     const underway = async () => (await here.call('GET', `/sessions/${sessionId}/run`)).body
-    expect(await underway()).toEqual({ run: null, waiting: { runId } })
+    expect(await underway()).toEqual({ run: null, waiting: { runId }, waitingTurns: 0 })
     const resumed = await here.stream(`/runs/${runId}/resume`, { decision: 'approve' })
     const rest = await resumed.rest()
     expect(rest[0]).toMatchObject({ event: 'run', data: { continues: runId } })
     expect(rest[0]?.data).not.toHaveProperty('userMessageId') // nobody said anything new
     expect(rest[0]?.data.runId).not.toBe(runId)
     expect(rest.at(-1)?.data.status).toBe('finished')
-    expect(await underway()).toEqual({ run: null })
+    expect(await underway()).toEqual({ run: null, waitingTurns: 0 })
     const { messages } = (await here.call('GET', `/messages/${sessionId}`)).body
     expect(messages).toMatchObject([
       { type: 'human', content: 'Pay 5' },
@@ -243,30 +189,32 @@ await onEachDatabase('a turn that a plugin starts, with a fake engine', (where) 
     })
     const seen: unknown[] = []
     const user = { did: someone }
-    for await (const { seq, event, data } of here.runs.start({ user, message: 'Hi' }))
-      seen.push([seq, event, data.content ?? data.status])
+    for await (const event of here.runs.turnsOf('post').start({ user, message: 'Hi' })) {
+      const says = event.event === 'message' && event.data.content
+      seen.push([event.seq, event.event, event.event === 'done' ? event.data.status : says])
+    }
     expect(seen).toEqual([
-      [1, 'run', undefined],
+      [1, 'run', false],
       [2, 'message', `${someone} false`],
       [3, 'done', 'finished'],
     ])
     const stop = new AbortController()
     const session = await here.session()
-    const turn = here.runs.start({
+    const turn = here.runs.turnsOf('post').start({
       user: fakeUser(someone),
       session,
       message: 'wait',
       signal: stop.signal,
     })
     let last: unknown
-    for await (const { event, data } of turn) {
-      if (event === 'message') stop.abort()
-      last = data.status
+    for await (const event of turn) {
+      if (event.event === 'message') stop.abort()
+      if (event.event === 'done') last = event.data.status
     }
     expect(last).toBe('aborted')
     expect((await here.call('GET', `/messages/${session}`)).body.messages).toHaveLength(2)
     const theirs = { did: 'did:key:zSomebodyElse' }
-    const intruding = here.runs.start({ user: theirs, session, message: 'Hi' })
+    const intruding = here.runs.turnsOf('post').start({ user: theirs, session, message: 'Hi' })
     await expect(intruding[Symbol.asyncIterator]().next()).rejects.toMatchObject({
       code: 'NOT_FOUND',
     })

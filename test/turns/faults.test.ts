@@ -1,12 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
-import { purgeRuns } from '../../core/runtime/turns/journal/retention.ts'
-import { RunStore } from '../../core/runtime/turns/journal/store.ts'
-import { withRunTables } from '../../core/runtime/turns/journal/tables.ts'
 import { flakyWire, freshDatabase } from '../support/database.ts'
 import { onEachDatabase } from '../support/each-database.ts'
 import { sayingEngine, toolEngine } from '../support/fake-engines.ts'
-import { replica } from '../support/replica.ts'
+import { type Replica, replica, type ReplicaOptions } from '../support/replica.ts'
 import { describeWith } from '../support/services.ts'
 
 await describeWith('postgres', 'a run whose database goes away, with a fake engine', (postgres) => {
@@ -65,45 +65,87 @@ await describeWith('postgres', 'a run whose database goes away, with a fake engi
   })
 })
 
-await onEachDatabase('runs that are old, with a fake engine', (where) => {
+/** The tables that these tests look into or age. */
+type Tables = {
+  kernel_runs: { id: string; ended_at: number }
+  kernel_run_events: { run_id: string }
+}
+const tablesOf = ({ store }: Replica) => store.db.withTables<Tables>()
+
+/** Makes a run older by two hours. */
+const age = async (here: Replica, runId: string) => {
+  await tablesOf(here)
+    .updateTable('kernel_runs')
+    .set({ ended_at: sql<number>`ended_at - ${3_600_000 * 2}` })
+    .where('id', '=', runId)
+    .execute()
+}
+
+await onEachDatabase('runs that are old, with a fake engine', ({ databaseUrl }) => {
+  /** Servers that come one after the other to the same database, and delete at their start what is older than an hour. */
+  async function world(engine: ReplicaOptions['engine']) {
+    const folder = mkdtempSync(join(tmpdir(), 'old-runs-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    let last: Replica | undefined
+    return async () => {
+      await last?.close()
+      const where = databaseUrl ? { databaseUrl } : { dataDir: join(folder, 'data') }
+      return (last = await replica({ engine, retentionHours: 1, ...where }))
+    }
+  }
+  /** How many runs the server has deleted at its start, once it has. */
+  const deleted = async ({ logged }: Replica) => {
+    const told = () => logged.find(({ message }) => message === 'Events of old runs were deleted')
+    await expect.poll(told).toBeDefined()
+    return told()?.fields.runs
+  }
+
   test('lose their events and keep their transcript; who asks is told that they are gone', async () => {
-    const here = await replica({ engine: toolEngine(0), ...where })
-    const sessionId = await here.session()
+    const start = await world(toolEngine(0))
+    const first = await start()
+    const sessionId = await first.session()
     const ask = async () => {
-      const turn = await here.stream(`/messages/${sessionId}`, { message: 'Look it up' })
+      const turn = await first.stream(`/messages/${sessionId}`, { message: 'Look it up' })
       await turn.rest()
-      return turn.headers.get('x-run-id')
+      return turn.headers.get('x-run-id') ?? ''
     }
     const old = await ask()
-    const db = withRunTables(here.store.db)
-    await db
-      .updateTable('kernel_runs')
-      .set({ ended_at: sql<number>`ended_at - ${3_600_000 * 2}` })
-      .execute()
+    await age(first, old)
     const young = await ask()
-    const store = new RunStore({ store: here.store, owner: 'the sweep', leaseMs: 1_000 })
-    const before = (await here.call('GET', `/messages/${sessionId}`)).body
-    expect(await purgeRuns(store, 1)).toBe(1)
-    expect(await purgeRuns(store, 1)).toBe(0)
-    const gone = await here.call('GET', `/runs/${old}`)
+    const before = (await first.call('GET', `/messages/${sessionId}`)).body
+
+    const second = await start()
+    expect(await deleted(second)).toBe(1)
+    const gone = await second.call('GET', `/runs/${old}`)
     expect([gone.status, gone.body.code]).toEqual([410, 'GONE'])
-    expect((await (await here.stream(`/runs/${young}`)).rest()).at(-1)?.data.status).toBe(
+    expect((await (await second.stream(`/runs/${young}`)).rest()).at(-1)?.data.status).toBe(
       'finished',
     )
-    expect((await here.call('GET', `/messages/${sessionId}`)).body).toEqual(before)
-    const events = await db.selectFrom('kernel_run_events').select('run_id').execute()
+    expect((await second.call('GET', `/messages/${sessionId}`)).body).toEqual(before)
+    const events = await tablesOf(second).selectFrom('kernel_run_events').select('run_id').execute()
     expect(events.some(({ run_id }) => run_id === old)).toBe(false)
+
+    // The one that is old now is deleted, and the one that is deleted already does not count again.
+    await age(second, young)
+    expect(await deleted(await start())).toBe(1)
   })
 
   test('that still wait for a person are kept', async () => {
-    const here = await replica({ engine: async () => ({ status: 'waiting' }), ...where })
-    const turn = await here.stream(`/messages/${await here.session()}`, { message: 'Ask me' })
-    await turn.rest()
-    const db = withRunTables(here.store.db)
-    await db.updateTable('kernel_runs').set({ ended_at: 0 }).execute()
-    const store = new RunStore({ store: here.store, owner: 'the sweep', leaseMs: 1_000 })
-    await purgeRuns(store, 1)
-    const path = `/runs/${turn.headers.get('x-run-id')}/resume`
-    expect((await here.stream(path, { decision: 'approve' })).status).toBe(200)
+    const start = await world(async ({ request }) =>
+      request.message === 'Ask me' ? { status: 'waiting' } : { status: 'finished' },
+    )
+    const first = await start()
+    const say = async (message: string) => {
+      const turn = await first.stream(`/messages/${await first.session()}`, { message })
+      await turn.rest()
+      return turn.headers.get('x-run-id')
+    }
+    const waiting = await say('Ask me')
+    await say('Hello')
+    await tablesOf(first).updateTable('kernel_runs').set({ ended_at: 0 }).execute()
+    const second = await start()
+    expect(await deleted(second)).toBe(1)
+    const path = `/runs/${waiting}/resume`
+    expect((await second.stream(path, { decision: 'approve' })).status).toBe(200)
   })
 })

@@ -1,47 +1,26 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Engine } from '../../core/runtime/turns/run.ts'
 import { onEachDatabase } from '../support/each-database.ts'
-import { say } from '../support/fake-engines.ts'
-import { fakeUser, replica, someone } from '../support/replica.ts'
-
-/** Says what it was told a few times over. A fake of the engine. */
-const echo: Engine = async (run) => {
-  for (let i = 0; i < 5; i++) {
-    run.emit('message', { content: `${run.request.message};` })
-    await sleep(10)
-  }
-  await say(run, `${run.request.message};`.repeat(5))
-  return { status: 'finished' }
-}
-
-/** Says a megabyte in pieces of a kilobyte, a few in every tick. A fake of the engine. */
-const longWinded =
-  (megabytes: number): Engine =>
-  async (run) => {
-    let said = ''
-    for (let i = 0; i < megabytes * 1024; i++) {
-      const content = `${String(i).padStart(8, '0')}${'x'.repeat(1016)}`
-      run.emit('message', { content })
-      said += content
-      if (i % 8 === 7) await new Promise((resolve) => setImmediate(resolve))
-    }
-    await say(run, said)
-    return { status: 'finished' }
-  }
+import { echoEngine, longWindedEngine } from '../support/fake-engines.ts'
+import { replica, someone } from '../support/replica.ts'
 
 await onEachDatabase('a thousand sessions, hundreds at once, with a fake engine', (where) => {
   test('each hear what is said in theirs and nothing else', async () => {
-    const here = await replica({ engine: echo, ...where })
+    const here = await replica({ engine: echoEngine, ...where })
     const sessions = 1_000
     const wrong: string[] = []
     const talk = async (i: number) => {
-      const user = fakeUser(`did:key:zUser${i}`)
+      const did = `did:key:zUser${i}`
       const message = `I am number ${i}`
       let text = ''
       let last: unknown
-      for await (const { event, data } of here.runs.start({ user, message })) {
+      const turn = await here.stream(
+        `/messages/${await here.session(did)}`,
+        { message },
+        { Authorization: `Bearer ${did}` },
+      )
+      for (const { event, data } of await turn.rest()) {
         if (event === 'message') text += data.content
         last = data.status
       }
@@ -58,7 +37,7 @@ await onEachDatabase('a thousand sessions, hundreds at once, with a fake engine'
 
 await onEachDatabase('an answer of five megabytes, with a fake engine', (where) => {
   test('arrives whole, is stored whole and replays whole', async () => {
-    const here = await replica({ engine: longWinded(5), ...where })
+    const here = await replica({ engine: longWindedEngine(5), ...where })
     const sessionId = await here.session()
     const turn = await here.stream(`/messages/${sessionId}`, { message: 'Tell me everything' })
     const text = (events: Awaited<ReturnType<typeof turn.rest>>) =>
@@ -72,7 +51,7 @@ await onEachDatabase('an answer of five megabytes, with a fake engine', (where) 
   }, 60_000)
 
   test('is not piled up for a client that reads nothing, and ends all the same', async () => {
-    const here = await replica({ engine: longWinded(5), ...where })
+    const here = await replica({ engine: longWindedEngine(5), ...where })
     const sockets: Socket[] = []
     here.http.server.on('connection', (socket) => sockets.push(socket))
     const sessionId = await here.session()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
 import pg from 'pg'
-import { createWallet } from '../../core/testing/wallet.ts'
+import { callerOf } from '../support/caller.ts'
 import { flakyWire, freshDatabase } from '../support/database.ts'
 import { startServer, type ServerProcess } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
@@ -58,11 +58,7 @@ await describeWith('postgres', 'servers that share a PostgreSQL', (postgres) => 
   it('share what a user sets and revokes', async () => {
     const url = await database()
     const [one, two] = await Promise.all([server(url).url, server(url).url])
-    const { did } = (await (await fetch(`${one}/.well-known/oracle.json`)).json()) as {
-      did: string
-    }
-    const wallet = await createWallet()
-    const headers = await wallet.headers(did)
+    const headers = await (await callerOf(one)).headers()
     const patched = await fetch(`${one}/user-preferences`, {
       method: 'PATCH',
       headers: { ...headers, 'content-type': 'application/json' },
@@ -73,7 +69,7 @@ await describeWith('postgres', 'servers that share a PostgreSQL', (postgres) => 
       userPreferences: { language: 'sw' },
     })
 
-    const alone = { 'x-ucan-delegation': headers['x-ucan-delegation']! }
+    const alone = { 'x-ucan-delegation': headers['x-ucan-delegation'] }
     const status = async (at: string) =>
       (await fetch(`${at}/user-preferences`, { headers: alone })).status
     expect([await status(one), await status(two)]).toEqual([200, 200])

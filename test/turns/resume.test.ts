@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Run } from '../../core/runtime/turns/run.ts'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 import type { Seen } from '../support/event-stream.ts'
 import { say, sayingEngine, toolEngine } from '../support/fake-engines.ts'
@@ -33,15 +32,20 @@ await onEachDatabase('a run with a fake engine', (where) => {
   test('streams run first and done last, with numbers that rise', async () => {
     const { stream, session } = await replica({ engine: toolEngine(), ...where })
     const requestId = randomUUID()
-    const turn = await stream(`/messages/${await session()}`, { message: 'Look it up', requestId })
+    const sessionId = await session()
+    const turn = await stream(`/messages/${sessionId}`, { message: 'Look it up', requestId })
     expect(turn.status).toBe(200)
     expect(turn.headers.get('content-type')).toBe('text/event-stream')
     expect(turn.headers.get('x-request-id')).toBe(requestId)
     const runId = turn.headers.get('x-run-id')
     const events = await turn.rest()
     const userMessageId = `user-${runId}`
-    expect(events[0]).toEqual({ id: 1, event: 'run', data: { runId, requestId, userMessageId } })
-    expect(events.at(-1)).toMatchObject({ event: 'done', data: { runId, status: 'finished' } })
+    const data = { runId, sessionId, requestId, userMessageId }
+    expect(events[0]).toEqual({ id: 1, event: 'run', data })
+    expect(events.at(-1)).toMatchObject({
+      event: 'done',
+      data: { runId, sessionId, status: 'finished' },
+    })
     expect(events.map(({ id }) => id)).toEqual(events.map((_, i) => i + 1))
   })
 
@@ -210,7 +214,7 @@ await onEachDatabase('a run with a fake engine', (where) => {
   test('tells what it is doing while it runs, and nothing when it is over', async () => {
     const go = Promise.withResolvers<void>()
     const here = await replica({
-      engine: async (run: Run) => {
+      engine: async (run) => {
         await go.promise
         await say(run, 'Done.')
         return { status: 'finished' }
@@ -218,15 +222,22 @@ await onEachDatabase('a run with a fake engine', (where) => {
       ...where,
     })
     const sessionId = await here.session()
-    expect((await here.call('GET', `/sessions/${sessionId}/run`)).body).toEqual({ run: null })
+    expect((await here.call('GET', `/sessions/${sessionId}/run`)).body).toEqual({
+      run: null,
+      waitingTurns: 0,
+    })
     const turn = await here.stream(`/messages/${sessionId}`, { message: 'Hi' })
     const runId = turn.headers.get('x-run-id')
     expect((await here.call('GET', `/sessions/${sessionId}/run`)).body).toEqual({
       run: { runId, status: 'running' },
+      waitingTurns: 0,
     })
     go.resolve()
     await turn.rest()
-    expect((await here.call('GET', `/sessions/${sessionId}/run`)).body).toEqual({ run: null })
+    expect((await here.call('GET', `/sessions/${sessionId}/run`)).body).toEqual({
+      run: null,
+      waitingTurns: 0,
+    })
   })
 })
 

@@ -1,9 +1,7 @@
-import { silent } from '../support/silent-log.ts'
-import { turnRoutes } from '../../core/runtime/turns/wire/routes.ts'
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { RuntimeError } from '../../core/errors.ts'
-import { kernelRouteKeys } from '../../core/runtime/kernel-routes.ts'
+import { createApp, definePlugin, RuntimeError } from '#core'
+import { testApp } from '#core/testing'
 import { onEachDatabase } from '../support/each-database.ts'
 import { say, sayingEngine, toolEngine } from '../support/fake-engines.ts'
 import { type Replica, replica } from '../support/replica.ts'
@@ -114,6 +112,7 @@ await onEachDatabase('sessions, with a fake engine', (where) => {
       kernel_runs: 'session_id',
       kernel_steps: 'session_id',
       kernel_effects: 'session_id',
+      kernel_results: 'session_id',
     } as const
     const db = here.store.db.withTables<Record<keyof typeof tables, { session_id: string }>>()
     for (const table of Object.keys(tables) as (keyof typeof tables)[]) {
@@ -255,11 +254,48 @@ await onEachDatabase('sessions, with a fake engine', (where) => {
 })
 
 test('the routes are those that no plugin may claim', async () => {
-  const here = await replica({ engine: sayingEngine([]) })
-  const mine = Object.keys(turnRoutes({ runs: here.runs, db: here.store.db, log: silent }))
-  expect(mine.filter((key) => !kernelRouteKeys.includes(key))).toEqual([])
+  await using app = await testApp({ plugins: [] })
+  const { paths } = (await app.get('/openapi.json')).body as { paths: Record<string, object> }
+  const served = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map(
+      (method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
+    ),
+  )
   const about = /^\w+ \/(sessions|messages|runs)\b/
-  expect(mine.sort()).toEqual(kernelRouteKeys.filter((key) => about.test(key)).sort())
+  const ours = served.filter((key) => about.test(key)).sort()
+  expect(ours).toEqual([
+    'DELETE /sessions/:id',
+    'GET /messages/:sessionId',
+    'GET /runs',
+    'GET /runs/:runId',
+    'GET /sessions',
+    'GET /sessions/:id/messages',
+    'GET /sessions/:id/run',
+    'POST /messages/:sessionId',
+    'POST /messages/abort',
+    'POST /runs/:runId/resume',
+    'POST /runs/:runId/retry',
+    'POST /runs/:runId/tool-results',
+    'POST /sessions',
+    'POST /sessions/:id/capabilities',
+  ])
+  const claims = Object.fromEntries(
+    ours.map((key) => [key, { auth: 'public' as const, run: () => undefined }]),
+  )
+  const greedy = definePlugin({
+    name: 'greedy',
+    summary: 'Claims the routes of conversations.',
+    routes: claims as { 'GET /': { auth: 'public'; run(): undefined } }, // the keys are known when the test runs
+  })
+  const booting = createApp({ plugins: [greedy], env: { DATA_DIR: ':memory:' }, log() {} })
+  const { details } = await booting.then(
+    () => expect.unreachable(),
+    (error: RuntimeError) => error,
+  )
+  const { faults } = details as { faults: { code: string; details: { key: string } }[] }
+  expect(faults.map(({ code, details: { key } }) => `${code} ${key}`).sort()).toEqual(
+    ours.map((key) => `ROUTE_CONFLICT ${key}`),
+  )
 })
 
 test('a message must be text of a sensible size, and what comes with it must make sense', async () => {

@@ -1,32 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Engine } from '../../core/runtime/turns/run.ts'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
-import { say, stopped } from '../support/fake-engines.ts'
+import { slowToStop } from '../support/fake-engines.ts'
 import { type Replica, replica } from '../support/replica.ts'
-
-/** Talks until it is told to stop, then takes a moment to let go; notes when which run was at it. A fake of the engine. */
-function slowToStop(log: string[], stopMs = 30): Engine {
-  return async (run) => {
-    const { message } = run.request
-    log.push(`begin ${message}`)
-    let said = ''
-    for (let i = 0; i < 10 && !run.signal.aborted; i++) {
-      run.emit('message', { content: `${message} ` })
-      said += `${message} `
-      await sleep(10)
-    }
-    if (run.signal.aborted) {
-      await sleep(stopMs)
-      const end = await stopped(run, said)
-      log.push(`stop ${message}`)
-      return end
-    }
-    await say(run, said)
-    log.push(`finish ${message}`)
-    return { status: 'finished' }
-  }
-}
 
 /** Whether between the begin and the end of any run no other one was at it. */
 function isInterleaved(log: readonly string[]): boolean {

@@ -3,13 +3,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { quarantinedNotice } from '../../core/runtime/turns/carry/quarantine.ts'
 import { type Child, killChildren, startChild } from '../support/child.ts'
 import { freshDatabase } from '../support/database.ts'
 import { openStream, type Seen } from '../support/event-stream.ts'
 import type { ServerSettings } from '../support/run-server.ts'
 import { someone } from '../support/server.ts'
 import { describeWith } from '../support/services.ts'
+import { quarantinedNotice } from '../support/notices.ts'
 
 afterEach(killChildren)
 

@@ -1,57 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Engine } from '../../core/runtime/turns/run.ts'
-import { definePlugin } from '../../core/index.ts'
-import type { Turns } from '../../core/plugin.ts'
-import { scriptedModel, testApp } from '../../core/testing/index.ts'
+import { definePlugin, type Turns } from '#core'
+import { scriptedModel, testApp } from '#core/testing'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
-import { say, stopped } from '../support/fake-engines.ts'
+import { holdingEngine } from '../support/fake-engines.ts'
 import { replica, type Replica, someone } from '../support/replica.ts'
 
 const generous = { atOnce: 1000, perDay: 1000, addressFactor: 25, atOnceTotal: 1000 }
 const other = 'did:key:zSomebodyElse'
-
-/** Turns that go on until they are let go, stopped or told how to end by their message. A fake of the engine. */
-function holding() {
-  const open = new Set<() => void>()
-  const engine: Engine = async (run) => {
-    const { message } = run.request
-    if (message === 'fail') throw new Error('The engine broke.')
-    if (message === 'ask' && !run.continues) {
-      const call = { toolCallId: `pay-${run.runId}`, toolName: 'pay', args: {} }
-      await run.journal.append({
-        messages: [
-          {
-            role: 'assistant',
-            id: randomUUID(),
-            content: 'May I?',
-            toolCalls: [{ id: call.toolCallId, name: 'pay', args: {} }],
-          },
-        ],
-        waits: call,
-      })
-      run.emit('interrupt', { kind: 'approval', ...call })
-      return { status: 'waiting' }
-    }
-    run.emit('message', { content: 'Well, ' })
-    if (message !== 'quick')
-      await new Promise<void>((resolve) => {
-        open.add(resolve)
-        run.signal.addEventListener('abort', () => resolve(), { once: true })
-      })
-    if (run.signal.aborted) return stopped(run, 'Well, ')
-    await say(run, 'Well, that is it.')
-    return { status: 'finished' }
-  }
-  return {
-    engine,
-    letGo() {
-      for (const end of open) end()
-      open.clear()
-    },
-  }
-}
 
 const send = async (server: Replica, message = 'hold', did = someone, more: object = {}) => {
   const sessionId = await server.session(did)
@@ -82,7 +39,7 @@ const many = <T>(count: number, make: () => Promise<T>) =>
 
 await onEachDatabase('turns at once', (where) => {
   const start = async (limits: Partial<typeof generous>) => {
-    const { engine, letGo } = holding()
+    const { engine, letGo } = holdingEngine()
     const server = await replica({
       engine,
       limits: { ...generous, ...limits },
@@ -123,6 +80,7 @@ await onEachDatabase('turns at once', (where) => {
     })
     expect((await server.call('GET', `/sessions/${sessionId}/run`, undefined, did)).body).toEqual({
       run: null,
+      waitingTurns: 0,
     })
   })
 
@@ -233,11 +191,17 @@ await onEachDatabase('turns at once', (where) => {
   test('that a plugin starts count for the DID and the server, and for no address', async () => {
     const { server } = await start({ atOnce: 2, addressFactor: 1 })
     const dids = [mine(), mine(), mine(), mine()]
-    const started = dids.map((did) => server.runs.start({ user: { did }, message: 'hold' }))
+    const started = dids.map((did) =>
+      server.runs.turnsOf('post').start({ user: { did }, message: 'hold' }),
+    )
     for (const turn of started) await turn[Symbol.asyncIterator]().next()
     const [did = ''] = dids
-    await server.runs.start({ user: { did }, message: 'hold' })[Symbol.asyncIterator]().next()
-    const third = server.runs.start({ user: { did }, message: 'hold' })
+    await server.runs
+      .turnsOf('post')
+      .start({ user: { did }, message: 'hold' })
+      [Symbol.asyncIterator]()
+      .next()
+    const third = server.runs.turnsOf('post').start({ user: { did }, message: 'hold' })
     await expect(third[Symbol.asyncIterator]().next()).rejects.toMatchObject({
       code: 'TURNS_LIMIT',
       details: { of: 'did' },
@@ -248,7 +212,7 @@ await onEachDatabase('turns at once', (where) => {
 await onEachDatabase('turns of a day', (where) => {
   const limited = (perDay: number, addressFactor = 25) =>
     replica({
-      engine: holding().engine,
+      engine: holdingEngine().engine,
       limits: { ...generous, perDay, addressFactor },
       trustProxy: true,
       ...where,
@@ -296,7 +260,7 @@ await onEachDatabase('turns of a day', (where) => {
 
 await onPostgres('replicas', (where) => {
   const two = (limits: Partial<typeof generous>) => {
-    const { engine, letGo } = holding()
+    const { engine, letGo } = holdingEngine()
     onTestFinished(letGo)
     const options = { engine, limits: { ...generous, ...limits }, ...where }
     return Promise.all([replica(options), replica(options)])
@@ -327,7 +291,7 @@ await onPostgres('replicas', (where) => {
   })
 
   test('give the place back when a turn is taken over and ends elsewhere', async () => {
-    const { engine, letGo } = holding()
+    const { engine, letGo } = holdingEngine()
     onTestFinished(letGo)
     const options = { engine, limits: { ...generous, atOnce: 1 }, leaseMs: 600, ...where }
     const first = await replica(options)

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
 import { fakeOpenAi, type FakeAnswer, type FakeRequest } from '../support/fake-openai.ts'
-import { unquote } from '../../core/runtime/base/quote.ts'
+import { unquote } from '../support/quotation.ts'
 
 const sky = definePlugin({
   name: 'sky',

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createApp } from '#core'
-import { say } from '../../core/testing/turn.ts'
-import { createWallet } from '../../core/testing/wallet.ts'
+import { callerOf, sayTo } from '../support/caller.ts'
 import { startServer, type ServerProcess } from '../support/process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -22,11 +21,8 @@ describe('a plugin whose promise rejects where nobody waits', () => {
     const url = await server.url
     await fetch(`${url}/stray`)
     await fetch(`${url}/health`)
-    const { did } = (await (await fetch(`${url}/.well-known/oracle.json`)).json()) as {
-      did: string
-    }
-    const wallet = await createWallet()
-    const said = await say(url, () => wallet.headers(did), 'Hello')
+    const { headers } = await callerOf(url)
+    const said = await sayTo(url, headers, 'Hello')
     expect(said.status).toBe('finished')
     expect(said.text).toContain('stray')
     expect(said.text).not.toContain('hidden')
@@ -39,7 +35,7 @@ describe('a plugin whose promise rejects where nobody waits', () => {
       'in a timer',
     ])
       await expect.poll(() => server.output()).toContain(`It failed ${where}.`)
-    expect(server.output()).toMatch(/\[straying\] prompt of straying is async/)
+    expect(server.output()).toMatch(/\[straying\] prompt of straying failed/)
     expect(server.output()).toMatch(/\[straying\] enabled of "hidden" of straying is async/)
     expect((await fetch(`${url}/health`)).status).toBe(200)
     expect(await server.end()).toBe(0)
@@ -50,7 +46,7 @@ describe('a plugin whose promise rejects where nobody waits', () => {
     const server = start('test/support/straying-server.ts')
     await fetch(`${await server.url}/throw`).catch(() => undefined)
     expect(await server.exited).toBe(1)
-    expect(server.output()).toContain('An exception was caught by nobody: the process ends')
+    expect(server.output()).toContain('Nobody caught an exception: the process ends')
     expect(server.output()).toContain('Nobody catches this.')
   })
 })

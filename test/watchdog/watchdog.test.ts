@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createWallet } from '../../core/testing/wallet.ts'
+import { callerOf } from '../support/caller.ts'
 import { openStream, type Seen } from '../support/event-stream.ts'
 import { onEachDatabase } from '../support/each-database.ts'
 import { startServer, type ServerProcess } from '../support/process.ts'
@@ -132,12 +132,9 @@ await onEachDatabase('a turn that freezes its server', ({ databaseUrl }) => {
     }
     void supervise()
     await expect.poll(() => url, { timeout: 30_000 }).not.toBe('')
-    const { did } = (await (await fetch(`${url}/.well-known/oracle.json`)).json()) as {
-      did: string
-    }
-    const wallet = await createWallet()
+    const caller = await callerOf(url)
     const session = async () => {
-      const init = { method: 'POST', headers: await wallet.headers(did) }
+      const init = { method: 'POST', headers: await caller.headers() }
       const made = (await (await fetch(`${url}/sessions`, init)).json()) as { sessionId: string }
       return made.sessionId
     }
@@ -147,7 +144,7 @@ await onEachDatabase('a turn that freezes its server', ({ databaseUrl }) => {
       const requestId = randomUUID() // a client that saw no answer sends the same again
       for (let tries = 0; tries < 400 && seen.at(-1)?.event !== 'done'; tries++)
         try {
-          const headers = await wallet.headers(did)
+          const headers = await caller.headers()
           const stream = seen[0]
             ? await openStream(
                 `${url}/runs/${seen[0].data.runId}?after=${seen.at(-1)!.id}`,

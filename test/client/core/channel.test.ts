@@ -4,7 +4,7 @@ import type { Chat } from '../../../client/core/chat/chat.ts'
 import { heldModel } from '../../support/held-model.ts'
 import { tabStorage, testOracle, type TestOracle } from '../oracle.ts'
 import { until } from '../page.ts'
-import { unquote } from '../../../core/runtime/base/quote.ts'
+import { unquote } from '../../support/models.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 

@@ -2,8 +2,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { createOracleClient } from '../../../client/core/client.ts'
-import { shortTiming, tabStorage, testWallet } from '../oracle.ts'
+import { scriptedModel } from '#core/testing'
+import { shortTiming, tabStorage, testOracle, testWallet } from '../oracle.ts'
 import { until } from '../page.ts'
+import { chatOf, ended, plain } from './chats.ts'
 
 const oracleDid = 'did:key:z6MkffDZCkCTWreg8868fG1FGFogcJj5X6PY93pPcWDn9bob'
 const line = (id: number, event: string, data: unknown) =>
@@ -66,4 +68,46 @@ it.each([
     'Count',
     'One two.',
   ])
+})
+
+it('a message is shown at once, before the server has answered anything', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel(['Hello.']) })
+  const chat = await chatOf(oracle)
+  let answer = () => {}
+  const held = new Promise<void>((resolve) => (answer = resolve))
+  oracle.proxy.interfere = ({ method }) => (method === 'POST' ? held : undefined)
+  const sending = chat.sendMessage('Hi')
+  const shown = [{ type: 'human', content: 'Hi', isComplete: true }]
+  expect(chat.getSnapshot().status).toBe('submitted')
+  expect(plain(chat)).toMatchObject(shown)
+  await until(() => oracle.proxy.to(/^\/messages\//, 'POST').length === 1)
+  expect(plain(chat)).toMatchObject(shown)
+  answer()
+  await sending
+  await until(() => ended(chat) === 'finished')
+  expect(plain(chat).map(({ content }) => content)).toEqual(['Hi', 'Hello.'])
+})
+
+it('a message is shown at once while offline, stays when it cannot be sent, and is shown once when it is sent again', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel(['Hello.']) })
+  const chat = await chatOf(oracle)
+  oracle.proxy.isOffline = true
+  oracle.proxy.cutAll()
+  const shown: unknown[][] = []
+  chat.subscribe(() => shown.push(chat.getSnapshot().messages.map(({ content }) => content)))
+  const sending = chat.sendMessage('Hi')
+  expect(plain(chat).map(({ content }) => content)).toEqual(['Hi'])
+  await sending
+  expect(chat.getSnapshot()).toMatchObject({
+    status: 'error',
+    sendMessageError: { code: 'stream_interrupted' },
+  })
+  expect(plain(chat).map(({ content }) => content)).toEqual(['Hi'])
+  oracle.proxy.isOffline = false
+  const again = chat.sendMessage('Hi')
+  expect(plain(chat).map(({ content }) => content)).toEqual(['Hi'])
+  await again
+  await until(() => ended(chat) === 'finished')
+  expect(plain(chat).map(({ content }) => content)).toEqual(['Hi', 'Hello.'])
+  expect(shown.filter((each) => each.filter((content) => content === 'Hi').length > 1)).toEqual([])
 })

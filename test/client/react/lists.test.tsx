@@ -47,7 +47,9 @@ it('capabilities are listed, and loaded by hand; a model is chosen for the turns
     whenToUse: ['The user asks for a book.'],
     tools: { find: { description: 'Finds.', effect: 'read', input: z.object({}), run: () => 1 } },
   })
-  await using oracle = await testOracle({ plugins: [books], model: scriptedModel(['Hello.']) })
+  const words = 'You are Mwila.'
+  const model = scriptedModel(['Hello.'])
+  await using oracle = await testOracle({ plugins: [books], model, instructions: words })
   const { oracleDid, overrides } = oracle
   const sessionId = await oracle.session()
   const seen = hook(
@@ -65,6 +67,7 @@ it('capabilities are listed, and loaded by hand; a model is chosen for the turns
     loaded: false,
     tools: [{ name: 'find' }],
   })
+  expect(seen.now.capabilities.instructionsBytes).toBe(words.length)
   await seen.now.capabilities.load('books')
   await until(() => plugin()?.loaded)
   await until(() => seen.now.models.defaultModelId)

@@ -12,7 +12,7 @@ import {
 import { toJsonSchema } from '../../../client/later/schema.ts'
 import { tabStorage, testOracle } from '../oracle.ts'
 import { hook, mount, until } from '../page.ts'
-import { unquote } from '../../../core/runtime/base/quote.ts'
+import { unquote } from '../../support/models.ts'
 
 const call = (name: string, args: unknown = {}) => ({ call: name, args })
 

@@ -1,0 +1,237 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { afterEach, expect, it, onTestFinished } from 'vitest'
+import type { JobRow } from '../../core/runtime/jobs/tables.ts'
+import { type Child, killChildren, startChild } from '../support/child.ts'
+import { onEachDatabase, onPostgres, type Where } from '../support/each-database.ts'
+import type { JobNote, JobServerSettings } from '../support/job-server.ts'
+import { storeOf } from '../support/store-of.ts'
+
+afterEach(killChildren)
+
+/** With CHAOS_JOBS=2000 the suite is the long one: so many jobs, a disturbance every two seconds, sixty ticks. */
+const asked = Number(process.env.CHAOS_JOBS ?? 0)
+const isLong = asked > 0
+const longMs = 300_000
+const workMs = isLong ? 150 : 10
+
+/** What the test itself did to a process, noted in its place among the notes. */
+interface Disturbance {
+  readonly what: 'killed' | 'stopped' | 'continued'
+  readonly pid: number
+}
+type Work = JobNote & { readonly what: 'began' | 'ended' }
+type Tick = JobNote & { readonly what: 'tick' }
+type Note = Work | Tick | Disturbance
+
+const isWork = (note: Note): note is Work => note.what === 'began' || note.what === 'ended'
+const isTick = (note: Note): note is Tick => note.what === 'tick'
+
+/** Servers of one database, and what their jobs noted. */
+function fleet(where: Where, more: Partial<JobServerSettings> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-jobs-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const notes = join(folder, 'notes')
+  writeFileSync(notes, '')
+  const dataDir = join(folder, 'data')
+  const settings: JobServerSettings = {
+    databaseUrl: where.databaseUrl,
+    dataDir: where.databaseUrl === undefined ? dataDir : undefined,
+    notes,
+    leaseMs: 600,
+    workMs,
+    ...more,
+  }
+  return {
+    async start(): Promise<{ child: Child; url: string }> {
+      const child = startChild('job-server.ts', [JSON.stringify(settings)])
+      const [url = ''] = await child.printed(1)
+      return { child, url }
+    },
+    async kill(child: Child) {
+      await child.kill('SIGKILL')
+      appendFileSync(notes, `${JSON.stringify({ what: 'killed', pid: child.process.pid })}\n`)
+    },
+    stop(child: Child) {
+      appendFileSync(notes, `${JSON.stringify({ what: 'stopped', pid: child.process.pid })}\n`)
+      child.process.kill('SIGSTOP')
+    },
+    continue(child: Child) {
+      appendFileSync(notes, `${JSON.stringify({ what: 'continued', pid: child.process.pid })}\n`)
+      child.process.kill('SIGCONT')
+    },
+    noted: (): Note[] =>
+      readFileSync(notes, 'utf8')
+        .split('\n')
+        .filter((line) => line.endsWith('}'))
+        .map((line) => JSON.parse(line)),
+    store: () => storeOf(dataDir, where),
+  }
+}
+
+const ask = (url: string, from: number, to: number) =>
+  fetch(`${url}/work`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ from, to }),
+  })
+
+/** How many jobs have ended. */
+const endedOf = (noted: readonly Note[]) =>
+  new Set(noted.flatMap((note) => (isWork(note) && note.what === 'ended' ? [note.n] : []))).size
+
+/** What must hold of the notes, whatever was killed when. */
+function check(noted: readonly Note[], many: number) {
+  const work = noted.filter(isWork)
+  expect(endedOf(noted)).toBe(many)
+  for (const { n, key } of work) expect(key).toBe(`n-${n}`)
+  // No attempt begins twice: each claim is one attempt more.
+  const begun = work
+    .filter(({ what }) => what === 'began')
+    .map(({ n, attempt }) => `${n}/${attempt}`)
+  expect(new Set(begun).size).toBe(begun.length)
+  expect(overlaps(noted)).toEqual([])
+}
+
+/** Attempts that began while another attempt of the job was under way in a process that nobody had disturbed since. */
+function overlaps(noted: readonly Note[]): string[] {
+  const found: string[] = []
+  const underWay = new Map<number, { note: Work; isDisturbed: boolean }>()
+  for (const note of noted) {
+    if (isTick(note)) continue
+    if (!isWork(note)) {
+      for (const each of underWay.values()) if (each.note.pid === note.pid) each.isDisturbed = true
+      continue
+    }
+    const before = underWay.get(note.n)
+    if (note.what === 'began') {
+      if (before && !before.isDisturbed)
+        found.push(`${note.n}: attempt ${note.attempt} beside ${before.note.attempt}`)
+      underWay.set(note.n, { note, isDisturbed: false })
+    } else if (before?.note.attempt === note.attempt) underWay.delete(note.n)
+  }
+  return found
+}
+
+async function checkRows(servers: ReturnType<typeof fleet>, many: number) {
+  const store = await servers.store()
+  onTestFinished(() => store.close())
+  const { rows } = await sql<JobRow>`select * from kernel_jobs where name = 'work'`.execute(
+    store.db,
+  )
+  expect(rows).toHaveLength(many)
+  const ends = new Map<string, number[]>()
+  for (const note of servers.noted())
+    if (isWork(note) && note.what === 'ended')
+      ends.set(note.key, [...(ends.get(note.key) ?? []), note.attempt])
+  for (const { state, key, attempts } of rows) {
+    expect(state).toBe('done')
+    expect(ends.get(key)).toContain(attempts)
+  }
+}
+
+await onEachDatabase('jobs under kill -9', (where) => {
+  it(
+    'all end, each with its one key and with attempts that count rightly',
+    async () => {
+      const many = isLong ? asked : 200
+      const servers = fleet(where)
+      let { child, url } = await servers.start()
+      for (let from = 0; from < many; from += 50)
+        expect((await ask(url, from, from + 50)).status).toBe(200)
+      let deaths = 0
+      for (; isLong ? endedOf(servers.noted()) < many : deaths < 3; deaths++) {
+        await sleep(isLong ? 2_000 : 40 * (deaths + 1))
+        await servers.kill(child)
+        ;({ child, url } = await servers.start())
+      }
+      const ended = () => endedOf(servers.noted())
+      await expect.poll(ended, { timeout: 45_000 }).toBe(many)
+      child.process.kill('SIGTERM')
+      expect(await child.ended()).toBe(0)
+      check(servers.noted(), many)
+      await checkRows(servers, many)
+      tell(`${many} jobs, ${deaths} deaths, ${againOf(servers.noted())} attempts after the first`)
+    },
+    isLong ? longMs : undefined,
+  )
+})
+
+/** Attempts that were not the first of their job. */
+const againOf = (noted: readonly Note[]) =>
+  noted.filter((note) => note.what === 'began' && note.attempt > 1).length
+
+function tell(figures: string): void {
+  if (isLong) process.stdout.write(`${figures}\n`)
+}
+
+await onPostgres('jobs on two replicas', (where) => {
+  it(
+    'of which one dies and one stands still again and again all end, none at once under one lease',
+    async () => {
+      const many = isLong ? asked : 400
+      const servers = fleet(where)
+      let [first, second] = [await servers.start(), await servers.start()]
+      for (let from = 0; from < many; from += 100)
+        expect((await ask((from % 200 === 0 ? first : second).url, from, from + 100)).status).toBe(
+          200,
+        )
+      let rounds = 0
+      for (; isLong ? endedOf(servers.noted()) < many : rounds < 3; rounds++) {
+        await sleep(isLong ? 1_000 : 150)
+        servers.stop(first.child)
+        await sleep(isLong ? 1_000 : 300)
+        await servers.kill(second.child)
+        const third = await servers.start()
+        servers.continue(first.child)
+        ;[first, second] = [third, first]
+      }
+      const ended = () => endedOf(servers.noted())
+      await expect.poll(ended, { timeout: 45_000 }).toBe(many)
+      for (const { child } of [first, second]) child.process.kill('SIGTERM')
+      for (const { child } of [first, second]) expect(await child.ended()).toBe(0)
+      check(servers.noted(), many)
+      await checkRows(servers, many)
+      tell(`${many} jobs, ${rounds} rounds, ${againOf(servers.noted())} attempts after the first`)
+    },
+    isLong ? longMs : undefined,
+  )
+
+  it(
+    'share a schedule: each tick once, none twice, those that were missed by both as one',
+    async () => {
+      const servers = fleet(where, { every: 1_000 })
+      const replicas = [await servers.start(), await servers.start()]
+      const ticks = () => servers.noted().filter(isTick)
+      const many = isLong ? 60 : 4
+      await expect.poll(() => ticks().length, { timeout: 90_000 }).toBeGreaterThanOrEqual(many)
+      for (const { child } of replicas) await child.kill('SIGTERM')
+      const before = ticks()
+      before.reduce((earlier, tick) => {
+        expect(tick.n - earlier.n).toBe(1_000)
+        return tick
+      })
+      await sleep(3_500)
+      const again = await servers.start()
+      await expect
+        .poll(() => ticks().length, { timeout: 20_000 })
+        .toBeGreaterThan(before.length + 1)
+      await again.child.kill('SIGKILL')
+      const all = ticks().map(({ n }) => n)
+      expect(new Set(all).size).toBe(all.length)
+      const gap = (all[before.length] ?? 0) - (before.at(-1)?.n ?? 0)
+      expect(gap).toBeGreaterThanOrEqual(3_000) // the newest of what was missed
+      expect(gap % 1_000).toBe(0)
+      const shares = replicas.map(
+        ({ child }) => before.filter(({ pid }) => pid === child.process.pid).length,
+      )
+      tell(
+        `${before.length} ticks, by replica ${shares.join(' and ')}; ${gap / 1_000 - 1} missed came as one`,
+      )
+    },
+    isLong ? longMs : undefined,
+  )
+})

@@ -1,0 +1,47 @@
+import {
+  DummyDriver,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  type Dialect,
+} from 'kysely'
+import type { AnyPlugin } from '../../core/plugin.ts'
+import { planBoot } from '../../core/runtime/boot/plan.ts'
+import { RunGates } from '../../core/runtime/turns/gates/gates.ts'
+import { silent } from './silent-log.ts'
+
+/** A database that has nothing. */
+const dialect: Dialect = {
+  createAdapter: () => new SqliteAdapter(),
+  createDriver: () => new DummyDriver(),
+  createIntrospector: (db) => new SqliteIntrospector(db),
+  createQueryCompiler: () => new SqliteQueryCompiler(),
+}
+
+/** The gates of plugins for a server without plugins, with another time in which they must decide. */
+export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunGates {
+  const { records, faults } = planBoot({ plugins, features: {}, source: {}, kernelRoutes: [] })
+  for (const fault of faults) throw fault
+  const none = () => {
+    throw new Error('This server has no plugins that could do so.')
+  }
+  for (const record of records) {
+    record.state = 'loaded'
+    record.base = {
+      env: {},
+      log: silent,
+      self: undefined,
+      plugins: {},
+      fetch: none,
+      db: new Kysely({ dialect }),
+      jobs: { later: none, cancel: none, within: none },
+      now: () => new Date(),
+      turns: { start: none },
+      sessions: { say: none, ensure: none },
+      rooms: { read: none, update: none },
+    }
+    if (typeof record.definition.runs === 'object') record.runs = record.definition.runs
+  }
+  return new RunGates({ records, admitMs })
+}
