@@ -39,8 +39,8 @@ async function cpuOf(times: number, work: (index: number) => unknown): Promise<n
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
 
 /**
- * What authentication costs beside the one thing that cannot be saved: an Ed25519 verification by
- * node:crypto, of a message as long as the signed part of an invocation, measured in the same run.
+ * Measures what authentication costs, beside its unavoidable part: an Ed25519 verification by node:crypto of a message
+ * as long as the signed part of an invocation, measured in the same run.
  */
 export async function benchAuth(print = console.log) {
   const user = await createWallet('a user who only exists for measuring')

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-// From the start of the process to its first 200, beside a bare Koa server started the same way.
+// Measures the time from the start of the process to its first 200, beside a bare Koa server that is started the same way.
 const root = resolve(import.meta.dirname, '..')
 const rounds = 9
 
@@ -60,5 +60,6 @@ const median = (values: number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const ratios = times.ours.map((time, i) => time / times.koa[i]!)
 console.log(
-  `start to first 200, every plugin: ${median(times.ours).toFixed(0)} ms; bare Koa: ${median(times.koa).toFixed(0)} ms; ratio ${median(ratios).toFixed(2)} (goal: at most 4)`,
+  `start to first 200, every plugin: ${median(times.ours).toFixed(0)} ms; bare Koa: ` +
+    `${median(times.koa).toFixed(0)} ms; ratio ${median(ratios).toFixed(2)} (goal: at most 4)`,
 )

@@ -1,9 +1,11 @@
-import { coreBudget, sizeOf } from './client/size.ts'
+import { addedBy, coreBudget, noticesBudget, sizeOf } from './client/size.ts'
 import { streamBench, streamBudget } from './client/stream.ts'
 
-// What the React library costs: its download, and the main thread while a reply streams.
-const sizes = await Promise.all(['index', 'live-agent', 'wallet'].map(sizeOf))
+// Measures what the React library costs: its download size, and main-thread time while a reply streams.
+const sizes = await Promise.all(['index', 'live-agent', 'notices', 'wallet'].map(sizeOf))
 console.table(Object.fromEntries(sizes.map(({ entry, ...size }) => [entry, size])))
+const notices = await addedBy('notices')
+console.log(`notices add ${notices} bytes of gzip to the core, and may add ${noticesBudget}`)
 console.log(`the core may have ${coreBudget} bytes of gzip; "later" is fetched when it is needed\n`)
 
 const { library, baseline, timeRatio } = await streamBench()
@@ -13,6 +15,7 @@ console.log(
 )
 if (
   sizes[0]!.gzip > coreBudget ||
+  notices > noticesBudget ||
   timeRatio > streamBudget.timeRatio ||
   library.commits > streamBudget.commits
 )

@@ -1,7 +1,7 @@
 /**
- * The query gateway against the HTTP gateway that etcd brings along, in front of the same etcd, in
- * alternating rounds of one run: throughput over the same connections, and the CPU of our process per request.
- * Then many requests more, and what they left on the heap. Needs the packages that examples/etcd names.
+ * Compares the query gateway with etcd's own HTTP gateway, in front of the same etcd, in alternating rounds of one run:
+ * throughput over the same number of connections, and the CPU time of our process per request. Then many more requests
+ * show whether the heap grows. The bench needs the packages that examples/etcd names.
  */
 import { readFileSync } from 'node:fs'
 import { startEtcd } from '../examples/etcd/etcd.ts'
@@ -102,7 +102,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** The routes are there once the descriptors are read. */
+/** Waits until the gateway has read its descriptors and serves its routes. */
 async function ready(port: number): Promise<void> {
   for (;;) {
     const { status } = await fetch(`http://127.0.0.1:${port}/v3/kv/range`, { method: 'POST', body })
@@ -111,7 +111,7 @@ async function ready(port: number): Promise<void> {
   }
 }
 
-/** User and system time of a process in microseconds, by /proc, whose ticks are hundredths of a second. */
+/** The user and system time of a process in microseconds, read from /proc, whose ticks are hundredths of a second. */
 function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10_000

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { compare, mostRatio } from './support/against.ts'
 
-// npm run bench, or npm run bench boot routes: each part is a file beside this one.
-// npm run bench -- --against <commit>: what the code here costs beside that version; --gate fails over 5 % more.
+// npm run bench, or npm run bench boot routes: runs all parts or the named ones; each part is a file beside this one.
+// npm run bench -- --against <commit>: compares the cost with that version; with --gate, more than 5 % above it fails.
 const { values: options, positionals: chosen } = parseArgs({
   allowPositionals: true,
   options: {

@@ -3,7 +3,7 @@ import { createApp, definePlugin } from '#core'
 import { createWallet } from '../core/testing/wallet.ts'
 import { beTarget, median, Target } from './support/target.ts'
 
-// Server CPU of an authenticated request with a warm cache, beside the same public one on the same server.
+// Measures the server CPU of an authenticated request with a warm cache, beside the same public request on the same server.
 const rounds = 15
 const perRound = 8000
 const input = z.object({ city: z.string().min(1) })
@@ -50,7 +50,7 @@ async function measure() {
     )
     const request = (path: string, headers = '') =>
       `GET ${path}?city=Lusaka HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`
-    // Beside the bare public request, one that carries the same headers: reading them costs Node itself.
+    // `open` is a public request with the same headers, because reading headers costs time in Node itself.
     const kinds = {
       bare: request('/open'),
       open: request('/open', credentials.join('')),
@@ -66,7 +66,9 @@ async function measure() {
     console.log(`public:                    ${median(taken.bare).toFixed(1)} µs CPU per request`)
     console.log(`public, same headers:      ${median(taken.open).toFixed(1)} µs`)
     console.log(
-      `authenticated, warm cache: ${median(taken.locked).toFixed(1)} µs, ${ratio(taken.open)} times the public one with the same headers (goal: at most 1.25), ${ratio(taken.bare)} times the bare one`,
+      `authenticated, warm cache: ${median(taken.locked).toFixed(1)} µs, ${ratio(taken.open)} ` +
+        `times the public one with the same headers (goal: at most 1.25), ${ratio(taken.bare)} ` +
+        'times the bare one',
     )
   } finally {
     target.process.kill()

@@ -1,7 +1,7 @@
 /**
- * What the registry costs in process, against node:sqlite (and pg) doing the same by hand: the same rows into the same
- * tables in the same transactions, the same reads, without checks, history pages, HTTP or a query builder. Rounds
- * alternate; the median of each is compared.
+ * Measures the registry in process, beside hand-written code on node:sqlite (and pg) that writes the same rows into the
+ * same tables in the same transactions and does the same reads, without checks, history pages, HTTP or a query builder.
+ * The rounds of the two alternate, and the bench compares their medians.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -23,10 +23,10 @@ import { lineOf, protocol, type Way } from './support/registry/rows.ts'
 import { median } from './support/target.ts'
 
 const actor = { name: 'bench', did: undefined, isOperator: true, actsFor: () => true }
-const quotas = { entities: 1, protocols: 1, edges: 1, claims: 1 } // none for the holder of a key
+const quotas = { entities: 1, protocols: 1, edges: 1, claims: 1 } // quotas do not apply to the holder of an API key
 const print = (line: string) => process.stdout.write(`${line}\n`)
 
-/** Full trees, eight branches a node: 585 nodes at depth 3. */
+/** A full tree with eight branches at each node: 585 nodes down to depth 3. */
 function* tree(
   root: string,
 ): Generator<{ did: string; relationships: { role: string; target: string }[] }> {
@@ -104,7 +104,7 @@ async function compare(store: Store, way: Way & { registry: Registry }, hand: Wa
   const known = fresh()
   await way.batch(known)
   const dids = known.map((line) => JSON.parse(line).did as string)
-  // What the server does by itself a minute after so many inserts; until then its plans are guesses.
+  // PostgreSQL analyzes by itself about a minute after so many inserts; before that its query plans are guesses.
   await sql`analyze`.execute(store.db)
 
   const parts: [string, number, (way: Way) => Promise<unknown>][] = [
@@ -148,7 +148,8 @@ async function compare(store: Store, way: Way & { registry: Registry }, hand: Wa
     const [own, by] = times.map(median) as [number, number]
     const rate = Math.round(1e6 / own).toLocaleString('en')
     print(
-      `  ${what.padEnd(20)} ${own.toFixed(1).padStart(8)} µs ${by.toFixed(1).padStart(8)} µs ${(own / by).toFixed(2).padStart(6)}   ${rate} a second`,
+      `  ${what.padEnd(20)} ${own.toFixed(1).padStart(8)} µs ${by.toFixed(1).padStart(8)} µs ` +
+        `${(own / by).toFixed(2).padStart(6)}   ${rate} a second`,
     )
   }
   const single: number[] = []

@@ -21,9 +21,9 @@ import { toFrame } from '../core/runtime/http/answer/sse.ts'
 import { openStore } from '../core/runtime/store/store.ts'
 
 /**
- * What a token costs in CPU from the engine's `emit` to the bytes on the wire and into the database,
- * beside a loop that writes the same frames by hand and keeps nothing. The clients are in another thread, whose
- * time is not counted.
+ * Measures the CPU time of a token from the engine's `emit` to the bytes on the wire and in the database, beside a
+ * hand-written loop that writes the same frames and stores nothing. The clients run in another thread, whose time does
+ * not count.
  */
 const settings = { runs: Number(process.argv[2] ?? 100), tokens: 100, pauseMs: 100 }
 
@@ -48,7 +48,7 @@ const engine: Engine = async (run) => {
 
 const sseHead = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache, no-transform' }
 
-/** The loop by hand: a frame for every token, nothing kept. */
+/** The hand-written loop, which sends a frame for every token and stores nothing. */
 async function byHand(_: IncomingMessage, res: ServerResponse): Promise<void> {
   res.writeHead(200, sseHead)
   let id = 0
@@ -80,7 +80,7 @@ async function runServer(databaseUrl?: string) {
     const { sessionId } = await sessions.create(user.did)
     let runId = ''
     const stop = runs.watch(sessionId, (id) => (runId = id))
-    runs.start({ user, session: sessionId, message: 'Say a hundred words' })
+    void runs.send({ user, sessionId, request: { message: 'Say a hundred words' } })
     while (runId === '') await sleep(1)
     stop()
     res.writeHead(200, sseHead)

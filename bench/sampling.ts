@@ -1,7 +1,7 @@
 /**
- * What sampling costs: one design, and a selection of 2,000 from 1,000,000 ids that arrive line by line at a real
- * server with its database on disk, against hashing the same ids and nothing else. Memory is the server's resident
- * set above what it was before the first line.
+ * Measures one design, and a selection of 2,000 from 1,000,000 ids that arrive line by line at a real server with its
+ * database on disk, beside only hashing the same ids. The memory figure is the growth of the server's resident set since
+ * before the first line.
  */
 import { fork } from 'node:child_process'
 import { hash } from 'node:crypto'
@@ -36,7 +36,7 @@ async function serve(): Promise<void> {
 }
 
 async function call(url: string, method: string, body?: unknown): Promise<any> {
-  // any: what our own server answers, used right away
+  // any: the bench reads single members of its own server's answers
   const response = await fetch(url, {
     method,
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -66,7 +66,7 @@ async function upload(url: string, perLine: number, place: (n: number) => number
   if (response.statusCode !== 200) throw new Error(text)
 }
 
-/** A server of its own, once it has come to rest: what it does in the second after its start is not measured. */
+/** Starts a server, and waits until it is idle, so that its work just after the start is not measured. */
 async function rested(folder: string) {
   const server = fork(import.meta.filename, ['serve'], {
     execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
@@ -95,21 +95,21 @@ async function measure(): Promise<void> {
     expectedSD: 1.1404,
     dropoutRate: 0,
   })
-  const each = (work: (n: number) => unknown, rounds = 2000) => {
-    for (let n = 0; n < 200; n++) work(n)
+  const each = async (work: (n: number) => unknown, rounds = 2000) => {
+    for (let n = 0; n < 200; n++) await work(n)
     const start = performance.now()
-    for (let n = 0; n < rounds; n++) work(n + 200)
+    for (let n = 0; n < rounds; n++) await work(n + 200)
     return (((performance.now() - start) * 1000) / rounds).toFixed(0)
   }
   const question = { confidence: 0.95, precision: 0.05, mean: 0.8, sd: 0.2 }
   print(
-    `one size:                 ${each((n) => sampleSize({ ...question, population: 5000 + n }))} µs`,
+    `one size:                 ${await each((n) => sampleSize({ ...question, population: 5000 + n }))} µs`,
   )
   print(
-    `one size with t:          ${each((n) => studentSize({ ...question, population: 5000 + n }))} µs`,
+    `one size with t:          ${await each((n) => studentSize({ ...question, population: 5000 + n }))} µs`,
   )
   print(
-    `one whole design:         ${each((n) => design({ ...asked, population: 900_000 + n }))} µs`,
+    `one whole design:         ${await each((n) => design({ ...asked, population: 900_000 + n }))} µs`,
   )
 
   const shuffled = (n: number) => (n * 638_357) % many
@@ -127,7 +127,7 @@ interface Round {
   readonly peak: number
 }
 
-/** Uploads and draws three times at one server, each against hashing right after it. */
+/** Uploads a frame and draws three times at one server, and after each round measures hashing alone. */
 async function select(asked: object, how: string, perLine: number, place: (n: number) => number) {
   const folder = mkdtempSync(join(tmpdir(), 'oracle-bench-'))
   const { server, url, usage } = await rested(folder)
@@ -138,7 +138,7 @@ async function select(asked: object, how: string, perLine: number, place: (n: nu
       const made = await call(`${url}/v1/sampling`, 'POST', asked)
       const path = `${url}/v1/sampling/${made.designId}/selection`
       const before = performance.now()
-      await upload(`${path}/commit?round=1`, perLine, place)
+      await upload(`${path}/commit?round=1&source=caller`, perLine, place)
       const committed = performance.now()
       const { strata } = await call(path, 'POST', { beaconHex: 'ab'.repeat(32), reserves: 0 })
       const drawn = performance.now()
@@ -156,12 +156,12 @@ async function select(asked: object, how: string, perLine: number, place: (n: nu
     const each = (of: (round: Round) => string) => rounds.map(of).join('  ')
     const seconds = (ms: number) => (ms / 1000).toFixed(2)
     print(`${rounds[0]!.drawn} of ${many} ids over HTTP, ${how}, three times:`)
-    print(`  received, sorted, stored: ${each(({ received }) => seconds(received))} s`)
-    print(`  drawn:                    ${each(({ drawing }) => seconds(drawing))} s`)
-    print(`  hashing alone:            ${each(({ hashing }) => seconds(hashing))} s`)
-    print(`  all against hashing:      ${each(({ times }) => times.toFixed(1))} times`)
+    print(`  received, sorted, stored: ${await each(({ received }) => seconds(received))} s`)
+    print(`  drawn:                    ${await each(({ drawing }) => seconds(drawing))} s`)
+    print(`  hashing alone:            ${await each(({ hashing }) => seconds(hashing))} s`)
+    print(`  all against hashing:      ${await each(({ times }) => times.toFixed(1))} times`)
     const above = (peak: number) => ((peak - idle.rss) / 2 ** 20).toFixed(0)
-    print(`  memory above idle:        ${each(({ peak }) => above(peak))} MiB`)
+    print(`  memory above idle:        ${await each(({ peak }) => above(peak))} MiB`)
   } finally {
     server.kill()
     rmSync(folder, { recursive: true, force: true })

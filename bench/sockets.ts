@@ -8,7 +8,7 @@ import { createWallet } from '../core/testing/wallet.ts'
 const SOCKETS = 2_000
 const AT_ONCE = 100
 
-/** The server is a process of its own, so that nothing of the clients is in its memory. */
+/** Runs the server in a process of its own, so that its memory contains nothing of the clients. */
 async function serve(): Promise<void> {
   const app = await testApp({
     plugins: [],
@@ -31,7 +31,7 @@ interface Memory {
   readonly heap: number
 }
 
-/** What idle sockets cost, each in a session of its own, half of them in either framing. */
+/** Measures the memory of idle sockets, each in a session of its own, half of them with each of the two framings. */
 export async function benchSockets(print = console.log, count = SOCKETS) {
   const server = fork(import.meta.filename, ['serve'], {
     execArgv: [...process.execArgv, '--expose-gc'],
@@ -73,7 +73,7 @@ export async function benchSockets(print = console.log, count = SOCKETS) {
       await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => open(i)))
   }
   try {
-    await openMany(AT_ONCE) // loads what is loaded with the first
+    await openMany(AT_ONCE) // the first sockets load modules, whose memory must not count
     const before = await memory()
     const start = performance.now()
     await openMany(count)

@@ -1,7 +1,7 @@
 /**
- * What a turn costs over real HTTP: ours with its runs, journal and checkpoints in SQLite, beside a loop written by
- * hand on node:http that keeps nothing. Both speak to one OpenAI-compatible endpoint, each of the three is a process
- * of its own, and only the servers' own CPU is counted. The rounds of the two alternate.
+ * Measures a turn over real HTTP: the runtime with its runs, journal and checkpoints in SQLite, beside a hand-written
+ * loop on node:http that stores nothing. Both call one OpenAI-compatible endpoint. Each of the three is a process of its
+ * own, and only the CPU time of the two servers counts. The rounds of the two alternate.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ const words = 70
 const paceMs = 100
 
 interface Usage {
-  /** Microseconds. */
+  /** The CPU time in microseconds. */
   readonly cpu: number
   readonly heap: number
   readonly rss: number
@@ -31,7 +31,7 @@ interface Usage {
 
 interface Heard {
   readonly bytes: number
-  /** From the request to the first word, and to the end. */
+  /** The time from the request to the first word; `ms` is the time to the end. */
   readonly firstMs: number
   readonly ms: number
 }
@@ -39,7 +39,7 @@ interface Heard {
 const folder = mkdtempSync(join(tmpdir(), 'bench-turns-'))
 const children: ChildProcess[] = []
 
-/** A process of the bench, once it has told where it listens. */
+/** Starts a process of the bench, and waits until the process has sent its port. */
 async function start(script: string, args: readonly string[]) {
   const child = fork(join(import.meta.dirname, 'support', script), [...args], {
     execArgv: [...process.execArgv, ...(process.env.BENCH_PROFILE === script ? profile : [])],
@@ -58,7 +58,7 @@ async function tell<T>(child: ChildProcess, what: string): Promise<T> {
 
 const wallet = await createWallet()
 
-/** A server with sessions in it. */
+/** A server under test, with the requests that the bench sends to it. */
 class Server {
   readonly #port: number
   readonly #child: ChildProcess
@@ -113,7 +113,7 @@ class Server {
     return { bytes, firstMs, ms: performance.now() - from }
   }
 
-  /** CPU milliseconds of one turn with three tool calls. */
+  /** The CPU milliseconds of one turn with three tool calls. */
   async cost(sessions: readonly string[], turns = 1, atOnce = 1): Promise<number> {
     const before = await this.usage('gc')
     for (let n = 0; n < turns; n++)
@@ -203,7 +203,7 @@ async function manyChats(loop: Server, own: Server): Promise<void> {
   const ideal = ((words - 1) * paceMs) / 1000
   const costs: { cpu: number[]; wall: number[]; bytes: number[]; heap: number[]; rss: number[] }[] =
     [loop, own].map(() => ({ cpu: [], wall: [], bytes: [], heap: [], rss: [] }))
-  // The first round warms up. Memory has a round of its own: it is read after a collection, which costs CPU.
+  // The first round warms up. Memory has a round of its own, because the garbage collection before its reading costs CPU.
   for (const round of ['first', 'cpu', 'cpu', 'cpu', 'memory'] as const)
     for (const [i, server] of [loop, own].entries()) {
       const sessions = await server.sessions(chats)
@@ -300,7 +300,7 @@ async function onDemand(endpoint: ChildProcess, port: number): Promise<void> {
   )
 }
 
-/** A server of its own, as it stands before and after its first turn. */
+/** Measures the memory of a new server before and after its first turn. */
 async function memory(port: number): Promise<void> {
   const cells: string[] = []
   for (const [script, ...args] of [
@@ -309,7 +309,7 @@ async function memory(port: number): Promise<void> {
   ] as const) {
     const server = await Server.start(script, args)
     const idle = await server.usage('gc')
-    await sleep(3_000) // what the first caller needs is imported a moment after it listens
+    await sleep(3_000) // the runtime imports modules for the first caller shortly after it listens
     const warm = await server.usage('gc')
     await server.turn((await server.sessions(1))[0]!, 'weather')
     const after = await server.usage('gc')
@@ -329,7 +329,7 @@ async function bench(): Promise<void> {
   const { child: endpoint, port } = await start('endpoint.ts', [])
   const loop = await Server.start('hand-loop.ts', [String(port)])
   const own = await Server.start('turn-server.ts', [String(port), join(folder, 'own')])
-  await sleep(3_000) // ours imports what is heavy once it listens
+  await sleep(3_000) // the runtime imports its large modules after it listens
   for (const [name, measure] of Object.entries(parts))
     if (!chosen || chosen.includes(name)) await measure(loop, own)
   for (const server of [loop, own]) server.stop()

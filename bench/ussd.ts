@@ -1,9 +1,8 @@
 /**
- * What an initial dial costs: server CPU per request of POST /api/ussd, each a new session kept in an
- * SQLite file, against a bare node:http handler that parses and validates the same body and answers
- * the same words. Two server processes are driven from this one in alternating rounds. Then how long
- * answers take with 64 connections, what an idle session holds in memory, and what is left on the
- * heap when 100,000 have expired.
+ * Measures an initial dial: server CPU per request of POST /api/ussd, each a new session in a SQLite file, beside a bare
+ * node:http handler that parses and validates the same body and sends the same answer. This process drives the two
+ * server processes in alternating rounds. Then the bench measures the times of answers with 64 connections, the memory
+ * of an idle session, and the heap after 100,000 sessions have expired.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -60,7 +59,7 @@ async function listenGateway(kind: Kind): Promise<number> {
 }
 
 let session = 0
-/** An initial dial nobody has made before. */
+/** The request of an initial dial with a new session id. */
 function dial(): string {
   const id = String(++session).padStart(12, '0')
   const body = JSON.stringify({
@@ -72,7 +71,7 @@ function dial(): string {
   return `POST /api/ussd HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
-/** New sessions over keep-alive connections; how long each answer took, in milliseconds. */
+/** Dials new sessions over keep-alive connections; resolves to how long each answer took, in milliseconds. */
 async function drive(port: number, requests: number, connections: number): Promise<number[]> {
   const took: number[] = []
   let left = requests
@@ -112,7 +111,7 @@ async function costOf(target: Target): Promise<number> {
   return ((await target.usage('cpu')).cpu - before.cpu) / perRound
 }
 
-/** The heap once connections are gone and what they left is collected, which takes more than one round. */
+/** The usage after all connections have closed and two garbage collections have run, because one does not free everything. */
 async function settled(target: Target) {
   await sleep(1000)
   await target.usage('gc')

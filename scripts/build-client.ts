@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// The package's JavaScript and types, a file for a file: bundlers of apps leave out what they do not use.
+// Builds the package's JavaScript and types file by file, so that bundlers of apps can leave out unused files.
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
 await rm(join(root, 'client/dist'), { recursive: true, force: true })

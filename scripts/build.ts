@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// Node runs no TypeScript inside node_modules, so the package carries built JavaScript and types.
+// Node runs no TypeScript inside node_modules, so the package contains built JavaScript and types.
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
 
@@ -16,20 +16,24 @@ execFileSync(
   },
 )
 
-// The playground's page goes along ready to serve.
+// The package contains the built page of the playground.
 const { buildPage } = await import('../plugins/playground/build-page.ts')
 await buildPage({
   sources: join(root, 'plugins/playground/page'),
   directory: join(dist, 'plugins/playground/built'),
 })
 
-// The built files keep their `#core` imports: the package.json nearest to them says where that is.
+// The built files keep their `#core` imports, which Node resolves by the package.json that this script writes to dist.
 const { name, version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 const scope = {
   name: `${name}-dist`,
   version,
   private: true,
   type: 'module',
-  imports: { '#core': './core/index.js', '#core/testing': './core/testing/index.js' },
+  imports: {
+    '#core': './core/index.js',
+    '#core/testing': './core/testing/index.js',
+    '#core/webhooks': './core/webhooks/index.js',
+  },
 }
 await writeFile(join(dist, 'package.json'), `${JSON.stringify(scope, null, 2)}\n`)

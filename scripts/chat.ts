@@ -10,14 +10,14 @@ import { loadEnvFileIfAny } from './env-file.ts'
 // npm run chat ["question"]: talks to the running server as a development user, or, when no server runs, carries the
 // turns out in this process. Ctrl-C stops the answer; a second Ctrl-C ends the chat. When the connection breaks, the
 // program looks for the server for a minute and prints the rest of the answer.
-/** How long a server that is gone is looked for. */
+/** How long the program looks for a server that has gone away. */
 const patienceMs = 60_000
 const question = process.argv.slice(2).join(' ').trim()
 const dim = process.stdout.isTTY
   ? (text: string) => `\x1b[2m${text}\x1b[0m`
   : (text: string) => text
 
-/** The server of this folder's environment, or a server in this process that no other program is told of. */
+/** The server of this folder's environment, or else a new server in this process on a free port. */
 async function findServer() {
   const address = serverAddress()
   const answers = await fetch(`${address}/.well-known/oracle.json`).then(
@@ -130,14 +130,14 @@ async function ask(prompt: string): Promise<string> {
   }
 }
 
-/** The server refused the request: to send the request again would not help. */
+/** The error for a request that the server refused, which a retry would not change. */
 class Refused extends Error {}
 
-/** Prints a turn's events as a person would want to read them. */
+/** Prints a turn's events for a person. */
 class Printer {
   question: { runId: string; toolName: string; args: unknown; reason?: string } | undefined
   isOver = false
-  /** The answer, and how much of it stands on the screen: after a restart the server sends a part of the answer again. */
+  /** The text of the answer so far; `#shown` is the printed part. After a restart the server sends a part of the text again. */
   #text = ''
   #shown = ''
   #noted = ''
@@ -164,7 +164,7 @@ class Printer {
     }
   }
 
-  /** Prints a remark of this program; the same remark again only after an event came. */
+  /** Prints a remark of this program, but not the same remark twice without an event in between. */
   note(text: string) {
     if (this.#noted !== text) this.#line(text)
     this.#noted = text
@@ -178,7 +178,7 @@ class Printer {
   #say(content: string) {
     this.#text += content
     if (this.#shown.startsWith(this.#text)) return
-    // A model that is asked again may answer something else: then the whole new answer is printed.
+    // After a restart the model may answer differently; then the printer prints the whole new answer.
     const goesOn = this.#text.startsWith(this.#shown)
     if (!goesOn) this.finish()
     process.stdout.write(goesOn ? this.#text.slice(this.#shown.length) : this.#text)

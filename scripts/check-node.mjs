@@ -1,4 +1,4 @@
-// Plain JavaScript that any Node can read: it runs before everything else and explains itself.
+// Checks the version of Node before anything else runs. The file is plain JavaScript, so that old versions can run it too.
 const [major, minor] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(`

@@ -6,7 +6,7 @@ import { describeVariables } from '../core/manifest/env.ts'
 import { checkManifest } from '../core/manifest/manifest.ts'
 import type { AnyPlugin, AnyRoute, AnyTool } from '../core/plugin.ts'
 
-// npm run check:plugin <path>: what a plugin still lacks before others can rely on it.
+// npm run check:plugin <path>: lists what a plugin lacks before others can rely on the plugin.
 const folder = process.argv[2]
 if (!folder || !existsSync(join(folder, 'index.ts'))) {
   console.error(
@@ -81,6 +81,8 @@ async function check({ name, definition }: AnyPlugin, folder: string): Promise<s
     lacks(!tests.includes(fixed), `No test calls the route ${key}.`)
     lacks(readme !== '' && !readme.includes(fixed), `The README does not name the route ${key}.`)
   }
+  for (const job of Object.keys(definition.jobs ?? {}))
+    lacks(readme !== '' && !readme.includes(job), `The README does not name the job ${job}.`)
   for (const variable of describeVariables(name, definition.env ?? {})) {
     lacks(
       readme !== '' && !readme.includes(variable.name),
@@ -94,7 +96,7 @@ async function check({ name, definition }: AnyPlugin, folder: string): Promise<s
   return found
 }
 
-/** The entries of a section; one that is made at boot can only be looked up by the author. */
+/** The entries of a section. A section that is made at boot cannot be read here, so a test of the author has to name its entries. */
 async function declared<T>(
   section: unknown,
   tests: string,

@@ -5,7 +5,7 @@ import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 
-/** A user to try things with, the same at every call: the key lies in DATA_DIR, beside the keys that the server generates. */
+/** The development user, who is the same at every call: the key is in DATA_DIR, beside the keys that the server generates. */
 export async function developmentUser(): Promise<Wallet> {
   const env = loadEnvFileIfAny()
   if (!isForAuthors(env)) throw new Error(`There is no development user in ${env.NODE_ENV}.`)
@@ -13,7 +13,7 @@ export async function developmentUser(): Promise<Wallet> {
   return createWallet(await authorsWords(dataDir))
 }
 
-/** Where the server answers, as its environment says. */
+/** The address of the server, as its environment gives it. */
 export function serverAddress(): string {
   const env = loadEnvFileIfAny()
   return (env.PUBLIC_URL || `http://127.0.0.1:${env.PORT || 3000}`).replace(/\/$/, '')

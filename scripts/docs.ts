@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { catalogue } from '../core/errors.ts'
+import { catalogue } from '../core/error-codes.ts'
 import { format, resolveConfig } from 'prettier'
 import { reference } from './reference.ts'
 import { markdownTable } from './table.ts'
@@ -39,7 +39,7 @@ export const generated: Record<string, Record<string, () => string>> = {
   'docs/reference.md': reference,
 }
 
-/** The page with its generated blocks as they should be now, formatted as the rest. */
+/** The page with its generated blocks made again, formatted with Prettier. */
 export async function withBlocks(
   page: string,
   blocks: Record<string, () => string>,

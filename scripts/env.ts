@@ -3,10 +3,10 @@ import { allVariables } from './variables.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 import { table, wrapped } from './table.ts'
 
-// Every variable that the kernel and the bundled plugins read, from their schemas, for a terminal of 100 columns: a
-// line of the table for each, and below it what the variable does.
+// Prints every variable that the kernel and the bundled plugins read, for a terminal of 100 columns: a line of the table
+// for each variable, and below the line what the variable does.
 const width = 100
-/** A longer default stands below, where it has lines to itself. */
+/** The widest default that fits into the table; a longer one is printed below the line. */
 const widestDefault = 27
 
 const env = loadEnvFileIfAny()

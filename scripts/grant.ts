@@ -52,7 +52,7 @@ try {
   const known = error instanceof RuntimeError
   const sentence = error instanceof Error ? error.message : String(error)
   console.error(known && error.hint ? `${sentence} ${error.hint}` : sentence)
-  // The sentence names the first fault; where there are several, all are listed.
+  // The message names only the first fault, so the program lists all of several faults.
   const faults = z.array(z.object({ path: z.string(), message: z.string() })).min(2)
   const { data } = faults.safeParse(known ? error.details : undefined)
   for (const { path, message } of data ?? []) console.error(`  ${path}: ${message}`)

@@ -3,7 +3,7 @@ import { bundled } from '../plugins/index.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 import { table } from './table.ts'
 
-// The boot report without listening. Nothing is written: the database of an inspection is in memory.
+// Prints the boot report of a server that does not listen. The database is in memory, so an inspection writes nothing.
 const { DATABASE_URL: _, ...env } = loadEnvFileIfAny()
 try {
   const app = await createApp({
@@ -16,13 +16,14 @@ try {
     console.log(`oracle-runtime ${runtime} on node ${node}\n`)
     console.log(
       table(
-        ['plugin', 'state', 'default', 'visibility', 'requires', 'state keys'],
+        ['plugin', 'state', 'default', 'visibility', 'requires', 'uses', 'state keys'],
         plugins.map((p) => [
           p.name,
           p.state,
           p.defaultState,
           p.visibility,
           p.requires.join(' '),
+          p.uses.join(' '),
           p.stateKeys.join(' '),
         ]),
       ),
@@ -40,6 +41,14 @@ try {
         plugins.flatMap((p) => p.routes.map(({ key, auth }) => [key, auth, p.name])),
       )}`,
     )
+    const jobs = plugins.flatMap((p) => p.jobs.map((job) => ({ ...job, plugin: p.name })))
+    if (jobs.length > 0)
+      console.log(
+        `\n${table(
+          ['job', 'plugin', 'when', 'next'],
+          jobs.map(({ name, plugin, when, next }) => [name, plugin, when, next.join(' ')]),
+        )}`,
+      )
     console.log('\nThe environment: npm run env')
   }
   await app.close()

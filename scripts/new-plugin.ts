@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-// npm run new:plugin <name>: a folder with plugin, test and README that passes at once.
+// npm run new:plugin <name>: makes a folder with a plugin, its test and its README; the test passes at once.
 const name = process.argv[2] ?? ''
 if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) || name.length > 40)
   fail(
@@ -119,7 +119,7 @@ ${folder} is there, and plugins/index.ts loads it. Next:
   npm start                          then GET /${name}/greeting?name=Amina
 `)
 
-/** The list keeps its order by name, so that two branches that add a plugin rarely meet. */
+/** Adds the plugin to plugins/index.ts. The list stays sorted by name, so that branches that add plugins rarely conflict. */
 async function addToBundle() {
   const path = join('plugins', 'index.ts')
   const source = await readFile(path, 'utf8')

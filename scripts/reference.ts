@@ -19,8 +19,11 @@ import {
 import { Sources } from './sources.ts'
 import { markdownTable } from './table.ts'
 
-/** A longer signature is shown by the names of its parameters alone. */
+/** The longest signature that the page shows in full; of a longer one it shows only the names of the parameters. */
 const longestSignature = 100
+
+/** The longest line of the page; a sentence that is longer goes on in the next line. */
+const longestLine = 140
 
 /** The blocks of `docs/reference.md`: the interfaces whose members each of them lists. */
 const members: Record<string, readonly (readonly [file: string, name: string])[]> = {
@@ -28,16 +31,41 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
     ['core/plugin/context.ts', 'Base'],
     ['core/plugin/context.ts', 'Call'],
   ],
-  turn: [['core/plugin/context.ts', 'TurnContext']],
+  turn: [
+    ['core/plugin/context.ts', 'OfTurn'],
+    ['core/plugin/context.ts', 'TurnContext'],
+  ],
   model: [['core/plugin/context.ts', 'ModelContext']],
   route: [['core/plugin/route.ts', 'RouteContext']],
+  'job-context': [['core/plugin/jobs.ts', 'JobContext']],
+  job: [['core/plugin/jobs.ts', 'Job']],
+  jobs: [['core/plugin/jobs.ts', 'Jobs']],
+  'later-options': [['core/plugin/jobs.ts', 'LaterOptions']],
+  'later-job': [['core/plugin/jobs.ts', 'LaterJob']],
+  sessions: [['core/plugin/sessions.ts', 'PluginSessions']],
+  'new-words': [['core/plugin/sessions.ts', 'NewWords']],
+  'shown-component': [['core/plugin/sessions.ts', 'ShownComponent']],
+  'said-words': [['core/plugin/sessions.ts', 'SaidWords']],
+  'wanted-session': [['core/plugin/sessions.ts', 'WantedSession']],
+  'ensured-session': [['core/plugin/sessions.ts', 'EnsuredSession']],
+  rooms: [['core/plugin/sessions.ts', 'Rooms']],
+  'job-options': [['core/plugin/jobs.ts', 'JobIn']],
+  'run-section': [['core/plugin/runs.ts', 'RunSection']],
+  'run-admission': [['core/plugin/runs.ts', 'RunAdmission']],
+  'run-beginning': [['core/plugin/runs.ts', 'RunBeginning']],
+  'run-ending': [['core/plugin/runs.ts', 'RunEnding']],
+  notice: [['core/plugin/notices.ts', 'Notice']],
   emit: [['core/plugin/context.ts', 'Emit']],
   user: [['core/plugin/context.ts', 'User']],
   setup: [['core/plugin/boot.ts', 'Boot']],
   booted: [['core/plugin/boot.ts', 'Booted']],
   oracle: [['core/plugin/boot.ts', 'Oracle']],
   turns: [['core/plugin/turns.ts', 'Turns']],
-  event: [['core/plugin/turns.ts', 'TurnEvent']],
+  'new-turn': [['core/plugin/turns.ts', 'NewTurn']],
+  'started-turn': [['core/plugin/turns.ts', 'StartedTurn']],
+  'begun-turn': [['core/plugin/turns.ts', 'BegunTurn']],
+  'ended-turn': [['core/plugin/turns.ts', 'EndedTurn']],
+  event: [['core/plugin/turn-event.ts', 'EventOf']],
   manifest: [['core/plugin/manifest.ts', 'Manifest']],
   definition: [
     ['core/plugin/definition.ts', 'Needs'],
@@ -54,28 +82,43 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
     ['core/plugin/route.ts', 'RouteOut'],
   ],
   limit: [['core/plugin/route.ts', 'RouteLimit']],
-  'sub-agent': [['core/plugin/tool.ts', 'SubAgent']],
+  'web-entry': [['core/plugin/route.ts', 'WebEntry']],
+  'sub-agent': [
+    ['core/plugin/tool.ts', 'SubAgentIn'],
+    ['core/plugin/tool.ts', 'SubAgentOut'],
+  ],
+  'turn-tool': [['core/plugin/tool.ts', 'TurnTool']],
   middleware: [['core/plugin/middleware.ts', 'Middleware']],
   'pending-call': [['core/plugin/middleware.ts', 'PendingCall']],
   'model-port': [['core/plugin/model.ts', 'Model']],
   app: [['core/runtime/app.ts', 'App']],
   'app-options': [['core/runtime/app.ts', 'AppOptions']],
+  'deliver-options': [['core/webhooks/deliver.ts', 'DeliverOptions']],
+  'hmac-check': [['core/webhooks/verify-hmac.ts', 'HmacCheck']],
+  'webhook-check': [['core/webhooks/verify-webhook.ts', 'WebhookCheck']],
   'test-app': [
     ['core/testing/test-app.ts', 'TestApp'],
-    ['core/testing/test-app.ts', 'Calls'],
+    ['core/testing/calls.ts', 'Calls'],
   ],
+  'test-app-options': [['core/testing/test-app.ts', 'TestAppOptions']],
+  'test-clock': [['core/runtime/boot/test-clock.ts', 'TestClock']],
   'test-user': [['core/testing/test-app.ts', 'TestUser']],
+  'heard-events': [['core/testing/heard-events.ts', 'HeardEvents']],
+  'heard-event': [['core/testing/heard-events.ts', 'HeardEvent']],
   said: [['core/testing/turn.ts', 'Said']],
   'say-options': [['core/testing/turn.ts', 'SayOptions']],
   thread: [['core/testing/thread.ts', 'Thread']],
   'thread-options': [['core/testing/thread.ts', 'ThreadOptions']],
   script: [['core/testing/scripted-model.ts', 'ScriptedAnswer']],
   'scripted-model': [['core/testing/scripted-model.ts', 'ScriptedModel']],
+  'fake-webhook': [['core/testing/fake-webhook.ts', 'FakeWebhook']],
+  'received-webhook': [['core/testing/fake-webhook.ts', 'ReceivedWebhook']],
 }
 
 /** The blocks that list what an entry of the package exports. */
 const entries: Record<string, string> = {
   exports: 'core/index.ts',
+  'webhooks-exports': 'core/webhooks/index.ts',
   'testing-exports': 'core/testing/index.ts',
 }
 
@@ -121,11 +164,26 @@ function membersOf(
     const literals = literalsOf(member)
     const sentence = sentenceOf(member)
     const line = `${indent}- \`${signatureOf(member, source, unknown)}\`${sentence && `: ${sentence}`}`
-    return [line, ...literals.flatMap((each) => membersOf(each, source, unknown, `${indent}  `))]
+    return [
+      wrapped(line, `${indent}  `),
+      ...literals.flatMap((each) => membersOf(each, source, unknown, `${indent}  `)),
+    ]
   })
 }
 
-/** What a caller can use: fields that begin with `#` and constructors are the class's own. */
+/** A line broken between words, with the lines after the first behind `indent`. A code span stays on one line. */
+function wrapped(line: string, indent: string): string {
+  const [first = '', ...words] = line.match(/\s*(?:`[^`]*`|[^\s`])+/g) ?? []
+  const lines = [first]
+  for (const word of words) {
+    const last = lines.at(-1) ?? ''
+    if (last.length + word.length <= longestLine) lines[lines.length - 1] = last + word
+    else lines.push(indent + word.trim())
+  }
+  return lines.join('\n')
+}
+
+/** Whether a caller can use a member: private fields (`#name`) and constructors are not listed. */
 const isShown = (member: Node): boolean =>
   (isPropertySignatureDeclaration(member) ||
     isMethodSignatureDeclaration(member) ||
@@ -134,7 +192,7 @@ const isShown = (member: Node): boolean =>
     isGetAccessorDeclaration(member)) &&
   isIdentifier(member.name)
 
-/** The object types that are written out in a member: what they hold has sentences of its own. */
+/** The object types that a member's declaration contains; their members get lines of their own. */
 function literalsOf(member: Node): (readonly Node[])[] {
   const types = isMethodSignatureDeclaration(member)
     ? member.parameters.map(({ type }) => type)
@@ -145,8 +203,8 @@ function literalsOf(member: Node): (readonly Node[])[] {
 }
 
 /**
- * A member as its declaration writes it, on one line. Where that is long, or names a type parameter, of which a reader
- * of the page knows nothing, the names alone stand there.
+ * The signature of a member, on one line. A signature that is long, or that names a type parameter, which the page does
+ * not explain, is reduced to the names of the member and its parameters.
  */
 function signatureOf(member: Node, source: SourceFile, unknown: ReadonlySet<string>): string {
   const body =
@@ -170,7 +228,7 @@ function signatureOf(member: Node, source: SourceFile, unknown: ReadonlySet<stri
   return parameters.length > 0 ? `${name}(${parameters.join(', ')})` : name
 }
 
-/** What an entry exports, with the first paragraph of each doc comment. */
+/** A table of the exports of an entry, with the first paragraph of each doc comment. */
 function exportsOf(sources: Sources, path: string): string {
   const rows: string[][] = []
   for (const statement of sources.file(path).statements) {
@@ -187,7 +245,7 @@ function exportsOf(sources: Sources, path: string): string {
   return markdownTable(['name', 'what it is'], rows)
 }
 
-/** The statement that a declaration stands in: a variable's comment is that of its statement. */
+/** The statement that contains a declaration, because the doc comment of a variable belongs to its statement. */
 function statementOf(node: Node): Node {
   let one = node
   while (one.parent?.parent && !one.jsDoc) one = one.parent

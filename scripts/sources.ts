@@ -4,7 +4,7 @@ import type { SourceFile } from 'typescript/unstable/ast'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** The project's sources as the compiler reads them. The compiler runs beside this process until it is closed. */
+/** The project's sources as the compiler reads them. The compiler is a separate process, which runs until disposal. */
 export class Sources implements Disposable {
   readonly #api: API
   readonly #snapshot: Snapshot

@@ -1,4 +1,4 @@
-/** Columns for a terminal. */
+/** Formats a table in columns for a terminal. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, i) =>
     Math.max(title.length, ...rows.map((row) => (row[i] ?? '').length)),
@@ -11,7 +11,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }
 
-/** A text in lines of at most `width` characters, each after the same indent. */
+/** Wraps a text into lines of at most `width` characters, each with the same indent. */
 export function wrapped(text: string, width: number, indent: string): string {
   const lines = ['']
   for (const word of text.split(' ')) {
@@ -22,7 +22,7 @@ export function wrapped(text: string, width: number, indent: string): string {
   return lines.map((line) => indent + line).join('\n')
 }
 
-/** The same for a Markdown page. */
+/** Formats a table for a Markdown page. */
 export function markdownTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],

@@ -4,46 +4,25 @@ import { build, type Rolldown } from 'vite'
 
 const root = join(import.meta.dirname, '../..')
 
-/** What an app downloads for an entry of the client. Its peers are the app's own. */
+/** The bytes that an app downloads for an entry of the client, without the peer dependencies, which the app brings. */
 export interface EntrySize {
   readonly entry: string
   readonly minified: number
   readonly gzip: number
-  /** What is fetched only when it is needed, gzipped. */
+  /** The gzipped bytes that the app downloads only when it needs them. */
   readonly later: number
 }
 
 /** The core's limit, in bytes of gzip. */
 export const coreBudget = 9 * 1024
 
-/** Bundles an entry as an app's build does, for the import of everything in it. */
+/** The limit of what `/notices` adds to an app that has the core, with what the entry fetches later. */
+export const noticesBudget = 3 * 1024
+
+/** Bundles an entry as an app's build does that imports everything from the entry. */
 export async function sizeOf(entry: string): Promise<EntrySize> {
-  const [built] = (await build({
-    configFile: false,
-    logLevel: 'silent',
-    root,
-    resolve: { conditions: ['oracle-runtime-source', 'module', 'browser'] },
-    build: {
-      write: false,
-      target: 'es2022',
-      lib: { entry: join(root, 'client', `${entry}.ts`), formats: ['es'] },
-      rolldownOptions: {
-        external: /^(react|react-dom|zod)(\/|$)/,
-        // An app's own entry stands before this one: what is fetched later finds here what it shares.
-        preserveEntrySignatures: 'allow-extension',
-        output: { minify: true },
-      },
-    },
-  })) as Rolldown.RolldownOutput[]
-  const chunks = built!.output.filter((part) => part.type === 'chunk')
-  const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]))
-  // What the entry needs at once: itself, and what it imports statically.
-  const now = new Set(chunks.filter(({ isEntry }) => isEntry))
-  for (const chunk of now)
-    for (const name of chunk.imports) if (byName.has(name)) now.add(byName.get(name)!)
-  const gzip = (text: string) => gzipSync(text, { level: 9 }).length
-  const sum = (list: Iterable<{ code: string }>, size: (code: string) => number) =>
-    [...list].reduce((total, { code }) => total + size(code), 0)
+  const chunks = await bundle([entry])
+  const now = atOnce(chunks, entry)
   return {
     entry,
     minified: sum(now, (code) => Buffer.byteLength(code)),
@@ -55,9 +34,56 @@ export async function sizeOf(entry: string): Promise<EntrySize> {
   }
 }
 
+/** The bytes of gzip that an entry adds to an app that has the core. */
+export async function addedBy(entry: string): Promise<number> {
+  const both = sum(await bundle(['index', entry]), gzip)
+  return both - sum(await bundle(['index']), gzip)
+}
+
+type Chunk = Extract<Rolldown.RolldownOutput['output'][number], { type: 'chunk' }>
+
+async function bundle(entries: readonly string[]): Promise<Chunk[]> {
+  const [built] = (await build({
+    configFile: false,
+    logLevel: 'silent',
+    root,
+    resolve: { conditions: ['oracle-runtime-source', 'module', 'browser'] },
+    build: {
+      write: false,
+      target: 'es2022',
+      lib: {
+        entry: Object.fromEntries(
+          entries.map((name) => [name, join(root, 'client', `${name}.ts`)]),
+        ),
+        formats: ['es'],
+      },
+      rolldownOptions: {
+        external: /^(react|react-dom|zod)(\/|$)/,
+        // In an app this chunk follows the app's own entry, so it may export more, for the chunks that are loaded later.
+        preserveEntrySignatures: 'allow-extension',
+        output: { minify: true },
+      },
+    },
+  })) as Rolldown.RolldownOutput[]
+  return built!.output.filter((part) => part.type === 'chunk')
+}
+
+/** The chunks that load at once: the entry itself, and the chunks that it imports statically. */
+function atOnce(chunks: readonly Chunk[], entry: string): Set<Chunk> {
+  const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]))
+  const now = new Set(chunks.filter(({ isEntry, name }) => isEntry && name === entry))
+  for (const chunk of now)
+    for (const name of chunk.imports) if (byName.has(name)) now.add(byName.get(name)!)
+  return now
+}
+
+const gzip = (text: string) => gzipSync(text, { level: 9 }).length
+const sum = (list: Iterable<{ code: string }>, size: (code: string) => number) =>
+  [...list].reduce((total, { code }) => total + size(code), 0)
+
 if (import.meta.main)
   console.table(
-    await Promise.all(['index', 'live-agent', 'wallet'].map(sizeOf)).then((sizes) =>
+    await Promise.all(['index', 'live-agent', 'notices', 'wallet'].map(sizeOf)).then((sizes) =>
       Object.fromEntries(sizes.map(({ entry, ...size }) => [entry, size])),
     ),
   )

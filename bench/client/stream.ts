@@ -11,18 +11,21 @@ import type { Model } from '#core'
 import { testApp } from '#core/testing'
 import { launch } from '../../test/support/browser.ts'
 
+/** The most commits of React, and the most main-thread time as a multiple of the baseline's. */
 export const streamBudget = { commits: 210, timeRatio: 1.1 }
 
 const pages = ['library', 'baseline'] as const
 type PageName = (typeof pages)[number]
 
+/** The cost of one page for one stream. */
 export interface StreamCost {
   readonly commits: number
-  /** What the main thread worked while it streamed, in milliseconds on the processor. */
+  /** The CPU time of the main thread during the stream, in milliseconds. */
   readonly mainThreadMs: number
   readonly seconds: number
 }
 
+/** The costs of both pages, and the ratio of their main-thread times. */
 export interface StreamBench {
   readonly library: StreamCost
   readonly baseline: StreamCost
@@ -37,7 +40,7 @@ interface Measured {
   start(): void
 }
 
-/** Streams the same tokens to the library's page and to the plain one, in turns, in one browser; what cost least. */
+/** Streams the same tokens to the library's page and to the plain page alternately, and returns the cheapest round of each. */
 export async function streamBench({
   tokens = 2000,
   perSecond = 200,
@@ -50,7 +53,7 @@ export async function streamBench({
   try {
     const costs: Record<PageName, StreamCost[]> = { library: [], baseline: [] }
     for (let round = 0; round < rounds; round++)
-      // Neither page always comes first.
+      // The pages alternate in who comes first.
       for (const page of round % 2 ? only.toReversed() : only)
         costs[page].push(await streamOnce(browser, site.url, page, tokens, perSecond))
     const library = least(costs.library)
@@ -62,7 +65,7 @@ export async function streamBench({
   }
 }
 
-/** Says what is due by the clock, so that a timer that comes late does not make it slower. */
+/** A model that yields the words that are due by the clock, so that late timers do not slow the stream down. */
 function pacedModel(words: readonly string[], perSecond: number): Model {
   return {
     id: 'paced',
@@ -91,7 +94,7 @@ async function streamOnce(
   const context = await browser.newContext()
   const page = await context.newPage()
   const seed = randomBytes(32).toString('base64')
-  // The page's own user begins the session.
+  // The session must belong to the page's user, so the page begins it.
   await page.goto(
     `${site}/?${new URLSearchParams({ page: 'none', server: app.url, session: '-', seed })}`,
   )
@@ -103,7 +106,7 @@ async function streamOnce(
   await page.goto(`${site}/?${query}`)
   await page.waitForFunction(() => (window as unknown as { measured: Measured }).measured?.isReady)
   const devtools = await context.newCDPSession(page)
-  // Time on the processor: what else the machine does is not ours.
+  // threadTicks counts CPU time, so that other work of the machine does not count.
   await devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
   const taskSeconds = async () => {
     const { metrics } = await devtools.send('Performance.getMetrics')
@@ -117,7 +120,7 @@ async function streamOnce(
     measured.start()
     return commits
   })
-  // Asked seldom: asking costs the main thread something, too.
+  // The bench polls seldom, because each poll costs main-thread time too.
   await page.waitForFunction(
     () => (window as unknown as { measured: Measured }).measured.isDone,
     undefined,
@@ -165,7 +168,7 @@ async function builtSite(): Promise<AsyncDisposable & { url: string }> {
   }
 }
 
-/** Noise only adds. */
+/** The cheapest of some rounds, because noise only adds to the cost. */
 function least(costs: readonly StreamCost[]): StreamCost {
   const none = { commits: NaN, mainThreadMs: NaN, seconds: NaN }
   return costs.toSorted((a, b) => a.mainThreadMs - b.mainThreadMs)[0] ?? none

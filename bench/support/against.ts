@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { createWallet, type Wallet } from '../../core/testing/wallet.ts'
 import { drive, median } from './target.ts'
 
+/** The options of a comparison. */
 export interface Comparison {
   /** The version to compare with: a commit, a branch or a tag. */
   readonly ref: string
@@ -13,19 +14,19 @@ export interface Comparison {
   readonly print: (line: string) => void
 }
 
-/** What one version may cost more than the other before a gate closes. */
+/** The largest ratio of the new cost to the old one at which the gate passes. */
 export const mostRatio = 1.05
-/** Whatever hangs, the comparison ends. */
+/** After how many minutes the comparison stops, even if a process hangs. */
 const mostMinutes = 20
 const root = resolve(import.meta.dirname, '../..')
 const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 
-/** Requests or turns in one slice of a round. */
+/** The number of requests or turns in one slice of a round. */
 const perSlice = { route: 2000, 'authenticated route': 2000, turn: 5 }
-/** The versions take turns within a round as well: a machine whose speed drifts is slow for both. */
+/** How many slices a round has. The versions alternate slice by slice, so that changes of the machine's speed hit both. */
 const slices = 8
-/** Rounds of each that are not counted. */
-const warmUps = 5
+/** How many first rounds of each kind do not count. */
+const warmUps = 25
 type Kind = keyof typeof perSlice
 const kinds = Object.keys(perSlice) as Kind[]
 
@@ -59,7 +60,7 @@ export async function compare({ ref, rounds, print }: Comparison): Promise<Recor
     const before = await version(old, 'old-data')
     const after = await version(root, 'new-data')
     print(`${rounds} rounds, ${commit.slice(0, 9)} beside the code here, server CPU`)
-    // Code that is still being compiled costs by its length, which is not what a server pays that has run for a minute.
+    // The first rounds also pay for the compilation of the code, which a server that has run for a minute does not.
     for (let round = 0; round < warmUps; round++)
       for (const kind of kinds) await roundOf(kind, before, after)
 
@@ -87,7 +88,7 @@ export async function compare({ ref, rounds, print }: Comparison): Promise<Recor
 /** Microseconds of server CPU for one request or turn of each version, in slices that alternate. */
 async function roundOf(kind: Kind, before: Version, after: Version) {
   const cost = { before: 0, after: 0 }
-  // A session of its own for each round: what it has to remember is the same in all of them.
+  // Each round has a new session, so that every round has the same amount of history.
   const sessions = kind === 'turn' && { before: await before.begin(), after: await after.begin() }
   for (let slice = 0; slice < slices; slice++)
     for (const name of slice % 2 === 0
@@ -108,7 +109,7 @@ async function start(children: ChildProcess[], script: string, args: readonly st
   children.push(child)
   const gone = once(child, 'exit').then(() => Promise.reject(new Error(`${script} ended at once`)))
   const [{ port }] = (await Promise.race([once(child, 'message'), gone])) as [{ port: number }]
-  gone.catch(() => undefined) // from here on whoever talks to it finds out
+  gone.catch(() => undefined) // after the start a later message to the child fails if it has exited
   return { child, port }
 }
 
@@ -175,7 +176,7 @@ class Version {
     return ((await made.json()) as { sessionId: string }).sessionId
   }
 
-  /** A turn with three tool calls, read to its end. */
+  /** Sends a message whose turn has three tool calls, and reads the turn to its end. */
   async #turn(session: string): Promise<void> {
     const answer = await fetch(`${this.#url}/messages/${session}`, {
       method: 'POST',

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { beTarget } from './target.ts'
 
 /**
- * One version of the runtime, from the folder that it stands in: a public route, the same behind a user's token, and an
- * agent with one tool. It takes what it measures from that folder, so that two versions run the same bench.
+ * A server with one version of the runtime: a public route, the same route behind a user's token, and an agent with one
+ * tool. The server imports the runtime from the folder in its arguments, so that two versions run the same bench.
  */
 const [root = '', dataDir = '', endpoint = ''] = process.argv.slice(2)
 const from = async (path: string) => import(pathToFileURL(join(root, path)).href)
@@ -33,7 +33,7 @@ const sky = definePlugin({
   },
 })
 
-// A version that lacks one of these limits passes over its variable.
+// A version without one of these limits ignores the variable.
 const many = '1000000'
 const app = await boot({
   plugins: [sky],

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * An OpenAI-compatible endpoint in a process of its own. What it answers stands in the user's last words:
- * `weather` asks for three tool calls, one after the other, and then says twenty words; `load NAME` loads a
- * capability where there is no such tool yet; `talk COUNT MS` says a word every so often, the first at once.
+ * An OpenAI-compatible endpoint in a process of its own. The user's last message decides the answer: `weather` asks for
+ * three tool calls, one after the other, and then sends twenty words; `load NAME` loads a capability if its tool is
+ * missing; `talk COUNT MS` sends COUNT words, the first at once and then one every MS milliseconds.
  */
 
 interface Heard {
@@ -13,8 +13,11 @@ interface Heard {
   readonly tools?: readonly { readonly function: { readonly name: string } }[]
 }
 
-const chunk = (delta: object, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+const chunk = (delta: object, finish_reason: string | null = null) => {
+  const choices = [{ index: 0, delta, finish_reason }]
+  const data = { id: 'x', object: 'chat.completion.chunk', created: 0, model: 'm', choices }
+  return `data: ${JSON.stringify(data)}\n\n`
+}
 const done = 'data: [DONE]\n\n'
 const opening = chunk({ role: 'assistant', content: '' })
 const speech = [
@@ -77,7 +80,7 @@ const server = createServer((request, response) => {
 server.listen({ port: 0, host: '127.0.0.1', backlog: 2048 }, () =>
   process.send?.({ port: (server.address() as AddressInfo).port }),
 )
-// Asked, it tells how often it was called since it was asked last, and how large the first call was.
+// A message asks for the number of calls since the last such message, and for the size of the first of them.
 process.on('message', () => {
   process.send?.({ calls, bytesOfFirst })
   calls = 0

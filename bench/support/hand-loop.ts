@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * What one writes by hand: node:http on both sides, the history in a Map, a frame for every word. It knows
- * no user, keeps nothing, and nobody comes back to a stream of it.
+ * The hand-written server: node:http on both sides, the history in a Map, a frame for every word. The server has no
+ * users, stores nothing, and cannot resume a stream.
  */
 
 interface Said {

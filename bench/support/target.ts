@@ -7,7 +7,7 @@ interface Usage {
   readonly heap: number
 }
 
-/** In a forked server: tells where it listens, and answers what it has used when asked. */
+/** Makes a forked server a target: sends its port to the parent, and answers each message with its usage so far. */
 export function beTarget(port: number): void {
   process.on('message', (what) => {
     if (what === 'gc') globalThis.gc?.()
@@ -17,7 +17,7 @@ export function beTarget(port: number): void {
   process.send?.({ port })
 }
 
-/** A server in a process of its own, whose CPU is measured while requests are driven at it from here. */
+/** A server in a process of its own, whose CPU time the bench measures while it sends requests to the server. */
 export class Target {
   readonly process: ChildProcess
   port = 0
@@ -44,7 +44,7 @@ export class Target {
     return usage
   }
 
-  /** Server CPU in microseconds per request of this text, over a few keep-alive connections. */
+  /** Sends a request many times over a few keep-alive connections; resolves to the server's CPU microseconds per request. */
   async round(request: string, requests: number, connections = 8): Promise<number> {
     const before = await this.usage('cpu')
     await Promise.all(
@@ -54,7 +54,7 @@ export class Target {
   }
 }
 
-/** One keep-alive connection, one request after the other. */
+/** Sends a request many times over one keep-alive connection, one after the other. */
 export function drive(port: number, request: string, requests: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let left = requests
@@ -74,6 +74,7 @@ export function drive(port: number, request: string, requests: number): Promise<
   })
 }
 
+/** The median of some numbers. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
 }

@@ -3,14 +3,14 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { boot } from '../../core/runtime/app.ts'
 
-/** Ours, as a deployment has it: runs, journal and checkpoints in a SQLite file that is synced to the disk. */
+/** The runtime's server as in a deployment: runs, journal and checkpoints in a SQLite file that is synced to the disk. */
 const [port, folder, visibility = 'always', others = '0'] = process.argv.slice(2)
 
 const weather = definePlugin({
   name: 'sky',
   summary: 'Weather.',
   visibility: visibility as 'always' | 'on-demand',
-  // Changed by every turn, so that every turn writes a checkpoint.
+  // Every turn changes this state, so that every turn writes a checkpoint.
   state: { readings: z.number().default(0) },
   tools: {
     get_weather: {
@@ -25,7 +25,7 @@ const weather = definePlugin({
   },
 })
 
-/** Tools that nobody has loaded, in ten plugins. */
+/** Ten plugins with tools that no session has loaded. */
 const unloaded = Array.from({ length: others === '0' ? 0 : 10 }, (_, i) =>
   definePlugin({
     name: `other-${i}`,

@@ -4,7 +4,7 @@ import { createRoot } from 'react-dom/client'
 import { OraclesProvider, renderMessageContent, useChat } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 
-// Both pages show the same text of the same server, one by the library and one as one would write it by hand.
+// Both pages show the same text from the same server, one with the library and one with hand-written code.
 const query = new URLSearchParams(location.search)
 const baseUrl = query.get('server')!
 const sessionId = query.get('session')!
@@ -54,7 +54,7 @@ function Library() {
   return messages.map(({ id, content }) => <p key={id}>{renderMessageContent(content)}</p>)
 }
 
-/** The least that streams: a fetch, a parser, and a state that is set every 50 ms. */
+/** The smallest page that streams: a fetch, a parser, and a state that is set every 50 ms. */
 function Baseline() {
   const [messages, setMessages] = useState<string[]>([])
   const text = useRef('')

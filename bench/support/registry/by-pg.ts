@@ -9,10 +9,10 @@ import {
   wireOf,
 } from './rows.ts'
 
-/** Asks with a statement that the server keeps by its name. */
+/** Runs a prepared statement, which the server knows by its name. */
 type Named = (name: string, text: string, values: unknown[]) => Promise<pg.QueryResult>
 
-/** The work by hand, on pg. */
+/** The hand-written code, on pg. */
 export async function byPg(url: string): Promise<Way & { close(): Promise<void> }> {
   const db = new pg.Client(url)
   await db.connect()
@@ -89,7 +89,8 @@ async function walk(named: Named, did: string, depth: number) {
   for (let at = 1; at <= depth; at++) {
     const { rows } = await named(
       'steps',
-      'select e.source, e.role, e.target, n.type from registry_edges e join registry_entities n on n.did = e.target where e.source = any($1)',
+      'select e.source, e.role, e.target, n.type from registry_edges e join registry_entities n ' +
+        'on n.did = e.target where e.source = any($1)',
       [level],
     )
     const next: string[] = []

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { changeColumns, entityColumns, perTransaction, rowsOf, type Way, wireOf } from './rows.ts'
 
-/** The work by hand, on node:sqlite. */
+/** The hand-written code, on node:sqlite. */
 export function bySqlite(path: string): Way & { close(): void } {
   const db = new DatabaseSync(path)
   db.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000')

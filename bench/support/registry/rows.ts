@@ -1,7 +1,7 @@
-/** The protocol of the stoves that are created. */
+/** The DID of the stoves' protocol. */
 export const protocol = 'did:ixo:protocol:bench'
 
-/** One way to do the work; the registry and the hands of a programmer both are one. */
+/** A way to do the measured work: by the registry, or by hand-written code. */
 export interface Way {
   batch(lines: readonly string[]): Promise<unknown>
   read(did: string): Promise<unknown>
@@ -18,13 +18,15 @@ export const lineOf = (prefix: string, n: number) =>
     properties: { name: `Stove ${n}`, fuel: 'ethanol', power: n / 10, burners: 2, active: true },
   })
 
-/** The columns that a created entity fills, and those of its record. */
+/** The columns that a created entity fills. */
 export const entityColumns =
-  'did, ordinal, type, class, controller, protocol, protocol_version, status, version, created_at, updated_at, properties, details, search, edges_made'
+  'did, ordinal, type, class, controller, protocol, protocol_version, status, version, ' +
+  'created_at, updated_at, properties, details, search, edges_made'
+/** The columns that the recorded change of a created entity fills. */
 export const changeColumns =
   'seq, kind, did, version, type, action, actor, at, about, controller, protocol, protocol_version, properties, details'
 
-/** The values of those columns for a line of a batch. */
+/** The values of `entityColumns` and `changeColumns` for a line of a batch. */
 export function rowsOf(line: string, seq: number, at: string) {
   const { did, type, properties } = JSON.parse(line)
   const text = JSON.stringify(properties)
@@ -102,5 +104,5 @@ export const wireOf = (
   updatedAt: row.updated_at,
 })
 
-/** How many lines the hands of a programmer write in one transaction, as the registry does. */
+/** How many lines the hand-written code writes in one transaction, the same number as the registry's. */
 export const perTransaction = 500
