@@ -1,5 +1,7 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { sql } from 'kysely'
+import pg from 'pg'
 import { z } from 'zod'
 import { definePlugin, type Model, type PluginSessions } from '#core'
 import { call, scriptedModel, testApp } from '#core/testing'
@@ -211,6 +213,48 @@ await onEachDatabase('rooms of sessions', ({ databaseUrl }) => {
 })
 
 const sessionOf = ({ sessionId }: { readonly sessionId: string }) => ({ sessionId })
+
+await onPostgres('the room of a session whose row somebody else holds', ({ databaseUrl }) => {
+  it('has what the turn wrote before anybody hears that the turn ended', async () => {
+    const adding = [call('lists_add', { what: 'tea' }), call('lists_add', { what: 'milk' })]
+    const model = scriptedModel(adding.flatMap((step) => [step, 'Added.']))
+    const app = await testApp({
+      plugins: [listing([])],
+      model,
+      env: databaseUrl ? { DATABASE_URL: databaseUrl } : {},
+    })
+    onTestFinished(() => app.close())
+    const user = await app.user()
+    const { sessionId } = await user.say('Tea')
+    const holder = new pg.Client(databaseUrl)
+    await holder.connect()
+    onTestFinished(() => holder.end())
+    const stored = async () =>
+      (await holder.query(`select value from kernel_room_state where plugin = 'lists'`)).rows[0]
+        .value
+    await holder.query('begin')
+    await holder.query('select * from kernel_room_state for update')
+    let isOver = false
+    const said = user.say('Milk', { sessionId }).finally(() => (isOver = true))
+    await vi.waitFor(() => expect(model.remaining).toBe(0))
+    await someoneWaits(holder)
+    await pause(200)
+    expect(isOver).toBe(false)
+    await holder.query('commit')
+    expect((await said).status).toBe('finished')
+    expect(await stored()).toBe('["tea","milk"]')
+  })
+})
+
+/** Resolves when another connection waits for a row that this one holds. */
+async function someoneWaits(holder: pg.Client): Promise<void> {
+  await vi.waitFor(async () => {
+    const { rows } = await holder.query(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    expect(rows.length).toBeGreaterThan(0)
+  })
+}
 
 await onPostgres('words that a plugin says at one of two servers', ({ databaseUrl }) => {
   it('reach a socket at the other', async () => {

@@ -161,13 +161,16 @@ export class AgentTurn {
     }
 
     let known = loaded.size
+    let saved: Promise<unknown> = Promise.resolve()
     const takeChanges = async () => {
       const changes = state.changes()
       const states = byPlugin(changes)
       const grown = loaded.size > known // handlers only add to the set
       known = loaded.size
       const taken = { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
-      await saveRoom(rooms, room, changes)
+      // One after the other: of two values of a key, the later one stays.
+      if (changes.length > 0) saved = saved.then(() => saveRoom(rooms, room, changes))
+      await saved
       return taken
     }
 
@@ -221,8 +224,9 @@ export class AgentTurn {
         arguments: arrivingArguments(request, this.#narrator),
       },
     })
-    // A layer of the onion may change its plugin's state after `next()`.
+    // A layer of the onion may change its plugin's state after `next()`. Whoever hears of the end finds everything kept.
     await takeChanges()
+    await stepLog.settled()
     this.#conversation = [...before, ...mended(stepLog.sent)]
     return this.#update(kept, decided, loaded, state)
   }

@@ -85,6 +85,7 @@ export async function delegate(
     calling.foreign = true
   switch (end.status) {
     case 'finished':
+      await log.settled()
       if (ending) return await ending.value(log.messages)
       return end.content || 'The sub-agent ended without a word.'
     case 'failed':

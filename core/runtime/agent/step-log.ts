@@ -92,6 +92,11 @@ export class StepLog {
     await this.#written
   }
 
+  /** Resolves when what every step changed is kept and the journal has every entry, if not yet on the disk. Throws what kept one back. */
+  async settled(): Promise<void> {
+    await this.#given
+  }
+
   /** Gives the unwritten messages to the journal as one step, which the journal writes together with its next write. */
   writeSoon(more: More = {}): void {
     // A caller that depends on the step waits for `recorded`. A failure also shows when the run ends.
