@@ -27,7 +27,7 @@ export class Turn {
   declare runId?: string
   declare user?: IMessage
   declare continues?: boolean
-  /** The id of `user` in the history, where the server says it. */
+  /** The id of `user` in the history, once the event `run` has said it. */
   declare userMessageId?: string
   /** What the run says, once the code that reads it is there. */
   declare reply?: LiveReply
@@ -55,9 +55,7 @@ export class Turn {
 
   /** How many messages of a history stand before the user's message that began this turn. */
   startIn(history: readonly IMessage[]): number {
-    // A server that does not say `userMessageId` yet names the user's message after the run.
-    const own = this.userMessageId ?? `user-${this.runId}`
-    const at = history.findIndex(({ id }) => id === own)
+    const at = history.findIndex(({ id }) => id === this.userMessageId)
     return at < 0 ? history.length : at
   }
 

@@ -83,7 +83,6 @@ export abstract class ChatTurns extends ChatView {
       onRun: (runId) => {
         if (turn.runId === runId || this.turn !== turn) return
         turn.runId = runId
-        this.#cutHistory(turn)
         this.remember(turn)
         this.showRun({ runId })
       },
@@ -97,11 +96,6 @@ export abstract class ChatTurns extends ChatView {
     })
   }
 
-  #cutHistory(turn: Turn): void {
-    this.history.cut(turn)
-    this.changed()
-  }
-
   #hear(turn: Turn, event: AnyEvent): void {
     this.tell(event)
     const { eventName, payload } = event
@@ -110,7 +104,8 @@ export abstract class ChatTurns extends ChatView {
       if (payload.continues) turn.continues = true
       else if (payload.userMessageId) {
         turn.userMessageId = payload.userMessageId
-        this.#cutHistory(turn)
+        this.history.cut(turn)
+        this.changed()
       }
       if (payload.resumed) this.showRun({ resumed: this.getSnapshot().run.resumed + 1 })
     } else if (eventName === 'browser_tool_call') this.runPageTool(turn, payload)

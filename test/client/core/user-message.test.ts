@@ -13,24 +13,28 @@ const line = (id: number, event: string, data: unknown) =>
 
 const call = { id: 'c-1', name: 'look', args: {}, status: 'done', output: '{}' }
 
-/** Serves a session whose run is under way: the history has the user's message and the first words of the reply. */
-async function serve(userMessageId: string, run: object): Promise<string> {
+/**
+ * Serves a session whose run is under way: the history has the user's message and the first words of the reply. The
+ * run's events come when `begins` has resolved.
+ */
+async function serve(begins: Promise<void>): Promise<string> {
   const answers: Record<string, unknown> = {
     '/messages/s': {
       messages: [
         { id: 'user-r-0', type: 'human', content: 'Earlier', isComplete: true },
         { id: 'a-0', type: 'ai', content: 'Yes.', isComplete: true },
-        { id: userMessageId, type: 'human', content: 'Count', isComplete: true },
+        { id: 'm-7', type: 'human', content: 'Count', isComplete: true },
         { id: 'a-1', type: 'ai', content: 'One ', toolCalls: [call], isComplete: false },
       ],
     },
     '/sessions/s/run': { run: { runId: 'r-1' } },
   }
-  const server = createServer(({ url = '' }, res) => {
+  const server = createServer(async ({ url = '' }, res) => {
     if (url === '/runs/r-1') {
+      await begins
       res.writeHead(200, { 'content-type': 'text/event-stream' })
       return void res.end(
-        line(1, 'run', { runId: 'r-1', requestId: 'q', ...run }) +
+        line(1, 'run', { runId: 'r-1', requestId: 'q', userMessageId: 'm-7' }) +
           line(2, 'message', { content: 'One ' }) +
           line(3, 'message', { content: 'two.' }) +
           line(4, 'done', { runId: 'r-1', status: 'finished' }),
@@ -47,11 +51,9 @@ async function serve(userMessageId: string, run: object): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-it.each([
-  ['the server says its id', 'm-7', { userMessageId: 'm-7' }],
-  ['an older server names it after the run', 'user-r-1', {}],
-] as const)('the message that began a joined run is shown once: %s', async (_, id, run) => {
-  const baseUrl = await serve(id, run)
+it('the message that began a joined run is shown once, before the run is heard and after', async () => {
+  let begin = () => {}
+  const baseUrl = await serve(new Promise((resolve) => (begin = resolve)))
   const { initialWallet, createDelegation } = await testWallet()
   const client = createOracleClient({
     wallet: initialWallet,
@@ -60,14 +62,13 @@ it.each([
     timing: shortTiming,
   })
   const chat = client.chat({ oracleDid, sessionId: 's', overrides: { baseUrl } })
+  const shown = () => chat.getSnapshot().messages.map(({ content }) => content)
   onTestFinished(chat.subscribe(() => {}))
+  await until(() => shown().length > 0)
+  expect(shown()).toEqual(['Earlier', 'Yes.', 'Count', 'One '])
+  begin()
   await until(() => chat.getSnapshot().run.ended === 'finished')
-  expect(chat.getSnapshot().messages.map(({ content }) => content)).toEqual([
-    'Earlier',
-    'Yes.',
-    'Count',
-    'One two.',
-  ])
+  expect(shown()).toEqual(['Earlier', 'Yes.', 'Count', 'One two.'])
 })
 
 it('a message is shown at once, before the server has answered anything', async () => {
