@@ -9,6 +9,8 @@ export interface SocketOptions {
   readonly sessionId: string
   readonly tokens: Tokens
   readonly timing: Timing
+  /** How far the history is read: the server tells of what was said since. */
+  cursor(): string | undefined
   onEvent(event: AnyEvent): void
   onConnection(connected: boolean): void
 }
@@ -64,7 +66,7 @@ export class EventSocket {
 
   /** Connects; resolves when the connection is over, to the code that closed it. */
   async #connect(): Promise<{ code: number; wasConnected: boolean }> {
-    const { wsUrl, sessionId, oracleDid, tokens, onEvent, onConnection } = this.#options
+    const { wsUrl, sessionId, oracleDid, tokens, cursor, onEvent, onConnection } = this.#options
     const [invocation, ucanDelegation] = await Promise.all([
       tokens.get('invocation', oracleDid),
       tokens.get('delegation', oracleDid),
@@ -75,7 +77,12 @@ export class EventSocket {
       let wasConnected = false
       socket.onopen = () =>
         socket.send(
-          JSON.stringify({ type: 'auth', sessionId, auth: { invocation, ucanDelegation } }),
+          JSON.stringify({
+            type: 'auth',
+            sessionId,
+            auth: { invocation, ucanDelegation },
+            cursor: cursor(),
+          }),
         )
       socket.onmessage = ({ data }) => {
         const frame = JSON.parse(data)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { testApp, type TestApp, type TestUser } from '#core/testing'
+import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
 import { connect, framings, ioSocket, plainSocket, tokensOf } from '../support/sockets.ts'
 
 const start = (env: Record<string, string> = {}) => testApp({ plugins: [], env })
@@ -38,6 +38,37 @@ describe('a socket', () => {
       await framing(app.url, sessionId, { ucanDelegation })
     })
   }
+
+  it('is told when somebody spoke between the history that it read and its opening', async () => {
+    await using app = await testApp({ plugins: [], model: scriptedModel(['Hello.', 'Again.']) })
+    const { user, sessionId } = await someone(app)
+    const auth = await tokensOf(user, app.oracleDid)
+    const told = async (cursor: unknown) => {
+      const socket = connect(`${app.url}/ws`)
+      await socket.opened
+      socket.send({ type: 'auth', sessionId, auth, cursor })
+      await socket.find((text) => (JSON.parse(text).type === 'connected' ? true : undefined))
+      // The server works off the frames of a socket one after the other, so the pong comes after what it had to tell.
+      socket.send({ type: 'ping' })
+      await socket.find((text) => (JSON.parse(text).type === 'pong' ? true : undefined))
+      return socket.heard
+        .filter((text) => JSON.parse(text).eventName)
+        .map((text) => JSON.parse(text))
+    }
+    const cursorNow = async () => (await user.get(`/messages/${sessionId}`)).body.cursor
+    const empty = await cursorNow()
+    expect(empty).toBe('0')
+    expect(await told(empty)).toEqual([])
+    await user.say('Hi', { sessionId })
+    const news = { eventName: 'message_cache_invalidation', payload: { sessionId } }
+    expect(await told(empty)).toMatchObject([news])
+    const read = await cursorNow()
+    expect(await told(read)).toEqual([])
+    await user.say('And now?', { sessionId })
+    expect(await told(read)).toMatchObject([news])
+    for (const nonsense of [undefined, '', '-1', '1e3', 7, null, {}, '9'.repeat(40)])
+      expect(await told(nonsense)).toEqual([])
+  })
 
   it('hears in the framing of the published client what that client expects', async () => {
     await using app = await start()

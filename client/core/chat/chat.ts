@@ -19,7 +19,8 @@ export class Chat extends ChatTurns {
   #socket: EventSocket | undefined
   #stopReturning: (() => void) | undefined
   #loadedAt = 0
-  #isUnloaded = true
+  /** How far the history is read; undefined until it is, and empty where an older server does not say. */
+  #cursor: string | undefined
   #loadError: OracleError | undefined
 
   /** The session whose messages these are. */
@@ -42,7 +43,7 @@ export class Chat extends ChatTurns {
     this.#socket = undefined
     this.turn?.leave(true)
     this.turn = undefined
-    this.#isUnloaded = true
+    this.#cursor = undefined
     super.unmount()
   }
 
@@ -126,10 +127,11 @@ export class Chat extends ChatTurns {
     try {
       void this.#openChannel(await config())
       void import('../../later/reading.ts') // Loaded before a run needs it, but beside the history.
-      const isFirst = this.#isUnloaded
-      const { messages } = await this.json<{ messages: IMessage[] }>(`/messages/${sessionId}`)
+      const isFirst = this.#cursor === undefined
+      type Page = { messages: IMessage[]; cursor?: string }
+      const { messages, cursor } = await this.json<Page>(`/messages/${sessionId}`)
       if (!this.isMounted) return
-      this.#isUnloaded = false
+      this.#cursor = cursor ?? ''
       this.#loadedAt = Date.now()
       if (!this.turn && !isSettled(messages)) {
         const runId = (isFirst && this.memory.read()?.runId) || (await this.#openRun())
@@ -181,6 +183,7 @@ export class Chat extends ChatTurns {
     const socket = new EventSocket({
       ...this.parts,
       wsUrl,
+      cursor: () => this.#cursor,
       onConnection: (isRealTimeConnected) => {
         if (this.#socket === socket) this.set({ isRealTimeConnected })
       },

@@ -13,6 +13,7 @@ import type { Framing, ClientFrame } from './framing.ts'
 import { channelLimits, type ChannelLimits } from './limits.ts'
 import { type Closing, Peer, type PeerOptions } from './peer.ts'
 import { plain } from './plain.ts'
+import { RoomEvent } from './room-event.ts'
 import { type RoomRuns, SessionRooms } from './rooms.ts'
 import { sessionOf, socketIo } from './socket-io.ts'
 import type { SocketServer } from './socket-server.ts'
@@ -39,6 +40,7 @@ export interface ChannelOptions {
 
 interface OwnSessions {
   isOwn(did: string, sessionId: string): Promise<boolean>
+  spokeAfter(sessionId: string, position: number, besides: readonly string[]): Promise<boolean>
 }
 
 /** The sockets of clients, in both framings: events of their sessions go out, the results of their tools come in. */
@@ -198,7 +200,7 @@ export class Channel {
   /** Takes a credential. The first opens the session, a later one keeps the socket from ending with the first. */
   async #enter(
     peer: Peer,
-    { sessionId = peer.sessionId, tokens, approvals, user: wanted }: Entering,
+    { sessionId = peer.sessionId, tokens, approvals, user: wanted, cursor }: Entering,
   ): Promise<void> {
     const { framing, ip, path, member: before } = peer
     let user: Awaited<ReturnType<ChannelOptions['bySocket']>>
@@ -230,7 +232,13 @@ export class Channel {
     if (!peer.isOpen) return
     if (wanted && !peer.userEvents)
       peer.userEvents = tellUser(peer, this.#notices.read(did, wanted.after), this.#log)
-    if (!before && sessionId !== undefined) await this.#rooms.join(peer, sessionId).welcome(peer)
+    if (before || sessionId === undefined) return
+    const heard = await this.#rooms.join(peer, sessionId).welcome(peer)
+    // Between the reading of the history and the opening of the socket, nobody told the client what was said.
+    if (cursor === undefined || !(await this.#runs.sessions.spokeAfter(sessionId, cursor, heard)))
+      return
+    const facts = { sessionId, runId: '', requestId: '' }
+    peer.tell(new RoomEvent(facts, 'message_cache_invalidation', '{}'))
   }
 
   /** Takes what became of a call that the client was asked to carry out. */

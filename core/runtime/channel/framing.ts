@@ -9,6 +9,8 @@ export type ClientFrame =
       readonly tokens: Tokens
       /** The client shows what waits for a person. */
       readonly approvals?: boolean
+      /** How far the client has read the history of the session. */
+      readonly cursor?: number
       /** The client wants the events of its user, after the notice of this number where it names one. */
       readonly user?: { readonly after?: number }
     }

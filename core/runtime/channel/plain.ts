@@ -3,6 +3,7 @@ import type { Framing, ClientFrame } from './framing.ts'
 import {
   readToolAnswer,
   readApprovals,
+  readCursor,
   readFrame,
   readSessionId,
   readTokens,
@@ -33,7 +34,8 @@ function read(text: string): ClientFrame {
       const session = readSessionId(sessionId)
       // A session whose name cannot be read is refused, also where the client wants more than that session.
       if (sessionId !== undefined && session === undefined) return { kind: 'auth', tokens }
-      return { kind: 'auth', sessionId: session, tokens, approvals, user }
+      const cursor = readCursor(frame)
+      return { kind: 'auth', sessionId: session, tokens, approvals, user, cursor }
     }
     case 'tool_result':
     case 'action_call_result': {

@@ -59,6 +59,12 @@ export function readUserWish(value: unknown): { after?: number } | undefined | n
   return typeof after === 'number' && Number.isSafeInteger(after) && after >= 0 ? { after } : null
 }
 
+/** How far a client has read the history, by the cursor that the history came with; undefined when the client names none. */
+export function readCursor(value: unknown): number | undefined {
+  const { cursor } = fieldsIn(value)
+  return typeof cursor === 'string' && /^\d{1,15}$/.test(cursor) ? Number(cursor) : undefined
+}
+
 /** The name of a session as a client gives it. */
 export function readSessionId(value: unknown): string | undefined {
   return id.safeParse(value).data

@@ -67,14 +67,17 @@ class Room {
     ]
   }
 
-  /** Tells a new member what its session waits for. */
-  async welcome(peer: Peer): Promise<void> {
-    for (const { runId, requestId, lastSeq, calls } of await this.#runs.openRuns(this.#sessionId)) {
-      if (this.#closed) return
+  /** Tells a new member what its session waits for. Resolves to the ids of the runs that the member hears from here on. */
+  async welcome(peer: Peer): Promise<readonly string[]> {
+    const open = await this.#runs.openRuns(this.#sessionId)
+    const ids = open.map(({ runId }) => runId)
+    for (const { runId, requestId, lastSeq, calls } of open) {
+      if (this.#closed) return ids
       void this.#follow(runId, lastSeq, requestId)
       const facts = { sessionId: this.#sessionId, runId, requestId }
       for (const { event, data } of calls) peer.tell(new RoomEvent(facts, event, data))
     }
+    return ids
   }
 
   close(): void {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { definePlugin, type PluginSessions } from '#core'
 import { scriptedModel } from '#core/testing'
 import type { Chat } from '../../../client/core/chat/chat.ts'
 import { heldModel } from '../../support/held-model.ts'
@@ -24,6 +25,26 @@ it('the channel connects with the session, says so, and comes back after it was 
   await until(() => chat.getSnapshot().isRealTimeConnected)
   oracle.proxy.cutAll()
   await until(() => !chat.getSnapshot().isRealTimeConnected)
+  await until(() => chat.getSnapshot().isRealTimeConnected)
+})
+
+it('what was said while the channel was away is shown once it is back', async () => {
+  let sessions: PluginSessions | undefined
+  const teller = definePlugin({
+    name: 'teller',
+    summary: 'Says things.',
+    setup: (boot) => void (sessions = boot.sessions),
+  })
+  await using oracle = await testOracle({ plugins: [teller], model: scriptedModel([]) })
+  const sessionId = await oracle.session()
+  const chat = await opened(oracle, sessionId)
+  await until(() => chat.getSnapshot().isRealTimeConnected)
+  oracle.proxy.isOffline = true
+  oracle.proxy.cutAll()
+  await until(() => !chat.getSnapshot().isRealTimeConnected)
+  await sessions?.say({ user: oracle.wallet.initialWallet, session: sessionId, text: 'Ding.' })
+  oracle.proxy.isOffline = false
+  await until(() => texts(chat).includes('Ding.'))
   await until(() => chat.getSnapshot().isRealTimeConnected)
 })
 

@@ -209,6 +209,22 @@ export class Sessions {
     return row !== undefined
   }
 
+  /** Whether somebody said something in the session after the step at `position`, other than in the runs of `besides`. */
+  async spokeAfter(
+    sessionId: string,
+    position: number,
+    besides: readonly string[],
+  ): Promise<boolean> {
+    const said = this.#options.db
+      .selectFrom('kernel_steps')
+      .select('position')
+      .where('session_id', '=', sessionId)
+      .where('kind', 'in', ['user', 'assistant'])
+      .where('position', '>', position)
+    const query = besides.length > 0 ? said.where('run_id', 'not in', besides) : said
+    return (await query.limit(1).executeTakeFirst()) !== undefined
+  }
+
   /**
    * Deletes a session with everything that belongs to it; resolves to the ids of its runs. `tell` is called in the same
    * transaction, while all of it is still there.

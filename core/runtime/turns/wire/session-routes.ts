@@ -49,7 +49,7 @@ export function sessionRoutes({ runs, transcripts, loadCapabilities }: RoutePart
       historyInput,
       async ({ sessionId, origin }, { user }) => {
         await sessions.demand(user.did, sessionId)
-        return { messages: await transcripts.all(sessionId, origin) }
+        return transcripts.all(sessionId, origin)
       },
     ),
     'GET /sessions/:id/messages': userRoute(

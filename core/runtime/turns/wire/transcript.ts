@@ -27,6 +27,13 @@ export interface HistoryMessage {
   readonly origin?: string
 }
 
+/** A whole conversation. */
+export interface WholeHistory {
+  readonly messages: HistoryMessage[]
+  /** The cursor of the last message: a socket that names it hears whether something was said since. */
+  readonly cursor: string
+}
+
 /** A page of a conversation. */
 export interface HistoryPage {
   readonly messages: HistoryMessage[]
@@ -61,8 +68,10 @@ export class Transcripts {
   }
 
   /** Everything that was said in a session, oldest first. */
-  async all(sessionId: string, origin?: 'all'): Promise<HistoryMessage[]> {
-    return toHistory(await this.#rows(sessionId, 0, Infinity), origin)
+  async all(sessionId: string, origin?: 'all'): Promise<WholeHistory> {
+    const rows = await this.#rows(sessionId, 0, Infinity)
+    const last = rows.findLast(({ kind }) => kindsOf(origin).some((spoken) => spoken === kind))
+    return { messages: toHistory(rows, origin), cursor: last ? String(last.position) : '0' }
   }
 
   async page(
