@@ -11,6 +11,7 @@ import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
 import { checkMade, mountsOf } from './boot/plan.ts'
 import { pluginRoutes } from './boot/plugin-routes.ts'
+import { pendingIn } from './boot/refusal.ts'
 import type { RoomState } from './store/room-state.ts'
 import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
@@ -91,6 +92,7 @@ export function serve(
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),
+    unserved: () => pendingIn(records),
     access: callers,
     limits: {
       ratePerMinute: config.RATE_LIMIT_PER_MINUTE,

@@ -96,11 +96,17 @@ it('a slow setup joins late: routes, tools and dependants come to life', async (
     routes: { 'GET /child': { auth: 'public', run: (_, { self }) => self } },
   })
   await using app = await testApp({ plugins: [slow, child] })
-  expect((await app.get('/slow')).status).toBe(404)
+  // Nobody knows yet what the plugin will serve, so no address is said to be served by nobody.
+  for (const path of ['/slow', '/anything']) {
+    const { status, headers, body } = await app.get(path)
+    expect([path, status, body.code]).toEqual([path, 503, 'PLUGIN_PENDING'])
+    expect(headers.get('retry-after')).toBe('2')
+  }
   expect((await app.get('/child')).status).toBe(503)
   finish({ n: 41 })
   await until(async () => (await app.get('/child')).status === 200)
   expect((await app.get('/slow')).body).toBe(41)
+  expect((await app.get('/anything')).status).toBe(404)
   expect((await app.get('/child')).body).toBe(42)
   expect(await app.thread().load('slow').call('slow_tool')).toBe(41)
   expect(app.log.join('')).toContain('slow pending -> available')

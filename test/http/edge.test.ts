@@ -29,8 +29,11 @@ function expectRefusal(received: string, status: number, code: string) {
 function drip(port: number, head: string, byte: string): Promise<string> {
   return new Promise((resolve) => {
     let received = ''
-    const socket = connect(port, '127.0.0.1', () => socket.write(head))
-    const timer = setInterval(() => socket.write(byte), 20)
+    let timer: NodeJS.Timeout | undefined
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(head)
+      timer = setInterval(() => socket.write(byte), 20)
+    })
     socket.setEncoding('latin1').on('data', (chunk: string) => (received += chunk))
     socket.on('error', () => undefined).on('close', () => (clearInterval(timer), resolve(received)))
   })

@@ -340,7 +340,7 @@ test('a web module may be made of what setup returned, at once or late', async (
     plugins: [made('early', () => 'here'), made('later', () => late.promise)],
   })
   expect((await app.get('/early')).body).toBe('here')
-  expect((await app.get('/later')).status).toBe(404)
+  expect((await app.get('/later')).status).toBe(503)
   expect(app.report.plugins.find(({ name }) => name === 'early')?.web).toEqual(['/early'])
   late.resolve('at last')
   await expect.poll(async () => (await app.get('/later')).body).toBe('at last')

@@ -19,7 +19,7 @@ export class Chat extends ChatTurns {
   #socket: EventSocket | undefined
   #stopReturning: (() => void) | undefined
   #loadedAt = 0
-  /** How far the history is read; undefined until it is, and empty where an older server does not say. */
+  /** How far the history is read; undefined until it is. */
   #cursor: string | undefined
   #loadError: OracleError | undefined
 
@@ -131,7 +131,7 @@ export class Chat extends ChatTurns {
       type Page = { messages: IMessage[]; cursor?: string }
       const { messages, cursor } = await this.json<Page>(`/messages/${sessionId}`)
       if (!this.isMounted) return
-      this.#cursor = cursor ?? ''
+      this.#cursor = cursor ?? '0'
       this.#loadedAt = Date.now()
       if (!this.turn && !isSettled(messages)) {
         const runId = (isFirst && this.memory.read()?.runId) || (await this.#openRun())

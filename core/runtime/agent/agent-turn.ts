@@ -19,7 +19,7 @@ import type { RoomState } from '../store/room-state.ts'
 import { Narrator, type EventOrigin } from './tools/narrator.ts'
 import { RunLost, type JournalEntry, type Run } from '../turns/run.ts'
 import { loadRoom, saveRoom, TurnState, type StateChange, type StateKey } from './state/state.ts'
-import { StepLog } from './step-log.ts'
+import { StepLog, type TakeChanges } from './step-log.ts'
 import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
 import type { Tools } from './tools/tools.ts'
@@ -160,20 +160,7 @@ export class AgentTurn {
       if (entry.states) state.replay(entry.states)
     }
 
-    let known = loaded.size
-    let saved: Promise<unknown> = Promise.resolve()
-    const takeChanges = async () => {
-      const changes = state.changes()
-      const states = byPlugin(changes)
-      const grown = loaded.size > known // handlers only add to the set
-      known = loaded.size
-      const taken = { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
-      // One after the other: of two values of a key, the later one stays.
-      if (changes.length > 0) saved = saved.then(() => saveRoom(rooms, room, changes))
-      await saved
-      return taken
-    }
-
+    const takeChanges = this.#takingChanges(state, loaded)
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
     const before = [...earlier, asTold(toUserMessage(runId, request))]
     const areKept = before.some(wasCut) || this.#past.some(({ messages }) => messages.some(wasCut))
@@ -229,6 +216,25 @@ export class AgentTurn {
     await stepLog.settled()
     this.#conversation = [...before, ...mended(stepLog.sent)]
     return this.#update(kept, decided, loaded, state)
+  }
+
+  /** Makes the function that takes what changed since its last call: it keeps the room's part, and gives the journal's. */
+  #takingChanges(state: TurnState, loaded: ReadonlySet<string>): TakeChanges {
+    const { rooms } = this.#parts
+    const { room } = this.#run
+    let known = loaded.size
+    let saved: Promise<unknown> = Promise.resolve()
+    return async () => {
+      const changes = state.changes()
+      const states = byPlugin(changes)
+      const grown = loaded.size > known // handlers only add to the set
+      known = loaded.size
+      const taken = { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
+      // One after the other: of two values of a key, the later one stays.
+      if (changes.length > 0) saved = saved.then(() => saveRoom(rooms, room, changes))
+      await saved
+      return taken
+    }
   }
 
   /** What the graph keeps of the turn; undefined when nothing changed. */

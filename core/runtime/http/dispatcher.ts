@@ -42,6 +42,8 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
   readonly trustProxy: boolean
   readonly cors: string
   readonly publicOrigin: string | undefined
+  /** Why an address that nothing answers at may still be served by somebody soon; undefined when it will not. */
+  readonly unserved?: () => RuntimeError | undefined
 }
 
 /** A route as it answers: its CORS rule, its limit, and how it runs. */
@@ -233,6 +235,8 @@ export class Dispatcher {
     if (isPreflight(req)) return this.#answerPreflight(koa, path)
     const methods = this.#table.methods(path)
     if (await this.#mounts.ask(koa, path, methods.length > 0)) return
+    const notYet = methods.length > 0 ? undefined : this.#options.unserved?.()
+    if (notYet) throw notYet
     answerUnrouted(koa, methods)
   }
 

@@ -49,6 +49,8 @@ export interface HttpOptions {
   readonly log: Log
   readonly routes: readonly ServedRoute[]
   readonly web?: readonly ServedMount[]
+  /** Why an address that nothing answers at may still be served by somebody soon; undefined when it will not. */
+  readonly unserved?: () => RuntimeError | undefined
   readonly access: Access
   /** Where writes leave their audit lines; without a trail there are none. */
   readonly audit?: AuditTrail
@@ -117,6 +119,7 @@ export class Http {
       log,
       routes: options.routes,
       web: options.web ?? [],
+      unserved: options.unserved,
       access: options.access,
       audit: options.audit,
       rateLimits: this.#rateLimits,

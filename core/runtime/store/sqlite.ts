@@ -27,6 +27,29 @@ const fileBusyMs = 5_000
 /** Opens a database file, or `:memory:`, so that what was committed survives a crash, and with `WalSync` a power cut. */
 export function openSqlite(path: string): DatabaseSync {
   const database = new DatabaseSync(path)
+  try {
+    return prepared(database)
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/**
+ * Opens a database file as `openSqlite` does, while other processes open it too: the first of them changes the file to
+ * its log, and SQLite tells those that come in that moment at once, without waiting, that the file is in use.
+ */
+export async function openSharedSqlite(path: string): Promise<DatabaseSync> {
+  for (const until = performance.now() + fileBusyMs; ; await sleep(20)) {
+    try {
+      return openSqlite(path)
+    } catch (error) {
+      if (!isFileBusy(error) || performance.now() > until) throw error
+    }
+  }
+}
+
+function prepared(database: DatabaseSync): DatabaseSync {
   database.exec('pragma busy_timeout = 5000')
   database.exec('pragma journal_mode = wal')
   // With FULL every commit stops the event loop until the disk has answered: `WalSync` waits beside the loop.

@@ -9,7 +9,7 @@ import { type Channels, localChannels } from './channels.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
-import { abandonFile, openSqlite, sqliteDialect } from './sqlite.ts'
+import { abandonFile, openSharedSqlite, openSqlite, sqliteDialect } from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'
 
 /** How long a closing store waits for the queries that still run. */
@@ -109,7 +109,7 @@ async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
     // SQLite gives the files beside it (-wal, -shm) the mode of the database.
     await dataDir.restrict('oracle.sqlite', { create: true })
     for (const beside of ['-wal', '-shm']) await dataDir.restrict(`oracle.sqlite${beside}`)
-    return openSqlite(path)
+    return await openSharedSqlite(path)
   } catch (error) {
     if (error instanceof RuntimeError || !(error instanceof Error)) throw error
     throw new RuntimeError('DATA_DIR_UNUSABLE', `${path} cannot be opened: ${error.message}.`, {

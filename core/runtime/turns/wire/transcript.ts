@@ -30,8 +30,8 @@ export interface HistoryMessage {
 /** A whole conversation. */
 export interface WholeHistory {
   readonly messages: HistoryMessage[]
-  /** The cursor of the last message: a socket that names it hears whether something was said since. */
-  readonly cursor: string
+  /** The cursor of the last message, where there is one: a socket that names it hears whether something was said since. */
+  readonly cursor?: string
 }
 
 /** A page of a conversation. */
@@ -71,7 +71,7 @@ export class Transcripts {
   async all(sessionId: string, origin?: 'all'): Promise<WholeHistory> {
     const rows = await this.#rows(sessionId, 0, Infinity)
     const last = rows.findLast(({ kind }) => kindsOf(origin).some((spoken) => spoken === kind))
-    return { messages: toHistory(rows, origin), cursor: last ? String(last.position) : '0' }
+    return { messages: toHistory(rows, origin), ...(last && { cursor: String(last.position) }) }
   }
 
   async page(
