@@ -1,23 +1,74 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Ends the run with one line that a script can read: `N passed, N failed`. */
+/** What a run leaves for a second one, which runs only the files that failed. */
+interface Leftover {
+  readonly failed: readonly string[]
+  /** The results of the other files. */
+  readonly others: Counts
+}
+
+interface Counts {
+  passed: number
+  failed: number
+  skipped: number
+  pending: number
+}
+
+/**
+ * Ends the run with one line that a script can read: `N passed, N failed`. Where `TEST_LEFTOVER` names a file, the run writes
+ * there which files failed; a second run that finds such a file counts the results of the first one's other files, too.
+ */
 export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]) {
-    const count = { passed: 0, failed: errors.length, skipped: 0, pending: 0 }
+    const path = process.env.TEST_LEFTOVER
+    const first = path && existsSync(path) ? readLeftover(path) : undefined
+    const ofFailed = noCounts()
+    const ofOthers = first?.others ?? noCounts()
     const second: string[] = []
-    for (const module of modules) {
-      const tests = [...module.children.allTests()]
-      for (const test of tests) {
-        count[test.result().state]++
+    const counted = modules.map((module) => ({
+      file: module.relativeModuleId,
+      counts: countsOf(module),
+    }))
+    // A file may stand in two projects; a second run then runs it in both.
+    const failed = new Set(counted.flatMap(({ file, counts }) => (counts.failed > 0 ? file : [])))
+    for (const { file, counts } of counted) addTo(failed.has(file) ? ofFailed : ofOthers, counts)
+    for (const module of modules)
+      for (const test of module.children.allTests())
         if (test.diagnostic()?.flaky) second.push(`${module.relativeModuleId}: ${test.fullName}`)
-      }
-      if (module.state() === 'failed' && tests.every((test) => test.result().state !== 'failed'))
-        count.failed++
-    }
-    for (const name of second)
-      process.stdout.write(`\nPassed at the second try only, so look into this test: ${name}\n`)
-    const skipped = count.skipped + count.pending
-    const line = `${count.passed} passed, ${count.failed} failed${skipped ? `, ${skipped} skipped` : ''}`
-    process.on('exit', () => process.stdout.write(`\n${line}\n`))
+    ofFailed.failed += errors.length
+    // An error outside of every test has no file that could run once more.
+    if (path && !first && errors.length === 0)
+      writeFileSync(path, JSON.stringify({ failed: [...failed], others: ofOthers }))
+    for (const file of first?.failed ?? []) say(`Failed at first, so look into this file: ${file}`)
+    for (const name of second) say(`Passed at the second try only, so look into this test: ${name}`)
+    addTo(ofFailed, ofOthers)
+    const skipped = ofFailed.skipped + ofFailed.pending
+    const line = `${ofFailed.passed} passed, ${ofFailed.failed} failed${skipped ? `, ${skipped} skipped` : ''}`
+    process.on('exit', () => say(line))
   }
+}
+
+const say = (line: string) => process.stdout.write(`\n${line}\n`)
+
+const noCounts = (): Counts => ({ passed: 0, failed: 0, skipped: 0, pending: 0 })
+
+function countsOf(module: TestModule): Counts {
+  const counts = noCounts()
+  for (const test of module.children.allTests()) counts[test.result().state]++
+  // A file may fail without a test that does, when it cannot be read for example.
+  if (module.state() === 'failed' && counts.failed === 0) counts.failed++
+  return counts
+}
+
+function addTo(sum: Counts, more: Counts): void {
+  sum.passed += more.passed
+  sum.failed += more.failed
+  sum.skipped += more.skipped
+  sum.pending += more.pending
+}
+
+function readLeftover(path: string): Leftover | undefined {
+  const text = readFileSync(path, 'utf8')
+  return text ? JSON.parse(text) : undefined
 }
