@@ -157,24 +157,25 @@ export interface RouteIn<
   onFault?(error: RuntimeError, ctx: Context): unknown
   /**
    * Does the work, with parsed input. A value becomes a JSON answer with status 200; `reply`, `created` and `text` make other
-   * answers, and a `Response` is served. With an `output` the value is what that schema takes.
+   * answers, and a `Response` is served. With an `output` the value, or the body of the reply, is what that schema takes.
    */
   run(input: RouteInput<Key, Input>, ctx: Context): Answered<Output>
 }
 
 /** An answer that is more than a JSON value with status 200, as `reply`, `created` and `text` make it. */
-interface ReplyLike {
+interface ReplyLike<Body> {
   readonly status: number
   readonly type: string | undefined
-  readonly body: unknown
+  readonly body: Body
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What a route with an `output` returns: what the schema takes, or an answer or a stream that is made otherwise. */
+/**
+ * What a route with an `output` returns: what the schema takes, by itself or in a `reply`. Nobody can tell what a `Response`
+ * or a stream holds before it is sent, so these are for routes without an `output`.
+ */
 type Answered<Output> = Output extends SchemaLike
-  ? MaybePromise<
-      Output['_zod']['input'] | ReplyLike | Response | AsyncIterable<unknown> | Blob | Buffer
-    >
+  ? MaybePromise<Output['_zod']['input'] | ReplyLike<Output['_zod']['input']>>
   : unknown
 
 /** The shape of a route's answer, which the compiler infers by itself. */
