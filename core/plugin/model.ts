@@ -88,7 +88,7 @@ export interface Model {
   /** What people read instead of `id`. */
   readonly label?: string
   /** Tokens (about four characters each) that fit; the runtime trims the history to this number. */
-  readonly contextWindow?: number
+  readonly contextWindow?: number | undefined
   /** Yields deltas until the answer is complete, and stops when `signal` fires. */
   stream(request: ModelRequest): AsyncIterable<Delta>
   /** Streams without a promise for every delta, where a model can: `take` may throw, and that ends the answer. */

@@ -80,13 +80,19 @@ export function createApp(options: AppOptions): StartingApp {
   })
 }
 
-/** What the testing kit gives beside the options. */
+/**
+ * What the testing kit gives beside the options.
+ * @internal
+ */
 export interface KitOptions {
   /** An open database in memory, which outlives the app. */
   readonly memory?: DatabaseSync
 }
 
-/** What `createApp` does; core/testing reaches further into the result than authors do. */
+/**
+ * What `createApp` does; core/testing reaches further into the result than authors do.
+ * @internal So the package's declarations hold what authors use, and not the whole runtime.
+ */
 export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<RunningApp> {
   const startedAt = performance.now()
   const environment = async () => options.env ?? (await readEnvironment())
