@@ -52,7 +52,10 @@ export interface NewTurn {
    * that has read foreign text from its beginning.
    */
   readonly quoted?: string | readonly string[]
-  /** The names of the tools of this turn. Other tools are neither shown nor callable. */
+  /**
+   * The names of the tools of this turn, those of `toolsFor` too. Other tools are neither shown nor callable. What no plugin
+   * has for the user is left out, and the log says so.
+   */
   readonly allow?: readonly string[]
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
