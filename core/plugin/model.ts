@@ -7,7 +7,9 @@ export interface ToolCall {
 
 /** What a call of a model cost, in tokens. */
 export interface ModelUsage {
+  /** The tokens that the model was sent. */
   readonly inputTokens: number
+  /** The tokens that the model answered with. */
   readonly outputTokens: number
   /** The provider did not count, or the call was cut off: the tokens are the characters divided by four. */
   readonly estimated?: true

@@ -15,11 +15,13 @@ export type RouteAuth = 'ucan' | 'public' | 'bearer' | 'operator' | 'own'
 
 /** A request as the `verify` of a route sees it, before anything of its body is parsed. */
 export interface OwnRequest {
+  /** The HTTP method, in capitals. */
   readonly method: string
   /** The path as it was sent, without the query. */
   readonly path: string
   /** The query as it was sent, without the question mark; empty when there is none. */
   readonly query: string
+  /** The headers, their names in small letters. */
   readonly headers: IncomingHttpHeaders
   /** The address of the client. */
   readonly ip: string

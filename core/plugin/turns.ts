@@ -67,7 +67,9 @@ export interface NewTurn {
 export interface BegunTurn {
   /** The run of the turn; undefined while the turn waits for its beginning. */
   readonly runId?: string
+  /** The session of the turn. */
   readonly sessionId: string
+  /** The name of the turn: the one that the start gave, or one that was made up. */
   readonly requestId: string
   /** False when an earlier start with this `requestId` made the turn. */
   readonly isNew: boolean
@@ -77,6 +79,7 @@ export interface BegunTurn {
 
 /** The end of a turn. */
 export interface EndedTurn {
+  /** How the turn ended; `waiting`: a person is asked. */
   readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
   /** What the agent said. */
   readonly text: string

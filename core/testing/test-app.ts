@@ -45,6 +45,7 @@ export interface TestUser extends Calls {
 
 /** What a user should know, the newest first. */
 export interface UserNotices {
+  /** The notices, as `GET /notices` has them. */
   readonly notices: readonly ListedNotice[]
   /** How many notices the user has not seen. */
   readonly unread: number

@@ -24,6 +24,7 @@ type Bodyless = 204 | 205 | 304
 
 /** What `reply()` takes beside status and body. */
 export interface ReplyOptions {
+  /** More headers of the answer. Those that are the server's are refused. */
   readonly headers?: Readonly<Record<string, string>>
   /** The Content-Type of a body that is text; without it the body is answered as JSON. */
   readonly type?: string
