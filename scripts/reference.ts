@@ -54,6 +54,11 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
   'run-admission': [['core/plugin/runs.ts', 'RunAdmission']],
   'run-beginning': [['core/plugin/runs.ts', 'RunBeginning']],
   'run-ending': [['core/plugin/runs.ts', 'RunEnding']],
+  'run-usage': [
+    ['core/plugin/model.ts', 'RunUsage'],
+    ['core/plugin/model.ts', 'ModelUsage'],
+  ],
+  'run-tool': [['core/plugin/runs.ts', 'RunTool']],
   notice: [['core/plugin/notices.ts', 'Notice']],
   emit: [['core/plugin/context.ts', 'Emit']],
   user: [['core/plugin/context.ts', 'User']],
@@ -82,6 +87,9 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
     ['core/plugin/route.ts', 'RouteOut'],
   ],
   limit: [['core/plugin/route.ts', 'RouteLimit']],
+  'own-request': [['core/plugin/route.ts', 'OwnRequest']],
+  'own-caller': [['core/plugin/route.ts', 'OwnCaller']],
+  'reply-options': [['core/runtime/http/answer/reply.ts', 'ReplyOptions']],
   'web-entry': [['core/plugin/route.ts', 'WebEntry']],
   'sub-agent': [
     ['core/plugin/tool.ts', 'SubAgentIn'],
@@ -109,6 +117,9 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
   'say-options': [['core/testing/turn.ts', 'SayOptions']],
   thread: [['core/testing/thread.ts', 'Thread']],
   'thread-options': [['core/testing/thread.ts', 'ThreadOptions']],
+  'call-options': [['core/testing/thread.ts', 'CallOptions']],
+  'streamed-event': [['core/testing/turn.ts', 'StreamedEvent']],
+  'user-notices': [['core/testing/test-app.ts', 'UserNotices']],
   script: [['core/testing/scripted-model.ts', 'ScriptedAnswer']],
   'scripted-model': [['core/testing/scripted-model.ts', 'ScriptedModel']],
   'fake-webhook': [['core/testing/fake-webhook.ts', 'FakeWebhook']],
@@ -183,14 +194,22 @@ function wrapped(line: string, indent: string): string {
   return lines.join('\n')
 }
 
-/** Whether a caller can use a member: private fields (`#name`) and constructors are not listed. */
+/** Whether a caller can use a member: private fields (`#name`), constructors and what is `@internal` are not listed. */
 const isShown = (member: Node): boolean =>
   (isPropertySignatureDeclaration(member) ||
     isMethodSignatureDeclaration(member) ||
     isPropertyDeclaration(member) ||
     isMethodDeclaration(member) ||
     isGetAccessorDeclaration(member)) &&
-  isIdentifier(member.name)
+  isIdentifier(member.name) &&
+  !isInternal(member)
+
+/** Whether the package's declarations leave a member out. */
+const isInternal = (member: Node): boolean =>
+  member.jsDoc?.some(
+    (comment) =>
+      isJSDoc(comment) && comment.tags?.some(({ tagName }) => tagName.text === 'internal'),
+  ) ?? false
 
 /** The object types that a member's declaration contains; their members get lines of their own. */
 function literalsOf(member: Node): (readonly Node[])[] {

@@ -1,4 +1,4 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -59,6 +59,105 @@ const { isValid, headers } = await receiver.next()
 const again: boolean = verifyWebhook({ secret: receiver.secret, headers, body: '{"type":"a.b"}' })
 const hmac = { algorithm: 'sha256', encoding: 'hex', prefix: 'sha256=' } as const
 console.log(status, isValid, again, verifyHmac({ ...hmac, secret: 'a', body: 'b', signature: undefined }))
+`
+
+const strict = `import { createApp, definePlugin, reply, RuntimeError, type Model, type ToolsOf, type WebModule } from 'oracle-runtime'
+import playground from 'oracle-runtime/plugins/playground'
+import preferences from 'oracle-runtime/plugins/preferences'
+import queryGateway from 'oracle-runtime/plugins/query-gateway'
+import registry from 'oracle-runtime/plugins/registry'
+import sampling from 'oracle-runtime/plugins/sampling'
+import ussd from 'oracle-runtime/plugins/ussd'
+import weather from 'oracle-runtime/plugins/weather'
+import { testApp, TestClock, type TestApp } from 'oracle-runtime/testing'
+import { verifyHmac } from 'oracle-runtime/webhooks'
+import { z } from 'zod'
+
+const note = z.object({ id: z.string(), words: z.string().optional() })
+const hello: WebModule = (koa) => void (koa.body = 'hello')
+const model: Model = {
+  id: 'mine',
+  contextWindow: undefined,
+  async *stream({ signal }) {
+    signal.throwIfAborted()
+    yield { type: 'text', text: 'Hello.' }
+  },
+}
+
+export const notes = definePlugin({
+  name: 'notes',
+  summary: 'Keeps notes.',
+  env: { NOTES_SECRET: z.string().default('s'), NOTES_MAX: z.coerce.number().default(5) },
+  requires: [preferences],
+  uses: [weather],
+  state: { last: z.string().optional(), list: z.array(z.string()).default([]).meta({ scope: 'room' }) },
+  setup: ({ env, log, plugins, rooms }) => {
+    log.info({ max: env.NOTES_MAX }, 'set up')
+    return {
+      weatherOf: (city: string) => plugins.weather?.current(city, { signal: AbortSignal.timeout(1000) }),
+      add: (room: string, words: string) => rooms.update({ room }, ({ list }) => void list.push(words)),
+    }
+  },
+  jobs: {
+    remind: { input: note, attempts: 3, run: ({ words }, { job }) => (words ? undefined : job.giveUp('no words')) },
+    sweep: { cron: '0 3 * * *', run: () => undefined },
+  },
+  runs: { end: async (run, { jobs }) => void (await jobs.later('remind', { id: run.runId }, { key: run.runId })) },
+  prompt: ({ state }) => state.last,
+  tools: {
+    add_note: {
+      description: 'Adds a note.',
+      input: note,
+      output: note,
+      can: { can: 'notes/write' },
+      approve: ({ words }) => words === undefined,
+      async run({ id, words }, { state, user, sessions }) {
+        state.last = words ?? id
+        await sessions.say({ user, text: 'Noted.' })
+        return words === undefined ? { id } : { id, words }
+      },
+    },
+  },
+  toolsFor: ({ user }) => ({ ping: { description: user.did, parameters: {}, run: (args) => args['host'] } }),
+  subAgents: { sorter: { description: 'Sorts.', prompt: 'Sort.', tools: ['add_note'], output: note } },
+  middleware: { turn: (_ctx, next) => next(), http: (_koa, next) => next() },
+  routes: {
+    'GET /notes/:id': {
+      output: note,
+      run: async ({ id }) => {
+        if (id === '') throw new RuntimeError('NOT_FOUND', 'There is no such note.')
+        return id === 'new' ? reply(202, { id }) : { id }
+      },
+    },
+    'POST /hooks/:from': {
+      auth: 'own',
+      raw: true,
+      limit: ({ NOTES_MAX }) => ({ max: NOTES_MAX, perMs: 1000 }),
+      verify: ({ headers, raw }, { env }) =>
+        verifyHmac({
+          algorithm: 'sha256',
+          encoding: 'hex',
+          secret: env.NOTES_SECRET,
+          body: raw(),
+          signature: headers['x-signature'],
+        })
+          ? { caller: 'hook' }
+          : undefined,
+      run: ({ from }, { raw, koa }) => ({ from, bytes: raw.length, ip: koa.ip }),
+    },
+  },
+  web: { '/hello': hello },
+  notices: async (notice, { job }) => void [notice.title, job.key],
+})
+
+const given: ToolsOf<typeof notes>['add_note'] = { input: { id: '1' }, output: { id: '1', words: 'w' } }
+const plugins = [notes, playground, preferences, queryGateway, registry, sampling, ussd, weather]
+const app = createApp({ plugins, model, instructions: 'Be short.' })
+const tested: TestApp = await testApp({ plugins: [notes, preferences], model, clock: new TestClock() })
+const said = await (await tested.user()).say(given.input.id)
+const wallet = (await tested.user()).wallet
+const token: string = (await wallet.invoke({ audience: wallet.did })).text
+console.log(app, said.text, token)
 `
 
 describe('the published package', () => {
@@ -140,38 +239,43 @@ describe('the published package', () => {
     expect(run(process.execPath, ['bridge.ts'])).toBe('204 true true false\n')
   }, 60_000)
 
-  it('has types for the kernel, its plugins and the entries beside it', () => {
-    writeFileSync(join(folder, 'bridge.ts'), bridge)
-    writeFileSync(join(folder, 'kernel.ts'), server)
-    writeFileSync(join(folder, 'author.ts'), author)
-    writeFileSync(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({
-        compilerOptions: {
-          module: 'nodenext',
-          target: 'es2024',
-          strict: true,
-          noEmit: true,
-          allowImportingTsExtensions: true,
-          skipLibCheck: true,
-          types: [],
-        },
-        include: ['*.ts'],
-      }),
-    )
-    const globals = join(root, 'node_modules/@types')
-    expect(
-      run(process.execPath, [
-        join(root, 'node_modules/typescript/bin/tsc'),
-        '-p',
-        folder,
-        '--typeRoots',
-        globals,
-        '--types',
-        'node',
-      ]),
-    ).toBe('')
-  }, 60_000)
+  it('compiles in the strictest project, with the types that it brings along and no others', () => {
+    const project = join(folder, 'strict')
+    mkdirSync(project)
+    const files = {
+      'bridge.ts': bridge,
+      'kernel.ts': server,
+      'author.ts': author,
+      'all.ts': strict,
+    }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text)
+    const compilerOptions = {
+      module: 'nodenext',
+      target: 'es2024',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      noImplicitOverride: true,
+      noPropertyAccessFromIndexSignature: true,
+      noUnusedLocals: true,
+      verbatimModuleSyntax: true,
+      isolatedModules: true,
+      skipLibCheck: false,
+      noEmit: true,
+    }
+    const config = { compilerOptions, include: ['*.ts'] }
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config))
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
+    const { stdout } = spawnSync(process.execPath, [compiler, '-p', project, '--listFiles'], {
+      encoding: 'utf8',
+    })
+    expect(stdout.split('\n').filter((line) => line.includes('error TS'))).toEqual([])
+    const used = stdout.split('\n').filter((line) => line.includes('node_modules'))
+    expect(used.some((path) => path.includes('node_modules/@types/koa/'))).toBe(true)
+    // Everything comes from what the package's own installation brought, but for the compiler's own library.
+    const strange = used.filter((path) => !path.startsWith(folder) && !path.includes('typescript'))
+    expect(strange).toEqual([])
+  }, 120_000)
 
   it('carries built files, pages and nothing of the workshop', () => {
     const files = (

@@ -334,14 +334,26 @@ definePlugin({
       },
       output: row,
     },
-    'GET /outputs': { output: row, run: () => new Response('bytes') },
-    'GET /outputs/a/text': { output: row, run: () => text('words') },
-    'GET /outputs/a/stream': {
-      output: row,
-      async *run() {
-        yield { event: 'a' }
-      },
+    'GET /outputs/a/either': {
+      output: many,
+      run: (_, { user }) => (user.did ? reply(200, { ok: true, id: 'x' }) : { ok: false }),
     },
+    'GET /outputs/a/method': {
+      auth: 'bearer',
+      async run({}, { self, caller }) {
+        same<typeof caller, string>()
+        return created('/outputs/1', await self.find(caller))
+      },
+      output: row,
+    },
+    'GET /outputs/a/fixed': { output: row, run: () => ({ id: 'x' }) },
+    'GET /outputs/a/status': {
+      output: row,
+      run: async (_, { koa }): Promise<ReturnType<typeof reply<{ id: string }>>> =>
+        reply(koa.ip ? 202 : 409, { id: koa.ip }),
+    },
+    'DELETE /outputs/:id': { output: row, run: ({ id }) => (id ? reply(204) : { id }) },
+    'GET /outputs/a/words': { output: z.string(), run: () => text('words') },
     'GET /outputs/a/wrong': {
       output: row,
       // @ts-expect-error n is a number
@@ -352,6 +364,87 @@ definePlugin({
       run: () => ({ n: 1 }),
       output: row,
     },
+    'GET /outputs/a/wrong/reply': {
+      output: row,
+      // @ts-expect-error n is a number, in a reply too
+      run: () => reply(200, { id: 'x', n: 'two' }),
+    },
+    'GET /outputs/a/wrong/status': {
+      output: row,
+      // @ts-expect-error an error's words do not fit: throw a RuntimeError, or name them in the output
+      run: async ({}, { self }) => ((await self.find('x')).n ? { id: 'x' } : reply(404, 'none')),
+    },
+    'GET /outputs/a/wrong/created': {
+      output: row,
+      // @ts-expect-error id is missing in what was made
+      async run() {
+        return created('/outputs/1', { n: 1 })
+      },
+    },
+    'GET /outputs/a/wrong/either': {
+      output: many,
+      // @ts-expect-error id is missing where ok is true
+      run: (_, { user }) => (user.did ? reply(200, { ok: true }) : { ok: false }),
+    },
+    'GET /outputs/a/wrong/empty': {
+      output: row,
+      // @ts-expect-error a reply without a body has no row
+      run: () => reply(200),
+    },
+    'GET /outputs/a/wrong/text': {
+      // @ts-expect-error words are no row
+      run: () => text('words'),
+      output: row,
+    },
+    // @ts-expect-error nobody knows what a Response holds
+    'GET /outputs/a/wrong/response': { output: row, run: () => new Response('{"id":"x"}') },
+    'GET /outputs/a/wrong/promise': {
+      output: row,
+      // @ts-expect-error nobody knows what a Response holds, in a promise neither
+      run: async () => Response.json({ id: 'x' }),
+    },
+    'GET /outputs/a/wrong/stream': {
+      output: row,
+      // @ts-expect-error a stream is no row
+      async *run() {
+        yield { event: 'a' }
+      },
+    },
+  },
+})
+definePlugin({
+  name: 'no-outputs',
+  summary: 'Answers of every kind.',
+  routes: {
+    'GET /any/response': { run: () => new Response('bytes') },
+    'GET /any/text': { run: () => text('words') },
+    'GET /any/reply': { run: () => reply(404, { anything: 1 }) },
+    'GET /any/either': { run: ({}, { user }) => (user.did ? new Response('bytes') : { a: 1 }) },
+    'GET /any/stream': {
+      async *run() {
+        yield { event: 'a' }
+      },
+    },
+  },
+})
+definePlugin({
+  name: 'tool-answers',
+  summary: 'A tool answers with values.',
+  tools: {
+    served: {
+      description: 'x',
+      input: z.object({}),
+      output: row,
+      // @ts-expect-error an answer of a route is no result of a tool
+      run: () => reply(200, { id: 'x' }),
+    },
+    response: {
+      description: 'x',
+      input: z.object({ url: z.string() }),
+      output: row,
+      // @ts-expect-error a Response is no row
+      run: ({ url }) => fetch(url),
+    },
   },
 })
 definePlugin({
@@ -360,6 +453,30 @@ definePlugin({
   // @ts-expect-error id is missing
   routes: () => ({
     'GET /late': { output: row, run: () => ({ n: 1 }) },
+  }),
+})
+definePlugin({
+  name: 'replies-late',
+  summary: 'Replies of sections that functions make.',
+  // @ts-expect-error id is missing
+  routes: () => ({
+    'GET /late': { output: row, run: () => reply(200, { n: 1 }) },
+  }),
+})
+definePlugin({
+  name: 'outputs-in-time',
+  summary: 'Outputs of sections that functions make.',
+  setup: () => ({ a: 1 }),
+  tools: ({ self }) => ({
+    now: {
+      description: 'x',
+      input: z.object({}),
+      output: row,
+      run: () => ({ id: 'x', n: self.a }),
+    },
+  }),
+  routes: ({ self }) => ({
+    'GET /late': { output: row, run: () => reply(202, { id: 'x', n: self.a }) },
   }),
 })
 definePlugin({

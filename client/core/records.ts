@@ -144,6 +144,8 @@ export interface Capability {
   readonly stability: string
   readonly category?: string
   readonly requires: readonly string[]
+  /** The plugins that this one uses where the oracle has them. A server from before `uses` says nothing. */
+  readonly uses?: readonly string[]
   readonly missing?: readonly string[]
   readonly whenToUse: readonly string[]
   readonly promptBytes: number

@@ -7,7 +7,9 @@ export interface ToolCall {
 
 /** What a call of a model cost, in tokens. */
 export interface ModelUsage {
+  /** The tokens that the model was sent. */
   readonly inputTokens: number
+  /** The tokens that the model answered with. */
   readonly outputTokens: number
   /** The provider did not count, or the call was cut off: the tokens are the characters divided by four. */
   readonly estimated?: true
@@ -88,7 +90,7 @@ export interface Model {
   /** What people read instead of `id`. */
   readonly label?: string
   /** Tokens (about four characters each) that fit; the runtime trims the history to this number. */
-  readonly contextWindow?: number
+  readonly contextWindow?: number | undefined
   /** Yields deltas until the answer is complete, and stops when `signal` fires. */
   stream(request: ModelRequest): AsyncIterable<Delta>
   /** Streams without a promise for every delta, where a model can: `take` may throw, and that ends the answer. */

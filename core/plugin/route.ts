@@ -15,11 +15,13 @@ export type RouteAuth = 'ucan' | 'public' | 'bearer' | 'operator' | 'own'
 
 /** A request as the `verify` of a route sees it, before anything of its body is parsed. */
 export interface OwnRequest {
+  /** The HTTP method, in capitals. */
   readonly method: string
   /** The path as it was sent, without the query. */
   readonly path: string
   /** The query as it was sent, without the question mark; empty when there is none. */
   readonly query: string
+  /** The headers, their names in small letters. */
   readonly headers: IncomingHttpHeaders
   /** The address of the client. */
   readonly ip: string
@@ -157,24 +159,25 @@ export interface RouteIn<
   onFault?(error: RuntimeError, ctx: Context): unknown
   /**
    * Does the work, with parsed input. A value becomes a JSON answer with status 200; `reply`, `created` and `text` make other
-   * answers, and a `Response` is served. With an `output` the value is what that schema takes.
+   * answers, and a `Response` is served. With an `output` the value, or the body of the reply, is what that schema takes.
    */
   run(input: RouteInput<Key, Input>, ctx: Context): Answered<Output>
 }
 
 /** An answer that is more than a JSON value with status 200, as `reply`, `created` and `text` make it. */
-interface ReplyLike {
+interface ReplyLike<Body> {
   readonly status: number
   readonly type: string | undefined
-  readonly body: unknown
+  readonly body: Body
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What a route with an `output` returns: what the schema takes, or an answer or a stream that is made otherwise. */
+/**
+ * What a route with an `output` returns: what the schema takes, by itself or in a `reply`. Nobody can tell what a `Response`
+ * or a stream holds before it is sent, so these are for routes without an `output`.
+ */
 type Answered<Output> = Output extends SchemaLike
-  ? MaybePromise<
-      Output['_zod']['input'] | ReplyLike | Response | AsyncIterable<unknown> | Blob | Buffer
-    >
+  ? MaybePromise<Output['_zod']['input'] | ReplyLike<Output['_zod']['input']>>
   : unknown
 
 /** The shape of a route's answer, which the compiler infers by itself. */

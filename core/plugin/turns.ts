@@ -52,7 +52,10 @@ export interface NewTurn {
    * that has read foreign text from its beginning.
    */
   readonly quoted?: string | readonly string[]
-  /** The names of the tools of this turn. Other tools are neither shown nor callable. */
+  /**
+   * The names of the tools of this turn, those of `toolsFor` too. Other tools are neither shown nor callable. What no plugin
+   * has for the user is left out, and the log says so.
+   */
   readonly allow?: readonly string[]
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
@@ -64,7 +67,9 @@ export interface NewTurn {
 export interface BegunTurn {
   /** The run of the turn; undefined while the turn waits for its beginning. */
   readonly runId?: string
+  /** The session of the turn. */
   readonly sessionId: string
+  /** The name of the turn: the one that the start gave, or one that was made up. */
   readonly requestId: string
   /** False when an earlier start with this `requestId` made the turn. */
   readonly isNew: boolean
@@ -74,6 +79,7 @@ export interface BegunTurn {
 
 /** The end of a turn. */
 export interface EndedTurn {
+  /** How the turn ended; `waiting`: a person is asked. */
   readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
   /** What the agent said. */
   readonly text: string

@@ -27,6 +27,7 @@ import { openDataDir, type DataDir } from './store/data-dir.ts'
 
 /** What an app is made from. */
 export interface AppOptions {
+  /** The plugins of the app. Each is set up after those that it requires or uses. */
   readonly plugins: readonly AnyPlugin[]
   /** By plugin name: with false the app never loads the plugin, with true the app loads it or stops. FEATURES overrides this. */
   readonly features?: Features
@@ -59,6 +60,7 @@ export interface App {
   }): Promise<{ readonly url: string; readonly port: number }>
   /** Ends streams, waits for requests in flight, closes plugins in reverse order, then the database. */
   close(): Promise<void>
+  /** What the boot made of every plugin, and which variables there are. */
   readonly report: BootReport
   /** Reads the keys of a changed environment: API_KEY and OPERATOR_TOKEN rotate without a restart. */
   reload(): Promise<void>
@@ -80,13 +82,19 @@ export function createApp(options: AppOptions): StartingApp {
   })
 }
 
-/** What the testing kit gives beside the options. */
+/**
+ * What the testing kit gives beside the options.
+ * @internal
+ */
 export interface KitOptions {
   /** An open database in memory, which outlives the app. */
   readonly memory?: DatabaseSync
 }
 
-/** What `createApp` does; core/testing reaches further into the result than authors do. */
+/**
+ * What `createApp` does; core/testing reaches further into the result than authors do.
+ * @internal So the package's declarations hold what authors use, and not the whole runtime.
+ */
 export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<RunningApp> {
   const startedAt = performance.now()
   const environment = async () => options.env ?? (await readEnvironment())

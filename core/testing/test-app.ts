@@ -7,6 +7,7 @@ import { forever } from '../runtime/base/forever.ts'
 import type { ListedNotice } from '../runtime/notices/notices.ts'
 import type { RunningApp } from '../runtime/running-app.ts'
 import { openSqlite } from '../runtime/store/sqlite.ts'
+import type { BootReport } from '../runtime/boot/report.ts'
 import { TestClock } from '../runtime/boot/test-clock.ts'
 import { type CallInit, type Calls, callsTo } from './calls.ts'
 import { type HeardEvents, hearEvents, type HearOptions } from './heard-events.ts'
@@ -44,6 +45,7 @@ export interface TestUser extends Calls {
 
 /** What a user should know, the newest first. */
 export interface UserNotices {
+  /** The notices, as `GET /notices` has them. */
   readonly notices: readonly ListedNotice[]
   /** How many notices the user has not seen. */
   readonly unread: number
@@ -56,7 +58,7 @@ export interface TestApp extends Calls, AsyncDisposable {
   /** The DID of the oracle. */
   readonly oracleDid: string
   /** What boot made of every plugin, tool and route. */
-  readonly report: RunningApp['report']
+  readonly report: BootReport
   /** What the app logged, a line each. */
   readonly log: readonly string[]
   /** The clock of an app with `clock: true`: `advance('1h')` and `set(date)` move the time. */
@@ -131,7 +133,7 @@ class AppOfTest implements TestApp {
   get oracleDid(): string {
     return this.#now.app.oracleDid
   }
-  get report(): RunningApp['report'] {
+  get report(): BootReport {
     return this.#now.app.report
   }
   get clock(): TestClock {

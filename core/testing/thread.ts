@@ -43,6 +43,7 @@ export class Thread {
   #calls = 0
   #content = ''
 
+  /** @internal Only `testApp` makes threads: the insides of an app stay out of the package's declarations. */
   constructor(
     app: RunningApp,
     { did = 'did:key:z6MkTestUser', grants, signal, approvals }: ThreadOptions = {},

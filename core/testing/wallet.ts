@@ -25,9 +25,13 @@ export interface TokenOptions {
   readonly nonce?: string
 }
 
-/** A token in both its forms: the text for a header, and ucanto's view to prove others with. */
+/** A token: the text for a header, and what other tokens are proven with. */
 export interface Minted {
   readonly text: string
+  /**
+   * ucanto's view of the token.
+   * @internal The declarations of ucanto do not compile in a strict project, so the package's own leave them out.
+   */
   readonly delegation: API.Delegation
 }
 
@@ -35,7 +39,10 @@ export interface Minted {
 export interface Wallet {
   /** The user's did:key. */
   readonly did: string
-  /** ucanto's view of the key. */
+  /**
+   * ucanto's view of the key.
+   * @internal For the same reason as a token's `delegation`.
+   */
   readonly signer: API.Signer
   /** Makes a delegation. Without `capabilities` it grants everything that is the user's own, and calling an oracle. */
   delegate(options: TokenOptions & { capabilities?: readonly Permission[] }): Promise<Minted>
@@ -92,7 +99,10 @@ export async function createWallet(words?: string): Promise<Wallet> {
   return wallet
 }
 
-/** The text of a token: its archive in padded base64. */
+/**
+ * The text of a token: its archive in padded base64.
+ * @internal For the same reason as a token's `delegation`.
+ */
 export async function textOf(delegation: API.Delegation): Promise<string> {
   const archive = await delegation.archive()
   if (archive.error) throw archive.error

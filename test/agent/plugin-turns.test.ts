@@ -93,6 +93,80 @@ it('a turn has the tools that it is allowed, and no others', async () => {
   })
 })
 
+/** An on-demand plugin with the keys that a user has, and how often it was asked for them. */
+function keyring(keys: Readonly<Record<string, readonly string[]>>) {
+  const asked: string[] = []
+  const plugin = definePlugin({
+    name: 'keyring',
+    summary: 'Holds keys.',
+    toolsFor: ({ user }) => {
+      asked.push(user.did)
+      const named = (keys[user.did] ?? []).map((name) => {
+        const run = () => `${name} turned`
+        return [name, { description: 'Turns a key.', parameters: {}, foreign: false, run }] as const
+      })
+      return Object.fromEntries(named)
+    },
+  })
+  return { plugin, asked }
+}
+
+it('a turn may be allowed tools that only its user has, though their plugin is not loaded', async () => {
+  const { plugin, turns } = desk()
+  const keys = keyring({ [amina.did]: ['front_door', 'cellar'] })
+  const model = scriptedModel([
+    { calls: [call('front_door'), call('cellar'), call('open_drawer')] },
+    'It is open.',
+  ])
+  await using app = await testApp({ plugins: [plugin, drawer, keys.plugin], model })
+  const { start } = await turns
+  const allow = ['front_door', 'look_around']
+  const turn = start({ user: amina, message: 'Open the door.', allow })
+  expect(await turn.ended).toEqual({ status: 'finished', text: 'It is open.' })
+  const [first, second] = model.requests
+  expect(first?.tools.map(({ name }) => name).sort()).toEqual(['front_door', 'look_around'])
+  const read = JSON.stringify(second?.messages)
+  expect(read).toContain('front_door turned')
+  expect(read).not.toContain('cellar turned')
+  expect(read).toContain('There is no tool called')
+  expect(keys.asked).toEqual([amina.did])
+  expect(app.log.filter((line) => line.includes('is allowed tools'))).toEqual([])
+})
+
+it('a turn goes on without the tools that nobody gave its user, and the log says which', async () => {
+  const { plugin, turns } = desk()
+  const keys = keyring({ 'did:key:zBilal': ['front_door'] })
+  const model = scriptedModel([call('front_door'), 'I have no key.'])
+  await using app = await testApp({ plugins: [plugin, keys.plugin], model })
+  const { start } = await turns
+  const turn = start({ user: amina, message: 'Open.', allow: ['front_door', 'look_around'] })
+  const { requestId } = await turn.begun
+  expect(await turn.ended).toEqual({ status: 'finished', text: 'I have no key.' })
+  expect(model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+    ['look_around'],
+    ['look_around'],
+  ])
+  const told = app.log.filter((line) => line.includes('is allowed tools'))
+  expect(told).toHaveLength(1)
+  expect(told[0]).toContain('front_door')
+  expect(told[0]).not.toContain('look_around')
+  expect(told[0]).toContain(requestId)
+  expect(told[0]).toContain('desk')
+})
+
+it('asks no plugin for tools of the user when the turn is allowed none of them', async () => {
+  const { plugin, turns } = desk()
+  const keys = keyring({ [amina.did]: ['front_door'] })
+  const model = scriptedModel(['Nothing.', 'Looked.'])
+  await using _ = await testApp({ plugins: [plugin, keys.plugin], model })
+  const { start } = await turns
+  await start({ user: amina, message: 'Hello', allow: [] }).ended
+  await start({ user: amina, message: 'Look', allow: ['look_around'] }).ended
+  expect(keys.asked).toEqual([])
+  const impossible = start({ user: amina, message: 'Go', allow: ['front door'] })
+  await expect(impossible.begun).rejects.toMatchObject({ code: 'INPUT_INVALID' })
+})
+
 it('what a plugin quotes is data, and the turn has read foreign words from its beginning', async () => {
   const { plugin, written, turns } = desk()
   const model = scriptedModel([

@@ -57,6 +57,8 @@ describe('reply()', () => {
     expect(await fits.get('/served')).toMatchObject({ status: 201, body: { seen: 1 } })
     const differs = await serving(() => reply(201, { seen: 'x' }), { output })
     expect(await differs.get('/served')).toMatchObject({ status: 500 })
+    const empty = await serving(() => reply(204), { output })
+    expect(await empty.get('/served')).toMatchObject({ status: 204 })
   })
 
   test('is stored for repeats with its status and headers', async () => {

@@ -19,6 +19,19 @@ const tool: ToolSpec = {
 }
 
 describe('a chat model of LangChain', () => {
+  it('gets neighbours of the assistant as one message', async () => {
+    const chat = new FakeChat(() => [{ content: 'Fine' }])
+    const said = (content: string): Message => ({ role: 'assistant', id: content, content })
+    const hello: Message = { role: 'user', id: 'u', content: 'Hello' }
+    await replyOf(chat, ask([hello, said('One.'), said('Two.'), { ...hello, id: 'v' }]))
+    const heard = chat.heard[0]?.messages.map((message) => [message.getType(), message.content])
+    expect(heard).toEqual([
+      ['human', 'Hello'],
+      ['ai', 'One.\n\nTwo.'],
+      ['human', 'Hello'],
+    ])
+  })
+
   it('gets every message and tool in its own form', async () => {
     const chat = new FakeChat(() => [{ content: 'Fine' }])
     const messages: Message[] = [

@@ -73,6 +73,36 @@ describe('the body of a request', () => {
     await check()
   })
 
+  test('has neighbours of the assistant as one message, for some servers refuse two in a row', async () => {
+    const messages = [system('S'), user('a'), said('b'), said('c'), said(''), said('d'), user('e')]
+    const sent = async (...all: readonly Message[]): Promise<unknown> =>
+      JSON.parse(await body(all)).messages
+    const joined = [
+      { role: 'system', content: 'S' },
+      { role: 'user', content: 'a' },
+      { role: 'assistant', content: 'b\n\nc\n\nd' },
+      { role: 'user', content: 'e' },
+    ]
+    expect(await sent(...messages)).toEqual(joined)
+    expect(messages.map(({ content }) => content)).toEqual(['S', 'a', 'b', 'c', '', 'd', 'e'])
+    // What a plugin says before a call joins the call; after a call nothing joins, for its results stand between.
+    const later = [...messages, said('f'), asks('g'), result('g'), said('h'), said('i'), user('j')]
+    const [f, call, h] = ((await sent(...later)) as object[]).slice(4)
+    expect(f).toMatchObject({ role: 'assistant', content: 'f', tool_calls: [{ id: 'g' }] })
+    expect(call).toMatchObject({ role: 'tool', tool_call_id: 'g' })
+    expect(h).toEqual({ role: 'assistant', content: 'h\n\ni' })
+  })
+
+  test('is the same for a conversation that was sent up to the words with which the next go on', async () => {
+    const messages = [user('a'), said('b'), said('c'), user('d'), said('e'), asks('f'), result('f')]
+    const later = [...messages, said('g'), said('h'), user('i')]
+    for (const from of [0, 1, 2])
+      for (let to = from + 1; to <= later.length; to++) {
+        const some = later.slice(from, to)
+        expect(await body(some)).toBe(await anew(some))
+      }
+  })
+
   test('goes to two conversations that share their beginning', async () => {
     const shared = [user('a'), said('b')]
     for (const rest of [['c'], ['d'], ['c', 'e'], ['d', 'f'], ['c', 'e', 'g']]) {

@@ -101,6 +101,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     const helper = definePlugin({
       name: 'helper',
       summary: 'Tells users of things.',
+      uses: [playground],
       jobs: { fail: { input: z.object({}), attempts: 1, run: (_, { job }) => job.giveUp('No.') } },
       setup({ turns, jobs }) {
         opened.turns = turns
@@ -148,6 +149,11 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await page.keyboard.press('Escape')
     await list.waitFor({ state: 'hidden' })
     expect(await bell.evaluate((button) => button === document.activeElement)).toBe(true)
+    await show(page, 'Capabilities')
+    const facts = page.getByRole('article', { name: 'helper' }).locator('dl.facts')
+    expect((await facts.innerText()).split('\n')).toEqual(
+      expect.arrayContaining(['Uses', 'playground']),
+    )
     await bell.click()
     await list.getByRole('button', { name: /A task of helper/ }).click()
     await page.getByRole('button', { name: 'Notices', exact: true }).waitFor()

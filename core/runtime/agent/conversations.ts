@@ -138,7 +138,7 @@ function checkRequest(
   if (request.model !== undefined) models.get(request.model)
   const fault = clientToolsFault(request, tools)
   if (fault) throw fault
-  const unknown = request.allow?.find((name) => !tools.isOffered(name))
+  const unknown = request.allow?.find((name) => !tools.isOffered(name) && !tools.mayBeGiven(name))
   if (unknown !== undefined)
     throw new RuntimeError(
       'INPUT_INVALID',

@@ -84,7 +84,10 @@ export class TestClock {
     })
   }
 
-  /** For the kernel: gives a database this clock, or takes over the time that the database has. Returns the function that lets go of it. */
+  /**
+   * Gives a database this clock, or takes over the time that the database has. Returns the function that lets go of it.
+   * @internal For the kernel.
+   */
   async attach(store: Store): Promise<() => Promise<void>> {
     await store.migrate('kernel-clock', { '001-clock': clockMigration })
     await sql`insert into kernel_clock (id, ms) values (1, ${sql.lit(this.#ms)})
@@ -101,19 +104,28 @@ export class TestClock {
     }
   }
 
-  /** For the kernel: counts this as work that waits for the clock, until the function that this returns is called. */
+  /**
+   * Counts this as work that waits for the clock, until the function that this returns is called.
+   * @internal For the kernel.
+   */
   add(timed: Timed): () => void {
     this.#timed.add(timed)
     return () => void this.#timed.delete(timed)
   }
 
-  /** For the kernel: notes that something began that was due. */
+  /**
+   * Notes that something began that was due.
+   * @internal For the kernel.
+   */
   noteRun(name: string): void {
     this.#runs.set(name, (this.#runs.get(name) ?? 0) + 1)
     if (this.#total > mostRuns) this.#tooMany.reject(this.#endless())
   }
 
-  /** For the kernel: lets go of everything at once, as the death of the process does. */
+  /**
+   * Lets go of everything at once, as the death of the process does.
+   * @internal For the kernel.
+   */
   drop(): void {
     this.#stores.clear()
     this.#timed.clear()

@@ -3,6 +3,7 @@ import { fieldsIn } from '../base/fields.ts'
 import { modelFault } from './model-fault.ts'
 import type { Delta, Message, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
 import { callSlots, type CallPiece } from './call-slots.ts'
+import { joinNeighbours } from './neighbours.ts'
 import { wireTool } from './openai-request.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 
@@ -148,7 +149,7 @@ function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<S
 async function foreignMessages(messages: readonly Message[]): Promise<unknown[]> {
   const { AIMessage, HumanMessage, SystemMessage, ToolMessage } =
     await import('@langchain/core/messages')
-  return messages.map((message) => {
+  return Array.from(joinNeighbours(messages), (message) => {
     const { content } = message
     switch (message.role) {
       case 'system':

@@ -1,4 +1,5 @@
 import type { Message, ModelRequest, ToolSpec } from '../../plugin.ts'
+import { goesOn, joinNeighbours } from './neighbours.ts'
 
 /** The body of a `/chat/completions` request. */
 export function requestBody(
@@ -37,8 +38,8 @@ function messagesJson(all: readonly Message[]): string {
   if (!last) return system ? toJson(system) : ''
   const known = knownPart(messages)
   let text = known?.text ?? ''
-  for (let i = known?.messages.length ?? 0; i < messages.length; i++)
-    text += `${text && ','}${toJson(messages[i]!)}`
+  for (const message of joinNeighbours(messages.slice(known?.messages.length)))
+    text += `${text && ','}${toJson(message)}`
   if (known) sent.delete(known.messages.at(-1)!)
   sent.set(last, { messages, contents: messages.map(({ content }) => content), text })
   return system ? `${toJson(system)},${text}` : text
@@ -48,6 +49,8 @@ function knownPart(messages: readonly Message[]): Sent | undefined {
   const from = Math.max(0, messages.length - lookBack)
   for (let i = messages.length - 1; i >= from; i--) {
     const known = sent.get(messages[i]!)
+    // A text whose last message goes on in the next one ends in the middle of what is now one message.
+    if (goesOn(messages[i]!, messages[i + 1])) continue
     if (known?.messages.length === i + 1 && isStillSo(known, messages)) return known
   }
   return undefined

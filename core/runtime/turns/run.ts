@@ -188,7 +188,7 @@ export interface Run {
   /** The run was taken over from a process that died: replay the journal first. */
   readonly takenOver: boolean
   /** The run continues one that waited for a person. */
-  readonly continues?: { readonly runId: string; readonly decision: Decision }
+  readonly continues?: { readonly runId: string; readonly decision: Decision } | undefined
   /**
    * Fires when a person stops the run or a newer message supersedes it; with a `RunLost` as its reason
    * when another process goes on with the run.

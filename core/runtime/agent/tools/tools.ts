@@ -4,9 +4,9 @@ import type { AnyTool, PendingCall, ToolCall, ToolSpec } from '../../../plugin.t
 import { atOnce } from '../turn/at-once.ts'
 import { Facts } from '../../audit/line.ts'
 import { audited } from './audit-call.ts'
-import { capabilityTools, isAtHand, mayCall } from '../turn/capabilities.ts'
+import { capabilityTools, isAtHand, isToolName, mayCall, mayGive } from '../turn/capabilities.ts'
 import { onion, type Layer } from '../../base/onion.ts'
-import { gateOf, isOpen, type PluginRecord } from '../../base/plugin-record.ts'
+import { gateOf, isActive, isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import type { WaitingCall } from '../../turns/run.ts'
 import { subAgentTool } from './sub-agents.ts'
 import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
@@ -84,6 +84,12 @@ export class Tools {
   isOffered(name: string): boolean {
     const entry = this.#entries.get(name)
     return entry !== undefined && entry.record?.visibility !== 'silent'
+  }
+
+  /** Whether `toolsFor` of a plugin may give a turn a tool of this name: nobody knows before the turn asks. */
+  mayBeGiven(name: string): boolean {
+    if (!isToolName(name) || this.#entries.has(name)) return false
+    return this.#records.some((record) => isActive(record) && mayGive(record))
   }
 
   /** Makes the JSON Schema of every tool now, so that no turn has to wait for it. */

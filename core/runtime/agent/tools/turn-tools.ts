@@ -5,7 +5,7 @@ import { isRecord } from '../../base/fields.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { argumentsFault } from '../../turns/wire/client-schemas.ts'
 import { underWay } from '../../watchdog/under-way.ts'
-import { isLoaded } from '../turn/capabilities.ts'
+import { isLoaded, isToolName, mayCall, mayGive } from '../turn/capabilities.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../turn/until-aborted.ts'
 import { anyArguments } from './client-tools.ts'
@@ -19,7 +19,6 @@ const mostTools = 200
 /** How large the schemas of one plugin may be together, in bytes of JSON. */
 const allSchemaBytes = 512 * 1024
 const mostDescription = 4000
-const nameForm = /^[A-Za-z0-9_-]{1,64}$/
 /** How many tools a warning names. */
 const mostNamed = 5
 
@@ -42,11 +41,18 @@ export class ToolsOfTurn {
   readonly #options: ToolsOfTurnOptions
   readonly #givers: readonly PluginRecord[]
   readonly #asked = new Set<PluginRecord>()
+  /** The names that the turn is allowed and that are no tools of every turn: the plugins say what they are. */
+  readonly #wanted: readonly string[]
+  #saidWhatIsMissing = false
 
   constructor(options: ToolsOfTurnOptions) {
     this.#options = options
-    this.entries = new Map(options.client)
-    this.#givers = options.records.filter(({ definition }) => definition.toolsFor)
+    const { turn, records, known, client } = options
+    this.entries = new Map(client)
+    this.#wanted = [...(turn.allow ?? [])].filter((name) => !known(name) && !client.has(name))
+    // A turn that is allowed nothing that a plugin could give asks none.
+    const isForNothing = turn.allow !== undefined && this.#wanted.length === 0
+    this.#givers = isForNothing ? [] : records.filter(mayGive)
   }
 
   /** The tools as a model reads them. */
@@ -59,20 +65,40 @@ export class ToolsOfTurn {
     return specs
   }
 
-  /** Asks each loaded plugin that this turn has not asked, all at once; undefined when there is none. Never rejects. */
+  /**
+   * Asks each plugin that this turn has not asked, all at once; undefined when there is none. The plugins are those that are
+   * loaded, and all in a turn that names its tools: such a tool is there whether its plugin is loaded or not. Never rejects.
+   */
   ask(): Promise<unknown> | undefined {
-    if (this.#asked.size === this.#givers.length) return undefined
-    const { loaded } = this.#options.turn
+    const { loaded, allow } = this.#options.turn
     const now = this.#givers.filter(
-      (record) => !this.#asked.has(record) && isOpen(record) && isLoaded(record, loaded),
+      (record) =>
+        !this.#asked.has(record) &&
+        isOpen(record) &&
+        (allow !== undefined || isLoaded(record, loaded)),
     )
-    if (now.length === 0) return undefined
+    if (now.length === 0) return this.#sayWhatIsMissing()
     for (const record of now) this.#asked.add(record)
     const answers = now.map(async (record) => ({ record, answer: await this.#given(record) }))
     return Promise.all(answers).then((given) => {
       // In the order of boot, whoever answered first: of two tools with one name the first plugin's stays in every turn.
       for (const { record, answer } of given) this.#takeAll(record, answer)
+      this.#sayWhatIsMissing()
     })
+  }
+
+  /** Says once which tools the turn is allowed and no plugin gave: a name with a typing error, or another user's tool. */
+  #sayWhatIsMissing(): undefined {
+    if (this.#wanted.length === 0 || this.#saidWhatIsMissing) return
+    this.#saidWhatIsMissing = true
+    const missing = this.#wanted.filter((name) => !this.entries.has(name))
+    if (missing.length === 0) return
+    const { log, turn } = this.#options
+    log.warn(
+      { plugin: turn.origin, requestId: turn.requestId },
+      `the turn is allowed tools that no plugin has for its user: ${listed(missing.map((name) => `"${name}"`))}; ` +
+        'the turn goes on without',
+    )
   }
 
   /** What `toolsFor` of a plugin returned; undefined when it failed or took too long, which the log then says. */
@@ -102,6 +128,7 @@ export class ToolsOfTurn {
   #takeAll(record: PluginRecord, answer: unknown): void {
     if (answer === undefined || answer === null) return
     const { name: plugin } = record
+    const { turn } = this.#options
     if (!isRecord(answer))
       return this.#warn(record, `toolsFor of ${plugin} returned no map of tools`)
     const leftOut: string[] = []
@@ -111,6 +138,7 @@ export class ToolsOfTurn {
       for (const name in answer) {
         if (!Object.hasOwn(answer, name)) continue
         if (++count > mostTools) break
+        if (!mayCall(turn, name)) continue
         const taken = this.#take(record, name, answer[name], bytesLeft)
         if ('fault' in taken) leftOut.push(`"${name.slice(0, 64)}" ${taken.fault}`)
         else bytesLeft -= taken.bytes
@@ -121,9 +149,7 @@ export class ToolsOfTurn {
     if (count > mostTools)
       this.#warn(record, `toolsFor of ${plugin} returned more than ${mostTools} tools`)
     if (leftOut.length === 0) return
-    const named = leftOut.slice(0, mostNamed).join('; ')
-    const others = leftOut.length > mostNamed ? `; and ${leftOut.length - mostNamed} more` : ''
-    this.#warn(record, `toolsFor of ${plugin} returned tools that are left out: ${named}${others}`)
+    this.#warn(record, `toolsFor of ${plugin} returned tools that are left out: ${listed(leftOut)}`)
   }
 
   #take(
@@ -133,7 +159,7 @@ export class ToolsOfTurn {
     bytesLeft: number,
   ): { readonly fault: string } | { readonly bytes: number } {
     const { known, options } = this.#options
-    if (!nameForm.test(name)) return { fault: 'is no name of 1 to 64 letters, digits, _ and -' }
+    if (!isToolName(name)) return { fault: 'is no name of 1 to 64 letters, digits, _ and -' }
     const other = known(name) ?? this.entries.get(name)
     if (other || name === returnResultName) {
       const owner = other?.client ? 'the client' : (other?.record?.name ?? 'the kernel')
@@ -159,6 +185,12 @@ export class ToolsOfTurn {
     const ids = { plugin: record.name, requestId: turn.requestId }
     log.warn({ ...ids, ...fields }, `${sentence}; the turn goes on without`)
   }
+}
+
+/** The first of them, and how many more there are. */
+function listed(all: readonly string[]): string {
+  const others = all.length > mostNamed ? `; and ${all.length - mostNamed} more` : ''
+  return `${all.slice(0, mostNamed).join('; ')}${others}`
 }
 
 const isObject = (given: unknown): given is Partial<TurnTool> => isRecord(given)

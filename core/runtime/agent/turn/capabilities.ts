@@ -21,6 +21,13 @@ export const isAtHand = (record: PluginRecord, tool: string, turn: Turn): boolea
 /** Whether the turn may have the tool at all. */
 export const mayCall = ({ allow }: Turn, tool: string): boolean => allow?.has(tool) ?? true
 
+/** Whether a text can be the name of a tool: providers of models refuse other names. */
+export const isToolName = (name: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(name)
+
+/** Whether a plugin may give agents tools by `toolsFor`. */
+export const mayGive = ({ visibility, definition }: PluginRecord): boolean =>
+  visibility !== 'silent' && definition.toolsFor !== undefined
+
 /** The plugins that an agent may know of. */
 export const visibleTo = (records: readonly PluginRecord[]): PluginRecord[] =>
   records.filter((record) => isActive(record) && record.visibility !== 'silent')

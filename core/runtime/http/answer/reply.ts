@@ -1,14 +1,14 @@
 /** An answer that is more than a JSON value with status 200. Made by `reply()`, `text()` and `created()`. */
-export class Reply {
+export class Reply<Body = unknown> {
   readonly status: number
   /** The Content-Type of a body that is text already; without one the body is JSON. */
   readonly type: string | undefined
-  readonly body: unknown
+  readonly body: Body
   readonly headers: Readonly<Record<string, string>>
 
   constructor(
     status: number,
-    body: unknown,
+    body: Body,
     type?: string,
     headers: Readonly<Record<string, string>> = {},
   ) {
@@ -19,8 +19,12 @@ export class Reply {
   }
 }
 
+/** The statuses whose answers have no body, so beside an `output` there is nothing that must fit. */
+type Bodyless = 204 | 205 | 304
+
 /** What `reply()` takes beside status and body. */
 export interface ReplyOptions {
+  /** More headers of the answer. Those that are the server's are refused. */
   readonly headers?: Readonly<Record<string, string>>
   /** The Content-Type of a body that is text; without it the body is answered as JSON. */
   readonly type?: string
@@ -30,6 +34,12 @@ export interface ReplyOptions {
  * Answers with a status of its own: JSON, or text of the `type` that is given. Headers of the connection, of the length,
  * of cookies and of CORS are the server's and are refused. For bytes and streams, return a `Response`.
  */
+export function reply(status: Bodyless, body?: undefined, options?: ReplyOptions): Reply<never>
+export function reply<Body = undefined>(
+  status: number,
+  body?: Body,
+  options?: ReplyOptions,
+): Reply<Body>
 export function reply(status: number, body?: unknown, { headers, type }: ReplyOptions = {}): Reply {
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply() got the status ${status}: give a status from 200 to 599.`)
@@ -47,12 +57,12 @@ export function reply(status: number, body?: unknown, { headers, type }: ReplyOp
 }
 
 /** Answers with `text/plain; charset=utf-8`. */
-export function text(body: string, status = 200): Reply {
+export function text(body: string, status = 200): Reply<string> {
   return new Reply(status, body, 'text/plain; charset=utf-8')
 }
 
 /** Answers 201 with a `Location` and the new thing as JSON. Encode ids in `location` yourself. */
-export function created(location: string, body: unknown): Reply {
+export function created<Body>(location: string, body: Body): Reply<Body> {
   // A header takes ASCII only; what is percent-encoded already stays as it is.
   const ascii = location.toWellFormed().replace(/[^!-~]+/g, encodeURIComponent)
   return new Reply(201, body, undefined, { Location: ascii })

@@ -11,7 +11,7 @@ export interface RouteBase {
   readonly requestId: string
   readonly signal: AbortSignal
   readonly caller: string
-  readonly user?: User
+  readonly user?: User | undefined
   readonly lines: AsyncIterable<BodyLine>
   readonly raw: Buffer
   readonly audit: (facts: AuditFacts) => void

@@ -16,10 +16,14 @@ interface Props {
 
 /** The oracle's plugins: what each can do, whether the agent has loaded it, and what it costs of the prompt. */
 export function CapabilitiesView({ oracle, sessionId, loadedNow, onAsk }: Props) {
-  const { plugins, instructionsBytes = 0, isLoading, error, load, refetch } = useCapabilities(
-    oracle.did,
-    { sessionId },
-  )
+  const {
+    plugins,
+    instructionsBytes = 0,
+    isLoading,
+    error,
+    load,
+    refetch,
+  } = useCapabilities(oracle.did, { sessionId })
   const total = plugins.reduce((sum, { promptBytes }) => sum + promptBytes, instructionsBytes)
   return (
     <>
@@ -78,6 +82,7 @@ function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
     loaded,
     reason,
     requires,
+    uses = [],
     whenToUse,
     tools,
     routes,
@@ -119,6 +124,12 @@ function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
           <>
             <dt>Requires</dt>
             <dd>{requires.join(', ')}</dd>
+          </>
+        )}
+        {uses.length > 0 && (
+          <>
+            <dt>Uses</dt>
+            <dd>{uses.join(', ')}</dd>
           </>
         )}
         <dt>Prompt</dt>
