@@ -27,7 +27,7 @@ console.log('at ' + url)
 
 const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'
 import weather from 'oracle-runtime/plugins/weather'
-import type { ToolsOf } from 'oracle-runtime'
+import { definePlugin, type ToolsOf } from 'oracle-runtime'
 
 type Ask = ToolsOf<typeof weather>['get_current_weather']['input']
 const ask: Ask = { city: 'Lusaka' }
@@ -35,6 +35,18 @@ const app = await testApp({ plugins: [weather], fetch: fakeFetch({}) })
 const names: string[] = app.thread().load('weather').tools
 await app.close()
 console.log(ask.city, names.length)
+
+export default definePlugin({
+  name: 'layer',
+  summary: 'Stands around requests.',
+  middleware: {
+    async http(koa, next) {
+      // @ts-expect-error: the types of Koa come along, so a member that a context lacks is a fault
+      koa.nonsense
+      await next()
+    },
+  },
+})
 `
 
 const phones = `import { createApp } from 'oracle-runtime'

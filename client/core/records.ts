@@ -146,6 +146,8 @@ export interface Capability {
   readonly requires: readonly string[]
   readonly missing?: readonly string[]
   readonly whenToUse: readonly string[]
+  /** What a user might say. A server from before there were examples in the list says nothing. */
+  readonly examples?: readonly string[]
   readonly promptBytes: number
   readonly tools: readonly {
     readonly name: string
