@@ -41,9 +41,10 @@ export default definePlugin({
   summary: 'Stands around requests.',
   middleware: {
     async http(koa, next) {
-      // @ts-expect-error: the types of Koa come along, so a member that a context lacks is a fault
-      koa.nonsense
+      // @ts-expect-error: the types of Koa come along, so the compiler knows that a status is a number
+      const status: string = koa.status
       await next()
+      console.log(status)
     },
   },
 })
