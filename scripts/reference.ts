@@ -171,15 +171,17 @@ function membersOf(
   unknown: ReadonlySet<string>,
   indent = '',
 ): string[] {
-  return members.filter(isShown).flatMap((member) => {
-    const literals = literalsOf(member)
-    const sentence = sentenceOf(member)
-    const line = `${indent}- \`${signatureOf(member, source, unknown)}\`${sentence && `: ${sentence}`}`
-    return [
-      wrapped(line, `${indent}  `),
-      ...literals.flatMap((each) => membersOf(each, source, unknown, `${indent}  `)),
-    ]
-  })
+  return members
+    .filter((one) => isShown(one) && !isForTheKernel(one))
+    .flatMap((member) => {
+      const literals = literalsOf(member)
+      const sentence = sentenceOf(member)
+      const line = `${indent}- \`${signatureOf(member, source, unknown)}\`${sentence && `: ${sentence}`}`
+      return [
+        wrapped(line, `${indent}  `),
+        ...literals.flatMap((each) => membersOf(each, source, unknown, `${indent}  `)),
+      ]
+    })
 }
 
 /** A line broken between words, with the lines after the first behind `indent`. A code span stays on one line. */
@@ -211,6 +213,9 @@ const isInternal = (member: Node): boolean =>
       isJSDoc(comment) && comment.tags?.some(({ tagName }) => tagName.text === 'internal'),
   ) ?? false
 
+/** Whether the doc comment of a member says that the kernel alone calls it. */
+const isForTheKernel = (member: Node): boolean => sentenceOf(member).startsWith('For the kernel: ')
+
 /** The object types that a member's declaration contains; their members get lines of their own. */
 function literalsOf(member: Node): (readonly Node[])[] {
   const types = isMethodSignatureDeclaration(member)
@@ -235,6 +240,7 @@ function signatureOf(member: Node, source: SourceFile, unknown: ReadonlySet<stri
     .replace(/^get (\w+)\(\)/, '$1')
     .replace(/ = (new [^;]+|\[\])$/, '')
     .replace(/\s+/g, ' ')
+    .replace(/^(\w+) = (\(.*?\)(?:: \w+)?) => .*$/, '$1$2')
     .trim()
   const isKnown = !text.match(/\w+/g)?.some((word) => unknown.has(word))
   if (isKnown && text.length <= longestSignature && !literalsOf(member).length) return text

@@ -27,7 +27,7 @@ console.log('at ' + url)
 
 const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'
 import weather from 'oracle-runtime/plugins/weather'
-import type { ToolsOf } from 'oracle-runtime'
+import { definePlugin, type ToolsOf } from 'oracle-runtime'
 
 type Ask = ToolsOf<typeof weather>['get_current_weather']['input']
 const ask: Ask = { city: 'Lusaka' }
@@ -35,6 +35,19 @@ const app = await testApp({ plugins: [weather], fetch: fakeFetch({}) })
 const names: string[] = app.thread().load('weather').tools
 await app.close()
 console.log(ask.city, names.length)
+
+export default definePlugin({
+  name: 'layer',
+  summary: 'Stands around requests.',
+  middleware: {
+    async http(koa, next) {
+      // @ts-expect-error: the types of Koa come along, so the compiler knows that a status is a number
+      const status: string = koa.status
+      await next()
+      console.log(status)
+    },
+  },
+})
 `
 
 const phones = `import { createApp } from 'oracle-runtime'

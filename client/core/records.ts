@@ -148,6 +148,8 @@ export interface Capability {
   readonly uses?: readonly string[]
   readonly missing?: readonly string[]
   readonly whenToUse: readonly string[]
+  /** What a user might say. A server from before there were examples in the list says nothing. */
+  readonly examples?: readonly string[]
   readonly promptBytes: number
   readonly tools: readonly {
     readonly name: string

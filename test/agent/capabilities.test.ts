@@ -180,6 +180,7 @@ describe('the list of capabilities', () => {
     const maps = plugin('maps', {
       category: 'data',
       whenToUse: ['The user asks for the way.'],
+      examples: ['How do I get to the well?'],
       routes: { 'GET /maps': { auth: 'public', summary: 'Maps.', run: () => 1 } },
     })
     const travel = plugin('trips', { requires: [maps] })
@@ -199,6 +200,7 @@ describe('the list of capabilities', () => {
       category: 'data',
       requires: [],
       whenToUse: ['The user asks for the way.'],
+      examples: ['How do I get to the well?'],
       promptBytes: line('maps') + Buffer.byteLength(`maps is loaded: ${'é'.repeat(10)}`),
       tools: [
         { name: 'use_maps', effect: 'read', description: 'Uses.', parameters: { type: 'object' } },
@@ -208,6 +210,7 @@ describe('the list of capabilities', () => {
     expect(listed.find(({ name }) => name === 'trips')).toMatchObject({
       loaded: false,
       requires: ['maps'],
+      examples: [],
       promptBytes: line('trips'),
     })
     expect(listed.find(({ name }) => name === 'needy')).toMatchObject({

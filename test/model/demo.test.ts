@@ -209,6 +209,26 @@ describe('a question that a plugin can answer', () => {
     }
   })
 
+  it.each(['what', 'about', 'todo', 'reminder'])(
+    'reads the words that are to be told into a field named %s',
+    async (name) => {
+      const reminders: ToyPlugin = {
+        name: 'reminders',
+        summary: 'Reminds people of what they ask for.',
+        tools: {
+          remind_me: {
+            description: 'Reminds the user in some minutes.',
+            input: z.object({ [name]: z.string().min(1).max(300), minutes: z.number().min(0) }),
+            run: () => 'ok',
+          },
+        },
+      }
+      const said = 'Remind me in one minute to call the clinic'
+      const { calls } = await conversation(demoModel(), [reminders]).say(said)
+      expect(calls.at(-1)).toEqual(['remind_me', { [name]: 'call the clinic', minutes: 1 }])
+    },
+  )
+
   it('is the same every time', async () => {
     const once = await chat.say('Borrow "Emma" for 3 days')
     const again = await conversation(model, [library, weather, notes, manners]).say(

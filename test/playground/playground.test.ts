@@ -175,6 +175,14 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     const complaints = complaintsOf(page)
     await page.goto(`${app.url}/playground/#/chat`)
     await page.waitForURL(/#\/chat\/.+/)
+    // An empty chat offers what the plugins of this app give as examples, and nothing of others.
+    const opener = page.locator('.opener')
+    await opener.getByText('Remind me in one minute to call the clinic.').waitFor()
+    expect(await opener.allInnerTexts()).toEqual([
+      'Remind me in one minute to call the clinic.',
+      'What can you do?',
+      'Tell me a long story.',
+    ])
     const asked = page.locator('[data-tool=remind_me]').getByText('done')
     await say(page, 'Remind me in one minute to call the clinic')
     await asked.waitFor()

@@ -328,6 +328,12 @@ await onEachDatabase('words that a plugin says', ({ databaseUrl }) => {
     expect(await say({ text: 'a'.repeat(65_536) })).toBe('said')
     expect(await say({ text: 'Hello', session: other.sessionId })).toBe('NOT_FOUND')
     expect(await say({ text: 'Hello', session: 'nowhere' })).toBe('NOT_FOUND')
+    await expect(
+      opened.sessions.say({ user, text: 'Hello', session: 'nowhere' }),
+    ).rejects.toMatchObject({
+      message: `${user.did} has no session "nowhere" to speak in.`,
+      hint: expect.stringContaining('sessions.ensure'),
+    })
     expect(await wordsOf(other.user, other.sessionId)).toEqual([])
     expect(await wordsOf(user, sessionId)).toEqual([])
     const stranger = { did: 'did:key:zStranger' }

@@ -24,6 +24,8 @@ export interface ListedCapability {
   /** The plugin's required variables that are unset. */
   readonly missing?: readonly string[]
   readonly whenToUse: readonly string[]
+  /** What a user might say. */
+  readonly examples: readonly string[]
   /** How many bytes of the system prompt are the plugin's. */
   readonly promptBytes: number
   readonly tools: readonly {
@@ -49,7 +51,7 @@ export function listCapabilities(
   return records.map((record): ListedCapability => {
     const { name, definition, visibility, state, reason, missing, routes } = record
     const { summary, defaultState = 'on', stability = 'stable' } = definition
-    const { category, whenToUse = [] } = definition
+    const { category, whenToUse = [], examples = [] } = definition
     const entries = toolNames(record).flatMap((tool) => tools.entry(tool) ?? [])
     return {
       name,
@@ -65,6 +67,7 @@ export function listCapabilities(
       uses: usedNames(definition),
       missing: missing.length > 0 ? missing : undefined,
       whenToUse,
+      examples,
       promptBytes: bytesOf.get(name) ?? 0,
       tools: entries.map(({ spec, effect }) => ({ ...spec, effect })),
       routes: Object.entries(routes).map(([route, { auth = 'ucan', summary }]) => ({

@@ -248,7 +248,7 @@ const places = new Set(
 const tasks = new Set('task question prompt request input instructions instruction'.split(' '))
 const searches = new Set('query search term terms keywords'.split(' '))
 const reports = new Set(
-  'text message content body note description comment summary title subject topic reason'.split(
+  'text message content body note description comment summary title subject topic reason what about todo reminder words'.split(
     ' ',
   ),
 )

@@ -24,6 +24,10 @@ import { readDid, readNewWords, type Words } from './words.ts'
 /** How often a plugin may speak to one user in a minute. */
 const mostPerMinute = 60
 
+const noSession =
+  'Leave `session` out to speak in a session of the plugin, or take the id that sessions.ensure answers. ' +
+  'In a test, say something as a user of testApp first: the session of a thread() is made up.'
+
 /** What the app says of those to whom plugins speak. */
 export interface SpeakerRules {
   /** Whether this server knows a user who has no session. By default it knows nobody else. */
@@ -81,7 +85,11 @@ export class Speaker {
     const outcome = await store.commits.atomic((trx) => this.#record(trx, words, runId))
     switch (outcome.is) {
       case 'no-session':
-        throw sessions.unknown(words.session ?? '')
+        throw new RuntimeError(
+          'NOT_FOUND',
+          `${words.did} has no session "${words.session}" to speak in.`,
+          { hint: noSession },
+        )
       case 'no-user':
         throw new RuntimeError('UNKNOWN_USER', `${words.did} has never used this oracle.`, {
           hint: 'A plugin speaks to users who have a session here, a delegation or a grant.',

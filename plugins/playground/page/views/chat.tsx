@@ -17,13 +17,7 @@ import { Fault } from '../parts/fault.tsx'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
-
-const openers = [
-  'What is the weather in Lusaka?',
-  'How many households must I ask of 5000, with mean 0.8 and standard deviation 0.2?',
-  'What can you do?',
-  'Tell me a long story.',
-]
+import { Welcome } from './welcome.tsx'
 
 interface Props {
   readonly oracle: Oracle
@@ -188,25 +182,7 @@ function Conversation({
           aria-busy={isLoading}
         >
           {messages.length === 0 && !isLoading && (
-            <div className="welcome">
-              <h2>{oracle.name}</h2>
-              <p>
-                It answers with the model “{oracle.model}” and can load what it needs. Try one of
-                these:
-              </p>
-              <div className="row wrap">
-                {openers.map((opener) => (
-                  <button
-                    key={opener}
-                    type="button"
-                    className="opener"
-                    onClick={() => void say(opener)}
-                  >
-                    {opener}
-                  </button>
-                ))}
-              </div>
-            </div>
+            <Welcome oracle={oracle} onSay={(opener) => void say(opener)} />
           )}
           {messages.map((message) => (
             <Message key={message.id} message={message} />
