@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { testApp } from '#core/testing'
+import { scriptedModel, testApp } from '#core/testing'
 
 const key = '-----BEGIN KEY-----\nMIIB"quoted"\\back\n-----END KEY-----'
 const hook = 'https://bridge:s3cr%20et-pass@hooks.example/in'
@@ -69,3 +69,20 @@ it.each(['development', 'production'])(
     }
   },
 )
+
+it('an error that throws when it is read fails nobody who logs it', async () => {
+  const unreadable: unknown = Object.create(Error.prototype, {
+    message: { get: () => JSON.parse('{') },
+  })
+  const plugin = definePlugin({
+    name: 'odd',
+    summary: 'Throws odd things.',
+    visibility: 'always',
+    prompt: () => Promise.reject(unreadable),
+    routes: { 'GET /odd': { auth: 'public', run: () => Promise.reject(unreadable) } },
+  })
+  await using app = await testApp({ plugins: [plugin], model: scriptedModel(['Well.']) })
+  expect(await app.get('/odd')).toMatchObject({ status: 500, body: { code: 'INTERNAL' } })
+  expect(await (await app.user()).say('Hello')).toMatchObject({ status: 'finished', text: 'Well.' })
+  expect(app.log.join('\n')).toContain('What was thrown cannot be read.')
+})

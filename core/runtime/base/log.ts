@@ -21,7 +21,16 @@ export function createLog({ level, pretty, secrets, write }: LogOptions): Logger
       out(pretty ? forPeople(safe) : safe)
     },
   }
-  return pino({ level, base: null, serializers: { err: pino.stdSerializers.err } }, destination)
+  return pino({ level, base: null, serializers: { err: readable } }, destination)
+}
+
+/** An error as the log keeps it. One that throws when it is read must not fail whoever logs it. */
+function readable(err: Error): unknown {
+  try {
+    return pino.stdSerializers.err(err)
+  } catch {
+    return { type: 'Error', message: 'What was thrown cannot be read.' }
+  }
 }
 
 /** Puts `[secret]` in the place of each secret. One of less than six characters stays: so short a text stands in many words. */

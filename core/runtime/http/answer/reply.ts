@@ -31,6 +31,8 @@ export interface ReplyOptions {
  * of cookies and of CORS are the server's and are refused. For bytes and streams, return a `Response`.
  */
 export function reply(status: number, body?: unknown, { headers, type }: ReplyOptions = {}): Reply {
+  if (headers instanceof Headers)
+    throw new TypeError('reply() got Headers: give an object, such as Object.fromEntries(headers).')
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply() got the status ${status}: give a status from 200 to 599.`)
   if (type !== undefined && typeof body !== 'string')
@@ -40,7 +42,7 @@ export function reply(status: number, body?: unknown, { headers, type }: ReplyOp
     ...(type && { 'Content-Type': type }),
   })) {
     if (isReserved(name)) throw new TypeError(`reply() cannot set ${name}: the server sets it.`)
-    if (!isToken.test(name) || !isHeaderValue.test(value))
+    if (!isToken.test(name) || typeof value !== 'string' || !isHeaderValue.test(value))
       throw new TypeError(`reply() got a header "${name}" that HTTP cannot carry.`)
   }
   return new Reply(status, body, type, headers)
