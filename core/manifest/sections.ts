@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Code } from '../error-codes.ts'
 import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin, Schema, Shape } from '../plugin.ts'
 import { metaOf } from './env.ts'
@@ -7,7 +6,7 @@ import { isSchema, shown as shownJson } from './tools/tools.ts'
 
 /** What stands under each name of a section. */
 interface Kind {
-  readonly code: Code
+  readonly code: ConstructorParameters<typeof RuntimeError>[0]
   /** What one entry is called, and what each has to be. */
   readonly entry: string
   readonly fits: (entry: unknown) => boolean
@@ -23,78 +22,102 @@ const isFunctionOrUnset = (value: unknown) => value === undefined || isFunction(
 const anything = () => true
 
 /** Sections that are objects. Those whose entries fit anything have a check of their own, which says more. */
-const objects: Readonly<Partial<Record<keyof AnyDefinition, Kind>>> = {
-  env: {
-    code: 'MANIFEST_INVALID',
-    entry: 'variable',
-    fits: isSchema,
-    hint: 'Each variable has a schema: env: { NAME: z.string() }.',
-  },
-  state: {
-    code: 'STATE_INVALID',
-    entry: 'state key',
-    fits: isSchema,
-    hint: 'Each key has a schema that says where it starts: state: { count: z.number().default(0) }.',
-  },
-  migrations: {
-    code: 'MANIFEST_INVALID',
-    entry: 'migration',
-    fits: isFunction,
-    hint: 'Each migration is a function of the database, by its name.',
-  },
-  middleware: {
-    code: 'MANIFEST_INVALID',
-    entry: 'middleware',
-    fits: isFunctionOrUnset,
-    hint: 'Each kind of middleware is a function (ctx, next).',
-  },
-  subAgents: {
-    code: 'SUBAGENT_INVALID',
-    entry: 'sub-agent',
-    fits: anything,
-    hint: 'It is an object of sub-agents by name.',
-  },
-  tools: {
-    code: 'TOOL_INVALID',
-    entry: 'tool',
-    fits: anything,
-    hint: 'It is an object of tools by name, or a function that returns one.',
-    isMade: true,
-  },
-  routes: {
-    code: 'ROUTE_INVALID',
-    entry: 'route',
-    fits: isObject,
-    hint: 'Each route is an object with a "run": routes: { "GET /notes": { run: () => … } }.',
-    isMade: true,
-  },
-  web: {
-    code: 'ROUTE_INVALID',
-    entry: 'mount',
-    fits: anything,
-    hint: 'It is an object of web modules by mount, or a function that returns one.',
-    isMade: true,
-  },
-}
+const objects: readonly (readonly [section: keyof AnyDefinition, kind: Kind])[] = [
+  [
+    'env',
+    {
+      code: 'MANIFEST_INVALID',
+      entry: 'variable',
+      fits: isSchema,
+      hint: 'Each variable has a schema: env: { NAME: z.string() }.',
+    },
+  ],
+  [
+    'state',
+    {
+      code: 'STATE_INVALID',
+      entry: 'state key',
+      fits: isSchema,
+      hint: 'Each key has a schema that says where it starts: state: { count: z.number().default(0) }.',
+    },
+  ],
+  [
+    'migrations',
+    {
+      code: 'MANIFEST_INVALID',
+      entry: 'migration',
+      fits: isFunction,
+      hint: 'Each migration is a function of the database, by its name.',
+    },
+  ],
+  [
+    'middleware',
+    {
+      code: 'MANIFEST_INVALID',
+      entry: 'middleware',
+      fits: isFunctionOrUnset,
+      hint: 'Each kind of middleware is a function (ctx, next).',
+    },
+  ],
+  [
+    'subAgents',
+    {
+      code: 'SUBAGENT_INVALID',
+      entry: 'sub-agent',
+      fits: anything,
+      hint: 'It is an object of sub-agents by name.',
+    },
+  ],
+  [
+    'tools',
+    {
+      code: 'TOOL_INVALID',
+      entry: 'tool',
+      fits: anything,
+      hint: 'It is an object of tools by name, or a function that returns one.',
+      isMade: true,
+    },
+  ],
+  [
+    'routes',
+    {
+      code: 'ROUTE_INVALID',
+      entry: 'route',
+      fits: isObject,
+      hint: 'Each route is an object with a "run": routes: { "GET /notes": { run: () => … } }.',
+      isMade: true,
+    },
+  ],
+  [
+    'web',
+    {
+      code: 'ROUTE_INVALID',
+      entry: 'mount',
+      fits: anything,
+      hint: 'It is an object of web modules by mount, or a function that returns one.',
+      isMade: true,
+    },
+  ],
+]
 
 /** Sections that are one function. */
-const functions = {
-  setup: 'It is a function that runs at boot: async setup(boot) { … }.',
-  prompt: 'It is a function that returns text: prompt: () => "…".',
-  notices: 'It is a function that carries one notice: notices(notice, ctx) { … }.',
-} as const satisfies Partial<Record<keyof AnyDefinition, string>>
+const functions: readonly (readonly [section: keyof AnyDefinition, hint: string])[] = [
+  ['setup', 'It is a function that runs at boot: async setup(boot) { … }.'],
+  ['prompt', 'It is a function that returns text: prompt: () => "…".'],
+  ['notices', 'It is a function that carries one notice: notices(notice, ctx) { … }.'],
+]
 
 /** The faults of sections that are not of their kind. Types cannot stop a plugin in plain JavaScript. */
 export function checkSections(definition: AnyDefinition): RuntimeError[] {
   const faults: RuntimeError[] = []
   const { name } = definition
-  for (const [section, kind] of kinds()) {
+  for (const [section, kind] of objects) {
     const given: unknown = definition[section]
     if (given === undefined || (kind.isMade && isFunction(given))) continue
     faults.push(...faultsOf(String(name), section, kind, given))
   }
-  for (const [section, hint] of Object.entries(functions)) {
-    const given: unknown = definition[section as keyof typeof functions]
+  for (const [section, hint] of functions) {
+    const given: unknown = definition[section]
     if (isFunctionOrUnset(given)) continue
     const message = `Plugin ${name}: "${section}" is ${shown(given)}.`
     faults.push(new RuntimeError('MANIFEST_INVALID', message, { hint }))
@@ -108,7 +131,7 @@ export function checkMadeSection(
   section: 'tools' | 'routes' | 'web',
   made: unknown,
 ): RuntimeError[] {
-  const kind = objects[section]
+  const kind = objects.find(([name]) => name === section)?.[1]
   if (made instanceof Promise) {
     made.catch(() => undefined) // the fault of the boot says enough
     return [
@@ -130,19 +153,16 @@ export function readable(plugin: AnyPlugin): AnyPlugin {
   const { definition } = plugin
   if (checkSections(definition).length === 0) return plugin
   const rest: Record<string, unknown> = { ...definition }
-  for (const [section, kind] of kinds()) {
+  for (const [section, kind] of objects) {
     const given = rest[section]
     if (kind.isMade && isFunction(given)) continue
     rest[section] = isObject(given)
       ? Object.fromEntries(Object.entries(given).filter(([, entry]) => kind.fits(entry)))
       : undefined
   }
-  for (const section of Object.keys(functions))
-    if (!isFunction(rest[section])) rest[section] = undefined
+  for (const [section] of functions) if (!isFunction(rest[section])) rest[section] = undefined
   return { ...plugin, definition: { ...definition, ...rest } }
 }
-
-const kinds = () => Object.entries(objects) as [keyof AnyDefinition, Kind][]
 
 function faultsOf(plugin: string, section: string, kind: Kind, given: unknown): RuntimeError[] {
   const { code, entry, fits, hint } = kind

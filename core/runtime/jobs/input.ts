@@ -83,7 +83,7 @@ export function readUser(what: string, user: unknown): string | undefined {
 const optionNames = ['at', 'inMs', 'key', 'user']
 
 /** The options of `later`. A misspelt one would make a job that runs at once. */
-export function readOptions(what: string, options: unknown): LaterOptions {
+export function readLaterOptions(what: string, options: unknown): LaterOptions {
   if (!isRecord(options))
     throw refused(
       `The options of ${what} are ${String(options).slice(0, 40)}.`,

@@ -5,7 +5,7 @@ import type { AnyDefinition, AnyJob, AnyJobs, LaterJob, LaterOptions } from '../
 import { keepJob, cancelJob, findByKey } from './asking.ts'
 import type { Now } from '../base/clock.ts'
 import type { Fullness } from './bounds.ts'
-import { readData, readDue, readKey, readOptions, readUser } from './input.ts'
+import { readData, readDue, readKey, readLaterOptions, readUser } from './input.ts'
 import type { JobStore } from './tables.ts'
 import { kindOf } from './known-jobs.ts'
 import { isScheduled } from '../../manifest/jobs.ts'
@@ -45,7 +45,7 @@ export class PluginJobs implements AnyJobs {
           hint: 'Declare a second job without a schedule that does the same work.',
         },
       )
-    const options = readOptions(kind, given)
+    const options = readLaterOptions(kind, given)
     const due = readDue(kind, options, now())
     const key = readKey(kind, options.key)
     const user = readUser(kind, options.user)
@@ -78,7 +78,7 @@ export class PluginJobs implements AnyJobs {
   }
 
   within = (trx: QueryExecutorProvider): AnyJobs => {
-    if (typeof (trx as Partial<QueryExecutorProvider> | undefined)?.getExecutor !== 'function')
+    if (!('getExecutor' in Object(trx)))
       throw new RuntimeError('INPUT_INVALID', 'jobs.within was given no transaction.', {
         hint: 'Write db.transaction().execute((trx) => jobs.within(trx).later(…)).',
       })
