@@ -339,7 +339,10 @@ export const catalogue = {
     means: 'A route key, an option of a route, or a mount is malformed.',
   },
   STATE_CONFLICT: { status: 500, means: 'Two plugins declare one state key.' },
-  STATE_INVALID: { status: 500, means: 'A state key has neither a default nor is optional.' },
+  STATE_INVALID: {
+    status: 500,
+    means: 'A state key is no schema, or is neither optional nor has a default.',
+  },
   JOB_INVALID: {
     status: 500,
     means: 'A job is declared wrongly: its schedule, its time zone, or another field.',
@@ -351,6 +354,10 @@ export const catalogue = {
   INSTRUCTIONS_INVALID: {
     status: 500,
     means: 'The instructions that were given to createApp are no text, or longer than 16 KiB.',
+  },
+  OPTION_INVALID: {
+    status: 500,
+    means: 'An option that was given to createApp is not of its kind.',
   },
   PORT_IN_USE: { status: 500, means: 'Something else listens on this address.' },
   MODEL_UNUSABLE: {

@@ -40,23 +40,35 @@ export function parseEnv(owner: string, shape: Shape, source: EnvSource): Parsed
   const faults: RuntimeError[] = []
   for (const [variable, schema] of Object.entries(shape)) {
     const value = source[variable] || undefined
-    const parsed = z.safeParse(schema, value)
+    const parsed = parseVariable(schema, value)
     if (parsed.success) values[variable] = parsed.data
     else if (value === undefined) missing.push(variable)
-    else faults.push(invalid(owner, variable, schema, value, parsed.error))
+    else faults.push(invalid(owner, variable, schema, value, parsed.expected))
   }
   return { values, missing, faults }
 }
 
-function invalid(
-  owner: string,
-  variable: string,
-  schema: Schema,
-  value: string,
-  error: z.core.$ZodError,
-) {
+/** Parses one variable. A transform or refinement that throws has refused the value. */
+function parseVariable(schema: Schema, value: string | undefined) {
+  try {
+    const parsed = z.safeParse(schema, value)
+    if (parsed.success) return { success: true, data: parsed.data } as const
+    const expected = parsed.error.issues.map((issue) => issue.message).join('; ')
+    return { success: false, expected } as const
+  } catch (thrown) {
+    if (thrown instanceof z.core.$ZodAsyncError)
+      return {
+        success: false,
+        expected: 'its schema waits, and variables are read at once',
+      } as const
+    // What was thrown may quote the value, as JSON.parse does.
+    const isQuiet = isSecret(schema) || !(thrown instanceof Error)
+    return { success: false, expected: isQuiet ? 'its schema threw' : thrown.message } as const
+  }
+}
+
+function invalid(owner: string, variable: string, schema: Schema, value: string, expected: string) {
   const shown = isSecret(schema) ? 'a secret value that' : `"${value}", which`
-  const expected = error.issues.map((issue) => issue.message).join('; ')
   return new RuntimeError(
     'ENV_INVALID',
     `${variable} (${owner}) is ${shown} cannot be used: ${expected}.`,
@@ -142,7 +154,7 @@ export interface Variable {
 export function describeVariables(owner: string, shape: Shape): Variable[] {
   return Object.entries(shape).map(([name, schema]) => {
     const meta = metaOf(schema)
-    const fallback = z.safeParse(schema, undefined)
+    const fallback = parseVariable(schema, undefined)
     const value = fallback.success ? fallback.data : undefined
     return {
       name,

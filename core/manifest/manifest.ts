@@ -5,9 +5,11 @@ import { meant } from './did-you-mean.ts'
 import { faultOf } from './faults.ts'
 import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
+import { checkSections, checkState, readable } from './sections.ts'
 import { checkSubAgents } from './tools/sub-agents.ts'
 import { checkTools, isWhole, shown as shownValue } from './tools/tools.ts'
 
+export { checkMadeSection, readable } from './sections.ts'
 export { checkBorrowedMade, checkSubAgents } from './tools/sub-agents.ts'
 export { checkTools } from './tools/tools.ts'
 
@@ -78,9 +80,10 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
       }),
     ]
   const name = String(definition.name)
+  const sound = readable(plugin).definition
   const fault = (message: string, hint?: string) =>
     new RuntimeError('MANIFEST_INVALID', `Plugin ${name}: ${message}`, { hint })
-  const faults: RuntimeError[] = []
+  const faults: RuntimeError[] = checkSections(definition)
 
   for (const key of Object.keys(definition))
     if (!knownKeys.includes(key))
@@ -109,7 +112,7 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
       )
     }
 
-  for (const key of Object.keys(definition.middleware ?? {}))
+  for (const key of Object.keys(sound.middleware ?? {}))
     if (!middlewareKinds.includes(key))
       faults.push(
         fault(
@@ -118,22 +121,11 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
         ),
       )
 
-  for (const [key, schema] of Object.entries(definition.state ?? {}))
-    if (!z.safeParse(schema, undefined).success)
-      faults.push(
-        new RuntimeError(
-          'STATE_INVALID',
-          `Plugin ${name}: the state key "${key}" has no value to start with.`,
-          {
-            hint: 'Give its schema a .default(…) or make it .optional().',
-          },
-        ),
-      )
-
+  faults.push(...checkState(name, sound.state ?? {}))
   faults.push(...checkJobs(definition), ...checkRuns(name, definition.runs))
-  const { tools = {}, toolsFor, toolsForMs } = definition
+  const { tools = {}, toolsFor, toolsForMs } = sound
   if (typeof tools === 'object')
-    faults.push(...checkTools(definition, tools), ...checkSubAgents(definition, tools))
+    faults.push(...checkTools(sound, tools), ...checkSubAgents(sound, tools))
   if (toolsFor !== undefined && typeof toolsFor !== 'function')
     faults.push(
       fault('"toolsFor" is no function.', 'It is a function of the turn that returns tools.'),
@@ -181,7 +173,7 @@ export function checkRuns(plugin: string, runs: unknown): RuntimeError[] {
   if (runs === undefined || typeof runs === 'function') return []
   const fault = (message: string, hint: string) =>
     new RuntimeError('MANIFEST_INVALID', `Plugin ${plugin}: ${message}`, { hint })
-  if (typeof runs !== 'object' || runs === null)
+  if (typeof runs !== 'object' || runs === null || runs instanceof Promise)
     return [fault('"runs" is not an object.', 'It has functions named admit, begin and end.')]
   return Object.entries(runs).flatMap(([key, value]) => {
     if (!runKinds.includes(key))

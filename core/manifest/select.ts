@@ -101,6 +101,17 @@ function namedKeys(value: string): string[] {
   return keys.every((key) => key !== undefined) ? keys : []
 }
 
+/** The password in an address, as it stands there and as a client sends it: errors may quote it without the address. */
+function passwordsIn(value: string): string[] {
+  const password = URL.canParse(value) ? new URL(value).password : ''
+  if (password === '') return []
+  try {
+    return [password, decodeURIComponent(password)]
+  } catch {
+    return [password] // a percent sign that begins no code
+  }
+}
+
 /** The values of secret variables that are set, for the log to mask. */
 export function secretValues(
   shapes: Iterable<NonNullable<AnyPlugin['definition']['env']>>,
@@ -110,7 +121,9 @@ export function secretValues(
   for (const shape of shapes)
     for (const [variable, schema] of Object.entries(shape)) {
       const value = source[variable]
-      if (value && isSecret(schema)) values.push(value, ...namedKeys(value))
+      if (value && isSecret(schema)) {
+        values.push(value, ...namedKeys(value), ...passwordsIn(value))
+      }
     }
   return values
 }

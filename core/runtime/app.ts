@@ -3,10 +3,11 @@ import { RuntimeError } from '../errors.ts'
 import type { EnvSource } from '../manifest/env.ts'
 import { environmentOf, isForAuthors, unsaidEnvironment } from '../manifest/environments.ts'
 import type { Features } from '../manifest/features.ts'
+import { readable } from '../manifest/manifest.ts'
 import { secretValues } from '../manifest/select.ts'
 import { enforceRules, type OutboundRules } from './outbound/rules.ts'
 import { kernelEnv } from '../manifest/kernel-env.ts'
-import type { AnyPlugin, Fetch, HttpLayer } from '../plugin.ts'
+import type { AnyPlugin, Fetch, HttpLayer, Shape } from '../plugin.ts'
 import type { Instructions } from '../plugin/context.ts'
 import { createLog } from './base/log.ts'
 import { runtimeVersion } from './base/version.ts'
@@ -17,6 +18,7 @@ import type { BootReport } from './boot/report.ts'
 import { stopOn } from './boot/stop-on.ts'
 import { Closers } from './closers.ts'
 import { readInstructions } from './boot/instructions.ts'
+import { readOptions } from './boot/options.ts'
 import { readPlans } from './jobs/plan.ts'
 import { kernelRouteKeys } from './kernel-routes.ts'
 import { chooseModels, type GivenModel } from './model/choose.ts'
@@ -112,9 +114,10 @@ export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<R
 
 /** Decides everything for which nothing has to be open yet, or throws all faults together. */
 async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
-  const { plugins, features = {}, fetch = globalThis.fetch, http = [] } = options
+  const { fetch = globalThis.fetch } = options
+  const { plugins, features, http, faults: wrongOptions } = readOptions(options)
   const dataDir = await folderOf(given)
-  const shapes = [kernelEnv, ...plugins.map((plugin) => plugin?.definition?.env ?? {})]
+  const shapes = [kernelEnv, ...plugins.map(envOfPlugin)]
   const source = isForAuthors(given) ? await withGenerated(given, shapes, dataDir) : given
   const plan = planBoot({ plugins, features, source, kernelRoutes: kernelRouteKeys })
   const { config, records, envOf } = plan
@@ -134,7 +137,7 @@ async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
     config,
   )
   const faultsOfOptions = [...('faults' in chosen ? chosen.faults : []), ...ofInstructions]
-  stopOn([...plan.faults, ...faults, ...faultsOfOptions], log)
+  stopOn([...wrongOptions, ...plan.faults, ...faults, ...faultsOfOptions], log)
   const { models } = chosen as Extract<typeof chosen, { models: unknown }> // without faults there are models
   return {
     config,
@@ -152,6 +155,10 @@ async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
     clock: options.clock,
   }
 }
+
+/** The variables of a plugin, as far as they can be read: the plan says what is wrong with the others. */
+const envOfPlugin = (plugin: AnyPlugin): Shape =>
+  plugin?.definition ? (readable(plugin).definition.env ?? {}) : {}
 
 /** What `deliver` and its like may call while this app runs. */
 const outboundRules = ({ config, source }: Blueprint): OutboundRules => ({

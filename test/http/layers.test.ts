@@ -169,6 +169,29 @@ test('a layer that does not wait for next() lets the route answer all the same',
   expect(await app.get('/slow')).toMatchObject({ status: 200, body: { ok: true } })
 })
 
+test.each([null, { mine: 1 }])(
+  'a layer that assigns %j to the state takes nothing from it',
+  async (own) => {
+    const seen: unknown[] = []
+    const { app } = await layered(async (koa, next) => {
+      koa.state = own as object
+      await next()
+      const { requestId, route, mine } = koa.state
+      seen.push({ hasId: typeof requestId === 'string', route, mine })
+    })
+    expect(await app.get('/open')).toMatchObject({ status: 200 })
+    expect(await app.get('/nowhere')).toMatchObject({
+      status: 404,
+      body: { requestId: expect.any(String) },
+    })
+    const mine = own?.mine
+    expect(seen).toEqual([
+      { hasId: true, route: 'GET /open', mine },
+      { hasId: true, route: undefined, mine },
+    ])
+  },
+)
+
 test('a refused layer of the app keeps what is inside from being asked', async () => {
   let asked = 0
   const { app } = await layered(

@@ -153,9 +153,24 @@ describe("auth: 'own'", () => {
     })
   })
 
+  test.each([undefined, null, false])('answers 401 where the check returns %s', async (nobody) => {
+    const at = await app({ verify: (() => nobody) as AnyRoute['verify'] })
+    expect(await at.post('/hook', { a: 1 })).toMatchObject({ status: 401 })
+  })
+
+  test.each([null, undefined, 'text'])(
+    'a check that throws %s leaves a sentence in the log',
+    async (thrown) => {
+      const at = await app({ verify: () => Promise.reject(thrown) })
+      expect(await at.post('/hook', { a: 1 })).toMatchObject({ status: 500 })
+      expect(at.log.join('\n')).toMatch(new RegExp(`err=${thrown}|was thrown: ${thrown}`))
+    },
+  )
+
   test.each<[string, () => unknown]>([
     ['throws', () => Promise.reject(new Error('broken'))],
     ['returns a user that is no DID', () => ({ caller: 'a', user: { did: 'somebody' } })],
+    ['returns a user that is null', () => ({ caller: 'a', user: null })],
     ['returns no name', () => ({ caller: '' })],
     ['returns a name of 10 kB', () => ({ caller: 'x'.repeat(10_000) })],
     ['returns a name with a NUL in it', () => ({ caller: 'a\0b' })],

@@ -90,6 +90,16 @@ describe('reply()', () => {
       () => reply(200, {}, { headers: { 'access-control-allow-origin': '*' } }),
       /access-control-allow-origin/,
     ],
+    [
+      'a header that is undefined',
+      () => reply(200, {}, { headers: { 'X-Own': undefined as unknown as string } }),
+      /"X-Own"/,
+    ],
+    [
+      'Headers, of which nothing would be sent',
+      () => reply(200, {}, { headers: new Headers({ a: 'b' }) as never }),
+      /Object\.fromEntries/,
+    ],
     ['an object as text', () => reply(200, {}, { type: 'text/html' }), /type/],
   ])('refuses %s where it is made', (_, make, sentence) => {
     expect(make).toThrow(sentence)

@@ -77,6 +77,23 @@ await onEachDatabase('an attempt', (where) => {
     ])
   })
 
+  it.each<[what: string, thrown: unknown, error: string]>([
+    ['nothing', undefined, 'undefined'],
+    ['an object without a prototype', Object.create(null), 'What was thrown cannot be read.'],
+    [
+      'an error that cannot be read',
+      Object.create(Error.prototype, { message: { get: () => JSON.parse('{') } }),
+      'What was thrown cannot be read.',
+    ],
+    ['an error whose message is no text', Object.assign(new Error(), { message: 5 }), '5'],
+    ['what no database keeps', new Error('a\0b'), 'ab'],
+  ])('that throws %s is over all the same', async (what, thrown, error) => {
+    const plugin = `work-odd-${what.replaceAll(' ', '-')}`.slice(0, 40).replace(/-$/, '')
+    const made = worker(plugin, () => Promise.reject(thrown), { attempts: 1 })
+    const app = await started(made)
+    await expect.poll(() => rowOf(app, plugin)).toMatchObject({ state: 'dead', error, owner: null })
+  })
+
   it('that throws waits a second or so by itself', async () => {
     const made = worker('work-b', ({ job }) => {
       if (job.attempt === 1) throw new Error('down')

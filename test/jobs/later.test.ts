@@ -171,7 +171,12 @@ await onEachDatabase('later', (where) => {
       [() => later('speak', words, { key: '' }), /is not a text of one character/],
       [() => later('speak', words, { key: 'a\0b' }), /control character/],
       [() => later('speak', words, { user: 'amina' }), /is not a DID/],
+      [() => later('sweep', undefined, null as never), /The options of later-h\.sweep are null/],
+      [() => later('sweep', undefined, 5 as never), /The options of later-h\.sweep are 5/],
+      // What is meant for tomorrow does not run at once.
+      [() => later('sweep', undefined, { inMS: 5 } as never), /have "inMS"/],
       [() => cancel('speek', 'k'), /has no job "speek"/],
+      [() => cancel('speak', undefined as never), /No key of later-h\.speak/],
       [() => cancel('speak', 'k'.repeat(10_000)), /10,000 characters/],
     ]
     for (const [ask, message] of bad)
@@ -180,6 +185,8 @@ await onEachDatabase('later', (where) => {
         status: 400,
         message: expect.stringMatching(message),
       })
+    for (const trx of [undefined, {}])
+      expect(() => jobs.of(plugin.definition).within(trx as never)).toThrow(/no transaction/)
     expect((await rows()).filter((row) => row.plugin === 'later-h')).toEqual([])
     const at = new Date(Date.now() + year)
     expect((await later('speak', words, { at })).isNew).toBe(true)

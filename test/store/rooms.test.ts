@@ -63,6 +63,31 @@ await onEachDatabase('rooms outside a turn', ({ databaseUrl }) => {
     expect(await roomsOf.read(user('Chanda'))).toMatchObject({ box: { letters: 20 } })
   })
 
+  it('belong to a user with a DID: users who are named wrongly share nothing', async () => {
+    await using app = await open()
+    const { did } = await app.user()
+    for (const wrong of [{ user: did }, { user: null }, { user: {} }, { user: { did: 'Amina' } }]) {
+      const refused = { code: 'INPUT_INVALID', message: expect.stringContaining('without a DID') }
+      await expect(roomsOf.read(wrong as never)).rejects.toMatchObject(refused)
+      const writing = roomsOf.update(wrong as never, (state) => void (state.box.letters = 1))
+      await expect(writing).rejects.toMatchObject(refused)
+    }
+  })
+
+  it('refuse what they do not keep, which would be lost without a word', async () => {
+    await using _ = await open()
+    const eve = user('Eve')
+    const misspelt = roomsOf.update(eve, (state) => void Object.assign(state, { bax: 1 }))
+    await expect(misspelt).rejects.toMatchObject({
+      code: 'INPUT_INVALID',
+      message: 'letters keeps no "bax" in rooms.',
+      hint: 'Did you mean "box"?',
+    })
+    const ofSession = roomsOf.update(eve, (state) => void (state.mood = 'merry'))
+    await expect(ofSession).rejects.toMatchObject({ hint: expect.stringContaining('session') })
+    expect(await roomsOf.read(eve)).toEqual({ box: { letters: 0 }, mood: 'calm' })
+  })
+
   it('keep nothing of an update that throws, is async or does not fit the schema', async () => {
     await using _ = await open()
     const dora = user('Dora')

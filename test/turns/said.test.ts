@@ -325,6 +325,13 @@ await onEachDatabase('words that a plugin says', ({ databaseUrl }) => {
       { component: { name: 'bell', args: { long: 'a'.repeat(65_536) } } },
     ])
       expect([await say(words), Object.keys(words)]).toEqual(['INPUT_INVALID', Object.keys(words)])
+    for (const nothing of [undefined, null, 'Hello'] as never[]) {
+      expect(await codeOf(opened.sessions.say(nothing))).toBe('INPUT_INVALID')
+      expect(await codeOf(opened.sessions.ensure(nothing))).toBe('INPUT_INVALID')
+    }
+    // No database keeps such an id, and PostgreSQL would say so in its own words.
+    for (const session of ['a\0b', 'x'.repeat(10_000)])
+      expect(await say({ text: 'a', session })).toBe('INPUT_INVALID')
     expect(await say({ text: 'a'.repeat(65_536) })).toBe('said')
     expect(await say({ text: 'Hello', session: other.sessionId })).toBe('NOT_FOUND')
     expect(await say({ text: 'Hello', session: 'nowhere' })).toBe('NOT_FOUND')

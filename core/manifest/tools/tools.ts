@@ -33,6 +33,8 @@ export function checkTools(
         'takes something other than an object.',
         'Models call tools with an object: wrap it in z.object({ … }).',
       )
+    if (tool?.output !== undefined && !isSchema(tool.output))
+      fault('has an "output" that is no schema.', 'Write z.object({ … }), or leave it out.')
   }
   return faults
 }
@@ -100,8 +102,13 @@ export function* optionFaults(tool: Partial<AnyTool>): Generator<readonly [strin
 }
 
 /** A value as a sentence about it shows it. */
-export const shown = (value: unknown): string =>
-  (JSON.stringify(value) ?? String(value)).slice(0, 100)
+export function shown(value: unknown): string {
+  try {
+    return (JSON.stringify(value) ?? String(value)).slice(0, 100)
+  } catch {
+    return typeof value === 'bigint' ? `${value}n` : 'no JSON' // a circle, or an object that holds a bigint
+  }
+}
 
 /** Whether a value is a whole number between two others. */
 export const isWhole = (value: unknown, least: number, most: number): value is number =>

@@ -268,7 +268,7 @@ function checkedCaller(found: OwnCaller, owner: string): OwnCaller {
     throw new Error(
       `verify of ${owner} returned a "caller" with a control character or half a one.`,
     )
-  if (user !== undefined && !(typeof user.did === 'string' && isCallerDid(user.did)))
+  if (user !== undefined && !(typeof user?.did === 'string' && isCallerDid(user.did)))
     throw new Error(`verify of ${owner} returned a user whose "did" is none.`)
   return found
 }

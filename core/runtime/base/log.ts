@@ -21,18 +21,35 @@ export function createLog({ level, pretty, secrets, write }: LogOptions): Logger
       out(pretty ? forPeople(safe) : safe)
     },
   }
-  return pino({ level, base: null, serializers: { err: pino.stdSerializers.err } }, destination)
+  return pino({ level, base: null, serializers: { err: readable } }, destination)
+}
+
+/** An error as the log keeps it. One that throws when it is read must not fail whoever logs it. */
+function readable(err: Error): unknown {
+  try {
+    return pino.stdSerializers.err(err)
+  } catch {
+    return { type: 'Error', message: 'What was thrown cannot be read.' }
+  }
 }
 
 /** Puts `[secret]` in the place of each secret. One of less than six characters stays: so short a text stands in many words. */
 export function masking(secrets: readonly string[]): (text: string) => string {
-  const masked = secrets.filter((secret) => secret.length >= 6)
+  const masked = [...new Set(secrets.filter((secret) => secret.length >= 6).flatMap(spellings))]
   return (text) => {
     let safe = text
     for (const secret of masked)
       if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]')
     return safe
   }
+}
+
+/** A secret as text has it, as JSON does, as JSON in a JSON text does, as an address and as a form does. */
+function spellings(secret: string): string[] {
+  const inJson = (text: string) => JSON.stringify(text).slice(1, -1)
+  const inAddress = encodeURIComponent(secret.toWellFormed())
+  const inForm = String(new URLSearchParams([['', secret]])).slice(1)
+  return [inJson(inJson(secret)), inJson(secret), secret, inAddress, inForm]
 }
 
 const levels: Record<number, string> = {
@@ -62,6 +79,8 @@ function forPeople(line: string): string {
     .filter(Boolean)
     .join(' ')
   const { stack } = fieldsIn(err)
+  if (err !== undefined && err !== null && !stack)
+    return `${head} err=${typeof err === 'string' ? err : JSON.stringify(err)}\n`
   return typeof stack === 'string' && stack
     ? `${head}\n${stack.replace(/^/gm, '    ')}\n`
     : `${head}\n`

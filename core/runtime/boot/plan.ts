@@ -4,7 +4,7 @@ import { unsaidEnvironment } from '../../manifest/environments.ts'
 import { readFeatures, type Features } from '../../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../../manifest/kernel-env.ts'
 import { loadOrder } from '../../manifest/load-order.ts'
-import { checkManifest, checkNames } from '../../manifest/manifest.ts'
+import { checkManifest, checkNames, readable } from '../../manifest/manifest.ts'
 import { select } from '../../manifest/select.ts'
 import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyPlugin } from '../../plugin.ts'
@@ -39,7 +39,7 @@ export function planBoot({ plugins, features: option, source, kernelRoutes }: Pl
   const kernel = parseEnv('the kernel', kernelEnv, source)
   const unsaid = unsaidEnvironment(source, source.HOST || undefined)
   const manifestFaults = plugins.flatMap(checkManifest)
-  const sound = plugins.filter((plugin) => plugin?.definition)
+  const sound = plugins.filter((plugin) => plugin?.definition).map(readable)
   const names = sound.map((plugin) => plugin.name)
   const { features, faults: featureFaults } = readFeatures(option, source.FEATURES, names)
   const { order, faults: orderFaults } = loadOrder(sound)

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { RuntimeError } from '../../errors.ts'
 import {
   checkBorrowedMade,
+  checkMadeSection,
   checkRuns,
   checkSubAgents,
   checkTools,
@@ -143,30 +144,47 @@ export class Setups {
     }
     const self = await definition.setup?.(boot)
     const booted: Booted = { ...shared, ...known, self }
-    if (typeof definition.tools === 'function') record.tools = definition.tools(booted)
-    const { routes } = definition
-    const settled =
-      typeof routes === 'function' ? settleLimits(name, routes(booted), shared.env) : undefined
-    if (settled) record.routes = settled.routes
-    if (typeof definition.web === 'function') record.web = definition.web(booted)
-    const faults =
-      typeof definition.tools === 'function'
-        ? [...checkTools(definition, record.tools), ...checkSubAgents(definition, record.tools)]
-        : []
+    this.#takeMade(record, booted, records)
+    record.base = { ...shared, self }
+    if (this.#late.has(record) && !this.#closed) this.#after?.joinLate(record)
+    this.#settle(record)
+  }
+
+  /** Takes the sections that functions of the plugin make, or throws the first fault of them. */
+  #takeMade(record: PluginRecord, booted: Booted, records: readonly PluginRecord[]): void {
+    const { definition, name } = record
+    const faults: RuntimeError[] = []
+    const made = <T>(section: 'tools' | 'routes' | 'web', make: (boot: Booted) => T) => {
+      const entries = make(booted)
+      const wrong = checkMadeSection(name, section, entries)
+      faults.push(...wrong)
+      return wrong.length === 0 ? entries : undefined
+    }
+    const { tools, routes, web, runs } = definition
+    if (typeof tools === 'function') {
+      const entries = made('tools', tools)
+      if (entries)
+        faults.push(...checkTools(definition, entries), ...checkSubAgents(definition, entries))
+      // Whoever looks at the tools before the boot stops finds no broken ones.
+      if (entries && faults.length === 0) record.tools = entries
+    }
+    if (typeof routes === 'function') {
+      const entries = made('routes', routes)
+      const settled = settleLimits(name, entries ?? {}, this.#options.envOf.get(name) ?? {})
+      record.routes = settled.routes
+      faults.push(...settled.faults)
+    }
+    if (typeof web === 'function') record.web = made('web', web) ?? {}
     const toolsOf = (plugin: string) => {
       const lender = records.find((other) => other.name === plugin)
       return lender?.base && lender.tools
     }
     faults.push(...checkBorrowedMade(definition, toolsOf))
-    if (settled) faults.push(...settled.faults)
-    if (typeof definition.runs === 'function') {
-      record.runs = definition.runs(booted)
+    if (typeof runs === 'function') {
+      record.runs = runs(booted)
       faults.push(...checkRuns(name, record.runs))
     }
     if (faults[0]) throw faults[0]
-    record.base = { ...shared, self }
-    if (this.#late.has(record) && !this.#closed) this.#after?.joinLate(record)
-    this.#settle(record)
   }
 
   #sessionsOf(plugin: string): PluginSessions {

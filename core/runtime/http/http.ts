@@ -212,6 +212,7 @@ export class Http {
     // One hop: Koa would otherwise believe the leftmost address, which the client writes itself.
     const koa = new Koa({ proxy: trustProxy, maxIpsCount: 1 })
     koa.use((context) => this.#dispatcher.serve(context))
+    keepState(koa)
     koa.context.onerror = function (this: Koa.Context, error: unknown) {
       if (error !== null && error !== undefined) failures.answer(this, error)
     }
@@ -281,4 +282,21 @@ function nodeServer(koa: Koa, times: EdgeTimes): Server {
 
 function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+const keptState = Symbol('state')
+
+/**
+ * Lets nothing replace the state of a request, where the kernel keeps the id of the request and who calls: what a layer
+ * or a web module assigns to `koa.state` joins what is there.
+ */
+function keepState({ context }: Koa): void {
+  Object.defineProperty(context, 'state', {
+    get(this: { [keptState]?: object }) {
+      return (this[keptState] ??= {})
+    },
+    set(this: { [keptState]?: object }, given: unknown) {
+      Object.assign((this[keptState] ??= {}), given)
+    },
+  })
 }

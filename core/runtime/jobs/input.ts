@@ -2,11 +2,13 @@ import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { faultsOf, faultText } from '../../manifest/faults.ts'
 import type { AnyJob, LaterOptions } from '../../plugin.ts'
+import { meant } from '../../manifest/did-you-mean.ts'
+import { isDid } from '../base/did-form.ts'
+import { isRecord } from '../base/fields.ts'
 
 /** How much JSON the data of a job may be. */
 const mostBytes = 64 * 1024
 const longestKey = 200
-const longestDid = 500
 /** What lies further ahead is a mistake in arithmetic. */
 const furthestMs = 10 * 366 * 86_400_000
 
@@ -74,10 +76,26 @@ export function readKey(what: string, key: unknown): string | undefined {
 /** The DID that the job is about; undefined where none is given. */
 export function readUser(what: string, user: unknown): string | undefined {
   if (user === undefined) return undefined
-  const isDid =
-    typeof user === 'string' && user.length <= longestDid && /^did:[a-z0-9]+:[!-~]+$/.test(user)
-  if (isDid) return user
+  if (isDid(user)) return user
   throw refused(`The user of ${what} is not a DID.`, 'Pass user.did.')
+}
+
+const optionNames = ['at', 'inMs', 'key', 'user']
+
+/** The options of `later`. A misspelt one would make a job that runs at once. */
+export function readLaterOptions(what: string, options: unknown): LaterOptions {
+  if (!isRecord(options))
+    throw refused(
+      `The options of ${what} are ${String(options).slice(0, 40)}.`,
+      'Pass an object such as { inMs: 60_000 }, or leave them out.',
+    )
+  for (const name of Object.keys(options))
+    if (!optionNames.includes(name))
+      throw refused(
+        `The options of ${what} have "${name.slice(0, 64)}".`,
+        meant(name, optionNames) || 'They are at, inMs, key and user.',
+      )
+  return options
 }
 
 /** When the job is due, by the time of this process. */

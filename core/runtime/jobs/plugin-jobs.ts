@@ -5,7 +5,7 @@ import type { AnyDefinition, AnyJob, AnyJobs, LaterJob, LaterOptions } from '../
 import { keepJob, cancelJob, findByKey } from './asking.ts'
 import type { Now } from '../base/clock.ts'
 import type { Fullness } from './bounds.ts'
-import { readData, readDue, readKey, readUser } from './input.ts'
+import { readData, readDue, readKey, readLaterOptions, readUser } from './input.ts'
 import type { JobStore } from './tables.ts'
 import { kindOf } from './known-jobs.ts'
 import { isScheduled } from '../../manifest/jobs.ts'
@@ -32,7 +32,7 @@ export class PluginJobs implements AnyJobs {
     this.#db = db
   }
 
-  later = async (name: string, data?: unknown, options: LaterOptions = {}): Promise<LaterJob> => {
+  later = async (name: string, data?: unknown, given: LaterOptions = {}): Promise<LaterJob> => {
     const { store, fullness, now, wake } = this.#parts
     const { name: plugin } = this.#definition
     const job = this.#demand(name)
@@ -45,6 +45,7 @@ export class PluginJobs implements AnyJobs {
           hint: 'Declare a second job without a schedule that does the same work.',
         },
       )
+    const options = readLaterOptions(kind, given)
     const due = readDue(kind, options, now())
     const key = readKey(kind, options.key)
     const user = readUser(kind, options.user)
@@ -68,12 +69,21 @@ export class PluginJobs implements AnyJobs {
   cancel = async (name: string, key: string): Promise<boolean> => {
     this.#demand(name)
     const { name: plugin } = this.#definition
-    const known = readKey(kindOf(plugin, name), key) ?? ''
+    const known = readKey(kindOf(plugin, name), key)
+    if (known === undefined)
+      throw new RuntimeError('INPUT_INVALID', `No key of ${kindOf(plugin, name)} to cancel.`, {
+        hint: 'Pass the key that "later" was given.',
+      })
     return (await cancelJob(this.#db, plugin, name, known)) ?? false
   }
 
-  within = (trx: QueryExecutorProvider): AnyJobs =>
-    new PluginJobs(this.#parts, this.#definition, trx)
+  within = (trx: QueryExecutorProvider): AnyJobs => {
+    if (!('getExecutor' in Object(trx)))
+      throw new RuntimeError('INPUT_INVALID', 'jobs.within was given no transaction.', {
+        hint: 'Write db.transaction().execute((trx) => jobs.within(trx).later(…)).',
+      })
+    return new PluginJobs(this.#parts, this.#definition, trx)
+  }
 
   #demand(name: string): AnyJob {
     const jobs = this.#definition.jobs ?? {}

@@ -62,12 +62,16 @@ function askedMs(thrown: unknown): number {
 
 /** What the operator reads of a failed attempt. */
 export function sentenceOf(thrown: unknown): string {
-  const text =
-    thrown instanceof RuntimeError
-      ? `${thrown.message} (${thrown.code})`
-      : thrown instanceof Error
-        ? thrown.message
-        : String(thrown)
-  const safe = text.replaceAll('\0', '').toWellFormed()
+  const safe = textOf(thrown).replaceAll('\0', '').toWellFormed()
   return safe.length <= longestError ? safe : `${safe.slice(0, longestError)}…`.toWellFormed()
+}
+
+function textOf(thrown: unknown): string {
+  try {
+    if (thrown instanceof RuntimeError) return `${thrown.message} (${thrown.code})`
+    return String(thrown instanceof Error ? thrown.message : thrown)
+  } catch {
+    // An object without a prototype, or whose message throws when it is read: the job has to end all the same.
+    return 'What was thrown cannot be read.'
+  }
 }

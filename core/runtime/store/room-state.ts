@@ -3,9 +3,11 @@ import type { Kysely, Transaction } from 'kysely'
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { metaOf } from '../../manifest/env.ts'
+import { meant } from '../../manifest/did-you-mean.ts'
 import { faultsOf, faultText } from '../../manifest/faults.ts'
 import type { Database, Log, Migration, RoomName, Rooms } from '../../plugin.ts'
-import { isRecord } from '../base/fields.ts'
+import { isDid } from '../base/did-form.ts'
+import { fieldsIn, isRecord } from '../base/fields.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { roomNameOf, roomOfPlugin } from '../base/room-name.ts'
 
@@ -168,6 +170,7 @@ export class RoomState {
       for (const key of keys) before[key] = read(record, key, stored[key], this.#log)
       const after = { ...startingState(record), ...structuredClone(before) }
       changeAtOnce(record, change, after)
+      demandRoomKeys(record, keys, after)
       for (const key of keys) {
         if (isDeepStrictEqual(before[key], after[key])) continue
         demandFit(record, key, after[key])
@@ -190,12 +193,21 @@ export class RoomState {
 
   #named(room: RoomName, { name }: PluginRecord): string {
     const { user, room: own }: Partial<RoomName> = Object(room)
-    if (user !== undefined && own === undefined) return this.of(user.did)
+    if (user !== undefined && own === undefined) return this.of(didOf(name, user))
     if (user === undefined) return roomOfPlugin(name, own)
     throw new RuntimeError('INPUT_INVALID', `${name} named both a user and a room.`, {
       hint: 'Write { user } or { room }.',
     })
   }
+}
+
+/** Without this check all users whom a plugin names wrongly would share one room. */
+function didOf(plugin: string, user: unknown): string {
+  const { did } = fieldsIn(user)
+  if (isDid(did)) return did
+  throw new RuntimeError('INPUT_INVALID', `${plugin} named a user without a DID.`, {
+    hint: 'Pass a user of ctx, or { did }.',
+  })
 }
 
 const tablesOf = (transaction: Transaction<{}>) => transaction.withTables<Tables>()
@@ -238,6 +250,20 @@ async function write(within: Within, { room, plugin, key }: At, value: unknown) 
     .where('plugin', '=', plugin)
     .where('key', '=', key)
     .execute()
+}
+
+/** Throws for a change that no room keeps: of a key that no schema declares, or that belongs to a session. */
+function demandRoomKeys(record: PluginRecord, keys: readonly string[], after: Values): void {
+  const start = startingState(record)
+  for (const key of Object.keys(after)) {
+    if (keys.includes(key) || isDeepStrictEqual(after[key], start[key])) continue
+    const isDeclared = Object.hasOwn(start, key)
+    throw new RuntimeError('INPUT_INVALID', `${record.name} keeps no "${key}" in rooms.`, {
+      hint: isDeclared
+        ? 'The key belongs to a session: give its schema .meta({ scope: "room" }).'
+        : meant(key, keys) || 'Declare the key in "state", with .meta({ scope: "room" }).',
+    })
+  }
 }
 
 /** Throws for a value that the next reader could not read. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { faultsOf, faultText } from '../../manifest/faults.ts'
 import type { NewTurn } from '../../plugin.ts'
+import { isDid } from '../base/did-form.ts'
 import { roomOfPlugin } from '../base/room-name.ts'
 import { parseJson } from '../base/safe-json.ts'
 import { clientNetwork } from '../http/limits/client-address.ts'
@@ -14,7 +15,6 @@ const instructionBytes = 16 * 1024
 const quotedBytes = 64 * 1024
 const mostQuoted = 100
 const mostAllowed = 200
-const longestDid = 500
 
 /** A turn of a plugin, once it is known that it can be one. */
 export interface ReadTurn {
@@ -115,10 +115,6 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
     },
   }
 }
-
-/** What has the shape of a DID. */
-const isDid = (did: unknown): did is string =>
-  typeof did === 'string' && did.length <= longestDid && /^did:[a-z0-9]+:[!-~]+$/.test(did)
 
 /** Makes JSON of a value and a value of the JSON again: what the turn keeps is what every process will read. */
 function json<T>(isMeant: (value: unknown) => value is T, mostBytes: number) {

@@ -37,7 +37,8 @@ export function toRuntimeError(
       hint: 'Try again in a moment.',
       cause: error,
     })
-  return new RuntimeError('INTERNAL', neutral, { cause: error })
+  const cause = error ?? new Error(`Nothing was thrown: ${error}.`) // a rejection without a reason
+  return new RuntimeError('INTERNAL', neutral, { cause })
 }
 
 /** The error that a bare HTTP status stands for. */

@@ -41,6 +41,8 @@ export function reply<Body = undefined>(
   options?: ReplyOptions,
 ): Reply<Body>
 export function reply(status: number, body?: unknown, { headers, type }: ReplyOptions = {}): Reply {
+  if (headers instanceof Headers)
+    throw new TypeError('reply() got Headers: give an object, such as Object.fromEntries(headers).')
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply() got the status ${status}: give a status from 200 to 599.`)
   if (type !== undefined && typeof body !== 'string')
@@ -50,7 +52,7 @@ export function reply(status: number, body?: unknown, { headers, type }: ReplyOp
     ...(type && { 'Content-Type': type }),
   })) {
     if (isReserved(name)) throw new TypeError(`reply() cannot set ${name}: the server sets it.`)
-    if (!isToken.test(name) || !isHeaderValue.test(value))
+    if (!isToken.test(name) || typeof value !== 'string' || !isHeaderValue.test(value))
       throw new TypeError(`reply() got a header "${name}" that HTTP cannot carry.`)
   }
   return new Reply(status, body, type, headers)

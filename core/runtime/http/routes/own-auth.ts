@@ -39,7 +39,12 @@ export async function askPlugin(
     }, verifyMs)
   })
   try {
-    return await Promise.race([route.verify?.(request, ctx), late])
+    const found: OwnCaller | false | null | undefined = await Promise.race([
+      route.verify?.(request, ctx),
+      late,
+    ])
+    // In plain JavaScript many say null or false for nobody.
+    return found || undefined
   } finally {
     clearTimeout(timer)
     asking.set(route, (asking.get(route) ?? 1) - 1)

@@ -2,7 +2,9 @@ import { createRequire } from 'node:module'
 import type { Router as KoaRouter } from '@koa/router'
 import { RuntimeError } from '../../../errors.ts'
 import { bearerCanFault } from '../../../manifest/abilities.ts'
+import { isSchema } from '../../../manifest/tools/tools.ts'
 import type { AnyRoute, Method, WebEntry } from '../../../plugin.ts'
+import { isRecord } from '../../base/fields.ts'
 
 // `require` instead of `import`: the router's ES module imports `node:http`, which node-http.ts avoids.
 const Router: typeof KoaRouter = createRequire(import.meta.url)('@koa/router')
@@ -160,7 +162,8 @@ const auths: readonly unknown[] = [undefined, 'ucan', 'public', 'bearer', 'opera
 
 function optionFault({ method }: RouteKey, { owner, route }: DeclaredRoute): string | undefined {
   const { auth, limit, cors, body, can } = route
-  if (typeof route.run !== 'function') return 'it has no "run" function'
+  const wrongKind = kindFault(route)
+  if (wrongKind !== undefined) return wrongKind
   if (!auths.includes(auth)) return `"${String(auth)}" is not a kind of auth`
   if (auth === 'own' && typeof route.verify !== 'function') return 'auth "own" needs a "verify"'
   if (route.verify && auth !== 'own') return '"verify" needs auth "own"'
@@ -182,6 +185,27 @@ function optionFault({ method }: RouteKey, { owner, route }: DeclaredRoute): str
   if (route.own && (auth !== 'bearer' || method !== 'GET'))
     return '"own" is for a GET that is bearer'
   if (auth === 'bearer') return bearerCanFault(owner, route)
+  return undefined
+}
+
+/** An option that is not of its kind. Types cannot stop a plugin in plain JavaScript. */
+function kindFault(route: AnyRoute): string | undefined {
+  if (typeof route.run !== 'function') return 'it has no "run" function'
+  for (const name of ['input', 'output'] as const)
+    if (route[name] !== undefined && !isSchema(route[name]))
+      return `its "${name}" is no schema such as z.object({ … })`
+  for (const name of ['verify', 'own', 'onInvalid', 'onFault'] as const)
+    if (route[name] !== undefined && typeof route[name] !== 'function')
+      return `its "${name}" is no function`
+  const { raw, body, answers, limit, can } = route
+  if (raw !== undefined && typeof raw !== 'boolean') return '"raw" is true or false'
+  if (body !== undefined && typeof body !== 'string' && !isRecord(body))
+    return '"body" is a word or an object'
+  if (answers !== undefined && !isRecord(answers)) return '"answers" is an object by status'
+  if (limit !== undefined && !isRecord(limit)) return '"limit" is { max, perMs }'
+  if (limit?.by !== undefined && typeof limit.by !== 'function') return '"limit.by" is a function'
+  if (can !== undefined && typeof can.can !== 'string')
+    return '"can" is an object: can: { can: "notes/write" }'
   return undefined
 }
 

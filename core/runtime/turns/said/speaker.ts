@@ -8,6 +8,7 @@ import type {
   SaidWords,
   WantedSession,
 } from '../../../plugin.ts'
+import { fieldsIn } from '../../base/fields.ts'
 import type { Notices } from '../../notices/notices.ts'
 import type { Watchers } from '../events/watchers.ts'
 import { toBatches } from '../journal/event-lines.ts'
@@ -73,7 +74,8 @@ export class Speaker {
     }
   }
 
-  #ensure(plugin: string, { user, id, room, title }: WantedSession): Promise<EnsuredSession> {
+  #ensure(plugin: string, wanted: WantedSession): Promise<EnsuredSession> {
+    const { user, id, room, title }: Partial<WantedSession> = fieldsIn(wanted)
     const did = readDid(`A session of plugin ${plugin}`, user)
     return this.#parts.sessions.ensure(did, { id, room, title, plugin })
   }

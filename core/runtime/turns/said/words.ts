@@ -7,6 +7,7 @@ import { readTitle } from '../journal/sessions.ts'
 /** How much text, or how many bytes of a component's arguments, one message has. */
 const mostBytes = 64 * 1024
 const longestName = 200
+const longestSession = 200
 
 /** What a plugin says, once it is known that it can be said. */
 export interface Words {
@@ -34,10 +35,12 @@ export function readDid(what: string, user: unknown): string {
 /** What a plugin wants to say, checked. */
 export function readNewWords(plugin: string, words: NewWords): Words {
   const what = `A message of plugin ${plugin}`
+  if (!isRecord(words))
+    throw refused(`${what} is ${String(words).slice(0, 40)}.`, 'Pass { user, text }.')
   const { user, session, text, component, key, title, notify } = words
   if ((text === undefined) === (component === undefined))
     throw refused(`${what} has a text or a component, and one of the two only.`)
-  if (session !== undefined && (typeof session !== 'string' || session === ''))
+  if (session !== undefined && !isSessionId(session))
     throw refused(`The session of a message of plugin ${plugin} is not the id of one.`)
   return {
     did: readDid(what, user),
@@ -50,6 +53,10 @@ export function readNewWords(plugin: string, words: NewWords): Words {
     notify: notify !== false,
   }
 }
+
+/** PostgreSQL keeps no U+0000, and no session has a longer id. */
+const isSessionId = (id: unknown) =>
+  typeof id === 'string' && id !== '' && id.length <= longestSession && !/\p{Cc}/u.test(id)
 
 function readText(what: string, text: unknown): string {
   if (typeof text !== 'string' || text.trim() === '') throw refused(`${what} has no words.`)
@@ -65,7 +72,7 @@ function readComponent(what: string, component: unknown): ShownComponent {
   const { name, args } = isRecord(component) ? component : {}
   const isName = typeof name === 'string' && name !== '' && name.length <= longestName
   if (!isName || /\p{Cc}/u.test(name))
-    throw refused(`The component of ${what} has no name of 1 to ${longestName} characters.`)
+    throw refused(`${what} has a component without a name of 1 to ${longestName} characters.`)
   const json = jsonOf(args ?? {})
   const plain: unknown = json === undefined ? undefined : JSON.parse(json)
   if (json === undefined || !isRecord(plain))

@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createApp, definePlugin, type AppOptions } from '#core'
+
+const run = () => undefined
+const tool = { description: 'Works.', input: z.object({}), run }
+const route = (more: unknown) => ({ routes: { 'POST /x': more } })
+const written = (more: object) => route({ run, ...more })
+
+/** The faults of a boot with a plugin in plain JavaScript, which no type has seen. */
+async function faultsOf(more: object, options: object = {}, env: object = {}) {
+  const lines: string[] = []
+  const plugin = definePlugin({ name: 'p', summary: 'Is written without types.', ...more } as never)
+  const all = {
+    plugins: [plugin],
+    env: { DATA_DIR: ':memory:', ...env },
+    log: (line: string) => lines.push(line),
+    ...options,
+  } as unknown as AppOptions
+  const thrown: unknown = await createApp(all).then(
+    async (app) => void (await app.close()),
+    (error: unknown) => error,
+  )
+  const { details } = (thrown ?? {}) as {
+    details?: { faults: { code: string; message: string; hint?: string }[] }
+  }
+  return { thrown, faults: details?.faults ?? [], log: lines.join('\n') }
+}
+
+describe('a section that is not of its kind stops the boot with a sentence', () => {
+  it.each<[sentence: string, code: string, more: object]>([
+    ['the state key "n" is 5', 'STATE_INVALID', { state: { n: 5 } }],
+    ['the state key "n" is undefined', 'STATE_INVALID', { state: { n: undefined } }],
+    ['the state key "__proto__" is 1', 'STATE_INVALID', { state: JSON.parse('{"__proto__":1}') }],
+    ['"state" is a schema', 'STATE_INVALID', { state: z.object({}) }],
+    ['"state" is null', 'STATE_INVALID', { state: null }],
+    [
+      'the state key "n" has a schema that waits',
+      'STATE_INVALID',
+      {
+        state: {
+          n: z
+            .string()
+            .default('')
+            .refine(async () => true),
+        },
+      },
+    ],
+    [
+      'the state key "n" has a schema that throws: no start',
+      'STATE_INVALID',
+      {
+        state: {
+          n: z.string().default(() => {
+            throw new Error('no start')
+          }),
+        },
+      },
+    ],
+    [
+      'the state key "n" has the scope "user"',
+      'STATE_INVALID',
+      { state: { n: z.string().default('').meta({ scope: 'user' }) } },
+    ],
+    ['the variable "P_KEY" is 5', 'MANIFEST_INVALID', { env: { P_KEY: 5 } }],
+    ['the variable "P_KEY" is undefined', 'MANIFEST_INVALID', { env: { P_KEY: undefined } }],
+    ['"env" is a schema', 'MANIFEST_INVALID', { env: z.object({}) }],
+    ['"tools" is null', 'TOOL_INVALID', { tools: null }],
+    ['"tools" is a list', 'TOOL_INVALID', { tools: [tool] }],
+    ['"tools" is null', 'TOOL_INVALID', { tools: () => null }],
+    ['the tool "a" has no description', 'TOOL_INVALID', { tools: () => ({ a: null }) }],
+    ['function "tools" returned a promise', 'TOOL_INVALID', { tools: async () => ({ a: tool }) }],
+    [
+      'the tool "a" has an "output" that is no schema',
+      'TOOL_INVALID',
+      { tools: { a: { ...tool, output: 5 } } },
+    ],
+    ['"effect" of 5n', 'TOOL_INVALID', { tools: { a: { ...tool, effect: 5n } } }],
+    ['"subAgents" is a function', 'SUBAGENT_INVALID', { subAgents: () => ({}) }],
+    ['"routes" is null', 'ROUTE_INVALID', { routes: null }],
+    ['the route "POST /x" is null', 'ROUTE_INVALID', route(null)],
+    [
+      'the route "POST /x" is undefined',
+      'ROUTE_INVALID',
+      { routes: () => ({ 'POST /x': undefined }) },
+    ],
+    ['"routes" is null', 'ROUTE_INVALID', { routes: () => null }],
+    ['function "routes" returned a promise', 'ROUTE_INVALID', { routes: async () => ({}) }],
+    ['its "input" is no schema', 'ROUTE_INVALID', written({ input: 5 })],
+    ['its "output" is no schema', 'ROUTE_INVALID', written({ output: {} })],
+    ['its "verify" is no function', 'ROUTE_INVALID', written({ auth: 'own', verify: 'yes' })],
+    ['"raw" is true or false', 'ROUTE_INVALID', written({ raw: 'yes' })],
+    ['"body" is a word or an object', 'ROUTE_INVALID', written({ body: null })],
+    ['"answers" is an object', 'ROUTE_INVALID', written({ answers: 5 })],
+    ['"limit" is { max, perMs }', 'ROUTE_INVALID', written({ limit: null })],
+    ['"limit.by" is a function', 'ROUTE_INVALID', written({ limit: { max: 1, perMs: 1, by: 5 } })],
+    ['"can" is an object', 'ROUTE_INVALID', written({ can: 'notes/write' })],
+    ['"web" is null', 'ROUTE_INVALID', { web: null }],
+    ['"web" is null', 'ROUTE_INVALID', { web: () => null }],
+    ['the middleware "http" is 5', 'MANIFEST_INVALID', { middleware: { http: 5 } }],
+    ['the middleware "turn" is a text', 'MANIFEST_INVALID', { middleware: { turn: 'x' } }],
+    ['"prompt" is a text', 'MANIFEST_INVALID', { prompt: 'You are kind.' }],
+    ['"setup" is 5', 'MANIFEST_INVALID', { setup: 5 }],
+    ['"notices" is a text', 'MANIFEST_INVALID', { notices: 'x' }],
+    ['the migration "001" is 5', 'MANIFEST_INVALID', { migrations: { '001': 5 } }],
+    ['"runs" is not an object', 'MANIFEST_INVALID', { runs: async () => ({ end: run }) }],
+  ])('%s', async (sentence, code, more) => {
+    const { thrown, faults } = await faultsOf(more)
+    expect(thrown).toMatchObject({ code: 'BOOT_FAILED' })
+    expect(faults).toMatchObject([{ code, message: expect.stringContaining(sentence) }])
+  })
+
+  it('beside all the other faults that there are', async () => {
+    const { faults } = await faultsOf({ state: { n: 5 }, tools: null, env: 7, colour: 'red' })
+    expect(faults.map(({ message }) => message).sort()).toEqual([
+      expect.stringContaining('"colour" is not a key'),
+      expect.stringContaining('"env" is 7'),
+      expect.stringContaining('"tools" is null'),
+      expect.stringContaining('the state key "n"'),
+    ])
+  })
+})
+
+describe('an option of createApp that is not of its kind stops the boot with a sentence', () => {
+  it.each<[sentence: string, options: object]>([
+    ['"plugins" is undefined', { plugins: undefined }],
+    ['"http" is a function', { http: run }],
+    ['"http[1]" is 5', { http: [run, 5] }],
+    ['"features" is 5', { features: 5 }],
+    ['"features.p" is "no"', { features: { p: 'no' } }],
+  ])('%s', async (sentence, options) => {
+    const { faults } = await faultsOf({}, options)
+    expect(faults).toMatchObject([
+      { code: 'OPTION_INVALID', message: expect.stringContaining(sentence) },
+    ])
+  })
+})
+
+describe('a variable whose schema throws', () => {
+  const asJson = z.string().transform((text): unknown => JSON.parse(text))
+
+  it('is a fault that says what was thrown', async () => {
+    const { faults } = await faultsOf({ env: { P_LIST: asJson } }, {}, { P_LIST: 'no list' })
+    expect(faults).toMatchObject([{ code: 'ENV_INVALID' }])
+    expect(faults[0]?.message).toMatch(/P_LIST .* is "no list", which cannot be used: .*JSON/)
+  })
+
+  it('shows nothing of a secret, which also stands nowhere when it takes the place of the schema', async () => {
+    const secret = 'sk-live-9f1c'
+    const hidden = await faultsOf(
+      { env: { P_KEY: asJson.meta({ secret: true }) } },
+      {},
+      { P_KEY: secret },
+    )
+    const misplaced = await faultsOf({ env: { P_KEY: secret } })
+    for (const { faults, thrown, log } of [hidden, misplaced]) {
+      expect(faults).toHaveLength(1)
+      expect(`${JSON.stringify(faults)}${String(thrown)}${log}`).not.toContain('sk-live')
+    }
+  })
+})
