@@ -9,14 +9,14 @@ export const goesOn = (first: Message, second: Message | undefined): boolean =>
 
 /** The messages as a request has them: neighbours that are the assistant's are one message, with an empty line between. */
 export function* joinNeighbours(messages: readonly Message[]): Generator<Message> {
-  for (let i = 0; i < messages.length; i++) {
-    const first = i
-    while (goesOn(messages[i]!, messages[i + 1])) i++
-    const last = messages[i]!
-    if (i === first) yield last
+  let words: string[] = []
+  for (const [i, message] of messages.entries()) {
+    if (goesOn(message, messages[i + 1])) words.push(message.content)
+    else if (words.length === 0) yield message
     else {
-      const words = messages.slice(first, i + 1).map(({ content }) => content)
-      yield { ...last, content: words.filter((text) => text !== '').join('\n\n') }
+      words.push(message.content)
+      yield { ...message, content: words.filter((text) => text !== '').join('\n\n') }
+      words = []
     }
   }
 }
