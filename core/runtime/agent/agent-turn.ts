@@ -131,8 +131,10 @@ export class AgentTurn {
     const { sessionId } = this.#run
     try {
       // An earlier process asked a person and died before the graph kept the question: this turn only has to keep it.
+      // Nobody has heard the question yet, for readers get it with the end of the run.
       const asked = this.#past.at(-1)?.waits
       if (asked && !decided) {
+        this.#narrator.interrupt(asked)
         this.#end = { status: 'waiting', waits: asked }
         return { states: {}, waits: asked }
       }
