@@ -172,6 +172,7 @@ const model: Model = {
     }
     yield { type: 'text', text: 'Well, ' }
     if (asked?.[1] === 'Hold') await gate(asked[2] ?? '', signal)
+    if (words.includes('Fail')) throw new Error('The provider is away.')
     yield { type: 'text', text: 'that is it.' }
     yield { type: 'usage', inputTokens: 100, outputTokens: 5 }
   },

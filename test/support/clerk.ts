@@ -35,6 +35,8 @@ export interface ClerkServer extends Calls {
     runId: string,
     decision: string,
   ): Promise<{ status: number; text: string; events: StreamedEvent[] }>
+  /** The headers of a request of the user. */
+  headers(): Promise<Record<string, string>>
   kill(): Promise<void>
 }
 
@@ -71,6 +73,7 @@ export async function openOffice(where: Where) {
       ...calls,
       child,
       url,
+      headers: credentials,
       async start(turn) {
         const { status, body } = await calls.post('/start', { turn })
         expect({ status, body }).toMatchObject({ status: 200 })
