@@ -134,6 +134,25 @@ const till = definePlugin({
   name: 'till',
   summary: 'Pays.',
   visibility: 'always',
+  jobs: {
+    count: {
+      input: z.object({ amount: upgrade === 'schema' ? z.string() : z.number() }),
+      run: ({ amount }, { job }) => note('job', { amount, key: job.key, attempt: job.attempt }),
+    },
+    // The first plan comes too late for any test, the one after the upgrade at once.
+    close: {
+      every: upgrade === 'schema' ? '1s' : '1d',
+      run: (_, { job }) => note('job', { closed: job.dueAt, key: job.key, attempt: job.attempt }),
+    },
+  },
+  routes: {
+    'POST /count': {
+      auth: 'public',
+      input: z.object({ amount: z.unknown(), key: z.string(), inMs: z.number() }),
+      run: ({ amount, ...when }, { jobs }) =>
+        jobs.later('count', { amount: amount as number & string }, when),
+    },
+  },
   tools: {
     pay: {
       description: 'Pays an amount.',
@@ -185,6 +204,7 @@ const app = await createApp({
     NODE_ENV: 'test',
     LOG_LEVEL: 'silent',
     ORACLE_MNEMONIC: 'the oracle of a clerk',
+    OPERATOR_TOKEN: 'the-operator-of-a-clerk',
     RUN_LEASE_MS: String(leaseMs),
     EVENT_LOOP_LIMIT_MS: '0',
     TURNS_AT_ONCE: '1000',
