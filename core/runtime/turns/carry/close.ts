@@ -12,7 +12,7 @@ export const givenUpNotice =
 const lostResult = 'Interrupted: it is not known whether this was done.'
 
 /** How a journal is closed. */
-export interface Closing {
+export interface JournalClosing {
   /** What the user reads behind what was said. */
   readonly notice?: string
   /** What an answer cost of which nobody counts any more than the words that were said. */
@@ -26,7 +26,7 @@ export interface Closing {
 export async function closeJournal(
   store: RunStore,
   run: CarriedRun,
-  { notice, usageOf }: Closing = {},
+  { notice, usageOf }: JournalClosing = {},
 ): Promise<void> {
   await run.feed.flush()
   let said = await saidSince(store, run.runId)

@@ -92,14 +92,8 @@ export class Runs {
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
     const db = withRunTables(store.db)
-    this.sessions = new Sessions({
-      db,
-      dialect: store.kind,
-      now: store.now,
-      oracle,
-      roomIdOf,
-      notices,
-    })
+    const { kind: dialect, now } = store
+    this.sessions = new Sessions({ db, dialect, now, oracle, roomIdOf, notices })
     this.#store = new RunStore({ store, owner: randomUUID(), leaseMs })
     this.gates = options.gates ?? new RunGates({ records: [] })
     const settler = (this.#settler = new Settler({
