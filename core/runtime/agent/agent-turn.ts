@@ -11,7 +11,7 @@ import { RepetitionGuard } from './turn/guards.ts'
 import { mended } from './ask/history.ts'
 import { delegate } from './delegate.ts'
 import { goRound, type Loop, type LoopEnd, type LoopLimits } from './loop.ts'
-import { asTurnError, type CallModel } from './ask/model-call.ts'
+import { asTurnError, type CallModel, type Hear } from './ask/model-call.ts'
 import { onion, type Layer } from '../base/onion.ts'
 import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
@@ -220,17 +220,22 @@ export class AgentTurn {
       limits: this.#parts.loopLimits,
       site,
       narrator: this.#narrator,
-      hear: {
-        text: (text) => this.#narrator.message(text),
-        reasoning: (text) => this.#narrator.reasoning(text),
-        arguments: arrivingArguments(request, this.#narrator),
-      },
+      hear: this.#hear(),
     })
     // A layer of the onion may change its plugin's state after `next()`. Whoever hears of the end finds everything kept.
     await takeChanges()
     await stepLog.settled()
     this.#conversation = [...before, ...mended(stepLog.sent)]
     return this.#update(kept, decided, loaded, state)
+  }
+
+  /** Tells readers of an answer while the model gives it. */
+  #hear(): Hear {
+    return {
+      text: (text) => this.#narrator.message(text),
+      reasoning: (text) => this.#narrator.reasoning(text),
+      arguments: arrivingArguments(this.#run.request, this.#narrator),
+    }
   }
 
   /** What the graph keeps of the turn; undefined when nothing changed. */
