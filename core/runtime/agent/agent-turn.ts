@@ -11,7 +11,7 @@ import { RepetitionGuard } from './turn/guards.ts'
 import { mended } from './ask/history.ts'
 import { delegate } from './delegate.ts'
 import { goRound, type Loop, type LoopEnd, type LoopLimits } from './loop.ts'
-import { asTurnError, type CallModel } from './ask/model-call.ts'
+import { asTurnError, type CallModel, type Hear } from './ask/model-call.ts'
 import { onion, type Layer } from '../base/onion.ts'
 import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
@@ -131,8 +131,10 @@ export class AgentTurn {
     const { sessionId } = this.#run
     try {
       // An earlier process asked a person and died before the graph kept the question: this turn only has to keep it.
+      // Nobody has heard the question yet, for readers get it with the end of the run.
       const asked = this.#past.at(-1)?.waits
       if (asked && !decided) {
+        this.#narrator.interrupt(asked)
         this.#end = { status: 'waiting', waits: asked }
         return { states: {}, waits: asked }
       }
@@ -205,11 +207,7 @@ export class AgentTurn {
       limits: this.#parts.loopLimits,
       site,
       narrator: this.#narrator,
-      hear: {
-        text: (text) => this.#narrator.message(text),
-        reasoning: (text) => this.#narrator.reasoning(text),
-        arguments: arrivingArguments(request, this.#narrator),
-      },
+      hear: this.#hear(),
     })
     // A layer of the onion may change its plugin's state after `next()`. Whoever hears of the end finds everything kept.
     await takeChanges()
@@ -234,6 +232,15 @@ export class AgentTurn {
       if (changes.length > 0) saved = saved.then(() => saveRoom(rooms, room, changes))
       await saved
       return taken
+    }
+  }
+
+  /** Tells readers of an answer while the model gives it. */
+  #hear(): Hear {
+    return {
+      text: (text) => this.#narrator.message(text),
+      reasoning: (text) => this.#narrator.reasoning(text),
+      arguments: arrivingArguments(this.#run.request, this.#narrator),
     }
   }
 

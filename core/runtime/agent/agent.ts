@@ -1,4 +1,4 @@
-import type { Database, Log, Message, Model, Session, User } from '../../plugin.ts'
+import type { Database, Log, Message, Model, RunUsage, Session, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Graph, Kept } from './state/graph.ts'
@@ -8,11 +8,13 @@ import { loadCapabilities, type LoadResult } from './turn/capabilities.ts'
 import { bytesThatFit, mended, opened } from './ask/history.ts'
 import { composeModel, type CallModel } from './ask/model-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
+import { estimatedUsage } from '../model/estimate.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { LoopLimits } from './loop.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Engine, Run } from '../turns/run.ts'
+import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { SessionMemory } from './session-memory.ts'
 import { loadRoom, stateKeys, TurnState, type StateKey } from './state/state.ts'
 import type { Tools } from './tools/tools.ts'
@@ -133,6 +135,22 @@ export class Agent {
     const { error } = end
     if (error.cause) log.error({ err: error.cause, requestId: run.requestId }, error.message)
     return { status: 'failed', error, ...left }
+  }
+
+  /**
+   * What an answer cost of which only the words are left, for its process died or its model did not stop: an estimate by the
+   * conversation that the model had read and by these words.
+   */
+  async usageOf(run: Run, said: string): Promise<RunUsage> {
+    const model = this.#options.model(run.request.model)
+    const steps = (await run.journal.read()).filter(({ within }) => within === undefined)
+    const words = asTold(toUserMessage(run.runId, run.request))
+    const messages = [
+      ...(await this.#history(run, model)),
+      words,
+      ...steps.flatMap((step) => step.messages.map(asSent)),
+    ]
+    return { model: model.id, ...estimatedUsage({ messages, tools: [] }, said.length) }
   }
 
   async #history(run: Run, model: Model): Promise<readonly Message[]> {

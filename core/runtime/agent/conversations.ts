@@ -85,6 +85,7 @@ export class Conversations {
       store,
       log,
       engine: agent.engine,
+      usageOf: (run, said) => agent.usageOf(run, said),
       oracle: { name: config.ORACLE_NAME, did: oracleDid, entityDid: config.ORACLE_ENTITY_DID },
       leaseMs: config.RUN_LEASE_MS,
       retentionHours: config.RUN_RETENTION_HOURS,

@@ -234,6 +234,8 @@ export class JobRunner {
     const end = await attempt.run()
     const ms = Math.round(performance.now() - began)
     let outcome: AttemptEnd['outcome'] = end.outcome
+    // Whoever reads that a job is done finds its audit line.
+    await this.#tellAudit(attempt, end)
     try {
       if (outcome !== 'lost' && !(await this.#persist(attempt, end))) outcome = 'lost'
     } catch (err) {
@@ -243,7 +245,6 @@ export class JobRunner {
     const line = { plugin, name, attempt: attempts, outcome, ms, lateMs: Math.max(0, late_ms) }
     if ('thrown' in end) log.warn({ ...line, err: end.thrown }, 'job')
     else log.info(line, 'job')
-    this.#tellAudit(attempt, end)
   }
 
   /** Writes the end; false when another process has the job. */
@@ -300,9 +301,9 @@ export class JobRunner {
     })
   }
 
-  #tellAudit({ facts, row }: Attempt, end: AttemptEnd): void {
-    if (facts.isEmpty) return
-    void this.#options.audit.write({
+  #tellAudit({ facts, row }: Attempt, end: AttemptEnd): Promise<void> | undefined {
+    if (facts.isEmpty) return undefined
+    return this.#options.audit.write({
       who: facts.who ?? `job:${row.plugin}.${row.name}`,
       task: `job ${row.plugin}.${row.name}`,
       what: facts.what,

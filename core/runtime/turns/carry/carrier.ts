@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../../errors.ts'
-import type { Log, RunCause } from '../../../plugin.ts'
+import type { Log, RunCause, RunUsage } from '../../../plugin.ts'
 import { isConnectionError } from '../../store/database-errors.ts'
 import { CarriedRun, type CarriedRunOptions, type CarriedRunParts } from './carried-run.ts'
 import { closeJournal, givenUpNotice } from './close.ts'
@@ -9,7 +9,7 @@ import { underWay } from '../../watchdog/under-way.ts'
 import { promoteRun } from '../journal/leases.ts'
 import type { RunStatus, Stop } from '../journal/tables.ts'
 import { userMessageId } from '../user-message.ts'
-import { type Engine, type RunEnd, RunLost } from '../run.ts'
+import { type Engine, type Run, type RunEnd, RunLost } from '../run.ts'
 
 /** How long an engine that was told to stop may go on before the run ends without it. */
 const stopPatienceMs = 3_000
@@ -28,6 +28,8 @@ const queueMs = 1_000
 export interface CarrierOptions extends Omit<CarriedRunParts, 'onLost'> {
   readonly engine: Engine
   readonly log: Log
+  /** What an answer cost whose engine is gone, judged by the words that it said. */
+  usageOf?(run: Run, said: string): Promise<RunUsage | undefined>
   /** Called when a run has ended, here or in another process. */
   readonly onEnded: () => void
   /** Called when this process has kept the end of a run. */
@@ -39,6 +41,7 @@ export class Carrier {
   readonly #parts: CarriedRunParts
   readonly #engine: Engine
   readonly #log: Log
+  readonly #usageOf: CarrierOptions['usageOf']
   readonly #onEnded: () => void
   readonly #onKept: () => void
   readonly #live = new Map<string, CarriedRun>()
@@ -46,8 +49,9 @@ export class Carrier {
   readonly #carrying = new Set<Promise<void>>()
   readonly #queued = new Set<() => void>()
 
-  constructor({ engine, log, onEnded, onKept, ...parts }: CarrierOptions) {
+  constructor({ engine, log, usageOf, onEnded, onKept, ...parts }: CarrierOptions) {
     this.#engine = engine
+    this.#usageOf = usageOf
     this.#onEnded = onEnded
     this.#log = log
     this.#onKept = onKept
@@ -140,7 +144,7 @@ export class Carrier {
     if (isOverdue(run)) {
       if (!run.stopped)
         this.#log.warn({ runId: row.id }, `A run was given up after ${takeovers} takeovers`)
-      await closeJournal(this.#parts.store, run, run.stopped ? undefined : givenUpNotice)
+      await this.#closeJournal(run, run.stopped ? undefined : givenUpNotice)
       return { status: 'interrupted' }
     }
     if (run.refusal) {
@@ -159,7 +163,7 @@ export class Carrier {
         this.#log.error({ err: error, runId: row.id }, 'The engine threw')
         run.emit('error', { error: broken.message, code: broken.code, retryable: false })
       }
-      await closeJournal(this.#parts.store, run)
+      await this.#closeJournal(run)
       return run.stopped ? { status: 'aborted' } : { status: 'failed', error: broken }
     }
   }
@@ -172,7 +176,7 @@ export class Carrier {
       { runId: run.runId, sessionId: run.sessionId },
       'A run was quarantined: the process died twice while it carried the run',
     )
-    await closeJournal(store, run, quarantinedNotice)
+    await this.#closeJournal(run, quarantinedNotice)
     const { message, code } = quarantined
     run.emit('error', { error: message, code, retryable: false })
     return { status: 'failed', error: quarantined }
@@ -204,7 +208,7 @@ export class Carrier {
         run.isCutOff = true
         if (signal.reason instanceof RunLost) return reject(signal.reason)
         this.#log.warn({ runId: run.runId }, 'A run did not stop by itself; it is ended')
-        closeJournal(this.#parts.store, run).then(() => resolve({ status: 'aborted' }), reject)
+        this.#closeJournal(run).then(() => resolve({ status: 'aborted' }), reject)
       }
       const unlessCutOff =
         <T>(settle: (value: T) => void) =>
@@ -221,6 +225,20 @@ export class Carrier {
       }
       engineEnd().then(unlessCutOff(resolve), unlessCutOff(reject))
     })
+  }
+
+  #closeJournal(run: CarriedRun, notice?: string): Promise<void> {
+    const usageOf = async (of: CarriedRun, said: string) => {
+      try {
+        return await this.#usageOf?.(of, said)
+      } catch (err) {
+        // A model that is not there any more, for example: the end of a run does not wait for a figure.
+        if (err instanceof RunLost) throw err
+        this.#log.warn({ err, runId: of.runId }, 'What an answer cost could not be estimated')
+        return undefined
+      }
+    }
+    return closeJournal(this.#parts.store, run, { notice, usageOf })
   }
 
   async #end(run: CarriedRun, end: RunEnd): Promise<void> {

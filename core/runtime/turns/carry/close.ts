@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Message } from '../../../plugin.ts'
+import type { Message, RunUsage } from '../../../plugin.ts'
 import type { CarriedRun } from './carried-run.ts'
 import type { RunStore } from '../journal/store.ts'
 import { unanswered } from '../journal/steps.ts'
@@ -11,6 +11,14 @@ export const givenUpNotice =
 /** What the model reads in place of a result that will not come. */
 const lostResult = 'Interrupted: it is not known whether this was done.'
 
+/** How a journal is closed. */
+export interface JournalClosing {
+  /** What the user reads behind what was said. */
+  readonly notice?: string
+  /** What an answer cost of which nobody counts any more than the words that were said. */
+  usageOf?(run: CarriedRun, said: string): Promise<RunUsage | undefined>
+}
+
 /**
  * Brings the journal of a run into order when no engine does: keeps what was said since the last step
  * as it stands, with a notice if there is one, and gives every call of a tool a result.
@@ -18,10 +26,11 @@ const lostResult = 'Interrupted: it is not known whether this was done.'
 export async function closeJournal(
   store: RunStore,
   run: CarriedRun,
-  notice?: string,
+  { notice, usageOf }: JournalClosing = {},
 ): Promise<void> {
   await run.feed.flush()
   let said = await saidSince(store, run.runId)
+  const usage = said === '' ? undefined : await usageOf?.(run, said)
   if (notice !== undefined) {
     const content = said === '' ? notice : `\n\n${notice}`
     run.feed.emit('message', { content })
@@ -36,7 +45,8 @@ export async function closeJournal(
     content: lostResult,
     failed: true,
   }))
-  if (said !== '') messages.push({ role: 'assistant', id: randomUUID(), content: said })
+  if (said !== '')
+    messages.push({ role: 'assistant', id: randomUUID(), content: said, ...(usage && { usage }) })
   if (messages.length > 0) await run.appendStep({ messages, partial: true })
 }
 

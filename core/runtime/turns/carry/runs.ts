@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
-import type { Log, PluginSessions, Turns, User } from '../../../plugin.ts'
+import type { Log, PluginSessions, RunUsage, Turns, User } from '../../../plugin.ts'
 import type { Notices } from '../../notices/notices.ts'
 import type { Store } from '../../store/store.ts'
 import type { IncomingAnswer } from '../clients/client-answers.ts'
@@ -19,7 +19,7 @@ import { stopRuns } from '../journal/stop.ts'
 import { type RunRow, RunStore } from '../journal/store.ts'
 import { withRunTables } from '../journal/tables.ts'
 import { Seats, type TurnLimits } from '../limits.ts'
-import type { Decision, Engine, TurnRequest } from '../run.ts'
+import type { Decision, Engine, Run, TurnRequest } from '../run.ts'
 import { Speaker, type SpeakerRules } from '../said/speaker.ts'
 import { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { CarriedRun } from './carried-run.ts'
@@ -40,6 +40,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now' | 'listen' | 'notify'>
   readonly log: Log
   readonly engine: Engine
+  /** What an answer cost whose engine is gone, judged by the words that it said. By default nobody knows. */
+  usageOf?(run: Run, said: string): Promise<RunUsage | undefined>
   readonly oracle: OracleFacts
   /** A run whose process is silent this long is taken over. */
   readonly leaseMs: number
@@ -90,14 +92,8 @@ export class Runs {
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
     const db = withRunTables(store.db)
-    this.sessions = new Sessions({
-      db,
-      dialect: store.kind,
-      now: store.now,
-      oracle,
-      roomIdOf,
-      notices,
-    })
+    const { kind: dialect, now } = store
+    this.sessions = new Sessions({ db, dialect, now, oracle, roomIdOf, notices })
     this.#store = new RunStore({ store, owner: randomUUID(), leaseMs })
     this.gates = options.gates ?? new RunGates({ records: [] })
     const settler = (this.#settler = new Settler({
@@ -122,6 +118,7 @@ export class Runs {
       news: notices && new RunNews(notices),
       engine,
       log,
+      usageOf: options.usageOf,
       onEnded: () => this.#waiting.nudge(),
       onKept: () => settler.nudge(),
       at: options.at ?? (() => {}),

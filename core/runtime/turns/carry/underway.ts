@@ -16,8 +16,9 @@ export async function lookUnderway(
   carrier: Carrier,
   sessionId: string,
 ): Promise<Underway> {
-  const run = await store.newestOpen(sessionId)
+  // The turns that wait are counted first: one that begins between the two questions is found by the second.
   const waitingTurns = await countWaiting(store, sessionId)
+  const run = await store.newestOpen(sessionId)
   if (!run) return { run: null, waitingTurns }
   const { id: runId, status, isHeld } = run
   if (status === 'waiting') return { run: null, waiting: { runId }, waitingTurns }

@@ -28,7 +28,8 @@ interface Pending {
   length: number
   steps: StepRow[]
   kept?: RunWrite['kept']
-  end?: RunWrite['end'] & { readonly done: RunEvent }
+  /** The end, with the events that readers have once the database has it. */
+  end?: RunWrite['end'] & { readonly last: readonly RunEvent[] }
   settles: PromiseWithResolvers<void>[]
   /** Whether a caller waits until this is written. */
   urgent: boolean
@@ -52,6 +53,8 @@ export class Feed {
   #closed = false
   #over = false
   #tick: Unsealed[] = []
+  /** What a person is asked: told with the end of the run, for no answer counts before the database has the question. */
+  #questions: Unsealed[] = []
   #pending = nothing()
   #underWay: { readonly write: RunWrite; readonly pending: Pending } | undefined
 
@@ -87,6 +90,7 @@ export class Feed {
   emit(event: string, data: Readonly<Record<string, unknown>>): void {
     if (this.#closed) return
     const item = unsealed(event, data)
+    if (event === 'interrupt') return void this.#questions.push(item)
     if (event === 'message' && item.text !== undefined) this.#textLength += item.text.length
     if (join(this.#tick.at(-1), item)) return
     this.#tick.push(item)
@@ -131,7 +135,7 @@ export class Feed {
     return this.#settled()
   }
 
-  /** Ends the run. Readers get `done` once everything is stored. */
+  /** Ends the run. Readers get `done`, and before it what a person is asked, once everything is stored. */
   finish(
     status: RunStatus,
     { cause, checkpoint, save }: Omit<RunEnd, 'status'> & { readonly cause?: RunCause } = {},
@@ -139,10 +143,13 @@ export class Feed {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
     this.close()
-    const data = toData('done', { status }, this.#facts, '')
-    const done = { id: ++this.#lastSeq, event: 'done', data }
-    this.#pending.events.push(done)
-    this.#pending.end = { status, cause, checkpoint, save, done }
+    const asked = status === 'waiting' ? this.#questions : []
+    const last = [...asked, unsealed('done', { status })].map((item): RunEvent => {
+      const data = toData(item.event, item.data, this.#facts, '')
+      return { id: ++this.#lastSeq, event: item.event, data }
+    })
+    this.#pending.events.push(...last)
+    this.#pending.end = { status, cause, checkpoint, save, last }
     return this.#settled()
   }
 
@@ -185,7 +192,7 @@ export class Feed {
     this.window.release(write.lastSeq)
     if (pending.end) {
       this.#over = true
-      this.window.push([pending.end.done])
+      this.window.push(pending.end.last)
       this.window.end()
     } else if (this.#hasPending()) this.#batcher.toWrite(this, this.#pending.urgent)
     for (const settle of pending.settles) settle.resolve()
