@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
-import type { Notice, NoticeKind } from '../../plugin.ts'
+import type { Notice } from '../../plugin.ts'
 import type { Store } from '../store/store.ts'
 import {
   noticeColumns,
@@ -11,17 +11,10 @@ import {
 } from './tables.ts'
 import { noticeChannel, wordOfNotice } from './words.ts'
 
-/** A notice to be made. */
-export interface NewNotice {
+/** A notice to be made. Its title and its text may have any length: what is over 200 characters is cut off. */
+export interface NewNotice extends Omit<Notice, 'id' | 'user' | 'createdAt'> {
   /** Whose notice it is. */
   readonly did: string
-  readonly kind: NoticeKind
-  readonly plugin: string
-  readonly title: string
-  /** Any length: what is over 200 characters is cut off. */
-  readonly text: string
-  readonly sessionId?: string
-  readonly runId?: string
   /** What the notice is about, for this user: only the first of a key is made. Without a key each notice is one of its own. */
   readonly key?: string
 }

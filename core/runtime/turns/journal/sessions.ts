@@ -262,13 +262,7 @@ export class Sessions {
   discard(did: string, sessionId: string): Promise<boolean> {
     return this.#options.db.transaction().execute(async (trx) => {
       // Whoever takes the session's row begins a turn there: the look comes after that transaction.
-      const session = await trx
-        .updateTable('kernel_sessions')
-        .set((eb) => ({ turns: eb.ref('turns') }))
-        .where('id', '=', sessionId)
-        .where('did', '=', did)
-        .returning('id')
-        .executeTakeFirst()
+      const session = await takeSession(trx, sessionId, did)
       const { rows } = await sql`select 1 as used from kernel_runs where session_id = ${sessionId}
         union all select 1 as used from kernel_waiting_turns where session_id = ${sessionId}
         limit 1`.execute(trx)
@@ -345,6 +339,24 @@ export function titleOf(message: string): string {
 }
 
 /**
+ * Takes the session's row until the transaction ends, so that no turn begins in the session meanwhile. Undefined where
+ * there is no such session, or where it is not this user's.
+ */
+export function takeSession(
+  trx: RunDatabase,
+  sessionId: string,
+  did?: string,
+): Promise<{ readonly turns: number } | undefined> {
+  return trx
+    .updateTable('kernel_sessions')
+    .set((eb) => ({ turns: eb.ref('turns') }))
+    .where('id', '=', sessionId)
+    .$if(did !== undefined, (query) => query.where('did', '=', did ?? ''))
+    .returning('turns')
+    .executeTakeFirst()
+}
+
+/**
  * Moves the head of a session, which is what the engine left behind there. A head moves only between two runs: the end
  * of a run that is under way would move it back.
  */
@@ -355,12 +367,7 @@ export function moveHead(
 ): Promise<'moved' | 'no-session' | 'busy'> {
   return store.commits.atomic(async (trx) => {
     // Taking the session's row lets no message slip in.
-    const session = await trx
-      .updateTable('kernel_sessions')
-      .set((eb) => ({ turns: eb.ref('turns') }))
-      .where('id', '=', sessionId)
-      .returning('turns')
-      .executeTakeFirst()
+    const session = await takeSession(trx, sessionId)
     if (!session) return 'no-session'
     const busy = await trx
       .selectFrom('kernel_runs')

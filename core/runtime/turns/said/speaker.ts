@@ -154,7 +154,10 @@ export class Speaker {
     }
     const position = positionOf(turn, 0)
     const body = JSON.stringify(message)
-    await insertWords({ session_id: session, position, run_id: runId, body }, trx)
+    await insertWords(
+      { session_id: session, position, run_id: runId, kind: 'assistant', body },
+      trx,
+    )
     if (key !== undefined)
       await insertKey({ did, plugin, key, session_id: session, run_id: runId }, trx)
   }
