@@ -24,7 +24,7 @@ import { readDid, readNewWords, type Words } from './words.ts'
 /** How often a plugin may speak to one user in a minute. */
 const mostPerMinute = 60
 
-/** What the app says of those to whom plugins speak. */
+/** What the app knows of the users to whom plugins speak. */
 export interface SpeakerRules {
   /** Whether this server knows a user who has no session. By default it knows nobody else. */
   knowsUser?(db: QueryExecutorProvider, did: string): Promise<boolean>
@@ -35,7 +35,7 @@ export interface SpeakerParts {
   readonly store: RunStore
   readonly sessions: Sessions
   readonly watchers: Watchers
-  /** Where the user hears of the words wherever he is. */
+  /** Tells users of the words who do not have the session open. */
   readonly notices?: Notices
 }
 
@@ -97,7 +97,7 @@ export class Speaker {
     return { sessionId: outcome.sessionId, messageId: messageIdOf(outcome.runId) }
   }
 
-  /** Records the words. Answers instead of throwing, because a throw undoes what others record in one transaction with it. */
+  /** Records the words. A refusal is a value, because a throw would undo what the caller wrote in the same transaction. */
   async #record(trx: RunDatabase, words: Words, runId: string): Promise<Outcome> {
     const { count, takeTurn } = this.#statements
     const { did, plugin, key } = words

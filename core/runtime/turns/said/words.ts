@@ -8,7 +8,7 @@ import { readTitle } from '../journal/sessions.ts'
 const mostBytes = 64 * 1024
 const longestName = 200
 
-/** What a plugin says, once it is known that it can be said. */
+/** What a plugin says, checked. */
 export interface Words {
   readonly did: string
   readonly plugin: string
