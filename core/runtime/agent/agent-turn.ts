@@ -160,20 +160,7 @@ export class AgentTurn {
       if (entry.states) state.replay(entry.states)
     }
 
-    let known = loaded.size
-    let saved: Promise<unknown> = Promise.resolve()
-    const takeChanges = async () => {
-      const changes = state.changes()
-      const states = byPlugin(changes)
-      const grown = loaded.size > known // handlers only add to the set
-      known = loaded.size
-      const taken = { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
-      // One after the other: of two values of a key, the later one stays.
-      if (changes.length > 0) saved = saved.then(() => saveRoom(rooms, room, changes))
-      await saved
-      return taken
-    }
-
+    const takeChanges = this.#changesOf(state, loaded)
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
     const before = [...earlier, asTold(toUserMessage(runId, request))]
     const areKept = before.some(wasCut) || this.#past.some(({ messages }) => messages.some(wasCut))
@@ -224,11 +211,30 @@ export class AgentTurn {
         arguments: arrivingArguments(request, this.#narrator),
       },
     })
-    // A layer of the onion may change its plugin's state after `next()`. Whoever hears of the end finds everything kept.
+    // A layer of the onion may change its plugin's state after `next()`. Readers who hear of the end find all of it kept.
     await takeChanges()
     await stepLog.settled()
     this.#conversation = [...before, ...mended(stepLog.sent)]
     return this.#update(kept, decided, loaded, state)
+  }
+
+  /** Returns the function that takes what has changed since its last call, for the journal, once the room has kept that. */
+  #changesOf(state: TurnState, loaded: ReadonlySet<string>) {
+    const { rooms } = this.#parts
+    const { room } = this.#run
+    let known = loaded.size
+    let saved: Promise<unknown> = Promise.resolve()
+    return async () => {
+      const changes = state.changes()
+      const states = byPlugin(changes)
+      const grown = loaded.size > known // handlers only add to the set
+      known = loaded.size
+      const taken = { ...(grown && { loaded: [...loaded] }), ...(states && { states }) }
+      // One after the other: of two values of a key, the later one stays.
+      if (changes.length > 0) saved = saved.then(() => saveRoom(rooms, room, changes))
+      await saved
+      return taken
+    }
   }
 
   /** What the graph keeps of the turn; undefined when nothing changed. */

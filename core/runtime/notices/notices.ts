@@ -78,11 +78,9 @@ export class Notices {
     const every = (ms: number, work: () => Promise<void>) =>
       this.#timers.push(setInterval(() => void this.#quietly(work), ms).unref())
     every(pollMs, () => this.poll())
-    every(sweepMs, () => this.sweep())
+    every(sweepMs, () => this.tidy())
     // The first sweep comes later than the start, which it would slow down, and sooner than `sweepMs`: a server may restart hourly.
-    this.#timers.push(
-      setTimeout(() => void this.#quietly(() => this.sweep()), firstSweepMs).unref(),
-    )
+    this.#timers.push(setTimeout(() => void this.#quietly(() => this.tidy()), firstSweepMs).unref())
   }
 
   async close(): Promise<void> {
@@ -218,7 +216,7 @@ export class Notices {
   }
 
   /** Deletes the notices that are too old, and the numbers of users who have no notices. */
-  async sweep(): Promise<void> {
+  async tidy(): Promise<void> {
     const { store } = this.#options
     const oldest = sql`${this.#clock.now()} - ${sql.lit(noticeLimits.days * dayMs)}`
     for (let deleted = rowsPerStep; deleted === rowsPerStep;) {

@@ -9,7 +9,7 @@ export interface UserEvent {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** What a reader needs: queries to the database, and a listener.
+/** What a reader needs: queries to the database, and a listener. */
 export interface UserSource {
   listen(listener: UserListener): () => void
   /** The number of the user's newest notice, also when that notice is gone; 0 when the user never had one. */

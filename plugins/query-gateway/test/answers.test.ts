@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js'
 import { describe, expect, it } from 'vitest'
 import type { LedgerCall, LedgerOptions } from '../fixtures/ledger.ts'
-import { aLedger, gatewayTo } from '../fixtures/started.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
 async function start(options: LedgerOptions = {}, env: Record<string, string> = {}) {
   const ledger = await aLedger(options)

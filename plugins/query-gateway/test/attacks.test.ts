@@ -5,7 +5,7 @@ import { startRawUpstream, type RawStream } from '../fixtures/raw-upstream.ts'
 import { frame } from '../upstream/frames.ts'
 import { frameType, numberFrame } from '../http2/frames.ts'
 import type { LedgerCall } from '../fixtures/ledger.ts'
-import { aLedger, gatewayTo } from '../fixtures/started.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
 const path = '/ledger/token/params'
 

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { scriptedModel, type TestApp } from '#core/testing'
 import type { LedgerCall } from '../fixtures/ledger.ts'
-import { aLedger, gatewayTo } from '../fixtures/started.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
 const keys = {
   API_KEY: 'first:one-key-of-this-test,second:a=b:c;d',

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import * as grpc from '@grpc/grpc-js'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startLedger } from '../fixtures/ledger.ts'
-import { aLedger, gatewayTo } from '../fixtures/started.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
 async function listening(server: Server): Promise<string> {
   const sockets = new Set<Socket>()
