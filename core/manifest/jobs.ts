@@ -44,13 +44,13 @@ export function checkJobs({ name: plugin, jobs }: AnyDefinition): RuntimeError[]
       }),
     ]
   return Object.entries(jobs).flatMap(([name, job]) =>
-    faultsOf(name, job).map(([message, hint]) => jobFault(plugin, name, message, hint)),
+    complaintsOf(name, job).map(([message, hint]) => jobFault(plugin, name, message, hint)),
   )
 }
 
 type Complaint = readonly [message: string, hint?: string]
 
-function faultsOf(name: string, job: AnyJob): Complaint[] {
+function complaintsOf(name: string, job: AnyJob): Complaint[] {
   if (!jobName.test(name))
     return [['has a name that cannot be kept.', 'Use at most 64 letters, digits, _ and -.']]
   if (typeof job !== 'object' || job === null)
