@@ -101,7 +101,9 @@ export function* optionFaults(tool: Partial<AnyTool>): Generator<readonly [strin
 
 /** A value as a sentence about it shows it. */
 export const shown = (value: unknown): string =>
-  (JSON.stringify(value) ?? String(value)).slice(0, 100)
+  typeof value === 'function'
+    ? 'a function'
+    : (JSON.stringify(value) ?? String(value)).slice(0, 100)
 
 /** Whether a value is a whole number between two others. */
 export const isWhole = (value: unknown, least: number, most: number): value is number =>
