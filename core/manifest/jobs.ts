@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyJob, Schema } from '../plugin.ts'
 import { meant } from './did-you-mean.ts'
+import { isSchema, isWhole, shown } from './tools/tools.ts'
 
 /** How often a job is tried when its definition does not say. */
 export const defaultAttempts = 8
@@ -44,13 +45,13 @@ export function checkJobs({ name: plugin, jobs }: AnyDefinition): RuntimeError[]
       }),
     ]
   return Object.entries(jobs).flatMap(([name, job]) =>
-    faultsOf(name, job).map(([message, hint]) => jobFault(plugin, name, message, hint)),
+    complaintsOf(name, job).map(([message, hint]) => jobFault(plugin, name, message, hint)),
   )
 }
 
 type Complaint = readonly [message: string, hint?: string]
 
-function faultsOf(name: string, job: AnyJob): Complaint[] {
+function complaintsOf(name: string, job: AnyJob): Complaint[] {
   if (!jobName.test(name))
     return [['has a name that cannot be kept.', 'Use at most 64 letters, digits, _ and -.']]
   if (typeof job !== 'object' || job === null)
@@ -60,19 +61,19 @@ function faultsOf(name: string, job: AnyJob): Complaint[] {
     .map((key) => [`has "${key}", which is not a field of a job.`, meant(key, fields)])
   if (typeof job.run !== 'function') faults.push(['has no run function.'])
   const { input, attempts, timeoutMs } = job
-  if (input !== undefined && !(typeof input === 'object' && input !== null && '_zod' in input))
+  if (input !== undefined && !isSchema(input))
     faults.push(['has an "input" that is not a schema.', 'Write z.object({ … }).'])
   else if (isScheduled(job) && input !== undefined && !takesNothing(input))
     faults.push([
       'has a schedule, and its "input" does not take the {} that a schedule gives.',
       'Give each key a .default(…), make it .optional(), or leave "input" out.',
     ])
-  if (attempts !== undefined && !isWithin(attempts, 1, mostAttempts))
+  if (attempts !== undefined && !isWhole(attempts, 1, mostAttempts))
     faults.push([
       `has "attempts" of ${shown(attempts)}.`,
       `It is a whole number from 1 to ${mostAttempts}.`,
     ])
-  if (timeoutMs !== undefined && !isWithin(timeoutMs, 1, attemptMs.longest))
+  if (timeoutMs !== undefined && !isWhole(timeoutMs, 1, attemptMs.longest))
     faults.push([
       `has a "timeoutMs" of ${shown(timeoutMs)}.`,
       'It is a whole number of milliseconds from 1 to 3,600,000, which is an hour.',
@@ -136,11 +137,3 @@ function isZone(zone: unknown): boolean {
     return false
   }
 }
-
-const isWithin = (value: unknown, min: number, max: number): boolean =>
-  typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
-
-const shown = (value: unknown): string =>
-  typeof value === 'function'
-    ? 'a function'
-    : (JSON.stringify(value) ?? String(value)).slice(0, 100)

@@ -3,7 +3,7 @@ import type { Base } from './context.ts'
 import type { Rooms } from './sessions.ts'
 import type { Parsed, Schema, SchemaLike } from './schema.ts'
 
-/** When a job runs that `later` asks for. */
+/** When the job that `later` asks for runs, under which key and for whom. */
 export interface LaterOptions {
   /** Not before this time, at most ten years ahead. A time that has passed means now. */
   readonly at?: Date
@@ -49,15 +49,15 @@ export interface Jobs<Inputs> {
     ...dataAndOptions: LaterArguments<Inputs[Name]>
   ): Promise<LaterJob>
   /**
-   * Takes the job of that key away, so that no further attempt begins. Answers whether none had begun: false also when
-   * there is no such job, or when it is running, which nothing stops.
+   * Deletes the job of that key, so that no further attempt begins. Resolves to true when no attempt had begun; to false
+   * also when there is no such job, and when the job is running, which `cancel` does not stop.
    */
   cancel<Name extends keyof Inputs & string>(name: Name, key: string): Promise<boolean>
   /** The same inside a transaction of yours: its jobs are there when it commits, and not when it rolls back. */
   within(trx: QueryExecutorProvider): Jobs<Inputs>
 }
 
-/** The attempt of a job that a handler is. */
+/** A job as its handler sees it, in one attempt. */
 export interface Job {
   /** The id of the job. */
   readonly id: string
@@ -89,7 +89,7 @@ export interface JobContext<
 > extends Base<Env, Self, Peers, Inputs> {
   /** The plugin's room-scoped keys of any user. */
   readonly rooms: Rooms<State>
-  /** The attempt that this call is. */
+  /** The job, and which attempt this call makes. */
   readonly job: Job
 }
 

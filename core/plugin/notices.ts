@@ -4,7 +4,7 @@
  */
 export type NoticeKind = 'say' | 'ended' | 'failed' | 'asks' | 'job'
 
-/** What a user should know wherever he is. */
+/** Something that a user should know, also where no page of the app is open. */
 export interface Notice {
   /** Rises with every notice of this user; of two users, notices may have the same. */
   readonly id: number

@@ -66,7 +66,7 @@ export interface RunEnding {
   readonly origin?: string
   /** What came with the message. */
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** Whether any word of a reply was told. */
+  /** Whether the user read any word of a reply. */
   readonly said: boolean
   /** What the models were asked and answered, a line for each model, sub-agents included. */
   readonly usage: readonly RunUsage[]

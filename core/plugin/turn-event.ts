@@ -24,7 +24,7 @@ export interface EventSource {
   readonly label?: string
 }
 
-/** What had been read of others before a call, and what that means. */
+/** What the model had read of other people's words before it made a call, and what follows from that. */
 interface Behind {
   readonly foreign?: readonly EventSource[]
   readonly reason?: string
@@ -102,7 +102,7 @@ export interface TurnEvents {
     readonly requestId: string
     readonly timestamp: string
   }
-  /** The only end. */
+  /** The last event of every turn. */
   done: {
     readonly runId: string
     readonly sessionId: string

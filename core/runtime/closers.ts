@@ -54,6 +54,6 @@ async function callAside(close: () => unknown): Promise<void> {
   try {
     await close()
   } catch {
-    // Whoever forsakes an app asks for no faults.
+    // The process counts as dead, so the faults are dropped.
   }
 }

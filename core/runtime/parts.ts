@@ -113,7 +113,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   await notices.open()
   await conversations.runs.open()
   await channel.open()
-  // A warning, for an operator looks for a plugin that the boot left out for want of a variable.
+  // A warning, because an operator looks for a plugin that the boot left out for want of a variable.
   for (const record of records)
     log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
   log.info(`model: ${models.default.label ?? models.default.id}`)
@@ -121,7 +121,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
 }
 
-/** What users are told wherever they are. */
+/** The notices of the users. */
 function noticesOf(
   { store }: Ground,
   log: Blueprint['log'],

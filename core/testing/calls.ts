@@ -27,7 +27,7 @@ export interface CallInit {
   readonly headers?: Record<string, string>
 }
 
-/** The calls of whoever has these credentials, to wherever the app listens at the time. */
+/** Calls with these credentials, to the address at which the app listens when a call is made. */
 export function callsTo(
   url: () => string,
   credentials: () => Promise<Record<string, string>>,

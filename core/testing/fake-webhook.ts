@@ -108,7 +108,7 @@ export class FakeWebhook implements AsyncDisposable {
 
 /**
  * A receiver of webhooks for tests: it listens on this machine, checks every signature, remembers what it got and fails
- * as it is told.
+ * when the test has told it to.
  */
 export async function fakeWebhook({ secret }: FakeWebhookOptions = {}): Promise<FakeWebhook> {
   const server = nodeHttp.createServer().listen(0, '127.0.0.1')

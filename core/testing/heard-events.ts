@@ -3,17 +3,17 @@ import type { StreamedEvent } from './turn.ts'
 
 /** One event of what goes on in all sessions of a user. */
 export interface HeardEvent extends Omit<StreamedEvent, 'id'> {
-  /** Of a notice: its number, to go on from. */
+  /** The number of a notice, from which another reader can go on. */
   readonly id?: number
 }
 
 /** Where a test begins to hear a user's events. */
 export interface HearOptions {
-  /** The number of the last notice that was heard, as a client says it that comes again; by default only what is new comes. */
+  /** The number of the last notice that was heard, which a client sends when it connects again; by default only new events come. */
   readonly after?: number
 }
 
-/** The events of `GET /events`, as a page of the user reads them. The test leaves, or the end of the app does it. */
+/** The events of `GET /events`, as a page of the user reads them, until the test leaves the stream or the app ends. */
 export class HeardEvents implements AsyncIterable<HeardEvent>, AsyncDisposable {
   readonly #leaving: AbortController
   readonly #events: AsyncGenerator<HeardEvent, void, void>

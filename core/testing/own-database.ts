@@ -34,7 +34,7 @@ async function administrate(server: string, statement: string): Promise<void> {
       await client.end()
     }
   } catch (cause) {
-    // Never the address as a whole: it may hold a password.
+    // The message leaves out most of the address, which may hold a password.
     const { host, pathname } = URL.parse(server) ?? {
       host: 'an address that is none',
       pathname: '',

@@ -35,7 +35,7 @@ export interface TestUser extends Calls {
   readonly wallet: Wallet
   /** Sends a message and reads its turn to the end. */
   say(message: string, options?: SayOptions): Promise<Said>
-  /** What goes on in all sessions of the user, as `GET /events` tells it, from now on. The end of the app ends it. */
+  /** What goes on in all sessions of the user from now on, as `GET /events` tells it. The stream ends with the app. */
   events(options?: HearOptions): Promise<HeardEvents>
   /** The newest notices of the user, 100 at most, and how many notices the user has not seen, as `GET /notices` lists them. */
   notices(): Promise<UserNotices>
@@ -67,7 +67,7 @@ export interface TestApp extends Calls, AsyncDisposable {
   user(words?: string): Promise<TestUser>
   /** A conversation without a model, to call tools in. */
   thread(options?: ThreadOptions): Thread
-  /** Ends the app as kill -9 does: connections are reset, nothing more is written, no lease is released, no plugin is closed. */
+  /** Ends the app as kill -9 does: it resets connections, writes nothing more, releases no lease and closes no plugin. */
   crash(): Promise<void>
   /**
    * Boots the app again on the database that it left, with these options in place of those before. Where it runs, it is
@@ -98,7 +98,7 @@ export async function testApp(options: TestAppOptions): Promise<TestApp> {
 interface Life {
   readonly app: RunningApp
   readonly url: string
-  /** Nothing of a life that is over reaches the network or the log. */
+  /** How this life ended; once it has, nothing of it reaches the network or the log. */
   end: 'none' | 'closed' | 'crashed'
 }
 
@@ -207,7 +207,7 @@ class AppOfTest implements TestApp {
         'The clock and the database of an app stay as they were: say them to testApp.',
       )
     if (end === 'none') await this.#stop()
-    // With what was made up at the first boot: the oracle keeps its key, and so its DID.
+    // The keys of the first boot are used again, so the oracle keeps its DID.
     const env = { ...app.source, ...overrides.env }
     this.#options = { ...this.#options, ...overrides, env }
     await this.boot()
@@ -272,7 +272,7 @@ class AppOfTest implements TestApp {
   }
 }
 
-/** A database server tells a dead process by its lease, so a test of a crash would wait ten seconds. */
+/** With PostgreSQL a crash is noticed when the lease ends. The lease is short, or a test of a crash would wait ten seconds. */
 const shortLeaseMs = '3000'
 
 const noNetwork: Fetch = () =>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { classes, groupType } from './entities/kinds.ts'
-import { did, entityId, name, record, wants } from './wants.ts'
+import { did, entityId, isObject, name, record, wants } from './wants.ts'
 
 const aType = 'the name of an entity type, such as "CookstoveEntity"'
 const aRole = 'the name of a role, of at most 100 characters'
@@ -105,13 +105,10 @@ export const entitySchema = z
   .refine((entity) => entity?.protocol !== undefined || entity?.type === groupType, {
     path: ['protocol'],
     error: `missing; give ${aProtocol}`,
-    when: ({ value }) => isRecord(value) && value.protocol === undefined,
+    when: ({ value }) => isObject(value) && value.protocol === undefined,
   })
 /** A request for an entity that passed the schema. */
 export type EntityRequest = z.output<typeof entitySchema>
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The parts of an entity that a merge patch may change, after the registry has applied the patch. */
 export const changeableSchema = z.object({

@@ -35,5 +35,9 @@ export const did = (what: string) =>
 export const entityId = (what: string) =>
   z.string(wants(what)).max(longestId, onlyFault(what)).refine(isEntityId, wants(what))
 
+/** Whether a value is a JSON object, and no list. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** The schema of a JSON object with any members. */
 export const record = (what: string) => z.record(z.string(), z.unknown(), wants(what))

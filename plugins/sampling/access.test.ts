@@ -3,22 +3,14 @@ import { testApp, type TestApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import sampling from './index.ts'
 import { callers, complete, handedTo, supported } from './fixtures/complete.ts'
+import { idsOf, small } from './fixtures/world.ts'
 import { userWith } from '../../test/support/granted-user.ts'
 
 const env = { API_KEY: 'a-key-for-this-test' }
 const key = { authorization: `Bearer ${env.API_KEY}` }
-const request = {
-  projectId: 'did:ixo:entity:stoves',
-  population: 400,
-  confidence: 0.95,
-  precision: 0.05,
-  expectedMean: 0.8,
-  expectedSD: 0.1,
-  dropoutRate: 0,
-  ...complete,
-}
+const request = { ...small, projectId: 'did:ixo:entity:stoves', ...complete }
 const actual = { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0.1, ...supported }
-const frame = { all: Array.from({ length: 400 }, (_, n) => `h${n}`) }
+const frame = { all: idsOf(400) }
 const commitment = { frame, ...callers }
 const beaconHex = 'ab'.repeat(32)
 

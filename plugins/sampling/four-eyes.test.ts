@@ -9,22 +9,14 @@ import { onEachDatabase } from '../../test/support/each-database.ts'
 import { userWith } from '../../test/support/granted-user.ts'
 import sampling from './index.ts'
 import { callers, complete, handedTo, supported } from './fixtures/complete.ts'
+import { idsOf, small } from './fixtures/world.ts'
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 const keys = { API_KEY: 'amina:the-first-key,brian:the-second-key,carol:the-third-key' }
 const [amina, brian, carol] = ['the-first-key', 'the-second-key', 'the-third-key'].map(bearer)
-const request = {
-  projectId: 'did:ixo:entity:stoves',
-  population: 400,
-  confidence: 0.95,
-  precision: 0.05,
-  expectedMean: 0.8,
-  expectedSD: 0.1,
-  dropoutRate: 0,
-  ...complete,
-}
+const request = { ...small, projectId: 'did:ixo:entity:stoves', ...complete }
 const actual = { actualMean: 0.8, actualSD: 0.2, actualDropoutRate: 0.1, ...supported }
-const frame = { all: Array.from({ length: 400 }, (_, n) => `h${n}`) }
+const frame = { all: idsOf(400) }
 const beaconHex = 'ab'.repeat(32)
 const outside = 'did:ixo:verifier'
 

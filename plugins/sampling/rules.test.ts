@@ -3,19 +3,8 @@ import { testApp, type TestApp } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import sampling from './index.ts'
 import { callers, complete, handedTo, projects, supported } from './fixtures/complete.ts'
+import { key, keys, large as request, verifiersKey } from './fixtures/world.ts'
 
-const env = { API_KEY: 'maker:a-key-for-this-test,verifier:another-key-for-this-test' }
-const key = { authorization: 'Bearer a-key-for-this-test' }
-const verifiersKey = { authorization: 'Bearer another-key-for-this-test' }
-const request = {
-  projectId: 'did:ixo:entity:abc123',
-  population: 5000,
-  confidence: 0.95,
-  precision: 0.05,
-  expectedMean: 0.8,
-  expectedSD: 0.2,
-  dropoutRate: 0.15,
-}
 const strata = [
   { name: 'urban', weight: 0.6, basis: 'baseline survey of 2025' },
   {
@@ -154,7 +143,7 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
   beforeAll(async () => {
     app = await testApp({
       plugins: [sampling],
-      env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }) },
+      env: { ...keys, ...(databaseUrl && { DATABASE_URL: databaseUrl }) },
     })
     return () => app.close()
   })

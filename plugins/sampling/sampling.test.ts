@@ -4,26 +4,13 @@ import { freshDatabase } from '../../test/support/database.ts'
 import { describeWith } from '../../test/support/services.ts'
 import sampling from './index.ts'
 import { callers, complete, handedTo } from './fixtures/complete.ts'
+import { key, keys, large as request, small, verifiersKey } from './fixtures/world.ts'
 import { ticketOf } from './selection/sampler.ts'
 
-const env = { API_KEY: 'maker:a-key-for-this-test,verifier:another-key-for-this-test' }
-const key = { authorization: 'Bearer a-key-for-this-test' }
-const verifiersKey = { authorization: 'Bearer another-key-for-this-test' }
-
-const request = {
-  projectId: 'did:ixo:entity:abc123',
-  population: 5000,
-  confidence: 0.95,
-  precision: 0.05,
-  expectedMean: 0.8,
-  expectedSD: 0.2,
-  dropoutRate: 0.15,
-}
 const strata = [
   { name: 'urban', weight: 0.6 },
   { name: 'rural', weight: 0.4 },
 ]
-const small = { ...request, population: 400, expectedSD: 0.1, dropoutRate: 0 }
 
 describe('sampling in SQLite', () => suite({}))
 await describeWith('postgres', 'sampling in PostgreSQL', (url) => {
@@ -41,7 +28,7 @@ await describeWith('postgres', 'sampling in PostgreSQL', (url) => {
 function suite(database: Record<string, string>) {
   let app: TestApp
   beforeAll(async () => {
-    app = await testApp({ plugins: [sampling], env: { ...env, ...database } })
+    app = await testApp({ plugins: [sampling], env: { ...keys, ...database } })
     return () => app.close()
   })
   const post = (path: string, body: unknown, headers = {}) =>

@@ -103,12 +103,12 @@ await onEachDatabase('making notices', (where) => {
     clock.advance(29 * 86_400_000)
     const late = await notices.add(store.db, asked(did, 2_000))
     clock.advance(86_400_001)
-    await notices.sweep()
+    await notices.tidy()
     expect(await notices.unread(did)).toBe(1)
     expect(await notices.unread(other)).toBe(0)
     // A number never comes twice, also when nothing of the user is left.
     clock.advance(31 * 86_400_000)
-    await notices.sweep()
+    await notices.tidy()
     expect(await notices.unread(did)).toBe(0)
     const { rows: users } = await sql`select * from kernel_notice_users where did = ${did}`.execute(
       store.db,

@@ -103,6 +103,7 @@ export function* optionFaults(tool: Partial<AnyTool>): Generator<readonly [strin
 
 /** A value as a sentence about it shows it. */
 export function shown(value: unknown): string {
+  if (typeof value === 'function') return 'a function'
   try {
     return (JSON.stringify(value) ?? String(value)).slice(0, 100)
   } catch {

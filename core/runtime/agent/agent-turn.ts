@@ -209,7 +209,7 @@ export class AgentTurn {
       narrator: this.#narrator,
       hear: this.#hear(),
     })
-    // A layer of the onion may change its plugin's state after `next()`. Whoever hears of the end finds everything kept.
+    // A layer of the onion may change its plugin's state after `next()`. Readers who hear of the end find all of it kept.
     await takeChanges()
     await stepLog.settled()
     this.#conversation = [...before, ...mended(stepLog.sent)]

@@ -45,7 +45,7 @@ export interface ConversationOptions {
   readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
   /** Called before this process carries on a run of another process. */
   readonly onTakeover?: () => void
-  /** Where users are told what goes on in their sessions, wherever they are. */
+  /** Tells users what goes on in their sessions, also users who do not have the session open. */
   readonly notices?: Notices
   readonly audit: AuditTrail
   readonly log: Log

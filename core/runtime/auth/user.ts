@@ -50,16 +50,6 @@ export interface Judgement {
   readonly now: () => number
 }
 
-/**
- * Makes a user who brought no token: the `verify` of a plugin's route vouches for the DID. Nothing may be done in the name
- * of this user, so `can` is always false.
- */
-export const userWithoutRights = (did: string): User => ({
-  did,
-  can: () => false,
-  denial: () => [`${did} is here by the word of a plugin, without a delegation.`],
-})
-
 /** Makes the user that handlers see out of the caller and the caller's delegation, or the lack of one. */
 export function createUser(
   { did, via, expiresAt, cids, carries }: Caller,

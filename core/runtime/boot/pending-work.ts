@@ -30,7 +30,7 @@ export class PendingWork {
     return this.#open.has(record)
   }
 
-  /** Follows work to its end, also to a bad one: the log names the work while it lasts, and says how it failed. */
+  /** Follows work until it is done or has failed. The log names the work while it lasts, and says how it failed. */
   async follow(record: PluginRecord, promise: Promise<unknown>, work: Work): Promise<void> {
     const open = this.#open.get(record) ?? new Set()
     this.#open.set(record, open.add(work))
@@ -53,7 +53,7 @@ export class PendingWork {
     else this.#show(record)
   }
 
-  /** Stops naming work in the log. Work that fails from now on is no news. */
+  /** Stops naming work in the log, also work that fails from now on: the server closes. */
   close(): void {
     this.#isClosed = true
     for (const watch of this.#watches) clearInterval(watch)

@@ -166,7 +166,7 @@ export class TestClock {
     for (let since = performance.now(); ;) {
       let open = 0
       for (const timed of this.#timed)
-        // A job that asks for itself again keeps the look for jobs from coming to an end.
+        // A job that asks for itself again would keep this from ever ending.
         open += (await Promise.race([timed.catchUp?.(), this.#tooMany.promise])) ?? 0
       if (open === 0) return
       const now = `${open} ${this.#total}`

@@ -95,7 +95,7 @@ export class Mounts {
     )
   }
 
-  /** A module that another one passes on to is held to its own rules, too: the kernel's limit counts a request once. */
+  /** Each module that a request is passed on to applies its own rules; only the kernel's limit counts a request once. */
   async #enter(koa: Context, { rule, count }: Mount, visit: Visit): Promise<void> {
     const { req, res } = koa
     if (visit.rule !== rule) {

@@ -5,7 +5,7 @@ import type { Due } from './input.ts'
 import type { KnownJob } from './known-jobs.ts'
 import { type JobStore, jobsChannel } from './tables.ts'
 
-/** For so long after its end a job with a key is found by that key. */
+/** How long after its end a job is still found by its key. */
 export const keyMs = 7 * 86_400_000
 
 /** A job that is asked for, checked. */
@@ -19,7 +19,7 @@ export interface AskedJob {
   readonly user: string | undefined
 }
 
-/** A key may lose its row between the insert and the look for it: then the insert is tried again. */
+/** How often the insert is tried: a sweep may delete the row of a key between the insert and the look for that row. */
 const mostTries = 3
 
 /**
@@ -78,7 +78,7 @@ export async function findByKey(
   return rows[0]?.id
 }
 
-/** Takes a job away that does not run; resolves to whether no attempt had begun, undefined when nothing was taken. */
+/** Deletes a job that waits; resolves to whether no attempt had begun, and to undefined when there was no such job. */
 export async function cancelJob(
   db: QueryExecutorProvider,
   plugin: string,

@@ -9,7 +9,7 @@ import { parseData } from './input.ts'
 import type { KnownJob } from './known-jobs.ts'
 import { GivenUp, RetryIn, sentenceOf, type Verdict, verdictOn } from './verdict.ts'
 
-/** How long a handler may take to mind its signal once its time is over. */
+/** How long a handler may go on after its signal has fired because its time was over. */
 const graceMs = 1_000
 /** The furthest that a handler may put its next attempt off. */
 const longestRetryMs = 30 * 86_400_000
@@ -18,7 +18,7 @@ const longestRetryMs = 30 * 86_400_000
 export type AttemptEnd =
   | { readonly outcome: 'done' }
   | (Verdict & { readonly thrown: unknown })
-  /** The server stops, or another process has the job: nobody asks for the result. */
+  /** The server stops, or another process has the job: the result of this attempt does not count. */
   | { readonly outcome: 'given-back' | 'lost' }
 
 /** Why an attempt is stopped from outside. */
@@ -52,7 +52,7 @@ export class Attempt {
     this.#stop(cause)
   }
 
-  /** Stops waiting for the handler, whether it minds its signal or not. */
+  /** Stops waiting for the handler, even if the handler goes on. */
   abandon(): void {
     this.#over.resolve('over')
   }
@@ -64,7 +64,7 @@ export class Attempt {
     const work = this.#call(attempts).then(
       (): AttemptEnd => ({ outcome: 'done' }),
       (thrown: unknown): AttemptEnd =>
-        // A handler that gives up has decided, whatever stops it.
+        // A handler that gave up before its signal fired has decided the job.
         (thrown instanceof GivenUp ? undefined : this.#interrupted()) ??
         this.#judge(thrown, attempts),
     )
@@ -76,7 +76,7 @@ export class Attempt {
 
   #judge(thrown: unknown, attempts: number): AttemptEnd {
     const isDecision = thrown instanceof GivenUp || thrown instanceof RetryIn
-    // What a handler throws about its time limit says less than the limit does.
+    // The error names the time limit, because what the handler throws when its signal fires seldom does.
     const fault =
       this.#cause === 'timeout' && !isDecision
         ? new Error(`The attempt took longer than ${this.#timeoutMs} ms.`, { cause: thrown })
@@ -90,7 +90,7 @@ export class Attempt {
   }
 
   #stop(cause: StopCause | 'timeout'): void {
-    // A lost job is nobody's here any more, and what stops a server takes longer than a time limit.
+    // Once the job is lost nothing changes that, and a time limit changes nothing in an attempt that is stopped already.
     if (this.#cause === 'lost' || (this.#cause && cause === 'timeout')) return
     this.#cause = cause
     this.#stopping.abort(new RuntimeError('ABORTED', sentences[cause]))
@@ -101,7 +101,7 @@ export class Attempt {
   async #call(attempts: number): Promise<void> {
     const { row, known } = this
     const { job, record } = known
-    // The process died, or lost the job, in each attempt there was: another would be one too many.
+    // In each attempt the process died or lost the job, so no attempt is left.
     if (row.attempts > attempts)
       throw new GivenUp(`${attempts} attempts began and none ended: ${row.error ?? 'see the log'}.`)
     underWay(`job ${row.plugin}.${row.name}`)

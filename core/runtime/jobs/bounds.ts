@@ -10,12 +10,12 @@ export interface JobLimits {
   readonly perPlugin: number
 }
 
-/** The limits of a server: a loop that asks for jobs ends here, and not with the disk. */
+/** The limits of a server: a plugin that asks for jobs in an endless loop is refused long before the disk is full. */
 export const jobLimits: JobLimits = { perUser: 10_000, perPlugin: 100_000 }
 
-/** So long a count is trusted, while this process asks for few jobs beside what there was room for. */
+/** How long a count holds, while this process asks for a small share of the room that the count found. */
 const trustedMs = 10_000
-/** A process asks for at most this share of the room before it counts again: other replicas ask for jobs too. */
+/** A process takes at most one part in so many of the room before it counts again, because other replicas ask for jobs too. */
 const share = 10
 const mostCounts = 1_000
 
@@ -25,7 +25,7 @@ interface Count {
   left: number
 }
 
-/** Refuses jobs of whoever has too many open ones. Counting all of them for each new one would cost more than the job. */
+/** Refuses a job where the plugin or the user has too many open ones. It counts seldom: a count costs more than a job. */
 export class Fullness {
   readonly #limits: JobLimits
   readonly #counts = new Map<string, Count>()
@@ -78,15 +78,15 @@ function full(column: 'plugin' | 'did', who: string, limit: number): RuntimeErro
   )
 }
 
-/** A done job stays for as long as its key is found, a dead one for 30 days, and so does one that no plugin has. */
+/** How long ended jobs are kept, and jobs that no plugin of the app has: a done job for as long as its key is found. */
 export const retentionMs = { done: keyMs, dead: 30 * 86_400_000, orphaned: 30 * 86_400_000 }
 const rowsPerStep = 500
 
-/** Deletes the jobs that have had their time, and notes since when a job belongs to no plugin of the app. */
+/** Deletes the jobs whose retention is over, and notes since when a job belongs to no plugin of the app. */
 export async function sweepJobs(store: JobStore, known: KnownJobs): Promise<void> {
   const { now } = store
   const kinds = known.all.map(({ kind }) => kind)
-  // An `in` of nothing is no SQL on one of the databases.
+  // PostgreSQL takes no empty list after `in`.
   const isKnown = kinds.length > 0 ? sql`kind in (${listOf(kinds)})` : sql`1 = 0`
   await sql`update kernel_jobs set orphaned_at = ${now}
     where state in ('due', 'running') and orphaned_at is null and not (${isKnown})`.execute(

@@ -7,7 +7,7 @@ export const jobsPerClaim = 20
 /** A claimed job, and how late it is. */
 export type ClaimedJob = JobRow & { readonly late_ms: number }
 
-/** A job and the attempt that this process makes of it: the fence of every change. */
+/** A job and the number of the attempt that this process makes: a change is written only while both are the row's. */
 export type HeldJob = Pick<JobRow, 'id' | 'attempts'>
 
 /** Claims jobs of these kinds that are due, and jobs whose process let its lease run out. An attempt begins with that. */
@@ -18,7 +18,7 @@ export async function claimJobs(
 ): Promise<ClaimedJob[]> {
   if (kinds.length === 0) return []
   const { now, leaseNow, owner, leaseEnd, kind } = store
-  // The folder of SQLite is locked by this process: another owner is a process that died.
+  // This process has locked the folder of SQLite, so any other owner is a process that died.
   const isLeft =
     kind === 'postgres'
       ? sql`lease_until < ${leaseNow}`
@@ -50,12 +50,12 @@ export async function extendJobs(
   return rows
 }
 
-/** No lease reaches further ahead, unless the clock was turned back since. */
+/** How far ahead a lease may end; one that ends later was written before the clock was turned back. */
 const furthestLeaseMs = 3_600_000
 
 /**
- * Shortens leases that reach hours ahead: the clock was turned back. A process that lives extends its lease as ever, and
- * the job of one that died is not held until the clock has caught up.
+ * Shortens leases that reach hours ahead: the clock was turned back. A process that lives extends its lease before the
+ * shorter one ends, and the job of a process that died is free at once and not when the clock has caught up.
  */
 export async function shortenLeases(store: JobStore): Promise<void> {
   await sql`update kernel_jobs set lease_until = ${store.leaseEnd}
@@ -91,7 +91,7 @@ export const retryJob = (
       owner = null, lease_until = 0`,
   )
 
-/** Gives a job back to whoever comes first. The attempt does not count. */
+/** Gives a job back: any process may claim it at once, and the attempt does not count. */
 export const giveBackJob = (store: JobStore, held: HeldJob): Promise<boolean> =>
   change(store, held, sql`state = 'due', attempts = attempts - 1, owner = null, lease_until = 0`)
 

@@ -9,7 +9,7 @@ import { isRecord } from '../base/fields.ts'
 /** How much JSON the data of a job may be. */
 const mostBytes = 64 * 1024
 const longestKey = 200
-/** What lies further ahead is a mistake in arithmetic. */
+/** How far ahead a job may be due: a time beyond that is a mistake in the caller's arithmetic. */
 const furthestMs = 10 * 366 * 86_400_000
 
 /** When a job is due: at a time, or so many milliseconds from now. */
@@ -31,7 +31,7 @@ export async function readData(what: string, job: AnyJob, data: unknown): Promis
       `The data of ${what} is ${bytes.toLocaleString('en')} bytes of JSON, and 65,536 are taken.`,
       'Keep what is large in a table of the plugin, and hand the job its id.',
     )
-  // What the job will read, not what was given: a Date is a text by then.
+  // The check reads the JSON again, because the handler will: a Date has become a text there.
   await parseData(what, job, text)
   return text
 }

@@ -41,7 +41,7 @@ export interface AppJobsOptions {
   readonly masked: (text: string) => string
   /** Where users are told of dead jobs, and where plugins that carry notices find them. */
   readonly notices?: Notices
-  /** Told before an attempt begins. */
+  /** Called before an attempt begins. */
   readonly onAttempt?: JobRunnerOptions['onAttempt']
   /** The time as plugins have it, the machine's by default. */
   readonly clock?: Now
@@ -94,7 +94,7 @@ export class AppJobs implements Timed {
     return countAtWork(this.#store, this.known.ready)
   }
 
-  /** Plans anew what a clock that was turned back left far ahead, and deletes the jobs that have had their time. */
+  /** Plans schedules anew after the clock was turned back, and deletes the jobs whose retention is over. */
   async tidy(): Promise<void> {
     if (!this.known.isEmpty) await this.runner.mend()
     await this.runner.sweep()

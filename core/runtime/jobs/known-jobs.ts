@@ -13,7 +13,7 @@ export interface KnownJob {
   readonly record: PluginRecord
   /** Only with `every` or `cron`. */
   readonly plan: JobPlan | undefined
-  /** What the job's row says a process must know to run it: another plan is another kind. */
+  /** The kind in the job's row: a process claims only kinds that it knows, and a changed plan makes another kind. */
   readonly kind: string
 }
 

@@ -3,7 +3,7 @@ import { RuntimeError } from '../../errors.ts'
 import { type JobStore, jobsChannel, listOf, type JobRow, type JobState } from './tables.ts'
 import type { KnownJobs } from './known-jobs.ts'
 
-/** A job as the operator sees it: nothing of its data. */
+/** A job as the operator sees it, without its data. */
 export interface ListedJob {
   readonly id: string
   readonly plugin: string
@@ -30,7 +30,7 @@ export interface JobQuery {
   readonly offset: number
 }
 
-/** The newest first. */
+/** A page of the jobs, the newest first, and how many there are. */
 export async function listJobs(
   store: JobStore,
   known: KnownJobs,
@@ -60,7 +60,7 @@ export async function retryNow(store: JobStore, known: KnownJobs, id: string): P
   return listed(changed, new Set(known.all.map(({ kind }) => kind)))
 }
 
-/** Deletes a job that does not run. The schedule of a plugin that is there belongs to the plugin. */
+/** Deletes a job that does not run. A schedule that a plugin of the app declares is not deleted. */
 export async function deleteJob(store: JobStore, known: KnownJobs, id: string): Promise<void> {
   const planned = known.all.flatMap(({ plan, kind }) => (plan ? [kind] : []))
   const isFree = planned.length > 0 ? sql`kind not in (${listOf(planned)})` : sql`1 = 1`
@@ -134,5 +134,5 @@ function listed(row: JobRow, kinds: ReadonlySet<string>): ListedJob {
   }
 }
 
-/** A time that no calendar has, as the row of a plan that never comes again, is shown as the last day there is. */
+/** A time as ISO text. The row of a plan that never comes again has a time beyond all dates, and shows the last date. */
 const iso = (ms: number): string => new Date(Math.min(Number(ms), 8.64e15)).toISOString()

@@ -16,7 +16,7 @@ export interface AskingParts {
   readonly fullness: Fullness
   /** The time as plugins have it. */
   readonly now: Now
-  /** Told of a new job that is due in so many milliseconds. */
+  /** Hears of a new job that is due in so many milliseconds. */
   wake(inMs: number): void
 }
 
@@ -53,7 +53,7 @@ export class PluginJobs implements AnyJobs {
     try {
       await fullness.demand(this.#db, plugin, user)
     } catch (full) {
-      // Who asks again for a job that is there hears so, also where no other would be taken.
+      // A caller that repeats its key gets the job that is there, even where there is no room for another job.
       const id = key === undefined ? key : await findByKey(this.#db, { plugin, name, key })
       if (id === undefined) throw full
       return { id, isNew: false }

@@ -21,13 +21,13 @@ import { carryingJob, type KnownJob, type KnownJobs } from './known-jobs.ts'
 import { sweepJobs } from './bounds.ts'
 import { keepSchedule, mendSchedules } from './schedules.ts'
 
-/** A replica looks for jobs this often, whatever it was told. */
+/** How often a replica looks for jobs of which no notification told it. */
 const pollMs = 5_000
 const mendMs = 60_000
 const sweepMs = 3_600_000
 /** How long handlers may take when the server stops. */
 const closeMs = 10_000
-/** A result that the database did not take is offered so often; then the lease runs out, and the job runs again. */
+/** How often the end of a job is written to a database that fails; then the lease runs out, and the job runs again. */
 const writes = { tries: 4, pauseMs: 500 }
 
 /** What a runner is made of. */
@@ -42,7 +42,7 @@ export interface JobRunnerOptions {
   readonly concurrency: number
   /** Where users are told of their dead jobs. */
   readonly notices?: Pick<Notices, 'add'>
-  /** Told before an attempt begins. */
+  /** Called before an attempt begins. */
   readonly onAttempt?: (job: Pick<ClaimedJob, 'plugin' | 'name'>) => void
   /** Masks secrets of the environment in the errors that are kept. */
   readonly masked: (text: string) => string
@@ -66,12 +66,12 @@ export class JobRunner {
     this.#options = options
   }
 
-  /** Begins to run jobs. Where no plugin has jobs, only what is left of others is swept. */
+  /** Begins to run jobs. Where no plugin has jobs, it only sweeps the rows that plugins of before have left. */
   async open(): Promise<void> {
     if (this.#isClosed) return
     this.#every(sweepMs, () => this.sweep())
     if (this.#options.known.isEmpty) {
-      // Later, for the sake of a quick start: a server that restarts every hour sweeps all the same.
+      // The first sweep comes later than the start, which it would slow down, and sooner than `sweepMs`: a server may restart hourly.
       this.#timers.push(setTimeout(() => void this.#quietly(() => this.sweep()), mendMs).unref())
       return
     }
@@ -82,7 +82,7 @@ export class JobRunner {
     await this.look()
   }
 
-  /** A job is due in so many milliseconds: the runner looks for it then. */
+  /** Has the runner look for a job that is due in so many milliseconds. */
   wake = (inMs: number): void => {
     if (!this.#isOpen || this.#isClosed) return
     if (inMs <= 0) return void this.look()
@@ -103,7 +103,7 @@ export class JobRunner {
     return this.#looking
   }
 
-  /** Brings back what a clock that was turned back left far ahead: leases, and the next times of schedules. */
+  /** Shortens leases and plans schedules anew where they reach too far ahead: the clock was turned back. */
   async mend(): Promise<void> {
     const { jobs, known, log } = this.#options
     await shortenLeases(jobs)
@@ -116,7 +116,7 @@ export class JobRunner {
     this.wake(0)
   }
 
-  /** Deletes the jobs that have had their time, and marks those that no plugin has. */
+  /** Deletes the jobs whose retention is over, and marks those that no plugin has. */
   sweep(): Promise<void> {
     return sweepJobs(this.#options.jobs, this.#options.known)
   }
@@ -184,7 +184,7 @@ export class JobRunner {
     } catch (err) {
       log.warn({ err }, 'Jobs could not be claimed; trying again')
     }
-    // With the last test of `#again` in one step: whoever asks from now on begins a look of its own.
+    // No await stands between the last test of `#again` and this line, so a later call begins a look of its own.
     this.#looking = undefined
   }
 
@@ -275,7 +275,7 @@ export class JobRunner {
     if (end.outcome === 'lost') return false
     if (known.plan === undefined && end.outcome === 'dead') return this.#bury(row, error)
     if (known.plan === undefined) return endJob(jobs, row, end.outcome, error)
-    // A plan without a further time waits where it is: its sweep is the operator's.
+    // The row of a plan without a further time stays until the operator deletes it.
     const next = known.plan.after(row.planned_at, row.planned_at) ?? Number.MAX_SAFE_INTEGER
     return endPlanned(jobs, row, next, error)
   }
@@ -284,7 +284,7 @@ export class JobRunner {
   #bury(row: ClaimedJob, error: string | undefined): Promise<boolean> {
     const { jobs, store, notices } = this.#options
     const { id, did, plugin, name, started_at } = row
-    // A notice of a notice that could not be carried would have to be carried too.
+    // A notice about a failed carrying would itself have to be carried, and fail again.
     if (!notices || did === null || name === carryingJob) return endJob(jobs, row, 'dead', error)
     return store.db.transaction().execute(async (trx) => {
       const held = await endJob(jobs.within(trx), row, 'dead', error)
@@ -312,13 +312,13 @@ export class JobRunner {
     })
   }
 
-  /** Lets go of jobs whose lease has run out. By a timer, since a question to a database that is cut off hangs. */
+  /** Lets go of jobs whose lease has run out. A timer does, because a query to a database that is cut off hangs. */
   #fence(): void {
     for (const attempt of this.#running.keys())
       if (performance.now() - attempt.heldSince > this.#options.leaseMs) attempt.stop('lost')
   }
 
-  /** Keeps the leases of the jobs that run here, and stops those that another process has. */
+  /** Extends the leases of the jobs that run here, and stops the attempts of jobs that another process has. */
   async #renew(): Promise<void> {
     this.#fence()
     if (this.#isRenewing || this.#running.size === 0) return

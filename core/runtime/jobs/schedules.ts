@@ -26,8 +26,8 @@ export async function keepSchedule(
 }
 
 /**
- * JobPlans anew what waits for a time further off than the plan's next: the clock was turned back. A time that comes
- * a second time runs a second time, with the same key.
+ * Gives schedules whose next time is further off than their plan's next time that time again: the clock was turned back.
+ * A planned time that comes a second time runs a second time, with the same key.
  */
 export async function mendSchedules(store: JobStore, jobs: readonly KnownJob[]): Promise<number> {
   const planned = jobs.filter(({ plan }) => plan !== undefined)

@@ -16,10 +16,10 @@ export interface UserListener {
   hint(hint: Hint): void
 }
 
-/** So many hints may wait for a channel that is slow or away; then the oldest go unsaid. */
+/** How many hints may wait for a channel that is slow or away; beyond that, the oldest are dropped. */
 const mostUnsaid = 1_000
 
-/** Who in this process listens to which user, and how other replicas are told. */
+/** The readers of each user's events in this process; tells other replicas of hints, and hears theirs. */
 export class UserListeners {
   readonly #store: Pick<Store, 'kind' | 'listen' | 'notify'>
   readonly #log: Log
@@ -46,7 +46,7 @@ export class UserListeners {
       (message) => {
         for (const { to, hint } of readNoticeWords(message)) this.#deliver(to, hint)
       },
-      // What was told meanwhile is lost: notices are in the database, hints are gone.
+      // What other replicas sent meanwhile is lost. Readers find the notices in the database; hints are kept nowhere.
       () => this.wakeAll(),
     )
   }
@@ -72,7 +72,7 @@ export class UserListeners {
     for (const listeners of this.#ofUser.values()) for (const { wake } of listeners) wake()
   }
 
-  /** Tells the user's listeners at every replica. Nobody waits for that, and no hint is kept. */
+  /** Sends a hint to the user's listeners at every replica, without waiting and without keeping the hint. */
   tell(did: string, hint: Hint): void {
     if (this.#store.kind !== 'postgres') {
       this.#deliver(nameOnChannel(did), hint)
@@ -87,7 +87,7 @@ export class UserListeners {
     await this.#stopListening?.()
   }
 
-  /** Says the hints one message after the other: what began is heard before its end. */
+  /** Sends the hints one message after the other, so that a run's beginning arrives before its end. */
   async #say(): Promise<void> {
     this.#isSaying = true
     while (this.#unsaid.length > 0) {
@@ -96,7 +96,7 @@ export class UserListeners {
       try {
         await this.#store.notify(noticeChannel, message)
       } catch (err) {
-        this.#log.debug({ err }, 'Listeners of a user were not told')
+        this.#log.debug({ err }, 'Other replicas were not told of hints')
       }
     }
     this.#isSaying = false

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
-import type { Notice, NoticeKind } from '../../plugin.ts'
+import type { Notice } from '../../plugin.ts'
 import type { Store } from '../store/store.ts'
 import {
   noticeColumns,
@@ -11,25 +11,18 @@ import {
 } from './tables.ts'
 import { noticeChannel, wordOfNotice } from './words.ts'
 
-/** A notice to be made. */
-export interface NewNotice {
+/** A notice to be made. Its title and its text may have any length: what is over 200 characters is cut off. */
+export interface NewNotice extends Omit<Notice, 'id' | 'user' | 'createdAt'> {
   /** Whose notice it is. */
   readonly did: string
-  readonly kind: NoticeKind
-  readonly plugin: string
-  readonly title: string
-  /** Any length: what is over 200 characters is cut off. */
-  readonly text: string
-  readonly sessionId?: string
-  readonly runId?: string
-  /** What the notice is about, for this user: only the first of a key is made. Without a key each notice is one of its own. */
+  /** Of all notices to this user with one key only the first is made. A notice without a key is always made. */
   readonly key?: string
 }
 
 /** How many characters of a title and of a text are kept. */
 const longest = 200
 
-/** Which database it is, and its clock. */
+/** The kind of the database, and its clock. */
 export interface NoticeClock {
   readonly kind: Store['kind']
   readonly now: () => RawBuilder<number>
@@ -52,7 +45,7 @@ export async function makeNotice(
     trx,
   )
   if (reasons.length > 0) return undefined
-  // The clock's time is the number, unless the newest is as large: a number never comes twice, also when no row is left.
+  // The clock's time is the number unless the newest number is as large. So no number comes twice, also after a sweep.
   const { rows: numbers } = await sql<{ newest: number }>`
     insert into kernel_notice_users (did, newest) values (${did}, ${now()})
     on conflict (did) do update set newest = case when excluded.newest > kernel_notice_users.newest
@@ -77,7 +70,7 @@ export async function makeNotice(
 
 /** The first characters of a text. An emoji counts as one, and is never cut in two. */
 function cut(text: string): string {
-  // PostgreSQL keeps no U+0000. Twice the length holds as many characters in any case.
+  // PostgreSQL keeps no U+0000. Of a long text only the beginning is worked on: a character has at most two code units.
   const safe = text
     .slice(0, 4 * longest)
     .replaceAll('\0', '')

@@ -49,16 +49,16 @@ export interface ReaderRights {
   mayRead?(): Promise<boolean>
 }
 
-/** Looks this often for notices of whose making this process was not told. */
+/** How often a process looks for notices of which no notification told it. */
 const pollMs = 15_000
-/** A transaction that makes a notice is over by then. */
+/** How far back a poll looks: a transaction that makes a notice is over by then. */
 const slackMs = 120_000
 const sweepMs = 3_600_000
 const firstSweepMs = 60_000
 const rowsPerStep = 500
 const dayMs = 86_400_000
 
-/** What users should know wherever they are: made by other rooms, read as a list or as events. */
+/** The notices of an app: other rooms make them, and users read them as a list or as events. */
 export class Notices {
   readonly #options: NoticesOptions
   readonly #clock: NoticeClock
@@ -78,16 +78,9 @@ export class Notices {
     const every = (ms: number, work: () => Promise<void>) =>
       this.#timers.push(setInterval(() => void this.#quietly(work), ms).unref())
     every(pollMs, () => this.poll())
-    every(sweepMs, () => this.sweep())
-    // Later, for the sake of a quick start: a server that restarts every hour sweeps all the same.
-    this.#timers.push(
-      setTimeout(() => void this.#quietly(() => this.sweep()), firstSweepMs).unref(),
-    )
-  }
-
-  /** Deletes what the time has made too old. */
-  async tidy(): Promise<void> {
-    await this.sweep()
+    every(sweepMs, () => this.tidy())
+    // The first sweep comes later than the start, which it would slow down, and sooner than `sweepMs`: a server may restart hourly.
+    this.#timers.push(setTimeout(() => void this.#quietly(() => this.tidy()), firstSweepMs).unref())
   }
 
   async close(): Promise<void> {
@@ -104,17 +97,17 @@ export class Notices {
     const notice = await makeNotice(this.#clock, db, asked)
     if (notice === undefined) return undefined
     await this.#options.deliver?.(db, notice)
-    // SQLite runs one transaction at a time: what a reader asks now is answered after this one.
+    // SQLite runs one transaction at a time, so a reader's query waits for this transaction.
     if (this.#clock.kind === 'sqlite') this.#listeners.wake(asked.did)
     return notice
   }
 
-  /** Tells the user's readers of something at once; nobody keeps it. */
+  /** Sends an event to the user's readers at once. The event is kept nowhere. */
   tell(did: string, event: 'session' | 'run', data: Readonly<Record<string, unknown>>): void {
     this.#listeners.tell(did, { event, data })
   }
 
-  /** Reads a user's events: notices after a number, without one those from now on, and what else goes on. */
+  /** Reads a user's events: the notices after a number (without a number those from now on), and hints. */
   read(did: string, after?: number, { mayRead = async () => true }: ReaderRights = {}): UserReader {
     const { db } = this.#options.store
     return new UserReader(
@@ -222,8 +215,8 @@ export class Notices {
     else for (const { did } of rows) this.#listeners.wake(did)
   }
 
-  /** Deletes the notices that have had their time, and the numbers of users who have none. */
-  async sweep(): Promise<void> {
+  /** Deletes the notices that are too old, and the numbers of users who have no notices. */
+  async tidy(): Promise<void> {
     const { store } = this.#options
     const oldest = sql`${this.#clock.now()} - ${sql.lit(noticeLimits.days * dayMs)}`
     for (let deleted = rowsPerStep; deleted === rowsPerStep;) {

@@ -2,14 +2,14 @@ import type { Notice } from '../../plugin.ts'
 import type { Hint } from './words.ts'
 import type { UserListener } from './listeners.ts'
 
-/** An event of a user. Only a notice, and the first event, have a number to go on from. */
+/** An event of a user. Notices and the first event have a number, by which a client goes on where it was. */
 export interface UserEvent {
   readonly id?: number
   readonly event: 'connected' | 'notice' | Hint['event']
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** What a reader asks the database, and who listens for it. */
+/** What a reader needs: queries to the database, and a listener. */
 export interface UserSource {
   listen(listener: UserListener): () => void
   /** The number of the user's newest notice, also when that notice is gone; 0 when the user never had one. */
@@ -24,12 +24,12 @@ export interface UserSource {
 
 /** How many notices one question to the database brings. */
 const pageSize = 100
-/** So many hints may wait for a reader; one more ends it, and the client comes again. */
+/** How many hints may wait for a slow reader. One more ends the stream, and the client connects again. */
 const mostHints = 200
 
 /**
- * The events of one user, one after the other: each notice once, in the order of the numbers, and what else goes on. What
- * waits for a slow reader stands in the database, and is not kept here.
+ * The events of one user, one after the other: each notice once, in the order of the numbers, and hints.
+ * Notices that a slow reader has not read yet stay in the database and take no memory here.
  */
 export class UserReader implements AsyncIterableIterator<UserEvent> {
   readonly #source: UserSource
@@ -42,7 +42,7 @@ export class UserReader implements AsyncIterableIterator<UserEvent> {
   #wake: (() => void) | undefined
   #isOver = false
 
-  /** Reads what comes after the number, without one what comes from now on. */
+  /** Reads the notices after the number; without a number, those that come from now on. */
   constructor(source: UserSource, after?: number) {
     this.#source = source
     this.#after = after
@@ -92,7 +92,7 @@ export class UserReader implements AsyncIterableIterator<UserEvent> {
     return { done: true, value: undefined }
   }
 
-  /** Ends the events: the client may come again, and goes on where it was. */
+  /** Ends the events. The client may connect again and goes on where it was. */
   end(): void {
     this.#isOver = true
     this.#hints = []
@@ -100,7 +100,7 @@ export class UserReader implements AsyncIterableIterator<UserEvent> {
     this.#wake?.()
   }
 
-  /** A number that is larger than that of the newest notice would hide the notices to come, so it counts as the newest. */
+  /** A client's number above that of the newest notice would hide the notices to come, so it counts as the newest. */
   async #begin(): Promise<void> {
     const newest = await this.#source.newest()
     const id = Math.min(this.#after ?? newest, newest)

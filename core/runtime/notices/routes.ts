@@ -7,7 +7,7 @@ import { lastEventId } from '../http/routes/last-event-id.ts'
 import { routeOf } from '../http/routes/route-of.ts'
 import type { Notices } from './notices.ts'
 
-/** A stream of events ends after so long, and earlier with the token that opened it: then the client proves itself anew. */
+/** How long a stream of events lasts at most. It also ends with the token that opened it; then the client shows a new token. */
 const longestStreamMs = 3_600_000
 const mostIds = 1_000
 const mostPlugins = 200
@@ -71,7 +71,7 @@ export const noticeRouteKeys = [
   'PUT /notices/muted',
 ] as const
 
-/** What goes on in all sessions of a user, as events and as a list. */
+/** The routes by which a user reads notices and hints of all sessions, as events and as a list. */
 export function noticeRoutes(
   options: NoticeRoutesOptions,
 ): Record<(typeof noticeRouteKeys)[number], AnyRoute> {
@@ -109,7 +109,7 @@ export function noticeRoutes(
       input: mutedInput,
       output: mutedShape,
       async run({ plugins: given }, { did }) {
-        // A plugin that is gone since may stay in the list that the caller has read.
+        // The caller may have read a list with a plugin that the app has lost since; that plugin may stay in the list.
         const known = new Set([...plugins, ...(await notices.muted(did))])
         const unknown = given.filter((name) => !known.has(name))
         if (unknown.length > 0) throw unknownPlugins(unknown, plugins)
@@ -154,7 +154,7 @@ function streamOf(
   }
   const over = setTimeout(end, Math.max(0, Math.min(leftMs, longestStreamMs))).unref()
   if (signal.aborted) end()
-  // Also when the server closes: the client goes on at another one.
+  // The signal also fires when the server closes; the client goes on at another server.
   else signal.addEventListener('abort', end, { once: true })
   return reader
 }

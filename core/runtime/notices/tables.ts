@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Migration, Notice, NoticeKind } from '../../plugin.ts'
 
-/** The connections, or the transaction, in which notices are made: a caller's knows the tables of that caller. */
+/** The database or the transaction in which notices are made, typed so that callers with tables of their own can pass theirs. */
 export type NoticeDatabase = Parameters<Migration>[0]
 
-/** A notice is kept for so long, and of one user so many: the oldest leave. */
+/** How many days a notice is kept, and how many notices of one user: beyond that the oldest are deleted. */
 export const noticeLimits = { days: 30, perUser: 1_000 }
 
 /** One notice as it is kept. Times are milliseconds since 1970 by the database's clock. */
@@ -12,7 +12,7 @@ export interface NoticeRow {
   did: string
   /** The number of the notice, rising for each user. */
   id: number
-  /** What the notice is about: a second notice of the same key is not made. */
+  /** A user has one notice of a key. */
   key: string
   kind: NoticeKind
   plugin: string
@@ -43,7 +43,7 @@ const statements = [
 
 /** The tables of notices, for the migration owner `kernel`. */
 export const noticesMigration: Migration = async (db) => {
-  // As text: what is written here is the same on both databases.
+  // The statements are SQL text, which is the same on both databases.
   for (const statement of statements) await sql.raw(statement).execute(db)
 }
 

@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto'
 /** The channel on which replicas tell each other what a user's listeners are to hear. */
 export const noticeChannel = 'kernel_notices'
 
-/** What a listener hears of at once, and nobody keeps. */
+/** An event that listeners get at once and that is kept nowhere. */
 export interface Hint {
   readonly event: 'session' | 'run' | 'seen'
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** A word of another replica: something of this user is new, or a hint for the user. */
+/** What one replica tells another: a user has a new notice, or there is a hint for the user. */
 export interface NoticeWord {
   readonly to: string
   readonly hint?: Hint
@@ -22,7 +22,7 @@ export const nameOnChannel = (did: string): string =>
 /** Says that a user has a new notice. */
 export const wordOfNotice = (did: string): string => JSON.stringify({ to: nameOnChannel(did) })
 
-/** The channel takes less than 8,000 bytes at once. */
+/** The size of one message: PostgreSQL takes less than 8,000 bytes. */
 const mostBytes = 7_000
 
 /** As many of the first words as the channel takes in one message, and how many these are. */
@@ -38,7 +38,7 @@ export function channelMessage(words: readonly NoticeWord[]): { message: string;
   return { message, count }
 }
 
-/** Reads the words of a message; those that another version of the runtime says otherwise are left out. */
+/** Reads the words of a message, and leaves out those whose form is not known: another version of the runtime may write them. */
 export function readNoticeWords(message: string): NoticeWord[] {
   return message.split('\n').flatMap((line) => {
     try {

@@ -18,7 +18,7 @@ export interface OutboundRequest {
 /**
  * Calls an address that somebody else chose, and resolves with the head of its answer. The guard looks at the address
  * that the socket connects to. Redirects are not followed, cookies are not kept, no proxy is asked and no socket is used
- * twice. Whoever calls reads the body within a bound of their own, or destroys it.
+ * twice. The caller reads the body within a bound of its own, or destroys it.
  */
 export async function requestOutside(
   url: URL,

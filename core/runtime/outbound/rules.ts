@@ -26,7 +26,7 @@ export function enforceRules(rules: OutboundRules): () => void {
 
 /**
  * The rules in force: those of every app that runs in this process, and an address has to pass all of them. Where no app
- * runs, the variables of the process say.
+ * runs, the variables of the process make the rules.
  */
 export function rulesInForce(): readonly OutboundRules[] {
   return ofApps.size > 0 ? [...ofApps] : [rulesOf(process.env)]

@@ -59,7 +59,7 @@ export function takeLock(path: string, holder: Holder): Lock {
   }
 }
 
-/** Writes the facts at once and in one piece, so that the file names the holder before for hardly a moment. */
+/** Writes the facts at once and in one piece, so that the file names the former holder for as short a time as possible. */
 function tell(path: string, facts: object): void {
   const temporary = join(path, '.server.json.tmp')
   writeFileSync(temporary, JSON.stringify(facts), { mode: 0o600 })

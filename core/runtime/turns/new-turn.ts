@@ -16,14 +16,14 @@ const quotedBytes = 64 * 1024
 const mostQuoted = 100
 const mostAllowed = 200
 
-/** A turn of a plugin, once it is known that it can be one. */
+/** A turn that a plugin asks for, checked. */
 export interface ReadTurn {
   readonly user: NewTurn['user']
   readonly session?: string
   readonly room?: string
   readonly requestId?: string
   readonly whenBusy: NonNullable<NewTurn['whenBusy']>
-  /** Where the turn counts beside its user. */
+  /** The address for whose limits the turn counts, beside those of its user. */
   readonly address?: string
   readonly koa?: NewTurn['koa']
   readonly signal?: AbortSignal
@@ -57,7 +57,7 @@ const fields = z.object({
   message: messageText.pipe(plainText),
   from: z.enum(['user', 'plugin']).default('user'),
   whenBusy: z.enum(['wait', 'refuse', 'interrupt']).default('wait'),
-  // The runtime names the repetition of a quarantined run so.
+  // The runtime itself uses such ids for repetitions of quarantined runs.
   requestId: nameText
     .refine((name) => !name.startsWith('retry:'), 'expected a name that does not begin with retry:')
     .optional(),

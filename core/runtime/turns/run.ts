@@ -46,7 +46,7 @@ export type RunEnd = (
   /** The run asks a person, and stands until `resume` continues it in a new run. */
   | { readonly status: 'waiting' }
 ) & {
-  /** Where the session's next run goes on. Without one, the old place still holds. */
+  /** The state from which the session's next run goes on; without one, the state before this run stays. */
   readonly checkpoint?: string
   /** Writes the checkpoint in the transaction of the run's end: both are kept, or neither is. */
   readonly save?: Save
@@ -127,7 +127,7 @@ export interface Journal {
   flush(): Promise<void>
 }
 
-/** What the journal knows of a write that may have happened. */
+/** What the marks say of a write that a process may have begun. */
 export type EffectState =
   | { readonly state: 'new' }
   | { readonly state: 'done'; readonly content: string; readonly failed: boolean }
@@ -140,7 +140,7 @@ export interface Effects {
   finish(toolCallId: string, content: string, failed: boolean): Promise<void>
 }
 
-/** Whose words a result holds, when they are other people's. */
+/** Who wrote the words that a result holds, where others than the user did. */
 export interface ResultSource {
   readonly plugin: string
   readonly label?: string

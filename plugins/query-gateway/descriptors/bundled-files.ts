@@ -103,27 +103,21 @@ const status = create(FileDescriptorProtoSchema, {
 })
 
 // The option files of ledgers, reduced to the options that this gateway reads.
-const gogo = create(FileDescriptorProtoSchema, {
-  name: 'gogoproto/gogo.proto',
-  package: 'gogoproto',
-  syntax: 'proto2',
-  dependency: imports,
-  extension: [field('customtype', 65003, Type.STRING, fieldOptions)],
-})
-const cosmos = create(FileDescriptorProtoSchema, {
-  name: 'cosmos_proto/cosmos.proto',
-  package: 'cosmos_proto',
-  syntax: 'proto3',
-  dependency: imports,
-  extension: [field('scalar', 93002, Type.STRING, fieldOptions)],
-})
-const amino = create(FileDescriptorProtoSchema, {
-  name: 'amino/amino.proto',
-  package: 'amino',
-  syntax: 'proto3',
-  dependency: imports,
-  extension: [field('name', 11110001, Type.STRING, messageOptions)],
-})
+const optionFiles = (
+  [
+    ['gogoproto/gogo.proto', 'proto2', field('customtype', 65003, Type.STRING, fieldOptions)],
+    ['cosmos_proto/cosmos.proto', 'proto3', field('scalar', 93002, Type.STRING, fieldOptions)],
+    ['amino/amino.proto', 'proto3', field('name', 11110001, Type.STRING, messageOptions)],
+  ] as const
+).map(([name, syntax, option]) =>
+  create(FileDescriptorProtoSchema, {
+    name,
+    package: name.slice(0, name.indexOf('/')),
+    syntax,
+    dependency: imports,
+    extension: [option],
+  }),
+)
 
 /** The files that many descriptor sets import but few servers serve, by their names. */
 export const bundledFiles: ReadonlyMap<string, FileDescriptorProto> = new Map(
@@ -144,8 +138,6 @@ export const bundledFiles: ReadonlyMap<string, FileDescriptorProto> = new Map(
     http,
     annotations,
     status,
-    gogo,
-    cosmos,
-    amino,
+    ...optionFiles,
   ].map((file) => [file.name, file]),
 )

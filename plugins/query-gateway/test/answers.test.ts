@@ -1,28 +1,11 @@
 import * as grpc from '@grpc/grpc-js'
-import { afterEach, describe, expect, it } from 'vitest'
-import { testApp } from '#core/testing'
-import gateway from '../index.ts'
-import {
-  descriptorFile,
-  startLedger,
-  type LedgerCall,
-  type LedgerOptions,
-} from '../fixtures/ledger.ts'
-
-const closers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+import { describe, expect, it } from 'vitest'
+import type { LedgerCall, LedgerOptions } from '../fixtures/ledger.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
 async function start(options: LedgerOptions = {}, env: Record<string, string> = {}) {
-  const ledger = await startLedger(options)
-  closers.push(() => ledger.close())
-  const app = await testApp({
-    plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile, ...env },
-  })
-  closers.push(() => app.close())
-  await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
+  const ledger = await aLedger(options)
+  const app = await gatewayTo(ledger.address, env)
   const get = (path: string, headers: Record<string, string> = {}) => app.get(path, { headers })
   return { ledger, app, get }
 }

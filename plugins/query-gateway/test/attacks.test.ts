@@ -1,37 +1,12 @@
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
-import { testApp } from '#core/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { startRawUpstream, type RawStream } from '../fixtures/raw-upstream.ts'
 import { frame } from '../upstream/frames.ts'
 import { frameType, numberFrame } from '../http2/frames.ts'
-import gateway from '../index.ts'
-import {
-  descriptorFile,
-  startLedger,
-  type LedgerCall,
-  type LedgerOptions,
-} from '../fixtures/ledger.ts'
+import type { LedgerCall } from '../fixtures/ledger.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
-const closers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-async function gatewayTo(upstream: string, env: Record<string, string> = {}) {
-  const app = await testApp({
-    plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: descriptorFile, ...env },
-  })
-  closers.push(() => app.close())
-  await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
-  return app
-}
-async function aLedger(options: LedgerOptions = {}) {
-  const ledger = await startLedger(options)
-  closers.push(() => ledger.close())
-  return ledger
-}
 const path = '/ledger/token/params'
 
 // The test opens hundreds of sockets on a machine that may be busy, so it checks what happens and not how fast.
@@ -60,7 +35,7 @@ describe('clients', { timeout: 90_000 }, () => {
   it('that ask two thousand different things at once are all answered', async () => {
     const app = await gatewayTo((await aLedger()).address)
     const agent = new Agent({ keepAlive: true, maxSockets: 200 })
-    closers.push(() => agent.destroy())
+    onTestFinished(() => agent.destroy())
     const answers = await Promise.all(
       Array.from(
         { length: 2000 },
@@ -96,7 +71,7 @@ describe('clients', { timeout: 90_000 }, () => {
 describe('an upstream', () => {
   async function raw(onStream: (stream: RawStream) => void) {
     const upstream = await startRawUpstream(onStream)
-    closers.push(() => upstream.close())
+    onTestFinished(() => upstream.close())
     return { upstream, app: await gatewayTo(upstream.address) }
   }
 

@@ -1,13 +1,8 @@
 import { request } from 'node:http'
-import { afterEach, describe, expect, it } from 'vitest'
-import { scriptedModel, testApp, type TestApp } from '#core/testing'
-import gateway from '../index.ts'
-import { descriptorFile, startLedger, type LedgerCall } from '../fixtures/ledger.ts'
-
-const closers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+import { describe, expect, it } from 'vitest'
+import { scriptedModel, type TestApp } from '#core/testing'
+import type { LedgerCall } from '../fixtures/ledger.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
 const keys = {
   API_KEY: 'first:one-key-of-this-test,second:a=b:c;d',
@@ -26,26 +21,14 @@ async function start(env: Record<string, string> = {}, model?: ReturnType<typeof
     ])
     calls.push(Object.fromEntries(all.filter(([name]) => !standard.includes(String(name)))))
   }
-  const ledger = await startLedger({
+  const ledger = await aLedger({
     handlers: {
       'TokenQuery.Params': (call) => (note(call), {}),
       'TokenQuery.Simulate': (call) => (note(call), {}),
     },
     streams: { 'ClaimsQuery.Watch': (call) => (note(call), []) },
   })
-  closers.push(() => ledger.close())
-  const app = await testApp({
-    plugins: [gateway],
-    env: {
-      GATEWAY_UPSTREAM: ledger.address,
-      GATEWAY_DESCRIPTORS: descriptorFile,
-      ...keys,
-      ...env,
-    },
-    ...(model && { model }),
-  })
-  closers.push(() => app.close())
-  await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
+  const app = await gatewayTo(ledger.address, { ...keys, ...env }, { ...(model && { model }) })
   /** The metadata that the ledger received for a request with some headers. */
   const sent = async (headers: Record<string, string>, url = path) => {
     calls.length = 0

@@ -3,31 +3,9 @@ import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import * as grpc from '@grpc/grpc-js'
-import { afterEach, describe, expect, it } from 'vitest'
-import { testApp } from '#core/testing'
-import gateway from '../index.ts'
-import { descriptorFile, startLedger, type Ledger, type LedgerOptions } from '../fixtures/ledger.ts'
-
-const closers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-async function gatewayTo(upstream: string, env: Record<string, string> = {}) {
-  const app = await testApp({
-    plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: descriptorFile, ...env },
-  })
-  closers.push(() => app.close())
-  await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
-  return app
-}
-
-async function aLedger(options: LedgerOptions = {}): Promise<Ledger> {
-  const ledger = await startLedger(options)
-  closers.push(() => ledger.close())
-  return ledger
-}
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startLedger } from '../fixtures/ledger.ts'
+import { aLedger, gatewayTo } from '../../../test/support/gateway.ts'
 
 async function listening(server: Server): Promise<string> {
   const sockets = new Set<Socket>()
@@ -36,9 +14,9 @@ async function listening(server: Server): Promise<string> {
     socket.on('error', () => undefined) // the other side may leave at any time
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  closers.push(() => {
+  onTestFinished(() => {
     for (const socket of sockets) socket.destroy()
-    return new Promise((resolve) => server.close(resolve))
+    return new Promise<void>((resolve) => server.close(() => resolve()))
   })
   return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }

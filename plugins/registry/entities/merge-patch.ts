@@ -1,5 +1,4 @@
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+import { isObject } from '../wants.ts'
 
 /** Returns the target with a JSON merge patch (RFC 7396) applied, and changes neither argument. */
 export function mergePatch(target: unknown, patch: unknown): unknown {

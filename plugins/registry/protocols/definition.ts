@@ -1,5 +1,5 @@
 import { didYouMean, type Fault } from '#core'
-import { isNumber, isObject, types } from './property-types.ts'
+import { isNumber, types } from './property-types.ts'
 import { mostFaults, refused } from '../refusal.ts'
 import {
   typeNames,
@@ -8,7 +8,7 @@ import {
   type ProtocolRequest,
   type TypeName,
 } from '../request.ts'
-import { shown } from '../wants.ts'
+import { isObject, shown } from '../wants.ts'
 
 /** A protocol with all that it inherits. The registry checks entities against it. */
 export interface Effective {

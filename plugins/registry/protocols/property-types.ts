@@ -1,9 +1,7 @@
 import { isEntityId } from '../did.ts'
 import type { TypeName } from '../request.ts'
+import { isObject } from '../wants.ts'
 
-/** Whether a value is a JSON object, and no list. */
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 /** Whether a value is a number that JSON can write. */
 export const isNumber = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value)

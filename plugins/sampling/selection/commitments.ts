@@ -14,7 +14,7 @@ export interface Elsewhere {
   readonly selectedAt?: string
 }
 
-/** The columns of an audit file beside those that say whose it is. */
+/** The columns of an audit file without those that name its commitment. */
 export type AuditFile = Omit<AuditFileRow, 'design_id' | 'number'>
 
 /** The commitments in the database. */

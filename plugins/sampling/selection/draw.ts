@@ -3,7 +3,7 @@ import { committedSizes, type CommitmentRow } from './commitment.ts'
 import { sampler, seedOf } from './sampler.ts'
 import type { StoredFrames } from './stored-frames.ts'
 
-/** Receives how many ids of how many the draw has looked at. */
+/** Hears how many ids of how many the draw has looked at. */
 export type Progress = (done: number, total: number) => void
 
 interface Stratum {

@@ -8,7 +8,7 @@ import { idPattern, type NonAdopters } from './request.ts'
 /** The most bytes of a frame that is sent as NDJSON. */
 export const frameBytes = 256 * 1024 * 1024
 
-/** So many ids are taken between two looks at the time. */
+/** How many ids are taken between two looks at the clock. */
 const idsInStretch = 1000
 
 /** Collects the ids of a frame that came whole, and lets other requests be served in between. */

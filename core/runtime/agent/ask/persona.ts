@@ -17,7 +17,7 @@ export function personaOf(instructions: Instructions | undefined, turn: Turn, lo
     return ''
   }
   if (text === undefined) return ''
-  // Nobody waits for a promise here, and one that rejects must not be a fault that nobody expected.
+  // The turn does not wait for a promise, and a promise that rejects must not end the process as an unhandled rejection.
   if (text instanceof Promise)
     text.catch((err: unknown) =>
       log.error(

@@ -81,7 +81,7 @@ export class ToolsOfTurn {
     for (const record of now) this.#asked.add(record)
     const answers = now.map(async (record) => ({ record, answer: await this.#given(record) }))
     return Promise.all(answers).then((given) => {
-      // In the order of boot, whoever answered first: of two tools with one name the first plugin's stays in every turn.
+      // In load order and not in the order of the answers, so that of two tools with one name every turn keeps the same one.
       for (const { record, answer } of given) this.#takeAll(record, answer)
       this.#sayWhatIsMissing()
     })
@@ -124,7 +124,7 @@ export class ToolsOfTurn {
     }
   }
 
-  /** Takes the tools that can be taken, and says once which are left out. */
+  /** Takes the plugin's tools that are well formed and within the bounds, and logs once which are left out. */
   #takeAll(record: PluginRecord, answer: unknown): void {
     if (answer === undefined || answer === null) return
     const { name: plugin } = record
@@ -232,7 +232,7 @@ function readSchema(given: unknown): {
   } catch (error) {
     return { parameters: error instanceof Error ? error.message : 'it is not JSON', bytes: 0 }
   }
-  // A `toJSON` may have made another value of it.
+  // A method `toJSON` may have turned the schema into something that is no object.
   const { fault, bytes } = argumentsFault(copy)
   if (fault !== undefined || !isRecord(copy))
     return { parameters: fault ?? 'it is not an object', bytes: 0 }

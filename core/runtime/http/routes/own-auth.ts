@@ -12,7 +12,7 @@ const mostAtOnce = 256
 const asking = new WeakMap<AnyRoute, number>()
 const noBytes = Buffer.alloc(0)
 
-/** What the check of a route's own looks at: the request with the bytes of its body, read up to the route's cap. */
+/** What the `verify` of a route looks at: the request with the bytes of its body, read up to the route's limit of size. */
 export async function ownRequest(
   { method, req, ip }: Context,
   route: AnyRoute,

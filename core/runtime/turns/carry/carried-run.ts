@@ -27,7 +27,7 @@ import type { SettlingMoment } from '../gates/settler.ts'
 import type { Seat } from '../limits.ts'
 import { messageOf, positionOf, type StepRow, toEntries, toRows } from '../journal/steps.ts'
 
-/** The moments between which a process may die; tests end it there. */
+/** The moments of a run at which a test may end the process. */
 export type RunMoment =
   | 'after the turn is queued'
   | 'before a waiting turn begins'
@@ -49,7 +49,7 @@ export interface CarriedRunParts {
   readonly batcher: Batcher
   readonly answers: ClientAnswers
   readonly approvers: Approvers
-  /** Tells users of their runs wherever they are. */
+  /** Tells users of their runs, also users who do not have the session open. */
   readonly news?: RunNews
   /** Called when this process does not carry the run any more. */
   onLost(run: CarriedRun): void
@@ -66,7 +66,7 @@ export interface CarriedRunOptions {
   readonly takenOver: boolean
   readonly previous?: string
   readonly checkpoint?: string
-  /** Its place among the turns of this process, where they are limited. */
+  /** The run's seat among the turns of this process, where these are limited. */
   readonly seat?: Seat
   /** Why the run ends without having begun. */
   readonly refusal?: RuntimeError
@@ -95,16 +95,16 @@ export class CarriedRun implements Run {
   readonly seat?: Seat
   readonly refusal?: RuntimeError
   readonly feed: Feed
-  /** When this process learned that the run is its own, by the steady clock of this process. */
+  /** When this process took the run, by `performance.now()`. */
   readonly heldSince = performance.now()
-  /** Why the run has to end, once somebody wants its end, and since when. */
+  /** Why the run has to end, and since when; undefined while nothing has stopped the run. */
   stopped: { readonly why: Stop; readonly at: number } | undefined
   /** Resolves when the run says its first word, which is anything but a failure, or says no more. */
   readonly firstWord = Promise.withResolvers<void>()
   hasSpoken = false
   /** Resolves when a step of the run is kept, or this process carries the run no more. */
   readonly gotOn = Promise.withResolvers<void>()
-  /** Whether the engine did not stop in time: whatever the engine still does then, nothing of the run changes by it. */
+  /** Whether the engine did not stop in time: what the engine still emits or writes is then dropped. */
   isCutOff = false
   /** How the engine ended the run. */
   end: RunEnd | undefined
@@ -177,7 +177,7 @@ export class CarriedRun implements Run {
     return this.#parts.answers.ask(this, toolCallId, timeoutMs, tell)
   }
 
-  /** Has the run end: the model and the tools hear of the stop in this very tick. */
+  /** Stops the run: the signals of the model and of the tools fire at once. */
   stop(why: Stop): void {
     if (this.stopped || this.signal.aborted) return
     this.stopped = { why, at: performance.now() }
@@ -254,7 +254,7 @@ export class CarriedRun implements Run {
       if (rows.length < historyPage) break
       position = rows.at(-1)?.position ?? 0
     }
-    // A result is dropped when its call did not fit any more: a model cannot read one without the other.
+    // The call of a result may not have fitted. A model cannot read a result without its call, so the result is dropped.
     while (messages.at(-1)?.role === 'tool') messages.pop()
     return messages.reverse()
   }

@@ -15,13 +15,13 @@ import { type Engine, type Run, type RunEnd, RunLost } from '../run.ts'
 const stopPatienceMs = 3_000
 /** How long the end of a stopped run waits: the published client takes an end before the answer to its Stop for a broken stream. */
 const endAfterStopMs = 100
-/** What a user hears of an engine that broke; the log has the cause. */
+/** What a user reads when an engine failed; the log has the cause. */
 const broken = new RuntimeError('INTERNAL', 'Something went wrong on our side.')
-/** What users read in place of answers that could not be had. */
+/** The sentences that users read in place of an answer when a run could not bring one. */
 export const endNotices: readonly string[] = [givenUpNotice, quarantinedNotice]
 /** How often a run that does not get on is taken over. */
 const takeovers = 4
-/** How often a queued run looks whether the run before it has ended: the word of that end may be lost. */
+/** How often a queued run looks whether the run before it has ended: a notification of that end may be lost. */
 const queueMs = 1_000
 
 /** What a carrier is made of. */
@@ -96,8 +96,7 @@ export class Carrier {
     else this.#bySession.set(run.sessionId, new Set([run]))
     const { row } = run
     const resumed = run.takenOver && { resumed: true, partialLength: row.kept_length }
-    // A run that continues another begins with no message of its own.
-    // The words of a plugin are no message of the user either.
+    // A run that continues another begins with no message, and one that a plugin began with no message of the user.
     const words = run.request.from === 'plugin' ? {} : { userMessageId: userMessageId(run.runId) }
     const began = row.continues === null ? words : { continues: row.continues }
     // A run that is only brought to its end does not go on, so its readers are told nothing of a beginning.
@@ -265,7 +264,7 @@ export class Carrier {
 
 const isOnlyClosed = (run: CarriedRun) => isOverdue(run) || isPoisonous(run.row)
 
-/** Whether the run was taken over only to be ended: somebody stopped it meanwhile, or it never gets on. */
+/** Whether the run was taken over only to be ended: it was stopped meanwhile, or was taken over too often without a new step. */
 function isOverdue({ takenOver, row }: CarriedRun): boolean {
   return takenOver && (row.stop !== null || row.attempts > takeovers)
 }
@@ -281,7 +280,7 @@ function statusOf({ stopped }: CarriedRun, { status }: RunEnd): RunStatus {
   return stopped.why === 'aborted' ? 'aborted' : 'interrupted'
 }
 
-/** Why a run did not come to its own end. A run that neither finished nor was stopped was given up. */
+/** Why a run ended before its engine came to an end. A run that neither finished nor was stopped was given up. */
 function causeOf(
   { stopped, row }: CarriedRun,
   status: RunStatus,

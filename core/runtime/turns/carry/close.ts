@@ -4,7 +4,7 @@ import type { CarriedRun } from './carried-run.ts'
 import type { RunStore } from '../journal/store.ts'
 import { unanswered } from '../journal/steps.ts'
 
-/** What the user reads in place of an answer that could not be had. */
+/** What the user reads in place of an answer when too many processes had to give the run up. */
 export const givenUpNotice =
   'This answer was interrupted: the server stopped several times while it was being written. Please ask again.'
 

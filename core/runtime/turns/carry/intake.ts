@@ -29,11 +29,11 @@ import {
 } from './refusals.ts'
 import type { Replicas } from './replicas.ts'
 
-/** A run that has begun, or that was there already. `live` is it when this process carries it. */
+/** A run that has begun, or that was there already. `live` is the same run where this process carries it. */
 export interface Started {
   readonly runId: string
   readonly requestId: string
-  /** The session of the run, which is another one when the user gave the name there. */
+  /** The session of the run: another one than asked for when the user has sent the same request id in another session. */
   readonly sessionId: string
   readonly live?: CarriedRun
 }
@@ -54,17 +54,17 @@ export interface NewMessage extends Pick<Beginning, 'koa'> {
   readonly request: TurnRequest
   /** Where the message came from, when it came by HTTP. */
   readonly address?: string
-  /** What becomes of it where the session is busy. By default the turn under way ends. */
+  /** What becomes of the message where the session is busy. By default the turn under way ends. */
   readonly whenBusy?: 'wait' | 'refuse'
 }
 
-/** What the app says of the users and rooms of runs. */
+/** What the app knows of the users and the rooms of runs. */
 export interface IntakeRules {
-  /** What room-scoped state of a turn belongs to whose session has no room; by default the pair of user and oracle. */
+  /** The room whose state a turn uses when its session has no room; by default the pair of user and oracle. */
   roomOf?(did: string, sessionId: string): string
   /** Throws unless the user may talk to the agent. By default everybody may. */
   mayTalk?(user: User): Promise<void>
-  /** A user again, without a request: for a run that is taken over. By default one without capabilities. */
+  /** Makes the user of a run that is taken over, without a request; by default a user without capabilities. */
   restoreUser?(did: string): User | Promise<User>
   /** What the operator has granted, for users of whom a plugin tells only the DID. */
   readonly rights?: Rights
@@ -212,8 +212,8 @@ export class Intake {
 
   #recordOnce(user: User, beginning: Beginning, mustAsk: boolean): Promise<Begun> {
     const { store } = this.#parts
-    // `unsynced`, for a power cut may take back a run that has done nothing yet: a write of a tool is marked on the disk first.
-    // A plugin may have told somebody that its turn is taken, so that turn waits for the disk.
+    // `unsynced`: a power cut may lose a run that has done nothing yet, because the mark of a tool's write is synced first.
+    // A plugin may have told others that its turn was accepted, so a plugin's turn waits for the disk.
     const durability = beginning.request.origin === undefined ? 'unsynced' : 'synced'
     return store.commits.atomic(async (trx) => {
       const begun = await beginRun(store, trx, beginning)
@@ -262,7 +262,7 @@ export class Intake {
     return { refused }
   }
 
-  /** Why the user of a waiting turn may not talk to the agent any more. A fault of ours is no such reason. */
+  /** Why the user of a waiting turn may not talk to the agent any more. An error of the server is no such reason. */
   async #refusalOf(user: User): Promise<RuntimeError | undefined> {
     try {
       await this.mayTalk(user)
@@ -300,7 +300,7 @@ export class Intake {
     const before = await store.before(row)
     const room = await sessions.roomOf(row.session_id)
     followers.leave(row.id)
-    // The run counts like any other turn, and takes its seat without asking: the door let its message in once.
+    // The run takes a seat without the limit being asked: its message was let in when it came.
     const seat =
       row.continues === null ? seats?.for({ did: row.did, sessionId: row.session_id }) : undefined
     seat?.occupy()

@@ -18,7 +18,8 @@ const runsPerClaim = 50
 const purgeMs = 10 * 60_000
 /**
  * How long a run with which a process died once is carried alone among such runs, unless a step of it is kept before:
- * a process that dies within this time died of this run. Where many such runs wait, each gets less, so that all have begun soon.
+ * a process that dies within this time died of this run. Where many such runs wait, each has less time alone, so that all
+ * of them begin soon.
  */
 const trial = { longestMs: 5_000, shortestMs: 20, allMs: 30_000 }
 
@@ -157,8 +158,8 @@ export class LeaseKeeper {
     const started = performance.now()
     const mine = [...live.values()]
     try {
-      // The heartbeat comes first, so that it never outlives the leases of the runs: the leases tell a process that died
-      // from a run that was dropped.
+      // The heartbeat is written before the leases, so it ends before them. A run whose lease ends while the heartbeat
+      // goes on was dropped; where the heartbeat has ended as well, the process died.
       await beat(store)
       if (started - this.#lastBeat > leaseMs) await takeBackDeaths(store)
       const held = await extendLeases(

@@ -37,7 +37,7 @@ interface Taken {
   readonly running: Promise<string | undefined>
 }
 
-/** How often a start looks for a session again that another start took back. */
+/** How often a start looks for a session again, when another start has deleted the one that this start found. */
 const mostSessions = 3
 
 /** A turn that a plugin started. It goes on whether anybody looks at it or not. */
@@ -51,13 +51,13 @@ export class PluginTurn implements StartedTurn {
     this.#parts = parts
     this.#taken = this.#take(turn)
     this.begun = this.#taken.then(({ begun }) => begun)
-    // A plugin may never look at the turn: then the fault goes to the log, and does not end the process.
+    // A plugin may never read the turn. The error then goes to the log, and is no unhandled rejection.
     this.begun.catch((err: unknown) =>
       parts.log.warn({ err, plugin: parts.plugin }, 'A turn that a plugin started did not begin'),
     )
   }
 
-  /** Resolves when the turn has ended. The events are read for it once somebody asks. */
+  /** Resolves when the turn has ended. The first call begins to read the events. */
   get ended(): Promise<EndedTurn> {
     if (!this.#ended) {
       this.#ended = this.#toItsEnd()
@@ -103,11 +103,11 @@ export class PluginTurn implements StartedTurn {
         })
         return begun
       } catch (error) {
-        // Another start made the session, was refused, and took the session back.
+        // Another start made the session, was refused, and deleted the session again.
         const isLost = error instanceof RuntimeError && error.code === 'NOT_FOUND'
         if (!isLost || left <= 1 || (await runs.sessions.isOwn(user.did, sessionId))) throw error
       } finally {
-        // Another start with the same name was faster, or the turn was refused: nobody knows of the session.
+        // Another start with the same name was faster, or the turn was refused: the session that was made for it is deleted again.
         if (isNew && begun?.sessionId !== sessionId)
           await runs.discardSession(user.did, sessionId).catch(() => undefined)
       }
@@ -158,7 +158,7 @@ export class PluginTurn implements StartedTurn {
         )
     if (signal.aborted) return void stop()
     signal.addEventListener('abort', stop, { once: true })
-    // A turn that waits for a person has an end of this kind too, and can be stopped all the same.
+    // A turn that waits for a person ends with `waiting`, and can be stopped all the same.
     const letGo = ({ status }: EndedTurn) => {
       if (status !== 'waiting') signal.removeEventListener('abort', stop)
     }
@@ -189,7 +189,7 @@ export class PluginTurn implements StartedTurn {
   }
 }
 
-/** A user of whom only the name is known may do what needs no capability, and what the operator granted that DID. */
+/** A user without a token may do what needs no capability, and what the operator has granted the DID. */
 export function asUser(user: User | { readonly did: string }, rights?: Rights): User {
   if ('can' in user) return user
   const { did } = user

@@ -37,7 +37,7 @@ export class Readers {
     const run = await store.find(runId)
     if (!run) throw new RuntimeError('NOT_FOUND', `There is no run "${runId}".`)
     if (run.purged) throw gone(runId)
-    // A reader that asks for what follows the end is told the end once more.
+    // A reader that asks for events after the end gets `done` once more.
     const last = isStillOpen(run) ? after : Math.min(after, run.last_seq - 1)
     return this.#read(runId, run.request_id, last, attends)
   }

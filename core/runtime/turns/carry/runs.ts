@@ -59,7 +59,7 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   checkRequest?(request: TurnRequest): void
   /** What plugins say to the beginning and the end of turns; without it, nothing. */
   readonly gates?: RunGates
-  /** Where users are told what goes on in their sessions, wherever they are. */
+  /** Tells users what goes on in their sessions, also users who do not have the session open. */
   readonly notices?: Notices
 }
 
@@ -264,7 +264,7 @@ export class Runs {
 
   /** The session's runs that are under way, with the calls that wait for a client. */
   async openRuns(sessionId: string): Promise<readonly OpenRun[]> {
-    // The database must have what the listeners were told already, or the listeners would be told the same again.
+    // First the events are written that listeners here have had, so that the look below does not bring the same calls again.
     const written = this.#carrier.ofSession(sessionId).map(({ feed }) => feed.flush())
     await Promise.allSettled(written)
     return openRuns(this.#store.db, sessionId)

@@ -8,7 +8,7 @@ export interface ClientAnswer {
   readonly error?: string
 }
 
-/** An answer as a client sends it: whose it is, and for a run or for any open run of a session. */
+/** An answer as a client sends it: with the user's DID, and for one run or for any open run of a session. */
 export interface IncomingAnswer extends ClientAnswer {
   readonly did: string
   readonly toolCallId: string
@@ -16,7 +16,7 @@ export interface IncomingAnswer extends ClientAnswer {
   readonly sessionId?: string
 }
 
-/** A run that asks a client. A run that was taken over asked before: its client is coming back. */
+/** A run that asks a client. A run that was taken over has asked before, so its client gets time to connect again. */
 export interface AskingRun {
   readonly runId: string
   readonly sessionId: string
@@ -49,7 +49,7 @@ export class ClientAnswers {
   /**
    * Resolves to the client's answer; rejects when no client is there, when none answers in time, or
    * when the run is stopped. `tell` tells the clients of the question once the question is in the database: a socket that
-   * comes at that moment, at any server, then finds one or the other.
+   * opens at that moment, at any server, is told by `tell` or reads the question from the database.
    */
   async ask(
     { runId, sessionId, takenOver, signal }: AskingRun,

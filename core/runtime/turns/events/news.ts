@@ -12,7 +12,7 @@ interface RunInTheNews {
   readonly request: Pick<TurnRequest, 'origin' | 'from'>
 }
 
-/** What users hear of their runs wherever they are: hints at once, and notices of the turns that plugins began. */
+/** Tells users of their runs in all their sessions: hints of every run, and notices of the turns that plugins began. */
 export class RunNews {
   readonly #notices: Notices
 
@@ -36,9 +36,9 @@ export class RunNews {
   }
 
   /**
-   * The same end, which also makes the notice of a turn that a plugin began. The notice is part of the transaction that
-   * ends the run, so a run that changes hands has one. Where the words were the user's own, the plugin brings the answer to
-   * where they were said, and a notice tells only that a decision is needed.
+   * The same end, which also makes the notice of a turn that a plugin began. The transaction that ends the run
+   * makes the notice, so a run that was taken over has one notice too. Where the words were the user's own, the plugin brings
+   * the answer to where the user said them, so there is a notice only when a decision is needed.
    */
   withNotice({ row, request }: RunInTheNews, end: RunEnd): RunEnd {
     const { origin } = request
@@ -58,7 +58,7 @@ export class RunNews {
     plugin: string,
     from: TurnRequest['from'],
   ): Promise<void> {
-    // The status as it was written: a stop may have come between the engine's end and this one.
+    // The row has the status: a stop may have come after the engine had ended.
     const { rows } = await sql<EndedRun & { title: string | null }>`
       select run.status, run.stop, run.cause, session.title from kernel_runs as run
       join kernel_sessions as session on session.id = run.session_id where run.id = ${id}`.execute(
@@ -91,7 +91,7 @@ interface EndedRun {
   readonly cause: RunCause | null
 }
 
-/** What a notice tells of the end; nothing of a run that the user or a newer message ended. */
+/** What a notice says of the end; undefined for a run that the user or a newer message ended. */
 function kindOf({ status, stop, cause }: EndedRun): 'ended' | 'failed' | 'asks' | undefined {
   if (status === 'finished') return 'ended'
   if (status === 'waiting') return 'asks'

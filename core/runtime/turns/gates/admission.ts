@@ -16,7 +16,7 @@ interface AdmissionParts {
   readonly settler: Settler
 }
 
-/** What the plugins have to do with the beginning of a turn. */
+/** The plugins' say in the beginning of a turn: they are asked whether it may begin, and told when it has begun. */
 export class Admission {
   readonly #parts: AdmissionParts
 
@@ -24,14 +24,14 @@ export class Admission {
     this.#parts = parts
   }
 
-  /** Whether plugins must be asked about a turn: not about an answer to a run that waits, and not where nobody is asked. */
+  /** Whether plugins must be asked about a turn. They are not asked about an answer to a run that waits. */
   isNeeded({ answers, waited, isAdmitted }: Beginning): boolean {
     return !answers && !waited?.cause && !isAdmitted && this.#parts.gates.areClosing
   }
 
   /**
-   * Asks the plugins whether a turn may begin; throws the first refusal. A message that has its run or that waits already
-   * was let in before, or is asked about when it begins.
+   * Asks the plugins whether a turn may begin; throws the first refusal. A message that came before and has a run or waits
+   * is not asked about again: the plugins let it in then, or are asked when it begins.
    */
   async ask(user: User, beginning: Beginning): Promise<void> {
     const { gates, store, sessions } = this.#parts
@@ -46,7 +46,7 @@ export class Admission {
   async recorded(trx: RunDatabase, user: User, beginning: Beginning, run: RunRow): Promise<void> {
     const { gates, settler } = this.#parts
     if (beginning.answers) return
-    // A turn that waited in vain has an end and no beginning.
+    // A turn that ends without having begun has waited in vain: the plugins are told of its end alone.
     if (!beginning.waited?.cause)
       await refusable(beginning, () =>
         gates.begin({ ...admissionOf(user, beginning), runId: run.id }, trx),
@@ -55,7 +55,7 @@ export class Admission {
   }
 }
 
-/** A plugin refused a turn that waited. Its error may have a code that the kernel throws as well, for another reason. */
+/** A plugin refused a turn that waited. The class tells this refusal from an error of the kernel with the same code. */
 export class RefusedByPlugin extends Error {
   readonly refusal: RuntimeError
 
@@ -65,7 +65,7 @@ export class RefusedByPlugin extends Error {
   }
 }
 
-/** Asks plugins about a turn, and says of a turn that waited when it was they who refused it. A fault of theirs is no refusal. */
+/** Asks plugins about a turn, and marks their refusal of a turn that waited. A plugin that fails has not refused. */
 async function refusable({ waited }: Beginning, ask: () => Promise<void>): Promise<void> {
   try {
     await ask()

@@ -10,9 +10,9 @@ import type { TurnRequest } from '../run.ts'
 export interface EndingOptions {
   /** The plugin of a tool. */
   pluginOf(tool: string): string | undefined
-  /** What the kernel says in place of a reply: no words of one. */
+  /** The sentences that the kernel says in place of a reply; they are no words of a reply. */
   readonly notices: readonly string[]
-  /** The session is being deleted: a run that is under way ends by that. */
+  /** Whether the session is being deleted, which ends a run that is under way. */
   readonly isDeleted?: boolean
 }
 
@@ -79,7 +79,7 @@ export async function replyTo(db: RunDatabase, { session_id, root_id }: Root): P
     .join('\n\n')
 }
 
-/** What is told, from the text that a deleted session left behind. */
+/** The ending, from the text that stands in the row of a session that was deleted. */
 export function fromKept(text: string): EndingFacts {
   const facts: Omit<EndingFacts, 'startedAt' | 'endedAt'> & { startedAt: string; endedAt: string } =
     JSON.parse(text)
@@ -102,7 +102,7 @@ const hasSaid = (steps: readonly StepRow[], notices: readonly string[]): boolean
     return content !== '' && !notices.includes(content)
   })
 
-/** Whether readers were told words that no step has yet. */
+/** Whether readers were sent words that stand in no step yet. */
 async function wasTold(db: RunDatabase, runId: string): Promise<boolean> {
   const row = await db
     .selectFrom('kernel_run_events')
@@ -139,8 +139,8 @@ function usageOfStep(row: StepRow): RunUsage | undefined {
 }
 
 /**
- * The calls of the run and of its sub-agents. For a write the mark counts that was set before it began; for any other call
- * its result does. A call without a result was cut off.
+ * The calls of the run and of its sub-agents. A write counts as begun from the mark that was set before it; any other call
+ * counts by its result. A call without a result was cut off.
  */
 async function toolsOf(
   db: RunDatabase,

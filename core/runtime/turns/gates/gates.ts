@@ -49,7 +49,7 @@ export class RunGates {
     this.#writeMs = writeMs
   }
 
-  /** Has a part of the kernel hear of ends. It says so before the first turn begins, in every process of the app. */
+  /** Has a part of the kernel hear of ends. Every process of the app calls this before the first turn begins. */
   onEnd(name: string, end: KernelEnd): void {
     this.#kernel.set(`kernel:${name}`, end)
   }
@@ -145,7 +145,7 @@ export class RunGates {
   }
 }
 
-/** Whether turns wait for the plugin. What a function of `boot` will make is not known before it is called. */
+/** Whether turns wait for the plugin. A section `runs` that is a function is not known before the plugin's setup. */
 function mayRefuse({ runs, definition, base }: PluginRecord): boolean {
   if (typeof definition.runs === 'function' && !base) return true
   return runs?.admit !== undefined || runs?.begin !== undefined
@@ -161,7 +161,7 @@ function contextOf(
   const { signal, requestId, trx } = own
   const ctx = { ...base, signal, requestId, audit: () => undefined }
   if (trx === undefined) return ctx
-  // A plugin names its own tables, as the engine does that saves in a transaction of a run.
+  // The plugin has types for its own tables, so the transaction is handed over without those of the kernel.
   const db: Parameters<Save>[0] = trx
   return { ...ctx, ...inTransaction, db, jobs: base.jobs.within(trx) }
 }
@@ -172,7 +172,7 @@ const late = (what: string, ms: number) =>
     headers: { 'Retry-After': '5' },
   })
 
-/** Waits for the work so long, then fires its signal and throws what `over` makes. */
+/** Waits for the work for so many milliseconds, then fires the work's signal and throws the error that `over` makes. */
 async function inTime(
   ms: number,
   over: () => Error,

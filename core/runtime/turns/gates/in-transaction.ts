@@ -2,9 +2,9 @@ import { RuntimeError } from '../../../errors.ts'
 import type { AnyRunContext } from '../../../plugin.ts'
 
 /**
- * What `begin` and `end` find in place of `sessions` and `turns`. Both write in a transaction of their own: where the database
- * takes one writer, that transaction waits for the one of `begin` or `end`, which waits for it; and a second call of `begin`
- * or `end` would say the same once more.
+ * What `begin` and `end` find in place of `sessions` and `turns`. Both write in a transaction of their own. On SQLite,
+ * which takes one writer, that transaction and the one of `begin` or `end` would wait for each other. And when `begin` or
+ * `end` is called again, because its transaction did not commit, the words would be said twice.
  */
 export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns'> = {
   sessions: {

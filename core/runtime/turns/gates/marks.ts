@@ -3,7 +3,7 @@ import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { UnsettledTable } from '../unsettled.ts'
 
-/** One row, without its times. */
+/** A mark says that a consumer has yet to hear of the end of a run: its row, without the times. */
 export type Mark = Pick<
   Selectable<UnsettledTable>,
   'session_id' | 'root_id' | 'consumer' | 'tries' | 'facts'
@@ -38,7 +38,7 @@ export async function markUnsettled(
     .execute()
 }
 
-/** Ends of which one of the consumers is to hear now. */
+/** The marks of runs that have ended, for those of the consumers that are to hear now. */
 export function dueMarks(
   store: RunStore,
   consumers: readonly string[],
@@ -50,7 +50,7 @@ export function dueMarks(
       .selectFrom('kernel_unsettled')
       .select(['session_id', 'root_id', 'consumer', 'tries', 'facts'])
       .where('consumer', 'in', consumers)
-      // A time far ahead was written by a clock that has been turned back since.
+      // A time further ahead than any wait was written before the clock was turned back.
       .where(sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(longestWaitMs)})`)
       .where(
         sql<boolean>`(facts is not null or not exists (select 1 from kernel_runs as run

@@ -16,14 +16,14 @@ import type { TurnRequest } from '../run.ts'
 import { type EndingFacts, endingOf, type EndingOptions, fromKept, replyTo } from './ending.ts'
 import type { RunGates } from './gates.ts'
 
-/** How often a process looks for ends that nobody has told. */
+/** How often a process looks for ends that no consumer has heard of. */
 const sweepMs = 10_000
 /** How many ends one statement finds, and how many of them are told at once. */
 const batch = { size: 50, atOnce: 4 }
 /** How many ends the transaction tells that deletes a session; the others are told soon after. */
 const mostAtDeletion = 50
 
-/** The moments of settling at which a process may die; tests end it there. */
+/** The moments of settling at which a test may end the process. */
 export type SettlingMoment =
   'before the end is settled' | 'while the end is settled' | 'after the end is settled'
 
@@ -53,14 +53,14 @@ export class Settler {
     this.#options = options
   }
 
-  /** Begins to look for ends that nobody has told, after a restart and those of other processes. */
+  /** Begins to look for ends of which consumers have yet to hear: from before a restart, and of processes that died. */
   open(): void {
     if (this.#options.gates.isEmpty) return
     this.#timer = setInterval(() => this.nudge(), sweepMs).unref()
     this.nudge()
   }
 
-  /** Stops, when what is being told has been told. */
+  /** Stops once the transactions under way are over. */
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
@@ -155,7 +155,7 @@ export class Settler {
     }
   }
 
-  /** Looks again in so many milliseconds, unless it looks before. */
+  /** Looks again in so many milliseconds, or at an earlier time that is planned already. */
   #wakeIn(ms: number): void {
     const at = performance.now() + ms
     if (this.#closed || (this.#next && this.#next.at <= at)) return

@@ -150,8 +150,8 @@ const insertRun = ({ db, owner, now, leaseEnd, dialect }: RunStore) =>
       )
   })
 
-/** Inserts the words that begin the run, the first row of the run's journal. */
-const insertWords = ({ db, now }: RunStore) =>
+/** Inserts the words that begin a run, the first row of the run's journal. */
+export const insertWords = ({ db, now }: RunStore) =>
   prepared(db, (p: Words) =>
     db.insertInto('kernel_steps').values({
       session_id: p.session_id,

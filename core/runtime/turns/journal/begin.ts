@@ -18,13 +18,13 @@ export interface Beginning {
   readonly requestId: string
   readonly request: TurnRequest
   readonly answers?: { readonly run: RunRow; readonly decision: Decision }
-  /** Its place among the turns of this process, where they are limited. */
+  /** The turn's seat among the turns of this process, where these are limited. */
   readonly seat?: Seat
-  /** What becomes of it where a turn is under way in the session or waits there. By default the turn under way ends. */
+  /** What becomes of the turn where another is under way in the session or waits there. By default the one under way ends. */
   readonly whenBusy?: 'wait' | 'refuse'
   /** The waiting turn that begins now; with a cause, the turn ends without having begun. */
   readonly waited?: { readonly id: string; readonly cause?: RunCause }
-  /** The plugins were asked about it, and let it in. */
+  /** The plugins were asked about the turn, and let it begin. */
   readonly isAdmitted?: boolean
   /** The request of the caller, where there is one. */
   readonly koa?: RunAdmission['koa']
@@ -42,7 +42,7 @@ export type Begun =
       readonly sessionId: string
       readonly isNew: boolean
     }
-  /** The user has a turn of this name with other words. */
+  /** The user has a turn with this request id and other words. */
   | { readonly outcome: 'reused' }
   /** A turn is under way in the session. */
   | { readonly outcome: 'busy' }
@@ -78,7 +78,7 @@ export async function beginRun(
   const { did, sessionId, requestId, request, answers, seat, whenBusy, waited } = beginning
   const { begin } = store
   if (waited && !(await isOurs(store, trx, sessionId))) return { outcome: 'busy' }
-  // A session is not called after words that its user has not said.
+  // Words of a plugin give a session no title.
   const title = request.from === 'plugin' ? null : titleOf(request.message)
   const [session] = (await begin.takeTurn({ session: sessionId, did, title }, trx)).rows
   if (!session) return { outcome: 'no-session' }
@@ -145,7 +145,7 @@ export async function beginRun(
   return { outcome: 'begun', run, room, superseded, closed, ...toBefore(look) }
 }
 
-/** Takes the session's row, unless another process has it now: the other may be the one that begins the turn. */
+/** Takes the session's row, unless another process holds it now, which may be about to begin the turn. */
 async function isOurs({ dialect }: RunStore, trx: RunDatabase, sessionId: string) {
   if (dialect === 'sqlite') return true
   const { rows } = await sql`select id from kernel_sessions
@@ -153,7 +153,7 @@ async function isOurs({ dialect }: RunStore, trx: RunDatabase, sessionId: string
   return rows.length > 0
 }
 
-/** The run that has the name of the turn. */
+/** The run that has the request id of the turn. */
 async function knownRun(
   store: RunStore,
   trx: RunDatabase,
@@ -169,7 +169,7 @@ async function knownRun(
   return isOther ? { outcome: 'reused' } : { outcome: 'known', run }
 }
 
-/** The waiting turn that has the name of the turn. */
+/** The waiting turn that has the request id of the turn. */
 async function knownWaiting(
   trx: RunDatabase,
   id: string,
@@ -218,7 +218,7 @@ async function countForTheDay(store: RunStore, trx: RunDatabase, seat: Seat): Pr
     demandDay(seat.limits, who === did ? 'did' : 'address', Number(turns))
 }
 
-/** Marks the waiting run as continued. Of several answers at once, one gets through here. */
+/** Marks the waiting run as continued. Of several answers that come at once only one succeeds. */
 async function takeWaiting(trx: RunDatabase, runId: string): Promise<RunRow | undefined> {
   return trx
     .updateTable('kernel_runs')

@@ -26,7 +26,7 @@ export function keepResult(
       .where('id', '=', held.id)
       .where('owner', '=', store.owner)
       .where('epoch', '=', held.epoch)
-    // The lock keeps two results of one run from taking the same number, and a takeover waiting until this one is kept.
+    // The lock makes two results of one run take different numbers, and makes a takeover wait until this result is kept.
     if (store.dialect === 'postgres') run = run.forUpdate()
     if (!(await run.executeTakeFirst())) return 'lost'
     const rows = await db

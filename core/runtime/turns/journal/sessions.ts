@@ -28,7 +28,7 @@ export interface SessionView {
   readonly unread?: number
 }
 
-/** The session that somebody wants to be there; without an id the newest one of the room, else of the plugin. */
+/** The session that a plugin wants; without an id the newest one of the room, else of the plugin. */
 export interface SessionWish {
   readonly id?: string
   /** The plugin's own name of the room in which a session that is made now stands. */
@@ -52,7 +52,7 @@ export interface SessionsOptions {
   readonly oracle: OracleFacts
   /** The room of a session, where it has one outside of this runtime. */
   roomIdOf?(did: string, sessionId: string): string | undefined
-  /** Where users are told of their sessions; each session counts there what its user has not seen. */
+  /** Tells users of new sessions, and counts the notices of each session that its user has not seen. */
   readonly notices?: Notices
 }
 
@@ -191,7 +191,7 @@ export class Sessions {
     if (!(await this.isOwn(did, sessionId))) throw this.unknown(sessionId)
   }
 
-  /** What a caller without such a session hears, whether another user has one of that name or not. */
+  /** The error for a session that is not the caller's: the same whether another user has a session of that id or none has. */
   unknown(sessionId: string): RuntimeError {
     return new RuntimeError('NOT_FOUND', `You have no session "${sessionId}".`, {
       hint: 'POST /sessions makes one, GET /sessions lists yours.',
@@ -277,14 +277,8 @@ export class Sessions {
   /** Deletes a session in which nothing was said and no turn waits; false where there is something, or no such session. */
   discard(did: string, sessionId: string): Promise<boolean> {
     return this.#options.db.transaction().execute(async (trx) => {
-      // Whoever takes the session's row begins a turn there: the look comes after that transaction.
-      const session = await trx
-        .updateTable('kernel_sessions')
-        .set((eb) => ({ turns: eb.ref('turns') }))
-        .where('id', '=', sessionId)
-        .where('did', '=', did)
-        .returning('id')
-        .executeTakeFirst()
+      // A turn that begins holds the session's row, so this transaction looks only after the turn is recorded.
+      const session = await takeSession(trx, sessionId, did)
       const { rows } = await sql`select 1 as used from kernel_runs where session_id = ${sessionId}
         union all select 1 as used from kernel_waiting_turns where session_id = ${sessionId}
         limit 1`.execute(trx)
@@ -361,6 +355,24 @@ export function titleOf(message: string): string {
 }
 
 /**
+ * Takes the session's row until the transaction ends, so that no turn begins in the session meanwhile. Undefined where
+ * there is no such session, or where it is not this user's.
+ */
+export function takeSession(
+  trx: RunDatabase,
+  sessionId: string,
+  did?: string,
+): Promise<{ readonly turns: number } | undefined> {
+  return trx
+    .updateTable('kernel_sessions')
+    .set((eb) => ({ turns: eb.ref('turns') }))
+    .where('id', '=', sessionId)
+    .$if(did !== undefined, (query) => query.where('did', '=', did ?? ''))
+    .returning('turns')
+    .executeTakeFirst()
+}
+
+/**
  * Moves the head of a session, which is what the engine left behind there. A head moves only between two runs: the end
  * of a run that is under way would move it back.
  */
@@ -371,12 +383,7 @@ export function moveHead(
 ): Promise<'moved' | 'no-session' | 'busy'> {
   return store.commits.atomic(async (trx) => {
     // Taking the session's row lets no message slip in.
-    const session = await trx
-      .updateTable('kernel_sessions')
-      .set((eb) => ({ turns: eb.ref('turns') }))
-      .where('id', '=', sessionId)
-      .returning('turns')
-      .executeTakeFirst()
+    const session = await takeSession(trx, sessionId)
     if (!session) return 'no-session'
     const busy = await trx
       .selectFrom('kernel_runs')

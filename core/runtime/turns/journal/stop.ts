@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
+import { takeSession } from './sessions.ts'
 import { positionOf, unanswered } from './steps.ts'
 import type { RunRow, RunStore } from './store.ts'
 import type { RunDatabase, Stop } from './tables.ts'
@@ -36,13 +37,7 @@ export function stopRuns(
 ): Promise<Stopped | undefined> {
   return store.commits.atomic(async (trx) => {
     // Taking the session's row lets no message slip in between the look and the note.
-    const session = await trx
-      .updateTable('kernel_sessions')
-      .set((eb) => ({ turns: eb.ref('turns') }))
-      .where('id', '=', sessionId)
-      .where('did', '=', did)
-      .returning('id')
-      .executeTakeFirst()
+    const session = await takeSession(trx, sessionId, did)
     if (!session) return undefined
     const { carried, closed } = await stopOpenRuns(store, trx, sessionId, 'aborted', requestId)
     if (carried.length + closed.length > 0) return { runIds: carried, closed, isKnown: true }

@@ -2,10 +2,10 @@ import { sealed, toData, unsealed, type EventFacts } from '../events/data.ts'
 import type { RunEvent } from '../journal/event-lines.ts'
 import type { RenderedComponent } from '../run.ts'
 
-/** How long a piece of the words is that one event carries, so that each event fits a frame. */
+/** How many characters of the words one event carries, so that each event fits a frame. */
 const pieceLength = 16 * 1024
 
-/** The events of words that nobody waited for, as a run has them that has ended. */
+/** The events of words that a plugin says unasked: those of a run that has ended. */
 export function eventsOf(
   facts: EventFacts,
   text: string,

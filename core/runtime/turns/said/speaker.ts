@@ -29,7 +29,7 @@ const noSession =
   'Leave `session` out to speak in a session of the plugin, or take the id that sessions.ensure answers. ' +
   'In a test, say something as a user of testApp first: the session of a thread() is made up.'
 
-/** What the app says of those to whom plugins speak. */
+/** What the app knows of the users to whom plugins speak. */
 export interface SpeakerRules {
   /** Whether this server knows a user who has no session. By default it knows nobody else. */
   knowsUser?(db: QueryExecutorProvider, did: string): Promise<boolean>
@@ -40,7 +40,7 @@ export interface SpeakerParts {
   readonly store: RunStore
   readonly sessions: Sessions
   readonly watchers: Watchers
-  /** Where the user hears of the words wherever he is. */
+  /** Tells users of the words who do not have the session open. */
   readonly notices?: Notices
 }
 
@@ -107,7 +107,7 @@ export class Speaker {
     return { sessionId: outcome.sessionId, messageId: messageIdOf(outcome.runId) }
   }
 
-  /** Records the words. Answers instead of throwing, because a throw undoes what others record in one transaction with it. */
+  /** Records the words. A refusal is a value, because a throw would undo what the caller wrote in the same transaction. */
   async #record(trx: RunDatabase, words: Words, runId: string): Promise<Outcome> {
     const { count, takeTurn } = this.#statements
     const { did, plugin, key } = words
@@ -164,7 +164,10 @@ export class Speaker {
     }
     const position = positionOf(turn, 0)
     const body = JSON.stringify(message)
-    await insertWords({ session_id: session, position, run_id: runId, body }, trx)
+    await insertWords(
+      { session_id: session, position, run_id: runId, kind: 'assistant', body },
+      trx,
+    )
     if (key !== undefined)
       await insertKey({ did, plugin, key, session_id: session, run_id: runId }, trx)
   }

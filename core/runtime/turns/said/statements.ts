@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
+import { insertWords } from '../journal/begin-queries.ts'
 import type { EventBatch } from '../journal/event-lines.ts'
 import type { RunStore } from '../journal/store.ts'
 import { runChannel } from '../journal/write.ts'
@@ -120,19 +121,5 @@ const insertEvents = ({ db }: RunStore) =>
       first_seq: p.first_seq,
       last_seq: p.last_seq,
       body: p.body,
-    }),
-  )
-
-const insertWords = ({ db, now }: RunStore) =>
-  prepared(db, (p: { session_id: string; position: number; run_id: string; body: string }) =>
-    db.insertInto('kernel_steps').values({
-      session_id: p.session_id,
-      position: p.position,
-      run_id: p.run_id,
-      root_id: p.run_id,
-      step: 0,
-      kind: 'assistant',
-      body: p.body,
-      created_at: now,
     }),
   )

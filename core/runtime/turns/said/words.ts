@@ -9,7 +9,7 @@ const mostBytes = 64 * 1024
 const longestName = 200
 const longestSession = 200
 
-/** What a plugin says, once it is known that it can be said. */
+/** What a plugin says, checked. */
 export interface Words {
   readonly did: string
   readonly plugin: string

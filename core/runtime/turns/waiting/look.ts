@@ -62,7 +62,7 @@ export async function whereabouts(
       where id in (${sql.join(ids)})`.execute(db)
     return new Set(rows.map(({ id }) => id))
   }
-  // The turns that wait are asked for first: one that begins between the two questions is found by the second.
+  // The first query finds turns that wait. A turn that begins between the two queries is found by the second as well.
   const waiting = await idsIn('kernel_waiting_turns')
   return { waiting, begun: await idsIn('kernel_runs') }
 }

@@ -4,12 +4,12 @@ import type { RunStore } from '../journal/store.ts'
 import { slices } from '../journal/store.ts'
 import { expiredTurns, nextOf, waitingSessions, whereabouts, type WaitingTurn } from './look.ts'
 
-/** How often a process looks for waiting turns that nobody has begun, whatever it was told. */
+/** How often a process looks for waiting turns, also where no notification told it of one. */
 const pollMs = 5_000
 
 /**
- * What came of the attempt to begin a waiting turn. With `inMs` the turn goes on waiting, and is tried again then; a plugin
- * may have `refused` it, and then it waits no more.
+ * What came of the attempt to begin a waiting turn. With `inMs` the turn goes on waiting, and the process tries
+ * again after that time. A turn that a plugin has `refused` waits no more.
  */
 export type Attempted =
   'begun' | 'gone' | { readonly inMs: number } | { readonly refused: RuntimeError }
@@ -64,7 +64,7 @@ export class WaitingTurns {
     await this.poll()
   }
 
-  /** Begins nothing more. Whoever waits here for a turn hears that this process closes. */
+  /** Begins no more turns. Callers of `outcomeOf` hear that this process closes. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#timer)
@@ -156,7 +156,7 @@ export class WaitingTurns {
     const { sessions, areAll } = await waitingSessions(this.#options.store)
     for (const sessionId of sessions.keys())
       if (!this.#sessions.has(sessionId)) this.#sessions.set(sessionId, 0)
-    // A session in which a turn was queued meanwhile comes back with the look that its `queued` asks for.
+    // `queued` notes a session again in which a turn was queued meanwhile, and asks for another look.
     if (areAll)
       for (const sessionId of before) if (!sessions.has(sessionId)) this.#sessions.delete(sessionId)
     return [...sessions].filter(([, isBusy]) => !isBusy).map(([sessionId]) => sessionId)
@@ -206,7 +206,7 @@ export class WaitingTurns {
     this.#next = { at, timer: setTimeout(look, inMs).unref() }
   }
 
-  /** Asks the database about the turns that somebody waits for here: the word of another process may be lost. */
+  /** Asks the database about the turns whose outcome callers here wait for: a notification may have been lost. */
   async #lookAfterWaiters(): Promise<void> {
     for (const ids of slices([...this.#waiters.keys()])) {
       const { begun, waiting } = await whereabouts(this.#options.store, ids)
