@@ -141,11 +141,13 @@ it.each([0, -1, 1.5, '5s', 3_600_001, Number.NaN, null])(
   },
 )
 
-it('an effect that is none, and a "can" that is text, stop the boot with what to write', async () => {
+it('an effect that is none, a "can" that is text and an input that is no schema stop the boot with what to write', async () => {
   const plugin = always({
     look: { ...read, effect: 'reads', run: () => 1 },
     note: { ...tool, can: 'notes/write', run: () => 1 },
     odd: { ...tool, effect: 7, can: null, run: () => 1 },
+    bare: { ...tool, input: undefined, run: () => 1 },
+    plain: { ...tool, input: { city: 'string' }, run: () => 1 },
   })
   const fault: RuntimeError = await testApp({ plugins: [plugin] }).then(
     () => expect.unreachable(),
@@ -157,4 +159,7 @@ it('an effect that is none, and a "can" that is text, stop the boot with what to
   expect(fault.message).toContain('It is an object: can: { can: "notes/write" }.')
   expect(fault.message).toContain('the tool "odd" has an "effect" of 7.')
   expect(fault.message).toContain('the tool "odd" has a "can" of null.')
+  expect(fault.message).toContain('the tool "bare" has no input schema.')
+  expect(fault.message).toContain('the tool "plain" has an input that is no schema.')
+  expect(fault.message).toContain('Write input: z.object({ city: z.string() }), or z.object({})')
 })

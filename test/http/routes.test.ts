@@ -243,6 +243,29 @@ describe('the boot finds', () => {
     expect((await faults([key, 'notes', route]))[0]?.code).toBe('ROUTE_INVALID')
   })
 
+  // As JSON, for the types refuse them: the sentences are for plugins in plain JavaScript.
+  test.each([
+    [
+      '{"auth":"ucann"}',
+      '"ucann" is not a kind of auth.',
+      `Did you mean "ucan"? It is 'ucan', 'public', 'bearer', 'operator' or 'own'; left out, it is 'ucan'.`,
+    ],
+    [
+      '{"auth":"none"}',
+      '"none" is not a kind of auth.',
+      `It is 'ucan', 'public', 'bearer', 'operator' or 'own'; left out, it is 'ucan'.`,
+    ],
+    ['{"auth":"own"}', 'auth "own" needs a "verify".', 'Write verify: (request, ctx) => '],
+    ['{"can":"a/read"}', 'it has a "can" of "a/read".', 'It is an object: can: { can: "a/read" }.'],
+    ['{"can":{}}', 'it has a "can" of {}.', 'It is an object: can: { can: "notes/read" }.'],
+  ])('%s, with what to write instead', async (json, sentence, hint) => {
+    const [fault, ...more] = await faults(['GET /a', 'notes', JSON.parse(json)])
+    expect(more).toEqual([])
+    expect(fault?.code).toBe('ROUTE_INVALID')
+    expect(fault?.message).toBe(`The route "GET /a" of notes is malformed: ${sentence}`)
+    expect(fault?.hint).toContain(hint)
+  })
+
   test('mounts that are malformed or claimed twice', async () => {
     const found = await faultsOf([
       plugin('one', { web: { '/page': run, '/': run } }),

@@ -27,7 +27,10 @@ export function checkTools(
     if (typeof tool?.run !== 'function') fault('has no run function.')
     for (const [message, hint] of optionFaults(tool ?? {})) fault(message, hint)
     if (!isSchema(tool?.input))
-      fault('has no input schema.', 'Use z.object({}) when it takes nothing.')
+      fault(
+        tool?.input === undefined ? 'has no input schema.' : 'has an input that is no schema.',
+        'Write input: z.object({ city: z.string() }), or z.object({}) when it takes nothing.',
+      )
     else if (argumentsType(tool.input) !== 'object')
       fault(
         'takes something other than an object.',

@@ -24,7 +24,6 @@ import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
 import type { Tools } from './tools/tools.ts'
 import { ToolsOfTurn } from './tools/turn-tools.ts'
-import { mayCall } from './turn/capabilities.ts'
 import { frozen, turnContext, type Turn } from './turn/turn.ts'
 import { untilAborted } from './turn/until-aborted.ts'
 
@@ -196,10 +195,7 @@ export class AgentTurn {
       model: turn.model,
       system: () => prompt.text(),
       ask: () => turnTools.ask(),
-      specs: () => [
-        ...tools.specs(turn),
-        ...turnTools.specs().filter(({ name }) => mayCall(turn, name)),
-      ],
+      specs: () => [...tools.specs(turn), ...turnTools.specs()],
       before,
       log: stepLog,
       tools,

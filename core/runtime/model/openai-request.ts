@@ -50,7 +50,7 @@ function knownPart(messages: readonly Message[]): Sent | undefined {
   for (let i = messages.length - 1; i >= from; i--) {
     const known = sent.get(messages[i]!)
     // A text whose last message goes on in the next one ends in the middle of what is now one message.
-    if (goesOn(messages[i]!, messages[i + 1])) continue
+    if (goesOn(messages[i], messages[i + 1])) continue
     if (known?.messages.length === i + 1 && isStillSo(known, messages)) return known
   }
   return undefined

@@ -57,11 +57,11 @@ export class ToolsOfTurn {
 
   /** The tools as a model reads them. */
   specs(): ToolSpec[] {
-    const { known } = this.#options
+    const { known, turn } = this.#options
     const specs: ToolSpec[] = []
     for (const { name, record, spec } of this.entries.values())
       // A plugin that joined in the middle of the turn may have brought a tool of the same name.
-      if (!record || (isOpen(record) && !known(name))) specs.push(spec)
+      if (mayCall(turn, name) && (!record || (isOpen(record) && !known(name)))) specs.push(spec)
     return specs
   }
 

@@ -2,7 +2,8 @@ import { createRequire } from 'node:module'
 import type { Router as KoaRouter } from '@koa/router'
 import { RuntimeError } from '../../../errors.ts'
 import { bearerCanFault } from '../../../manifest/abilities.ts'
-import { isSchema } from '../../../manifest/tools/tools.ts'
+import { meant } from '../../../manifest/did-you-mean.ts'
+import { isSchema, shown } from '../../../manifest/tools/tools.ts'
 import type { AnyRoute, Method, WebEntry } from '../../../plugin.ts'
 import { isRecord } from '../../base/fields.ts'
 
@@ -75,7 +76,10 @@ export function checkRoutes(routes: readonly DeclaredRoute[]): RuntimeError[] {
           'ROUTE_INVALID',
           `The route "${key}" of ${owner} is malformed: ${wrong}.`,
           {
-            hint: 'A route key reads "METHOD /path/:id", for example "GET /notes/:id".',
+            hint:
+              typeof read === 'string'
+                ? 'A route key reads "METHOD /path/:id", for example "GET /notes/:id".'
+                : optionHint(route),
             details: { key, owner },
           },
         ),
@@ -165,6 +169,7 @@ function optionFault({ method }: RouteKey, { owner, route }: DeclaredRoute): str
   const wrongKind = kindFault(route)
   if (wrongKind !== undefined) return wrongKind
   if (!auths.includes(auth)) return `"${String(auth)}" is not a kind of auth`
+  if (!isDemand(can)) return `it has a "can" of ${shown(can)}`
   if (auth === 'own' && typeof route.verify !== 'function') return 'auth "own" needs a "verify"'
   if (route.verify && auth !== 'own') return '"verify" needs auth "own"'
   if (auth === 'own' && takesLines(route)) return 'auth "own" is for one whole body, not for lines'
@@ -197,17 +202,35 @@ function kindFault(route: AnyRoute): string | undefined {
   for (const name of ['verify', 'own', 'onInvalid', 'onFault'] as const)
     if (route[name] !== undefined && typeof route[name] !== 'function')
       return `its "${name}" is no function`
-  const { raw, body, answers, limit, can } = route
+  const { raw, body, answers, limit } = route
   if (raw !== undefined && typeof raw !== 'boolean') return '"raw" is true or false'
   if (body !== undefined && typeof body !== 'string' && !isRecord(body))
     return '"body" is a word or an object'
   if (answers !== undefined && !isRecord(answers)) return '"answers" is an object by status'
   if (limit !== undefined && !isRecord(limit)) return '"limit" is { max, perMs }'
   if (limit?.by !== undefined && typeof limit.by !== 'function') return '"limit.by" is a function'
-  if (can !== undefined && typeof can.can !== 'string')
-    return '"can" is an object: can: { can: "notes/write" }'
   return undefined
 }
+
+/** What to write in place of an option that authors get wrong; undefined where the sentence of the fault says it all. */
+function optionHint({ auth, can, verify }: AnyRoute): string | undefined {
+  if (!auths.includes(auth)) {
+    const close = meant(String(auth), ['ucan', 'public', 'bearer', 'operator', 'own'])
+    const all = `It is 'ucan', 'public', 'bearer', 'operator' or 'own'; left out, it is 'ucan'.`
+    return `${close}${close && ' '}${all}`
+  }
+  if (!isDemand(can)) {
+    const ability = typeof can === 'string' ? shown(can) : '"notes/read"'
+    return `It is an object: can: { can: ${ability} }.`
+  }
+  if (auth === 'own' && typeof verify !== 'function')
+    return 'Write verify: (request, ctx) => ({ caller: "name" }), or undefined for a caller whom it does not know.'
+  if (verify && auth !== 'own') return `Write auth: 'own' beside it.`
+  return undefined
+}
+
+const isDemand = (can: unknown): boolean =>
+  can === undefined || (isRecord(can) && typeof can.can === 'string')
 
 const isCount = (value: unknown) => Number.isInteger(value) && Number(value) > 0
 
