@@ -33,6 +33,7 @@ const scope = {
   imports: {
     '#core': './core/index.js',
     '#core/testing': './core/testing/index.js',
+    '#core/models': './core/models/index.js',
     '#core/webhooks': './core/webhooks/index.js',
   },
 }

@@ -98,6 +98,10 @@ export interface ModelRequest {
   file?(id: string): Promise<Uint8Array>
   /** What this one call is asked with, over the model's own settings. */
   readonly settings?: ModelSettings
+  /** How often the model tries at most before its first word, where its own settings do not say so. */
+  readonly attempts?: number
+  /** Told before each further attempt, with the fault of the one before. */
+  onRetry?(attempt: number, fault: unknown): void
 }
 
 /** How a model is asked. What is not set is not sent. */

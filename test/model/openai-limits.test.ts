@@ -78,7 +78,7 @@ describe('before the first word', () => {
   })
 
   it('a provider that does not begin is MODEL_TIMEOUT', async () => {
-    const small = await model([{ text: 'Late', delayMs: 60_000 }], { firstTokenMs: 50 })
+    const small = await model([{ text: 'Late', delayMs: 60_000 }], { firstTokenMs: 50, attempts: 1 })
     expect((await fault(small.stream(ask('Hello')))).code).toBe('MODEL_TIMEOUT')
   })
 

@@ -9,7 +9,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
   },
   connect: {
     'core/runtime/http/http.ts': 'an event of Node’s HTTP server',
-    'core/runtime/model/post.ts': 'an event of Node’s sockets',
+    'core/runtime/model/transport/post.ts': 'an event of Node’s sockets',
     'core/runtime/store/postgres.ts': 'an event of the PostgreSQL pool',
   },
   data: {
@@ -18,7 +18,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/answer/answer.ts': 'an event of Node’s streams',
     'core/runtime/http/answer/sse.ts': 'a key of an event that a route sends',
     'core/runtime/http/read/body.ts': 'an event of Node’s streams',
-    'core/runtime/model/post.ts': 'an event of Node’s streams',
+    'core/runtime/model/transport/post.ts': 'an event of Node’s streams',
     'core/runtime/turns/carry/plugin-turn.ts': 'a key of an event that a plugin reads',
     'core/runtime/turns/journal/event-lines.ts': 'a column of the table of events',
     'core/testing/turn.ts': 'a key of an event that was streamed',

@@ -1,10 +1,10 @@
 import { RuntimeError } from '../../errors.ts'
 import { fieldsIn } from '../base/fields.ts'
-import { modelFault } from './model-fault.ts'
+import { modelFault } from './transport/model-fault.ts'
 import type { Delta, Message, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
-import { callSlots, type CallPiece } from './call-slots.ts'
+import { callSlots, type CallPiece } from './transport/call-slots.ts'
 import { wireTool } from './openai-request.ts'
-import { providerFault, type Asked } from './provider-fault.ts'
+import { providerFault, type Asked } from './transport/provider-fault.ts'
 
 /**
  * What the runtime needs of a LangChain chat model. The runtime knows such a model by its shape, because an app may have
@@ -123,7 +123,7 @@ export class LangChainModel implements Model {
   }
 }
 
-type Speech = Exclude<Delta, { type: 'usage' }>
+type Speech = Exclude<Delta, { type: 'usage' | 'provider' }>
 
 function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<Speech> {
   const thought = chunk.additional_kwargs?.reasoning_content

@@ -1,66 +1,28 @@
 import type { Message, ModelRequest, ToolSpec } from '../../plugin.ts'
+import { ConversationJson } from './transport/conversation-json.ts'
 
-/** The body of a `/chat/completions` request. */
-export function requestBody(
-  model: string,
-  { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
-  withUsage: boolean,
-): string {
-  const usage = withUsage ? ',"stream_options":{"include_usage":true}' : ''
-  // Some providers refuse an empty list of tools.
-  const ofTools = tools.length > 0 ? `,"tools":[${tools.map(toolJson).join()}]` : ''
-  const said = messagesJson(messages)
-  return `{"model":${JSON.stringify(model)},"stream":true${usage},"messages":[${said}]${ofTools}}`
-}
+/** Writes the `/chat/completions` requests of one model. */
+export class ChatRequests {
+  readonly #model: string
+  readonly #conversations = new ConversationJson(toJson)
 
-/** The JSON of a conversation that was sent, with the messages behind it. */
-interface Sent {
-  readonly messages: readonly Message[]
-  /** The contents of the messages when they were sent, because a layer may change them later. */
-  readonly contents: readonly string[]
-  readonly text: string
-}
-
-/**
- * The conversations that were sent, by their last message. The next request repeats the conversation and adds to it, so its
- * JSON begins with the known text. There is one text for each conversation, and it lives as long as the messages do.
- */
-const sent = new WeakMap<Message, Sent>()
-/** How many messages a look-up goes back. Between two requests a turn adds fewer messages, unless it makes very many calls. */
-const lookBack = 64
-
-/** The JSON of all messages. The system prompt is new in each request; of the other messages only the new ones are. */
-function messagesJson(all: readonly Message[]): string {
-  const system = all[0]?.role === 'system' ? all[0] : undefined
-  const messages = system ? all.slice(1) : all
-  const last = messages.at(-1)
-  if (!last) return system ? toJson(system) : ''
-  const known = knownPart(messages)
-  let text = known?.text ?? ''
-  for (let i = known?.messages.length ?? 0; i < messages.length; i++)
-    text += `${text && ','}${toJson(messages[i]!)}`
-  if (known) sent.delete(known.messages.at(-1)!)
-  sent.set(last, { messages, contents: messages.map(({ content }) => content), text })
-  return system ? `${toJson(system)},${text}` : text
-}
-
-function knownPart(messages: readonly Message[]): Sent | undefined {
-  const from = Math.max(0, messages.length - lookBack)
-  for (let i = messages.length - 1; i >= from; i--) {
-    const known = sent.get(messages[i]!)
-    if (known?.messages.length === i + 1 && isStillSo(known, messages)) return known
+  constructor(model: string) {
+    this.#model = JSON.stringify(model)
   }
-  return undefined
+
+  /** The body of a request. */
+  body({ messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>, withUsage: boolean): string {
+    const usage = withUsage ? ',"stream_options":{"include_usage":true}' : ''
+    // Some providers refuse an empty list of tools.
+    const ofTools = tools.length > 0 ? `,"tools":[${tools.map(toolJson).join()}]` : ''
+    const said = this.#conversations.write(messages)
+    return `{"model":${this.#model},"stream":true${usage},"messages":[${said}]${ofTools}}`
+  }
 }
 
-/** Whether the messages begin with those that were sent, and their contents have not changed since. */
-function isStillSo({ messages, contents }: Sent, now: readonly Message[]): boolean {
-  for (let i = 0; i < messages.length; i++)
-    if (messages[i] !== now[i] || contents[i] !== now[i]!.content) return false
-  return true
+function toJson(message: Message): string {
+  return JSON.stringify(wireMessage(message))
 }
-
-const toJson = (message: Message): string => JSON.stringify(wireMessage(message))
 
 // Tools are the same from turn to turn, so their JSON is kept.
 const known = new WeakMap<ToolSpec, string>()

@@ -1,0 +1,25 @@
+export { Assembly } from '../runtime/model/assemble.ts'
+export { askProvider, type Question } from '../runtime/model/transport/ask.ts'
+export type { Framing } from '../runtime/model/transport/answer.ts'
+export { callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'
+export { ConversationJson } from '../runtime/model/transport/conversation-json.ts'
+export { endpoint } from '../runtime/model/transport/endpoint.ts'
+export { modelFault } from '../runtime/model/transport/model-fault.ts'
+export {
+  providerFault,
+  type Asked,
+  type Complaint,
+} from '../runtime/model/transport/provider-fault.ts'
+export {
+  modelTransport,
+  type ModelTransport,
+  type TransportOptions,
+} from '../runtime/model/transport/transport.ts'
+export type {
+  CallLimits,
+  Changes,
+  FrameReader,
+  Refusal,
+  Wire,
+  WireBody,
+} from '../runtime/model/transport/wire.ts'
