@@ -5,6 +5,7 @@ import { meant } from './did-you-mean.ts'
 import { faultOf } from './faults.ts'
 import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
+import { checkModels } from './models.ts'
 import { checkSections, checkState, readable } from './sections.ts'
 import { checkSubAgents } from './tools/sub-agents.ts'
 import { checkTools, isWhole, shown as shownValue } from './tools/tools.ts'
@@ -12,6 +13,7 @@ import { checkTools, isWhole, shown as shownValue } from './tools/tools.ts'
 export { checkMadeSection, readable } from './sections.ts'
 export { checkBorrowedMade, checkSubAgents } from './tools/sub-agents.ts'
 export { checkTools } from './tools/tools.ts'
+export { checkModels } from './models.ts'
 
 const sentences = z.array(z.string().min(1)).optional()
 
@@ -56,6 +58,7 @@ const sections = [
   'migrations',
   'setup',
   'jobs',
+  'models',
   'runs',
   'prompt',
   'tools',
@@ -122,7 +125,7 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
       )
 
   faults.push(...checkState(name, sound.state ?? {}))
-  faults.push(...checkJobs(definition), ...checkRuns(name, definition.runs))
+  faults.push(...checkJobs(definition), ...checkMade(name, definition))
   const { tools = {}, toolsFor, toolsForMs } = sound
   if (typeof tools === 'object')
     faults.push(...checkTools(sound, tools), ...checkSubAgents(sound, tools))
@@ -139,6 +142,12 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
     )
   return faults
 }
+
+/** Faults of the sections that a function may make. */
+const checkMade = (name: string, { runs, models }: AnyDefinition) => [
+  ...checkRuns(name, runs),
+  ...checkModels(name, models),
+]
 
 const longestToolsForMs = 20_000
 

@@ -203,7 +203,7 @@ export class AgentTurn {
       limits: this.#parts.loopLimits,
       site,
       narrator: this.#narrator,
-      hear: this.#hear(),
+      hear: this.#hear,
     })
     // A layer of the onion may change its plugin's state after `next()`. Readers who hear of the end find all of it kept.
     await takeChanges()
@@ -231,12 +231,14 @@ export class AgentTurn {
     }
   }
 
-  /** Tells readers of an answer while the model gives it. */
-  #hear(): Hear {
+  /** Tells the listeners what the model says. */
+  get #hear(): Hear {
+    const narrator = this.#narrator
     return {
-      text: (text) => this.#narrator.message(text),
-      reasoning: (text) => this.#narrator.reasoning(text),
-      arguments: arrivingArguments(this.#run.request, this.#narrator),
+      text: (text) => narrator.message(text),
+      reasoning: (text) => narrator.reasoning(text),
+      instead: (instead) => narrator.instead(instead),
+      arguments: arrivingArguments(this.#run.request, narrator),
     }
   }
 
@@ -257,15 +259,29 @@ export class AgentTurn {
 
   /** The model that the request names, or the default one; undefined when the turn cannot carry out the request at all. */
   #usableModel(): Model | undefined {
-    const { tools, model } = this.#parts
+    const { tools } = this.#parts
     const { request } = this.#run
     try {
       const fault = clientToolsFault(request, tools)
       if (fault) throw fault
-      return model(request.model)
+      return this.#chosen(request.model)
     } catch (thrown) {
       this.#fail(asTurnError(thrown))
       return undefined
+    }
+  }
+
+  /** The model of an id; where it is offered no more, the default, and the listeners are told. */
+  #chosen(id: string | undefined): Model {
+    const { model } = this.#parts
+    try {
+      return model(id)
+    } catch (thrown) {
+      const isGone = thrown instanceof RuntimeError && thrown.code === 'MODEL_UNKNOWN'
+      if (!isGone || id === undefined) throw thrown
+      const usual = model()
+      this.#narrator.instead({ model: usual.id, instead: id, code: thrown.code })
+      return usual
     }
   }
 

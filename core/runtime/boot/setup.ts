@@ -3,6 +3,7 @@ import { RuntimeError } from '../../errors.ts'
 import {
   checkBorrowedMade,
   checkMadeSection,
+  checkModels,
   checkRuns,
   checkSubAgents,
   checkTools,
@@ -183,6 +184,10 @@ export class Setups {
     if (typeof runs === 'function') {
       record.runs = runs(booted)
       faults.push(...checkRuns(name, record.runs))
+    }
+    if (typeof definition.models === 'function') {
+      record.models = definition.models(booted)
+      faults.push(...checkModels(name, record.models))
     }
     if (faults[0]) throw faults[0]
   }

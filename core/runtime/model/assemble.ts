@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { RuntimeError } from '../../errors.ts'
 import type { Delta, ModelReply, ModelUsage, ToolCall } from '../../plugin.ts'
 import { nestsTooDeep } from '../base/safe-json.ts'
+import { maxProviderData } from './transport/wire.ts'
 
 /** A tool call of which some parts may still come. */
 interface CallSoFar {
@@ -18,6 +20,7 @@ export class Assembly {
   readonly #reasoning = new Gathered()
   readonly #calls = new Map<number, { id: string; name: string; args: Gathered }>()
   #usage: ModelUsage | undefined
+  #provider: { readonly data: unknown } | undefined
 
   /** Takes the next delta. */
   add(delta: Delta): void {
@@ -31,6 +34,9 @@ export class Assembly {
         this.#usage = usage
         return
       }
+      case 'provider':
+        this.#provider = { data: ownCopy(delta.data) }
+        return
       case 'tool-call': {
         let call = this.#calls.get(delta.index)
         if (!call) {
@@ -64,6 +70,7 @@ export class Assembly {
         return { id, name, args: parsedArgs(args.text()) }
       }),
       ...(this.#usage && { usage: this.#usage }),
+      ...(this.#provider && { provider: this.#provider.data }),
     }
   }
 }
@@ -79,6 +86,17 @@ export async function assemble(
     onDelta?.(delta)
   }
   return gathered.reply()
+}
+
+/** What a provider wants back, as the journal will give it: JSON, and no larger than it may be. */
+function ownCopy(data: unknown): unknown {
+  const json = JSON.stringify(data) ?? 'null'
+  if (Buffer.byteLength(json) > maxProviderData)
+    throw new RuntimeError(
+      'MODEL_ANSWER_TOO_LONG',
+      `The model's provider asks for more than ${maxProviderData} bytes of its own data back.`,
+    )
+  return JSON.parse(json)
 }
 
 function parsedArgs(text: string): unknown {

@@ -27,8 +27,14 @@ export class UsageTally {
         call.reported = { inputTokens, outputTokens, ...(estimated && { estimated }) }
       } else if (delta.type === 'tool-call')
         call.characters += (delta.name?.length ?? 0) + (delta.args?.length ?? 0)
-      else call.characters += delta.text.length
+      else if (delta.type !== 'provider') call.characters += delta.text.length
     }
+  }
+
+  /** Forgets the newest call, of which nothing was heard: another model is asked in its place. */
+  dropSilent(): void {
+    const { characters, reported } = this.#calls.at(-1) ?? {}
+    if (!reported && characters === 0) this.#calls.pop()
   }
 
   /** What an answer cost. A layer that answered in place of the model says so in its reply, or it cost nothing. */

@@ -23,6 +23,8 @@ export interface HistoryMessage {
   isComplete: boolean
   readonly createdAt: string
   readonly attachments?: readonly unknown[]
+  /** The id of the model that said it. */
+  readonly model?: string
   /** The plugin whose words these are, where they are not the user's. */
   readonly origin?: string
 }
@@ -242,7 +244,7 @@ function toHuman(
 }
 
 function toAi(
-  { id, content, reasoning, toolCalls }: Said<'assistant'>,
+  { id, content, reasoning, toolCalls, model }: Said<'assistant'>,
   { created_at }: Row,
 ): HistoryMessage {
   return {
@@ -253,5 +255,6 @@ function toAi(
     reasoning,
     isComplete: true,
     createdAt: new Date(created_at).toISOString(),
+    ...(model !== undefined && { model }),
   }
 }

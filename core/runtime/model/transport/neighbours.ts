@@ -1,4 +1,4 @@
-import type { Message } from '../../plugin.ts'
+import type { Message } from '../../../plugin.ts'
 
 /**
  * Whether the second message goes on with the first: both are the assistant's, and the first calls no tool. A plugin's words

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Code } from '../../error-codes.ts'
-import { type RuntimeError, isRetryable } from '../../errors.ts'
+import type { Code } from '../../../error-codes.ts'
+import { type RuntimeError, isRetryable } from '../../../errors.ts'
 import { modelFault } from './model-fault.ts'
 
 /** The model and the provider that were asked, for the sentences of errors. */
@@ -14,7 +14,7 @@ export interface Asked {
 }
 
 /** What a provider says about a fault: an HTTP status, and a body or an error in the stream. */
-interface Complaint {
+export interface Complaint {
   readonly status?: number
   readonly headers?: IncomingHttpHeaders
   readonly text: string
@@ -121,7 +121,10 @@ function words(
         { check: "Look at the provider's billing page." },
       ]
     case 'MODEL_NOT_FOUND':
-      return [`has no model "${model}" at this address.`, { check: `Check ${settings.address}.` }]
+      return [
+        `has no model "${model}" at this address.`,
+        { check: `Check MODEL and ${settings.address}.` },
+      ]
     case 'MODEL_CONTEXT_TOO_LONG':
       return [
         `cannot read a conversation as long as this with "${model}".`,

@@ -1,5 +1,5 @@
-import type { Code } from '../../error-codes.ts'
-import { RuntimeError, type ErrorOptions } from '../../errors.ts'
+import type { Code } from '../../../error-codes.ts'
+import { RuntimeError, type ErrorOptions } from '../../../errors.ts'
 
 /** The hint for a user, when only the operator can help. */
 const forUsers = 'Whoever runs this server finds the reason in its log.'

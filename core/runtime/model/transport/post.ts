@@ -6,9 +6,9 @@ import type {
   RequestOptions,
 } from 'node:http'
 import { urlToHttpOptions } from 'node:url'
-import { RuntimeError } from '../../errors.ts'
+import { RuntimeError } from '../../../errors.ts'
 import { modelFault } from './model-fault.ts'
-import { nodeHttp } from '../base/node-http.ts'
+import { nodeHttp } from '../../base/node-http.ts'
 
 /** How long a request may take, in milliseconds. */
 interface Patience {
@@ -35,11 +35,12 @@ export interface ProviderExchange {
   destroy(): void
 }
 
-/** Posts a body on a kept connection and resolves with the head of the answer, whatever its status. */
+/** Sends a request on a kept connection and resolves with the head of the answer, whatever its status. No body makes it a GET. */
 export type Post = (
-  body: string,
+  body: string | undefined,
   signal: AbortSignal,
   patience: Patience,
+  headers?: Readonly<Record<string, string>>,
 ) => Promise<ProviderExchange>
 
 // All models of the process share one pool. Node does not let an idle socket keep the process alive.
@@ -51,25 +52,28 @@ const readAhead = 256 * 1024
 /** How long `finish` waits for the end of the body before it drops the connection. */
 const endingMs = 500
 
-/** Makes a function that posts to one address. It uses node:http, because the global fetch takes three times the CPU. */
-export function poster(url: URL, headers: Readonly<Record<string, string>>): Post {
+/**
+ * Makes a function that sends to one address. It uses node:http, because the global fetch takes three times the CPU.
+ * `address` names the setting of the address, for the operator.
+ */
+export function poster(url: URL, headers: Readonly<Record<string, string>>, address: string): Post {
   const { request, Agent } =
     url.protocol === 'https:' ? process.getBuiltinModule('node:https') : nodeHttp
   const agent = agents.get(url.protocol) ?? new Agent(pool)
   agents.set(url.protocol, agent)
-  const options: RequestOptions = { ...urlToHttpOptions(url), method: 'POST', agent }
-  const open = (body: string) =>
-    request({
-      ...options,
-      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
-    })
-  return async (body, signal, patience) => {
+  const options: RequestOptions = { ...urlToHttpOptions(url), agent }
+  const server = { host: url.host, address }
+  return async (body, signal, patience, further) => {
+    const length = body === undefined ? undefined : { 'content-length': Buffer.byteLength(body) }
+    const method = length ? 'POST' : 'GET'
+    const open = () =>
+      request({ ...options, method, headers: { ...headers, ...further, ...length } })
     try {
-      return await begin(url.host, open(body), body, signal, patience)
+      return await begin(server, open(), body, signal, patience)
     } catch (error) {
       // The server closed a kept socket while the request was being written. It has not read the request, so it goes out again.
       if (!(error instanceof StaleSocket)) throw error
-      return await begin(url.host, open(body), body, signal, patience)
+      return await begin(server, open(), body, signal, patience)
     }
   }
 }
@@ -77,10 +81,16 @@ export function poster(url: URL, headers: Readonly<Record<string, string>>): Pos
 /** A kept socket turned out to be closed by the server. */
 class StaleSocket extends Error {}
 
+/** The server that is asked, and the setting that holds its address. */
+interface Server {
+  readonly host: string
+  readonly address: string
+}
+
 function begin(
-  host: string,
+  { host, address }: Server,
   request: ClientRequest,
-  body: string,
+  body: string | undefined,
   signal: AbortSignal,
   { connectMs, headMs }: Patience,
 ): Promise<ProviderExchange> {
@@ -118,7 +128,7 @@ function begin(
       fail(
         modelFault('MODEL_UNREACHABLE', host, `cannot be reached (${cause.code}).`, {
           hint: 'Try again in a moment.',
-          check: 'Check OPENAI_BASE_URL and the network.',
+          check: `Check ${address} and the network.`,
           details: { reason: cause.code },
           cause,
         }),
@@ -133,7 +143,7 @@ function begin(
   })
   // This stands outside the promise, so that the listeners, which live as long as the answer, do not keep the body in memory.
   // Long conversations are mostly ASCII, and Node writes ASCII faster as latin1, without encoding it.
-  const isAscii = request.getHeader('content-length') === body.length
+  const isAscii = request.getHeader('content-length') === body?.length
   if (!signal.aborted) request.end(body, isAscii ? 'latin1' : 'utf8')
   return answered
 }

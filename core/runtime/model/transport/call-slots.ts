@@ -1,4 +1,4 @@
-import type { Delta } from '../../plugin.ts'
+import type { Delta } from '../../../plugin.ts'
 
 type CallDelta = Extract<Delta, { type: 'tool-call' }>
 

@@ -1,0 +1,45 @@
+export type {
+  Delta,
+  Embedder,
+  Embeddings,
+  Message,
+  MessagePart,
+  Model,
+  ModelOpening,
+  ModelProvider,
+  ModelRequest,
+  ModelSettings,
+  ModelUsage,
+  OfferSettings,
+  ToolCall,
+  ToolSpec,
+} from '../plugin.ts'
+export { Assembly } from '../runtime/model/assemble.ts'
+export { askProvider, type Question } from '../runtime/model/transport/ask.ts'
+export { functionTool } from '../runtime/model/function-tool.ts'
+export { estimatedUsage } from '../runtime/model/estimate.ts'
+export { unquote } from '../runtime/base/quote.ts'
+export type { AnswerFraming } from '../runtime/model/transport/answer.ts'
+export { callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'
+export { ConversationJson } from '../runtime/model/transport/conversation-json.ts'
+export { endpoint } from '../runtime/model/transport/endpoint.ts'
+export { joinNeighbours } from '../runtime/model/transport/neighbours.ts'
+export { modelFault } from '../runtime/model/transport/model-fault.ts'
+export {
+  providerFault,
+  type Asked,
+  type Complaint,
+} from '../runtime/model/transport/provider-fault.ts'
+export {
+  modelTransport,
+  type ModelTransport,
+  type TransportOptions,
+} from '../runtime/model/transport/transport.ts'
+export type {
+  CallLimits,
+  Changes,
+  FrameReader,
+  WireRefusal,
+  Wire,
+  WireBody,
+} from '../runtime/model/transport/wire.ts'
