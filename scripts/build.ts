@@ -32,7 +32,7 @@ const scope = {
   type: 'module',
   imports: {
     '#core': './core/index.js',
-    '#core/testing': './core/testing/index.js',
+    '#core/testing': './testing/index.js',
     '#core/models': './core/models/index.js',
     '#core/webhooks': './core/webhooks/index.js',
   },
