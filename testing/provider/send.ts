@@ -58,9 +58,10 @@ export function sendFailure(
   response: ServerResponse,
 ): void {
   const { message, code } = wire.failure(failure, request)
-  const body = failure.body ?? JSON.stringify(wire.error(failure.status, message, code))
+  const status = failure.status === 401 ? (wire.keyStatus ?? 401) : failure.status
+  const body = failure.body ?? JSON.stringify(wire.error(status, message, code))
   const isPage = body.startsWith('<')
-  response.writeHead(failure.status, {
+  response.writeHead(status, {
     'content-type': isPage ? 'text/html' : 'application/json',
     ...(failure.retryAfter !== undefined && { 'retry-after': String(failure.retryAfter) }),
     ...failure.headers,
