@@ -26,6 +26,7 @@ export function messagesFault(request: ProviderRequest, provider: Provider): str
     orderFault(turns, provider.rules.alternates === true) ??
     blockFault(turns) ??
     pairFault(joined(turns)) ??
+    endFault(turns) ??
     toolFault(body) ??
     mediaFault(request.media) ??
     signatureFault(turns, fieldsIn(body.thinking).type, provider)
@@ -94,11 +95,6 @@ function orderFault(turns: readonly Turn[], alternates: boolean): string | undef
       )
   }
   if (turns[0]?.role !== 'user') return 'messages: first message must use the "user" role'
-  if (turns.at(-1)?.role !== 'user')
-    return (
-      'This model does not support assistant message prefill. ' +
-      'The conversation must end with a user message.'
-    )
   return undefined
 }
 
@@ -159,6 +155,14 @@ function pairFault(turns: readonly Turn[]): string | undefined {
       )
   }
   return undefined
+}
+
+function endFault(turns: readonly Turn[]): string | undefined {
+  if (turns.at(-1)?.role === 'user') return undefined
+  return (
+    'This model does not support assistant message prefill. ' +
+    'The conversation must end with a user message.'
+  )
 }
 
 const idsOf = (turn: Turn | undefined, type: string, field: string): string[] =>
