@@ -129,24 +129,24 @@ describe.each(signing)('what the fake provider signed on $wire', (wire) => {
     ])
   })
 
-  it.skipIf(wire.wire.endsWith('reasoning_content'))(
-    'is refused where it was put elsewhere',
-    async () => {
-      const turned = (value: any) => (Array.isArray(value) ? value.reverse() : value)
-      // Calls are told apart by what they ask for, so the second call gets the signature of the first.
-      const says = wire.wire === 'generateContent' ? { ...speech, reasoning: undefined } : speech
-      const moved = (data: any) =>
-        data.calls?.[0]?.extra_content
-          ? {
-              calls: [
-                { ...data.calls[0], extra_content: undefined },
-                { ...data.calls[1], ...pick(data) },
-              ],
-            }
-          : mapped(data, turned)
-      expect(await twice(wire, says, moved)).toEqual([expect.stringMatching(wire.reordered)])
-    },
-  )
+  // A text without a signature has no place of its own.
+  if (wire.wire === 'chat with reasoning_content') return
+
+  it('is refused where it was put elsewhere', async () => {
+    const turned = (value: any) => (Array.isArray(value) ? value.reverse() : value)
+    // Calls are told apart by what they ask for, so the second call gets the signature of the first.
+    const says = wire.wire === 'generateContent' ? { ...speech, reasoning: undefined } : speech
+    const moved = (data: any) =>
+      data.calls?.[0]?.extra_content
+        ? {
+            calls: [
+              { ...data.calls[0], extra_content: undefined },
+              { ...data.calls[1], ...pick(data) },
+            ],
+          }
+        : mapped(data, turned)
+    expect(await twice(wire, says, moved)).toEqual([expect.stringMatching(wire.reordered)])
+  })
 })
 
 const pick = (data: any) => ({ extra_content: data.calls[0].extra_content })

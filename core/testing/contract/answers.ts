@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Message, Model, ModelReply } from '../../plugin.ts'
 import { tools, user, type ContractCheck, type Stage } from './check.ts'
-import type { HeardAnswer } from './hear.ts'
+import type { HeardReply } from './hear.ts'
 import { orderFindings, usageDifferences, usageFindings, usageIn } from './judge.ts'
 import type { ContractSpeech } from './scene.ts'
 
@@ -16,7 +16,7 @@ const counted = {
 const thought = 'The user wants something. I have a tool for that.'
 
 /** What the model hears is what the provider said, in order, with what it cost. */
-export const words: ContractCheck = {
+export const plainWords: ContractCheck = {
   name: 'words',
   calls: 1,
   async run(stage) {
@@ -35,7 +35,7 @@ export const words: ContractCheck = {
   },
 }
 
-function judgeUsage(stage: Stage, { deltas }: HeardAnswer): void {
+function judgeUsage(stage: Stage, { deltas }: HeardReply): void {
   const usage = usageIn(deltas)
   if (!usage) return stage.find('The model reports no usage.')
   stage.find(...usageFindings(usage))
@@ -59,7 +59,7 @@ export const bothWays: ContractCheck = {
     const error = one.error ?? other.error
     if (error !== undefined)
       return stage.find(`The model fails to say a sentence twice (${stage.told(error)}).`)
-    const said = ({ reply }: HeardAnswer) => ({
+    const said = ({ reply }: HeardReply) => ({
       content: reply.content,
       calls: reply.toolCalls.map(({ name, args }) => ({ name, args })),
       usage: reply.usage,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Message, Model, ModelRequest, ModelSettings, ToolSpec } from '../../plugin.ts'
-import { hear, type HeardAnswer } from './hear.ts'
+import { hear, type HeardReply } from './hear.ts'
 import { holdsKey, told } from './judge.ts'
 import type { ContractAnswer, ContractOptions, ContractScene, OpenModel } from './scene.ts'
 
@@ -86,7 +86,7 @@ export class Stage {
     messages: readonly Message[],
     rest: Partial<ModelRequest> = {},
     way?: 'stream' | 'streamTo',
-  ): Promise<HeardAnswer> {
+  ): Promise<HeardReply> {
     const heard = await hear(model, this.request(messages, rest), way)
     if (heard.error !== undefined) this.#lookForKey(heard.error)
     return heard

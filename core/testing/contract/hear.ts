@@ -6,7 +6,7 @@ import { Assembly } from '../../runtime/model/assemble.ts'
 export const patienceMs = 120_000
 
 /** One answer of a model as the contract heard it. */
-export interface HeardAnswer {
+export interface HeardReply {
   readonly deltas: readonly Delta[]
   readonly reply: ModelReply
   /** What ended the answer before its time. */
@@ -18,7 +18,7 @@ export async function hear(
   model: Model,
   request: Omit<ModelRequest, 'signal'>,
   way: 'stream' | 'streamTo' = 'stream',
-): Promise<HeardAnswer> {
+): Promise<HeardReply> {
   const deltas: Delta[] = []
   const assembly = new Assembly()
   const take = (delta: Delta) => {

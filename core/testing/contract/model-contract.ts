@@ -8,7 +8,7 @@ import {
   parallelCalls,
   toolLoop,
   unsignedThinking,
-  words,
+  plainWords,
 } from './answers.ts'
 import { CheckOver, Stage, type ContractCheck } from './check.ts'
 import { brokenStream, faultCodes, strangeAnswers } from './faults.ts'
@@ -17,7 +17,7 @@ import { told } from './judge.ts'
 import type { ContractOptions, ContractReport, OpenModel } from './scene.ts'
 
 const checks: readonly ContractCheck[] = [
-  words,
+  plainWords,
   bothWays,
   parallelCalls,
   emptyArguments,
