@@ -1,4 +1,4 @@
-import type { Changes, Refusal } from '#core/models'
+import type { Changes, WireRefusal } from '#core/models'
 
 /** How hard a model thinks, as this wire names it, and what is asked for where a server does not know the word. */
 const instead: Readonly<Record<string, string>> = { xhigh: 'high', none: 'minimal', minimal: 'low' }
@@ -14,7 +14,9 @@ const dispensable = [
 ] as const
 
 /** What of a request to change, because the server refused it by name. */
-export function changeOf({ text }: Refusal): readonly [name: string, value: unknown] | undefined {
+export function changeOf({
+  text,
+}: WireRefusal): readonly [name: string, value: unknown] | undefined {
   if (isAbout(text, 'max_output_tokens')) return lengthChange(text)
   if (/encrypted.content is not supported/i.test(text) || isAbout(text, 'include'))
     return ['include', false]

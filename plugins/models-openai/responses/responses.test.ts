@@ -27,7 +27,7 @@ function modelAt({ url, key }: FakeProvider) {
   })
 }
 
-const hello: Message = { role: 'user', id: 'u', content: 'Hello.' }
+const hello = { role: 'user', id: 'u', content: 'Hello.' } satisfies Message
 
 async function say(model: ResponsesModel, request: Partial<ModelRequest> = {}) {
   const gathered = new Assembly()
@@ -151,7 +151,7 @@ describe('what the server wants back', () => {
       { reasoning: 'One is left.', calls: [call('green')] },
       { text: 'Noted.' },
     )
-    const messages = [hello]
+    const messages: Message[] = [hello]
     for (let nth = 0; nth < 3; nth++) {
       // Each call is made by a model that was opened anew, as after a restart.
       const model = modelAt(provider)
