@@ -171,7 +171,7 @@ it('goes through a turn of three calls, with its thoughts before them, and anoth
     { reasoning: 'One is left.', calls: [call('green')] },
     { text: 'Noted.' },
   )
-  const messages = [hello]
+  const messages: Message[] = [hello]
   for (let nth = 0; nth < 3; nth++) {
     const model = await open(provider.url)
     const read: Message[] = JSON.parse(JSON.stringify(messages))
