@@ -1,6 +1,6 @@
 import { testAppWith } from './core/testing/test-app.ts'
 
-export * from './core/testing/index.ts'
+export * from './testing/index.ts'
 
 /**
  * Boots plugins for a test. The app reads nothing from the process's environment and writes nothing: the database is

@@ -1,5 +1,6 @@
 import demo from './models-demo/index.ts'
+import ollama from './models-ollama/index.ts'
 import openai from './models-openai/index.ts'
 
 /** The plugins that bring models, as the package adds them to an app that brings none. */
-export const models = [demo, openai]
+export const models = [demo, openai, ollama]

@@ -124,6 +124,13 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
   'scripted-model': [['core/testing/scripted-model.ts', 'ScriptedModel']],
   'fake-webhook': [['core/testing/fake-webhook.ts', 'FakeWebhook']],
   'received-webhook': [['core/testing/fake-webhook.ts', 'ReceivedWebhook']],
+  'fake-provider': [['testing/provider/fake-provider.ts', 'FakeProvider']],
+  'provider-rules': [['testing/provider/answers.ts', 'ProviderRules']],
+  'provider-speech': [['testing/provider/answers.ts', 'ProviderSpeech']],
+  'provider-failure': [['testing/provider/answers.ts', 'ProviderFailure']],
+  'provider-request': [['testing/provider/answers.ts', 'ProviderRequest']],
+  'contract-options': [['core/testing/contract/scene.ts', 'ContractOptions']],
+  'contract-report': [['core/testing/contract/scene.ts', 'ContractReport']],
 }
 
 /** The blocks that list what an entry of the package exports. */
@@ -131,6 +138,7 @@ const entries: Record<string, string> = {
   exports: 'core/index.ts',
   'webhooks-exports': 'core/webhooks/index.ts',
   'testing-exports': 'core/testing/index.ts',
+  'provider-exports': 'testing/index.ts',
 }
 
 let made: ReadonlyMap<string, string> | undefined

@@ -5,7 +5,7 @@ import { insideFaults, insideTests } from './support/inside-tests.ts'
 import { kernelWords } from './support/kernel-words.ts'
 
 const paths = globSync([
-  '{core,plugins,client,examples,scripts}/**/*.{ts,tsx}',
+  '{core,plugins,client,examples,scripts,testing}/**/*.{ts,tsx}',
   'server.ts',
   'start.js',
 ])
@@ -105,6 +105,14 @@ describe('the walls of the house', () => {
         `import { checkUrl } from '../../core/runtime/outbound/guard.ts'`,
       ),
     ).toHaveLength(1)
+  })
+
+  it('what stands in for providers knows their names, so the kernel does not know it', () => {
+    const names = `import { fakeProvider } from '../../testing/index.ts'`
+    expect(planted('core/testing/x.ts', names)).toHaveLength(1)
+    expect(planted('plugins/travel/a.ts', names)).toHaveLength(1)
+    expect(planted('testing/x.ts', `import w from '../plugins/weather/index.ts'`)).toHaveLength(1)
+    expect(planted('testing/x.ts', `import { it } from '../core/testing/index.ts'`)).toEqual([])
   })
 
   it('inside the kernel, dependencies point one way', () => {

@@ -1,3 +1,13 @@
+export { contractChecks, modelContract } from './contract/model-contract.ts'
+export type {
+  ContractAnswer,
+  ContractFailure,
+  ContractOptions,
+  ContractReport,
+  ContractScene,
+  ContractSpeech,
+  OpenModel,
+} from './contract/scene.ts'
 export { fakeFetch, type FakeAnswer, type FakeFetch } from './fake-fetch.ts'
 export {
   fakeWebhook,

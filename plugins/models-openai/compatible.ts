@@ -18,6 +18,8 @@ export interface Compatible {
   readonly reasoning?: 'content' | 'details'
   /** Messages with calls of other models need an empty `reasoning_content`. */
   readonly emptyReasoning?: true
+  /** Models at the usual address are asked by Responses, which gives back what they thought. */
+  readonly responses?: true
   /** The field of the longest answer. */
   readonly length?: 'max_completion_tokens'
   /** What its models read beside text, unless the settings say otherwise. */
@@ -44,7 +46,10 @@ const ofOpenAi = {
 
 /** The providers behind chat completions, by what stands before the slash in MODEL. */
 export const compatible: Readonly<Record<string, Compatible>> = {
-  openai: named('openai', 'OpenAI', 'https://api.openai.com/v1', ofOpenAi),
+  openai: named('openai', 'OpenAI', 'https://api.openai.com/v1', {
+    responses: true,
+    ...ofOpenAi,
+  }),
   azure: {
     label: 'Azure OpenAI',
     version: '/openai/v1',

@@ -60,15 +60,18 @@ function providerOf(name: string, row: Compatible): ModelProvider<Env> {
       }
     },
     async open(model, { env, settings, key: given }) {
-      const { ChatModel } = await import('./chat/model.ts')
-      return new ChatModel({
+      const options = {
         id: `${name}/${model}`,
         name: model,
         apiKey: given ?? env[key],
         baseUrl: settings.baseUrl ?? env[base],
         settings,
         row,
-      })
+      }
+      const { openResponses, speaksResponses } = await import('./responses/open.ts')
+      if (speaksResponses(options)) return openResponses(options)
+      const { ChatModel } = await import('./chat/model.ts')
+      return new ChatModel(options)
     },
     async list(signal, { env }) {
       const { listModels } = await import('./chat/list.ts')
@@ -79,7 +82,7 @@ function providerOf(name: string, row: Compatible): ModelProvider<Env> {
 
 export default definePlugin({
   name: 'models-openai',
-  summary: 'Models of OpenAI, and of every provider that speaks its chat completions.',
+  summary: 'Models of OpenAI, and of every provider that speaks one of its two wires.',
   visibility: 'silent',
   category: 'core',
   env,

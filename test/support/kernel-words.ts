@@ -44,5 +44,6 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/model/assemble.ts': 'that kind of delta',
     'core/runtime/model/langchain.ts': 'that kind of delta',
     'core/testing/scripted-model.ts': 'that kind of delta',
+    'core/testing/contract/judge.ts': 'that kind of delta',
   },
 }

@@ -46,9 +46,10 @@ function codeOf({ status = 0, text }: Complaint): Code {
   if (/insufficient_quota|billing|credit balance|exceeded your current quota/.test(says))
     return 'MODEL_QUOTA_EXHAUSTED'
   if (tooLong.test(says) && number !== 429) return 'MODEL_CONTEXT_TOO_LONG'
-  if (/content_filter|content_policy|responsibleai|safety system/.test(says)) return 'MODEL_REFUSED'
+  if (/content[ _]filter|content_policy|responsibleai|safety system/.test(says))
+    return 'MODEL_REFUSED'
   if (/model_not_found|model .*(does not exist|not found)/.test(says)) return 'MODEL_NOT_FOUND'
-  if (/invalid_api_key|authentication/.test(says)) return 'MODEL_UNAUTHORIZED'
+  if (/invalid_api_key|api key not valid|authentication/.test(says)) return 'MODEL_UNAUTHORIZED'
   if (/rate_limit/.test(says)) return 'MODEL_RATE_LIMITED'
   if (/overloaded|server_is_busy/.test(says)) return 'MODEL_OVERLOADED'
 
