@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
-import { testApp } from '../core/testing/index.ts'
+import { testApp } from '#core/testing'
 import { createWallet } from '../core/testing/wallet.ts'
 
 const SOCKETS = 2_000

@@ -355,8 +355,14 @@ export const catalogue = {
   PORT_IN_USE: { status: 500, means: 'Something else listens on this address.' },
   MODEL_UNUSABLE: {
     status: 500,
-    means: 'What was given to createApp as a model does not work as one.',
+    means:
+      'What was given to createApp as a model does not work as one, or a model cannot be opened.',
   },
+  MODEL_MISSING: {
+    status: 500,
+    means: 'No model answers: none is given, and no plugin brings one.',
+  },
+  MODEL_CONFLICT: { status: 500, means: 'Two plugins bring models of one provider.' },
 } as const satisfies Record<string, CodeEntry>
 
 /** A code of the catalogue. */

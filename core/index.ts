@@ -1,4 +1,5 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
+export { chain } from './runtime/model/given.ts'
 export { RuntimeError, type Fault } from './errors.ts'
 export { didYouMean } from './manifest/did-you-mean.ts'
 export { faultsOf } from './manifest/faults.ts'
@@ -18,9 +19,13 @@ export {
   type LaterOptions,
   type Log,
   type Message,
+  type Embedder,
   type Model,
+  type ModelOpening,
+  type ModelProvider,
   type ModelRequest,
   type Notice,
+  type OfferSettings,
   type Oracle,
   type Plugin,
   type PluginSessions,

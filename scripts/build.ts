@@ -31,8 +31,8 @@ const scope = {
   private: true,
   type: 'module',
   imports: {
-    '#core': './core/index.js',
-    '#core/testing': './testing/index.js',
+    '#core': './index.js',
+    '#core/testing': './testing.js',
     '#core/models': './core/models/index.js',
     '#core/webhooks': './core/webhooks/index.js',
   },

@@ -3,10 +3,20 @@ import { catalogue } from '../core/error-codes.ts'
 import { format, resolveConfig } from 'prettier'
 import { reference } from './reference.ts'
 import { markdownTable } from './table.ts'
-import { allVariables } from './variables.ts'
+import { allVariables, providerVariables } from './variables.ts'
 
 /** The generated parts of `docs/`, by file and the name of the block in it. */
 export const generated: Record<string, Record<string, () => string>> = {
+  'docs/models.md': {
+    variables: () =>
+      markdownTable(
+        ['variable', 'what it is'],
+        providerVariables().map(({ name, secret, description }) => [
+          `\`${name}\``,
+          `${description}${secret ? ' *(secret: never logged)*' : ''}`,
+        ]),
+      ),
+  },
   'docs/errors.md': {
     catalogue: () =>
       markdownTable(

@@ -1,5 +1,5 @@
 import type { Variable } from '../core/manifest/env.ts'
-import { allVariables } from './variables.ts'
+import { allVariables, providerVariables } from './variables.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 import { table, wrapped } from './table.ts'
 
@@ -27,6 +27,14 @@ for (const [index, variable] of variables.entries()) {
   const tail = value.length > widestDefault ? `. Default: ${value}` : ''
   console.log(wrapped(variable.description + tail, width, '    '))
 }
+
+console.log('\nProviders of models: what MODEL names needs its own')
+const ofProviders = providerVariables().map(({ name, description }) => [
+  name,
+  env[name] ? 'set' : 'unset',
+  description,
+])
+console.log(table(['variable', 'now', 'what it is'], ofProviders))
 
 function defaultOf({ default: value, generated, secret }: Variable): string {
   if (value !== undefined) return value

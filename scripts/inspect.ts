@@ -10,7 +10,7 @@ try {
     plugins: bundled,
     env: { ...env, DATA_DIR: ':memory:', LOG_LEVEL: 'silent' },
   })
-  const { runtime, node, plugins } = app.report
+  const { runtime, node, plugins, models } = app.report
   if (process.argv.includes('--json')) console.log(JSON.stringify(app.report, null, 2))
   else {
     console.log(`oracle-runtime ${runtime} on node ${node}\n`)
@@ -29,6 +29,7 @@ try {
       ),
     )
     for (const { name, reason } of plugins) if (reason) console.log(`${name}: ${reason}`)
+    console.log(`\n${models.join('\n')}`)
     console.log(
       `\n${table(
         ['tool', 'plugin'],

@@ -36,6 +36,22 @@ describe('the walls of the house', () => {
       ])
   })
 
+  it('a kernel file that names a provider of models is found, by its path too', () => {
+    for (const source of [
+      `if (id.startsWith('openai/')) load()`,
+      `const at = 'Anthropic'`,
+      `env.OLLAMA_HOST`,
+    ])
+      expect(planted('core/runtime/x.ts', source)).toEqual([
+        expect.stringMatching(
+          /^core\/runtime\/x\.ts names the provider .+: the kernel knows none$/,
+        ),
+      ])
+    expect(planted('core/runtime/model/google.ts', '')).toEqual([
+      'core/runtime/model/google.ts names the provider google: the kernel knows none',
+    ])
+  })
+
   it('a plugin may be called by a word that the kernel quotes for reasons of its own', () => {
     for (const word of Object.keys(kernelWords)) {
       const called = new Map([...house, [`plugins/${word}/index.ts`, '']])

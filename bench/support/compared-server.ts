@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
+import type { AppOptions } from '../../core/runtime/app.ts'
 import { beTarget } from './target.ts'
 
 /**
@@ -33,9 +34,12 @@ const sky = definePlugin({
   },
 })
 
+// An older version brings its models itself.
+const models = (await from('plugins/models.ts').catch(() => undefined)) as
+  typeof import('../../plugins/models.ts') | undefined
 // A version without one of these limits ignores the variable.
 const many = '1000000'
-const app = await boot({
+const options: AppOptions = {
   plugins: [sky],
   env: {
     NODE_ENV: 'test',
@@ -51,6 +55,7 @@ const app = await boot({
     TURNS_AT_ONCE_TOTAL: many,
   },
   log: (line) => console.error(line),
-})
+}
+const app = await boot(options, models && { bundled: async () => models.models })
 beTarget((await app.listen({ port: 0, host: '127.0.0.1' })).port)
 process.once('disconnect', () => void app.close().finally(() => process.exit()))

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, type AppOptions } from '#core'
 import { boot } from '../../core/runtime/app.ts'
+import { models } from '../../plugins/models.ts'
 
 /** The runtime's server as in a deployment: runs, journal and checkpoints in a SQLite file that is synced to the disk. */
 const [port, folder, visibility = 'always', others = '0'] = process.argv.slice(2)
@@ -46,7 +47,7 @@ const unloaded = Array.from({ length: others === '0' ? 0 : 10 }, (_, i) =>
 )
 
 const many = '100000000'
-const app = await boot({
+const options: AppOptions = {
   plugins: [weather, ...unloaded],
   env: {
     DATA_DIR: folder,
@@ -61,7 +62,8 @@ const app = await boot({
     TURNS_AT_ONCE_TOTAL: '1000000',
   },
   log: (line) => console.error(line),
-})
+}
+const app = await boot(options, { bundled: async () => models })
 const address = await app.listen({ port: 0, host: '127.0.0.1' })
 process.send?.({ port: address.port, did: app.oracleDid })
 process.on('message', async (what) => {

@@ -108,6 +108,8 @@ export interface IChatSession {
   readonly title?: string
   readonly createdAt: string
   readonly lastUpdatedAt: string
+  /** The id of the model that was chosen last in it; without one the default answers. */
+  readonly model?: string
   readonly oracleName: string
   readonly oracleDid: string
   readonly oracleEntityDid?: string

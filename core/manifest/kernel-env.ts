@@ -64,16 +64,22 @@ export const kernelEnv = {
     .meta({ secret: true, description: 'Shares rate limits between replicas' }),
   MODEL: z
     .string()
-    .default('demo')
-    .describe('demo, or openai/<name> for any OpenAI-compatible endpoint'),
-  OPENAI_API_KEY: z
+    .optional()
+    .describe(
+      'The models that users choose from, the default first: [alias=]provider/name[|provider/name…] with commas ' +
+        'between; what follows a | takes over. Unset, the stand-in answers',
+    ),
+  MODEL_SMALL: z
     .string()
     .optional()
-    .meta({ secret: true, description: 'Key of the model endpoint' }),
-  OPENAI_BASE_URL: z
-    .url()
-    .default('https://api.openai.com/v1')
-    .describe('Address of the model endpoint'),
+    .describe('The model of summaries and of answers in JSON; by default the model of the turn'),
+  MODEL_SETTINGS: z
+    .string()
+    .optional()
+    .describe('How models are asked, by id: JSON, or the path of a file with it'),
+  MODEL_CONTEXT_WINDOW: count(1000, 100_000_000)
+    .optional()
+    .describe('How many tokens a model reads whose settings do not say so'),
   ORACLE_NAME: z.string().default('Oracle').describe('What clients show'),
   ORACLE_INSTRUCTIONS: z
     .string()

@@ -5,11 +5,13 @@ import { meant } from './did-you-mean.ts'
 import { faultOf } from './faults.ts'
 import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
+import { checkModels } from './models.ts'
 import { checkSubAgents } from './tools/sub-agents.ts'
 import { checkTools, isWhole, shown as shownValue } from './tools/tools.ts'
 
 export { checkBorrowedMade, checkSubAgents } from './tools/sub-agents.ts'
 export { checkTools } from './tools/tools.ts'
+export { checkModels } from './models.ts'
 
 const sentences = z.array(z.string().min(1)).optional()
 
@@ -54,6 +56,7 @@ const sections = [
   'migrations',
   'setup',
   'jobs',
+  'models',
   'runs',
   'prompt',
   'tools',
@@ -130,7 +133,7 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
         ),
       )
 
-  faults.push(...checkJobs(definition), ...checkRuns(name, definition.runs))
+  faults.push(...checkJobs(definition), ...checkMade(name, definition))
   const { tools = {}, toolsFor, toolsForMs } = definition
   if (typeof tools === 'object')
     faults.push(...checkTools(definition, tools), ...checkSubAgents(definition, tools))
@@ -147,6 +150,12 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
     )
   return faults
 }
+
+/** Faults of the sections that a function may make. */
+const checkMade = (name: string, { runs, models }: AnyDefinition) => [
+  ...checkRuns(name, runs),
+  ...checkModels(name, models),
+]
 
 const longestToolsForMs = 20_000
 

@@ -1,6 +1,25 @@
+export type {
+  Delta,
+  Embedder,
+  Embeddings,
+  Message,
+  MessagePart,
+  Model,
+  ModelOpening,
+  ModelProvider,
+  ModelRequest,
+  ModelSettings,
+  ModelUsage,
+  OfferSettings,
+  ToolCall,
+  ToolSpec,
+} from '../plugin.ts'
 export { Assembly } from '../runtime/model/assemble.ts'
 export { askProvider, type Question } from '../runtime/model/transport/ask.ts'
-export type { Framing } from '../runtime/model/transport/answer.ts'
+export { functionTool } from '../runtime/model/function-tool.ts'
+export { estimatedUsage } from '../runtime/model/estimate.ts'
+export { unquote } from '../runtime/base/quote.ts'
+export type { AnswerFraming } from '../runtime/model/transport/answer.ts'
 export { callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'
 export { ConversationJson } from '../runtime/model/transport/conversation-json.ts'
 export { endpoint } from '../runtime/model/transport/endpoint.ts'
@@ -19,7 +38,7 @@ export type {
   CallLimits,
   Changes,
   FrameReader,
-  Refusal,
+  WireRefusal,
   Wire,
   WireBody,
 } from '../runtime/model/transport/wire.ts'

@@ -4,6 +4,7 @@ import type { ModelContext, TurnContext } from './context.ts'
 import type { AnyJob, JobContext, JobSection, UnknownInputs } from './jobs.ts'
 import type { Manifest } from './manifest.ts'
 import type { Middleware } from './middleware.ts'
+import type { ModelSection } from './model.ts'
 import type { Notice } from './notices.ts'
 import type {
   LateRouteSection,
@@ -99,6 +100,8 @@ interface Offers<
 > {
   /** Work that outlives the process, by name. It stands before the handlers that ask for it. */
   readonly jobs?: OwnJobs
+  /** The providers of models that the plugin brings: what MODEL can name. */
+  readonly models?: OrMade<ModelSection<In['env'], In['self']>, In>
   /**
    * What the plugin says to the beginning and the end of every turn. A function of it may return undefined; turns then pay
    * nothing for it.

@@ -1,3 +1,6 @@
+import type { Fetch, Log } from './context.ts'
+import type { MaybePromise } from './schema.ts'
+
 /** One call of a tool, as the model asked for it. */
 export interface ToolCall {
   readonly id: string
@@ -177,4 +180,106 @@ export interface Model {
   stream(request: ModelRequest): AsyncIterable<Delta>
   /** Streams without a promise for every delta, where a model can: `take` may throw, and that ends the answer. */
   streamTo?(request: ModelRequest, take: (delta: Delta) => void): Promise<void>
+}
+
+/** What the operator sets for models, beside how they are asked: the fields of a line of MODEL_SETTINGS. */
+export interface OfferSettings extends Omit<ModelSettings, 'toolChoice' | 'object'> {
+  /** How many tokens the model reads at most. */
+  readonly contextWindow?: number
+  /** The media types that the model reads beside text. */
+  readonly reads?: Model['reads']
+  readonly price?: ModelPrice
+  /** What people read instead of the id. */
+  readonly label?: string
+  /** `everyday`, `balanced` or `top`: the order in which clients list the models. */
+  readonly tier?: 'everyday' | 'balanced' | 'top'
+  /** A sentence for people who choose. */
+  readonly blurb?: string
+  /** A word or two beside the label. */
+  readonly badge?: string
+  /** The address of the provider, in place of the one in its variable. */
+  readonly baseUrl?: string
+  /** The variable that holds the key, in place of the provider's own. */
+  readonly keyFrom?: string
+  /** The wire, where a provider has several. */
+  readonly wire?: 'chat' | 'responses'
+  /** Headers of every request. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** How often a call is tried before its first word. */
+  readonly attempts?: number
+  readonly connectMs?: number
+  readonly firstTokenMs?: number
+  readonly idleMs?: number
+  readonly stallMs?: number
+}
+
+/** What a provider gets to open a model. */
+export interface ModelOpening<Env = unknown, Self = unknown> {
+  /** The plugin's variables, parsed. */
+  readonly env: Env
+  /** What the plugin's `setup` returned. */
+  readonly self: Self
+  /** What the operator set for this model. */
+  readonly settings: OfferSettings
+  /** The network. */
+  readonly fetch: Fetch
+  readonly log: Log
+  /** The key to use in place of the one in the plugin's variables. */
+  readonly key?: string
+}
+
+/** Texts as vectors. */
+export interface Embeddings {
+  /** A vector for each text, in the order of the texts. */
+  readonly vectors: readonly Float32Array[]
+  readonly usage?: ModelUsage
+}
+
+/** A model that makes vectors of texts. */
+export interface Embedder {
+  readonly id: string
+  embed(
+    texts: readonly string[],
+    options: { readonly kind: 'query' | 'document'; readonly signal: AbortSignal },
+  ): Promise<Embeddings>
+}
+
+/** A provider of models: what stands before the first slash of a name in MODEL, or is the whole name. */
+export interface ModelProvider<Env = unknown, Self = unknown> {
+  /** What people call the provider. */
+  readonly label: string
+  /** It answers when MODEL is not set. */
+  readonly standIn?: boolean
+  /** Without a price: on the user's own machine, or made up. */
+  readonly free?: boolean
+  /**
+   * The variables of the plugin's own `env`, optional there, that MODEL needs to be set when it names the provider; of a list
+   * within the list one is enough.
+   */
+  readonly needs?: readonly (string | readonly string[])[]
+  /** How names of this provider's models begin, for an operator who left out the provider: `['vendor-']`. */
+  readonly prefixes?: readonly string[]
+  /** What is wrong with a model, found at boot and without network: a sentence, and what to do. */
+  fault?(
+    name: string,
+    ctx: Pick<ModelOpening<Env, Self>, 'env' | 'settings' | 'key'>,
+  ): { readonly message: string; readonly hint: string } | undefined
+  /** Opens a model, at its first call and once: what a model needs is imported here. */
+  open(name: string, ctx: ModelOpening<Env, Self>): MaybePromise<Model>
+  /** The names of the models that the key reaches. */
+  list?(
+    signal: AbortSignal,
+    ctx: Pick<ModelOpening<Env, Self>, 'env' | 'self' | 'fetch' | 'log'>,
+  ): Promise<readonly string[]>
+  /** Opens a model that makes vectors. */
+  embed?(name: string, ctx: ModelOpening<Env, Self>): MaybePromise<Embedder>
+}
+
+/** The providers of a plugin, by what stands before the first slash of a name in MODEL. */
+export type ModelSection<Env, Self> = Readonly<Record<string, ModelProvider<Env, Self>>>
+
+/** The models of the app, outside of a turn. */
+export interface OfferedModels {
+  /** The model of an id of MODEL; without an id the default. Throws MODEL_UNKNOWN, which lists the ids. */
+  get(id?: string): Model
 }

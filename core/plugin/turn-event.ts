@@ -51,6 +51,8 @@ export interface TurnEvents {
     readonly timestamp: string
     readonly parentEventId?: string
   }
+  /** Another model answers than the one that was asked for; `code` says why that one could not. */
+  model: { readonly model: string; readonly instead: string; readonly code: string }
   /** A tool begins, is done or failed. */
   tool_call: Call & Behind & { readonly eventId: string }
   /** The same for an action of the client. */

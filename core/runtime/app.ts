@@ -19,7 +19,9 @@ import { Closers } from './closers.ts'
 import { readInstructions } from './boot/instructions.ts'
 import { readPlans } from './jobs/plan.ts'
 import { kernelRouteKeys } from './kernel-routes.ts'
-import { chooseModels, type GivenModel } from './model/choose.ts'
+import { ChosenModels } from './model/choose.ts'
+import type { GivenModel } from './model/given.ts'
+import type { SettingsByPattern } from './model/settings.ts'
 import { openParts } from './parts.ts'
 import { RunningApp } from './running-app.ts'
 import type { TestClock } from './boot/test-clock.ts'
@@ -32,6 +34,10 @@ export interface AppOptions {
   readonly features?: Features
   /** Models of your own, LangChain's or ours, the default first; otherwise the variable MODEL chooses. */
   readonly model?: GivenModel | readonly GivenModel[]
+  /** False: nothing is added that brings models, and the app stops where it has none of its own. */
+  readonly models?: false
+  /** How models are asked, by id, in which `*` stands for any text; MODEL_SETTINGS goes over it. */
+  readonly modelSettings?: SettingsByPattern
   /**
    * Who the agent is and how it speaks, at most 16 KiB: text, or a function that is asked once a turn. The instructions
    * stand in the system prompt after the kernel's lines and before those of plugins. By default ORACLE_INSTRUCTIONS,
@@ -71,8 +77,8 @@ export type StartingApp = Promise<App> & Pick<App, 'listen' | 'close'>
  * Boots the plugins and returns the app, not yet listening. Every fault of the boot is collected, logged
  * and thrown as one `BOOT_FAILED`.
  */
-export function createApp(options: AppOptions): StartingApp {
-  const booting: Promise<App> = boot(options)
+export function createApp(options: AppOptions, kit?: KitOptions): StartingApp {
+  const booting: Promise<App> = boot(options, kit)
   booting.catch(() => undefined) // whoever awaits the promise, or listens, gets the fault
   return Object.assign(booting, {
     listen: async (address?: { port?: number; host?: string }) => (await booting).listen(address),
@@ -80,17 +86,20 @@ export function createApp(options: AppOptions): StartingApp {
   })
 }
 
-/** What the testing kit gives beside the options. */
+/** What the testing kit and the front door of the package give beside the options. */
 export interface KitOptions {
   /** An open database in memory, which outlives the app. */
   readonly memory?: DatabaseSync
+  /** Plugins that are added where no given plugin brings a model. */
+  readonly bundled?: () => Promise<readonly AnyPlugin[]>
 }
 
 /** What `createApp` does; core/testing reaches further into the result than authors do. */
 export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<RunningApp> {
   const startedAt = performance.now()
   const environment = async () => options.env ?? (await readEnvironment())
-  const blueprint = { ...(await draw(options, await environment())), ...kit }
+  const added = await addedTo(options, kit)
+  const blueprint = { ...(await draw(options, await environment(), added)), memory: kit.memory }
   const closers = new Closers(blueprint.log)
   closers.add(enforceRules(outboundRules(blueprint)))
   try {
@@ -103,14 +112,31 @@ export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<R
 }
 
 /** Decides everything for which nothing has to be open yet, or throws all faults together. */
-async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
+async function draw(
+  options: AppOptions,
+  given: EnvSource,
+  added: readonly AnyPlugin[],
+): Promise<Blueprint> {
   const { plugins, features = {}, fetch = globalThis.fetch, http = [] } = options
   const dataDir = await folderOf(given)
-  const shapes = [kernelEnv, ...plugins.map((plugin) => plugin?.definition?.env ?? {})]
+  const shapes = [
+    kernelEnv,
+    ...[...plugins, ...added].map((plugin) => plugin?.definition?.env ?? {}),
+  ]
   const source = isForAuthors(given) ? await withGenerated(given, shapes, dataDir) : given
-  const plan = planBoot({ plugins, features, source, kernelRoutes: kernelRouteKeys })
+  const plan = planBoot({ plugins, added, features, source, kernelRoutes: kernelRouteKeys })
   const { config, records, envOf } = plan
-  const secrets = secretValues(shapes, source)
+  const { clock } = options
+  const chosen = new ChosenModels({
+    given: options.model,
+    settings: options.modelSettings,
+    config,
+    source,
+    records,
+    envOf,
+    now: clock && (() => clock.now().getTime()),
+  })
+  const secrets = [...secretValues(shapes, source), ...chosen.secrets]
   const log = createLog({
     level: config.LOG_LEVEL ?? 'info',
     pretty: isForAuthors(given),
@@ -119,21 +145,18 @@ async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
   })
   log.info(`oracle-runtime ${runtimeVersion} on node ${process.versions.node}`)
   for (const sentence of plan.suspects) log.warn(sentence)
-  const chosen = chooseModels(options.model, config)
   const { plans, faults } = await readPlans(records)
   const { instructions, faults: ofInstructions } = await readInstructions(
     options.instructions,
     config,
   )
-  const faultsOfOptions = [...('faults' in chosen ? chosen.faults : []), ...ofInstructions]
-  stopOn([...plan.faults, ...faults, ...faultsOfOptions], log)
-  const { models } = chosen as Extract<typeof chosen, { models: unknown }> // without faults there are models
+  stopOn([...plan.faults, ...faults, ...chosen.faults, ...ofInstructions], log)
   return {
     config,
     records,
     envOf,
     plans,
-    models,
+    chosen,
     instructions,
     source,
     secrets,
@@ -141,8 +164,18 @@ async function draw(options: AppOptions, given: EnvSource): Promise<Blueprint> {
     http,
     log,
     dataDir,
-    clock: options.clock,
+    clock,
   }
+}
+
+/** The plugins that are added: those of the package, where the app brings no model and does not want to do without. */
+async function addedTo(
+  { plugins, models }: AppOptions,
+  { bundled }: KitOptions,
+): Promise<readonly AnyPlugin[]> {
+  const bringsModels = plugins.some((plugin) => plugin?.definition?.models !== undefined)
+  if (!bundled || models === false || bringsModels) return []
+  return await bundled()
 }
 
 /** What `deliver` and its like may call while this app runs. */

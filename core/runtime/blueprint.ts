@@ -6,7 +6,7 @@ import type { Fetch, HttpLayer } from '../plugin.ts'
 import type { Instructions } from '../plugin/context.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { JobPlans } from './jobs/plan.ts'
-import type { Models } from './model/choose.ts'
+import type { ChosenModels } from './model/choose.ts'
 import type { DataDir } from './store/data-dir.ts'
 import type { TestClock } from './boot/test-clock.ts'
 
@@ -18,7 +18,8 @@ export interface Blueprint {
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
   /** The schedules of jobs. */
   readonly plans: JobPlans
-  readonly models: Models
+  /** The models that answer. */
+  readonly chosen: ChosenModels
   /** Who the agent is and how it speaks. */
   readonly instructions: Instructions | undefined
   /** The environment, with what was generated for authors. */

@@ -47,8 +47,8 @@ export interface KernelRouteParts {
   readonly notices: Notices
   readonly conversations: Conversations
   readonly addresses: OwnAddresses
-  /** The model that answers by default. */
-  readonly model: Model
+  /** The models that answer. */
+  readonly models: { readonly default: Model }
   openapi(): unknown
   /** Called when a user has revoked a delegation. */
   onRevoked(did: string): void
@@ -72,7 +72,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       signer: identity.signer,
       oracleDid: identity.oracleDid,
       addresses: () => parts.addresses.told,
-      model: parts.model,
+      models: parts.models,
     }),
     ...delegationRoutes({
       auth: identity.auth,

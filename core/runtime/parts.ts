@@ -18,6 +18,7 @@ import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
+import { offerLines } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
@@ -43,7 +44,8 @@ export interface Parts {
 
 /** Opens everything up to listening: database, migrations, setups, tools, routes. */
 export async function openParts(blueprint: Blueprint, closers: Closers): Promise<Parts> {
-  const { config, records, models, instructions, log } = blueprint
+  const { config, records, instructions, log } = blueprint
+  const { models } = blueprint.chosen
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
@@ -58,7 +60,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
   const setups = await openSetups(blueprint, { ground, identity, addresses, jobs, rooms }, closers)
-  const setupFaults = await setups.run(records.filter(isActive))
+  const setupFaults = [...(await setups.run(records.filter(isActive))), ...blueprint.chosen.late()]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
   // A setup that missed a variable has excluded its plugin.
@@ -113,12 +115,18 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   await notices.open()
   await conversations.runs.open()
   await channel.open()
-  // A warning, for an operator looks for a plugin that the boot left out for want of a variable.
-  for (const record of records)
-    log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
-  log.info(`model: ${models.default.label ?? models.default.id}`)
+  report(blueprint)
   const { runs } = conversations
   return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+}
+
+/** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */
+function report({ records, chosen, log }: Blueprint): void {
+  // A warning, for an operator looks for a plugin that the boot left out for want of a variable.
+  for (const record of records)
+    if (!record.isAdded) log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
+  for (const line of [...offerLines(chosen.models), ...chosen.notes]) log.info(line)
+  for (const line of chosen.warnings) log.warn(line)
 }
 
 /** What users are told wherever they are. */

@@ -11,6 +11,7 @@ import type { PluginRecord } from './base/plugin-record.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
 import { withGenerated } from './boot/environment.ts'
+import { offerLines } from './model/offer-lines.ts'
 import { reportOf, type BootReport } from './boot/report.ts'
 import type { Closers } from './closers.ts'
 import type { Parts } from './parts.ts'
@@ -50,7 +51,8 @@ export class RunningApp implements App {
   }
 
   get report(): BootReport {
-    return reportOf(this.records, this.#options.blueprint.source, this.#options.blueprint.plans)
+    const { source, plans, chosen } = this.#options.blueprint
+    return reportOf(this.records, source, plans, offerLines(chosen.models))
   }
 
   get oracleDid(): string {

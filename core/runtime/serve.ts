@@ -53,7 +53,7 @@ export function serve(
   served: Served,
   closers: Closers,
 ): { readonly http: Http; readonly channel: Channel } {
-  const { config, records, models, log } = blueprint
+  const { config, records, log, chosen } = blueprint
   const { ground, identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
   const { store, audit } = ground
   // Some routes call the server or the channel, and both are made with the routes: such a handler runs when both are there.
@@ -61,7 +61,7 @@ export function serve(
     config,
     records,
     store,
-    model: models.default,
+    models: chosen.models,
     identity,
     grantable: served.grantable,
     setups,

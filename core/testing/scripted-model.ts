@@ -20,6 +20,8 @@ export interface ScriptedAnswer {
   readonly calls?: readonly ScriptedCall[]
   /** What the call cost, in tokens. */
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
+  /** What the model's provider wants back with the next request. */
+  readonly provider?: unknown
   /** The time before the first piece, in milliseconds. */
   readonly delayMs?: number
   /** The time between two pieces, in milliseconds. */
@@ -63,11 +65,11 @@ export function scriptedModel(
   const requests: ModelRequest[] = []
 
   async function* stream(request: ModelRequest): AsyncGenerator<Delta> {
-    const { messages, tools, signal } = request
+    const { messages, tools, signal, settings } = request
     signal.throwIfAborted()
     // A copy, because the caller may change the same list later.
-    const nth =
-      requests.push({ messages: structuredClone(messages), tools: [...tools], signal }) - 1
+    const copy = { messages: structuredClone(messages), tools: [...tools], signal }
+    const nth = requests.push({ ...copy, ...(settings && { settings }) }) - 1
     let step = steps[nth]
     if (step === undefined) throw new Error(tooFew(steps.length, nth, messages))
     while (typeof step === 'function') step = await step(request, nth)
@@ -123,7 +125,13 @@ function isCalls(step: object): step is readonly ScriptedCall[] {
   return Array.isArray(step)
 }
 
-function* deltas({ text = '', reasoning, calls = [], usage }: ScriptedAnswer): Generator<Delta> {
+function* deltas({
+  text = '',
+  reasoning,
+  calls = [],
+  usage,
+  provider,
+}: ScriptedAnswer): Generator<Delta> {
   if (reasoning) yield { type: 'reasoning', text: reasoning }
   for (const piece of typeof text === 'string' ? (text.match(/\s*\S+|\s+$/g) ?? []) : text)
     yield { type: 'text', text: piece }
@@ -132,6 +140,7 @@ function* deltas({ text = '', reasoning, calls = [], usage }: ScriptedAnswer): G
     yield { type: 'tool-call', index, id: `call_${index}`, name, args: json }
   }
   if (usage) yield { type: 'usage', ...usage }
+  if (provider !== undefined) yield { type: 'provider', data: provider }
 }
 
 function tooFew(count: number, nth: number, messages: readonly Message[]): string {

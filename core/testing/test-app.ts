@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 
-import type { Fetch } from '../plugin.ts'
+import type { AnyPlugin, Fetch } from '../plugin.ts'
 import { type AppOptions, boot } from '../runtime/app.ts'
 import type { Grant } from '../runtime/auth/grants/rows.ts'
 import { forever } from '../runtime/base/forever.ts'
@@ -80,9 +80,21 @@ export interface TestApp extends Calls, AsyncDisposable {
  * Boots plugins for a test. The app reads nothing from the process's environment and writes nothing: the database is
  * in memory, keys are made up, and the network is whatever `fetch` the test gives.
  */
-export async function testApp(options: TestAppOptions): Promise<TestApp> {
+export const testApp = testAppWith()
+
+/** Makes `testApp` with plugins that are added where no given plugin brings a model. */
+export function testAppWith(
+  bundled?: () => Promise<readonly AnyPlugin[]>,
+): (options: TestAppOptions) => Promise<TestApp> {
+  return (options) => open(options, bundled)
+}
+
+async function open(
+  options: TestAppOptions,
+  bundled: (() => Promise<readonly AnyPlugin[]>) | undefined,
+): Promise<TestApp> {
   const database = options.database === 'postgres' ? await ownDatabase() : undefined
-  const app = new AppOfTest(options, database)
+  const app = new AppOfTest(options, database, bundled)
   try {
     await app.boot()
   } catch (error) {
@@ -103,6 +115,7 @@ interface Life {
 class AppOfTest implements TestApp {
   readonly log: string[] = []
   readonly #database: OwnDatabase | undefined
+  readonly #bundled: (() => Promise<readonly AnyPlugin[]>) | undefined
   readonly #memory: DatabaseSync
   readonly #clock: TestClock | undefined
   readonly #calls: Calls
@@ -113,10 +126,15 @@ class AppOfTest implements TestApp {
   #life: Life | undefined
   #closing: Promise<void> | undefined
 
-  constructor(options: TestAppOptions, database: OwnDatabase | undefined) {
+  constructor(
+    options: TestAppOptions,
+    database: OwnDatabase | undefined,
+    bundled: (() => Promise<readonly AnyPlugin[]>) | undefined,
+  ) {
     const { clock } = options
     this.#options = options
     this.#database = database
+    this.#bundled = bundled
     this.#memory = openSqlite(':memory:')
     this.#clock = clock === true ? new TestClock() : clock || undefined
     this.#calls = callsTo(
@@ -183,7 +201,7 @@ class AppOfTest implements TestApp {
           log?.(line)
         },
       },
-      { memory: this.#memory },
+      { memory: this.#memory, bundled: this.#bundled },
     )
     const { url } = await app.listen({ port: 0, host: '127.0.0.1' })
     this.#life = Object.assign(life, { app, url })

@@ -68,7 +68,7 @@ describe('a model that fails', () => {
     expect((await engine.turn('Hello')).end).toEqual({ status: 'finished' })
   })
 
-  it('that is not there is named, and the session forgets nothing over it', async () => {
+  it('that is offered no more gives way to the default, which is told', async () => {
     const model = modelScript(() => 'Hello.')
     await using engine = await testEngine({
       model: (name) => {
@@ -78,13 +78,15 @@ describe('a model that fails', () => {
     })
     await engine.turn('One')
     const run = await engine.begin({ message: 'Hi', model: 'gpt-9' })
-    expect(await run.ended).toMatchObject({ error: { code: 'MODEL_UNKNOWN' } })
-    expect(run.of('error')).toMatchObject([{ code: 'MODEL_UNKNOWN', statusCode: 400 }])
+    expect(await run.ended).toEqual({ status: 'finished' })
+    const told = { model: model.id, instead: 'gpt-9', code: 'MODEL_UNKNOWN' }
+    expect(run.of('model')).toEqual([told])
     await engine.turn('Three')
-    expect(model.requests[1]!.messages.map(({ content }) => content).slice(1)).toEqual([
+    expect(model.requests[2]!.messages.map(({ content }) => content).slice(1)).toEqual([
       'One',
       'Hello.',
       'Hi',
+      'Hello.',
       'Three',
     ])
   })

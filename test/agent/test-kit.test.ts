@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '../../core/index.ts'
-import { call, readEvents, resultOf, scriptedModel, testApp } from '../../core/testing/index.ts'
+import { definePlugin } from '#core'
+import { call, readEvents, resultOf, scriptedModel, testApp } from '#core/testing'
 
 const written: string[] = []
 const board = definePlugin({

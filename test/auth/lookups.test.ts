@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { definePlugin } from '#core'
-import { testApp } from '../../core/testing/test-app.ts'
+import { testApp } from '#core/testing'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { inTheNameOf, token } from '../support/tokens.ts'
 

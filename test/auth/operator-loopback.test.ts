@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { definePlugin } from '../../core/index.ts'
-import { testApp, type TestApp } from '../../core/testing/index.ts'
+import { definePlugin } from '#core'
+import { testApp, type TestApp } from '#core/testing'
 
 const bridge = definePlugin({
   name: 'bridge',

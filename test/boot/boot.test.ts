@@ -42,7 +42,7 @@ describe('a model that cannot be used', () => {
     ])
     const text = faults.map(({ message }) => message).join('\n')
     expect(text).toContain('MODEL is "gpt", which is no model.')
-    expect(text).toContain('MODEL is "openai/x", but OPENAI_API_KEY is not set.')
+    expect(text).toContain('MODEL names "openai/x", but OPENAI_API_KEY is not set.')
     expect(text).toContain('PORT')
   })
 

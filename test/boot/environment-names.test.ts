@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createApp, definePlugin } from '../../core/index.ts'
-import { testApp } from '../../core/testing/index.ts'
+import { createApp, definePlugin } from '#core'
+import { testApp } from '#core/testing'
 import { root, startServer } from '../support/process.ts'
 
 const folders: string[] = []

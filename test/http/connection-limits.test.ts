@@ -1,8 +1,8 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { request, type IncomingMessage } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { definePlugin } from '../../core/index.ts'
-import { testApp } from '../../core/testing/index.ts'
+import { definePlugin } from '#core'
+import { testApp } from '#core/testing'
 import { startServer } from '../support/process.ts'
 import { connect } from '../support/sockets.ts'
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { createApp, definePlugin, RuntimeError } from '../../core/index.ts'
-import { testApp } from '../../core/testing/index.ts'
+import { createApp, definePlugin, RuntimeError } from '#core'
+import { testApp } from '#core/testing'
 import type { HttpLayer } from '../../core/plugin.ts'
 
 interface Seen {

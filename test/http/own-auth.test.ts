@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { createApp, definePlugin, RuntimeError } from '../../core/index.ts'
-import { testApp } from '../../core/testing/index.ts'
+import { createApp, definePlugin, RuntimeError } from '#core'
+import { testApp } from '#core/testing'
 import type { AnyRoute, OwnRequest } from '../../core/plugin.ts'
 
 const sign = (body: string, at: number) =>

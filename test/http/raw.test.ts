@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { createApp, definePlugin } from '../../core/index.ts'
-import { testApp } from '../../core/testing/index.ts'
+import { createApp, definePlugin } from '#core'
+import { testApp } from '#core/testing'
 import type { AnyRoute } from '../../core/plugin.ts'
 
 const sha = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')

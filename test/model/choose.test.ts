@@ -32,7 +32,7 @@ describe('MODEL', () => {
   })
 
   it('may name several, the default first', async () => {
-    const env = { MODEL: 'openai/a, demo,openai/b,demo', ...key }
+    const env = { MODEL: 'openai/a, demo,openai/b', ...key }
     expect(await ids(undefined, env)).toEqual(['openai/a', 'demo', 'openai/b'])
     const chosen = async (name?: string) => (await modelInApp({ env }, name)).model.id
     expect(await chosen('b')).toBe('openai/b')
@@ -40,7 +40,7 @@ describe('MODEL', () => {
     expect(await chosen()).toBe('openai/a')
   })
 
-  it.each(['gpt', 'openai', 'openai/', 'anthropic/x', 'demo/2', ' , '])(
+  it.each(['gpt', 'openai', 'openai/', 'demo/2', ' , '])(
     'stops the boot when it is "%s"',
     async (MODEL) => {
       expect((await faultsOf({ plugins: [], env: { MODEL, ...key } }))[0]).toMatchObject({
@@ -104,4 +104,81 @@ it('a model that is not there is a 400 with the list', async () => {
     hint: 'The models are demo, openai/a.',
     details: { models: ['demo', 'openai/a'] },
   })
+})
+
+describe('the model of a session', () => {
+  const models = () => [
+    scriptedModel(Array(9).fill('a'), { id: 'a' }),
+    scriptedModel(Array(9).fill('b'), { id: 'b' }),
+  ]
+
+  it.each(['sqlite', 'postgres'] as const)(
+    'is the one that a message named last, also after a restart, on %s',
+    async (kind) => {
+      const database = kind === 'postgres' ? kind : undefined
+      await using app = await testApp({ plugins: [], model: models(), database })
+      const user = await app.user('chooser')
+      const { sessionId, text } = await user.say('Hi', { body: { model: 'b' } })
+      expect(text).toBe('b')
+      expect((await user.say('Hi', { sessionId })).text).toBe('b')
+      await app.again({ model: models() })
+      const again = await app.user('chooser')
+      expect((await again.say('Hi', { sessionId })).text).toBe('b')
+      expect((await again.get('/sessions')).body.sessions).toMatchObject([{ model: 'b' }])
+      expect((await again.say('Hi')).text).toBe('a')
+      expect((await again.say('Hi', { sessionId, body: { model: 'default' } })).text).toBe('a')
+      expect((await again.say('Hi', { sessionId })).text).toBe('a')
+      expect((await again.get('/sessions')).body.sessions[0]).not.toHaveProperty('model')
+    },
+  )
+
+  it('gives way to the default when it is offered no more, and the client is told', async () => {
+    await using app = await testApp({ plugins: [], model: models() })
+    const { sessionId } = await (await app.user('chooser')).say('Hi', { body: { model: 'b' } })
+    await app.again({ model: scriptedModel(['only a'], { id: 'a' }) })
+    const said = await (await app.user('chooser')).say('Hi', { sessionId })
+    expect(said.text).toBe('only a')
+    expect(said.of('model')).toEqual([{ model: 'a', instead: 'b', code: 'MODEL_UNKNOWN' }])
+  })
+})
+
+it('GET /models lists what there is to choose from, the cheapest tier first', async () => {
+  const settings = {
+    'openai/top': { price: { input: 5, output: 25 }, reads: { image: ['image/png'] } },
+    'openai/mid': { price: { input: 1, output: 4 }, contextWindow: 200_000, badge: 'New' },
+  }
+  const env = {
+    MODEL: 'openai/top|openai/mid,x=openai/unknown,openai/mid,demo',
+    MODEL_SETTINGS: JSON.stringify(settings),
+    ...key,
+  }
+  await using app = await testApp({ plugins: [], env })
+  const { models, default: usual } = (await app.get('/models')).body
+  expect(usual).toBe('openai/top')
+  const brief = models.map((one: Record<string, unknown>) => [one.id, one.tier, one.costLabel])
+  expect(brief).toEqual([
+    ['demo', 'everyday', 'free'],
+    ['x', 'balanced', ''],
+    ['openai/mid', 'balanced', '$$'],
+    ['openai/top', 'top', '$$$'],
+  ])
+  expect(models[3]).toEqual({
+    id: 'openai/top',
+    label: 'top',
+    family: 'openai',
+    tier: 'top',
+    costLabel: '$$$',
+    vision: true,
+    pricing: {
+      inputPerMillion: 5,
+      outputPerMillion: 25,
+      currency: 'USD',
+      unit: 'per_million_tokens',
+    },
+    isDefault: true,
+    reads: { image: ['image/png'] },
+    fallbacks: ['openai/mid'],
+  })
+  expect(models[1]).toMatchObject({ pricing: { inputPerMillion: null, outputPerMillion: null } })
+  expect(models[2]).toMatchObject({ contextWindow: 200_000, badge: 'New', isDefault: false })
 })

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { assemble } from '../../core/runtime/model/assemble.ts'
-import { demoModel } from '../../core/runtime/model/demo.ts'
+import { demoModel } from '../../plugins/models-demo/demo-model.ts'
 import type { Message } from '../../core/plugin.ts'
 import { conversation, type ToyPlugin } from '../support/conversation.ts'
 import { ask } from '../support/model-request.ts'

@@ -81,7 +81,7 @@ describe('a chat model of LangChain', () => {
       { content: '', usage_metadata: { input_tokens: 5, output_tokens: 0, total_tokens: 5 } },
       { content: '', usage_metadata: { input_tokens: 0, output_tokens: 7, total_tokens: 7 } },
     ])
-    expect(await replyOf(chat)).toEqual({
+    expect(await replyOf(chat)).toMatchObject({
       content: 'It is.',
       reasoning: 'Hm well',
       toolCalls: [
@@ -90,6 +90,29 @@ describe('a chat model of LangChain', () => {
       ],
       usage: { inputTokens: 5, outputTokens: 7 },
     })
+  })
+
+  it('gets its own blocks and ids of calls back, however long the conversation rested in JSON', async () => {
+    const block = { type: 'thinking', thinking: 'Hm', signature: 'sig-1' }
+    const first = new FakeChat(() => [
+      { content: [block] },
+      { content: '', tool_call_chunks: [{ index: 0, id: 'toolu_9', name: 'a', args: '{}' }] },
+    ])
+    const { content, toolCalls, provider } = await replyOf(first)
+    const kept = JSON.parse(JSON.stringify({ content, toolCalls, data: provider }))
+    const again = new FakeChat(() => [{ content: 'Fine' }])
+    const { model } = await modelInApp({ model: again })
+    const id = toolCalls[0]!.id
+    const messages: Message[] = [
+      { role: 'user', id: 'u', content: 'Hello' },
+      { role: 'assistant', id: 'a', ...kept, provider: { by: model.id, data: kept.data } },
+      { role: 'tool', id: 't', toolCallId: id, name: 'a', content: '21' },
+    ]
+    await answered(model.stream(ask(messages)))
+    const [, said, result] = again.heard.at(-1)!.messages
+    expect(said?.content).toMatchObject([block])
+    expect((said as AIMessage).tool_calls).toMatchObject([{ id: 'toolu_9', name: 'a' }])
+    expect(result).toMatchObject({ tool_call_id: 'toolu_9' })
   })
 
   it('that does not stream gives its answer and its calls whole', async () => {

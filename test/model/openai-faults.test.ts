@@ -154,7 +154,7 @@ describe('before the first word', () => {
 
   it.each([
     ['ftp://x/v1', 'OPENAI_BASE_URL is not an http or https address.'],
-    ['not an address', 'OPENAI_BASE_URL (the kernel) is "not an address", which cannot be used'],
+    ['not an address', 'OPENAI_BASE_URL is not an http or https address.'],
     ['https://user:pw@api.example/v1', 'OPENAI_BASE_URL is not an http or https address.'],
   ])('the base address "%s" is refused, and not repeated', async (baseUrl, why) => {
     const env = { MODEL: 'openai/m', OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: 'sk-1' }

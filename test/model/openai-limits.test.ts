@@ -3,21 +3,31 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { RuntimeError } from '#core'
 import { assemble, Assembly } from '../../core/runtime/model/assemble.ts'
-import { OpenAiModel, type OpenAiOptions } from '../../core/runtime/model/openai.ts'
+import { ChatModel, type ChatOptions } from '../../plugins/models-openai/chat/model.ts'
+import { compatible } from '../../plugins/models-openai/compatible.ts'
 import { fakeOpenAi, type FakeAnswer, type FakeOpenAi } from '../support/fake-openai.ts'
 import { ask } from '../support/model-request.ts'
 
 let provider: FakeOpenAi | undefined
 afterEach(() => provider?.close())
 
-async function model(answers: Parameters<typeof fakeOpenAi>[0], options?: Partial<OpenAiOptions>) {
-  provider = await fakeOpenAi(answers)
-  return new OpenAiModel({
+/** A model of the table's first row, with limits of its own. */
+const chat = (baseUrl: string, { maxAnswer, ...settings }: Limits = {}) =>
+  new ChatModel({
+    id: 'openai/small',
     name: 'small',
-    baseUrl: provider.url,
+    baseUrl,
     apiKey: 'sk-secret-1',
-    ...options,
+    row: compatible.openai!,
+    settings,
+    maxAnswer,
   })
+
+type Limits = ChatOptions['settings'] & { readonly maxAnswer?: number }
+
+async function model(answers: Parameters<typeof fakeOpenAi>[0], options?: Limits) {
+  provider = await fakeOpenAi(answers)
+  return chat(provider.url, options)
 }
 
 /** What a stream throws, after all it said. */
@@ -58,7 +68,7 @@ describe('before the first word', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
     const baseUrl = `http://127.0.0.1:${port}`
-    const once = new OpenAiModel({ name: 'm', baseUrl, attempts: 1 })
+    const once = chat(baseUrl, { attempts: 1 })
     for (let turn = 0; turn < 3; turn++)
       expect((await assemble(once.stream(ask('Hello')))).content).toBe('Hi')
     expect(served).toBe(3)
@@ -68,7 +78,7 @@ describe('before the first word', () => {
   it('a port where nobody listens is MODEL_UNREACHABLE', async () => {
     const closed = await fakeOpenAi([])
     await closed.close()
-    const nobody = new OpenAiModel({ name: 'm', baseUrl: closed.url, attempts: 2 })
+    const nobody = chat(closed.url, { attempts: 2 })
     const error = await fault(nobody.stream(ask('Hello')))
     expect(error).toMatchObject({
       code: 'MODEL_UNREACHABLE',
@@ -78,14 +88,15 @@ describe('before the first word', () => {
   })
 
   it('a provider that does not begin is MODEL_TIMEOUT', async () => {
-    const small = await model([{ text: 'Late', delayMs: 60_000 }], { firstTokenMs: 50, attempts: 1 })
+    const small = await model([{ text: 'Late', delayMs: 60_000 }], {
+      firstTokenMs: 50,
+      attempts: 1,
+    })
     expect((await fault(small.stream(ask('Hello')))).code).toBe('MODEL_TIMEOUT')
   })
 
   it('a base address that is none is refused, also where no environment was read', () => {
-    expect(() => new OpenAiModel({ name: 'm', baseUrl: 'not an address' })).toThrow(
-      'OPENAI_BASE_URL is not an http or https address.',
-    )
+    expect(() => chat('not an address')).toThrow('OPENAI_BASE_URL is not an http or https address.')
   })
 })
 
@@ -129,7 +140,7 @@ describe('an answer that is handed over', () => {
       for await (const delta of small.stream(ask('Hello'))) yield streamed.add(delta)
     }
     const handed = new Assembly()
-    const handing = small.streamTo!(ask('Hello'), (delta) => handed.add(delta))
+    const handing = small.streamTo(ask('Hello'), (delta) => handed.add(delta))
     if (code === undefined) {
       await handing
       for await (const _ of said());

@@ -28,6 +28,7 @@ export function violations(sources: Sources): string[] {
   const single = [...sources].flatMap(([path, source]) => [
     ...importsOf(source).flatMap((imported) => wrongImport(path, source, imported, sources)),
     ...(path.startsWith('core/') && !isTest(path) ? namedPlugins(path, source, plugins) : []),
+    ...(path.startsWith('core/') && !isTest(path) ? namedProviders(path, source) : []),
   ])
   return [...single, ...circlesOf(sources)]
 }
@@ -132,6 +133,19 @@ function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>
       return isNamed || (!isOwnWord && quotes(source, name))
     })
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
+}
+
+/** The providers of models: the kernel keeps the port, and plugins know the providers. */
+const providers =
+  'openai|azure|openrouter|deepseek|mistral|groq|xai|moonshotai|z-ai|together|fireworks|lmstudio|vllm|anthropic|google|gemini|ollama|ai-sdk'
+
+/** The providers of models that a file of the kernel names: in quotes, before a slash, as a variable, or in its own path. */
+function namedProviders(path: string, source: string): string[] {
+  const quoted = new RegExp(`['"\`](${providers})['"\`/]`, 'i').exec(source)?.[1]
+  const variable = /\b[A-Z_]*(OPENAI|ANTHROPIC|GOOGLE|GEMINI|OLLAMA)_[A-Z_]+/.exec(source)?.[0]
+  const inPath = new RegExp(`(^|[/.-])(${providers})([/.-]|$)`, 'i').exec(path)?.[2]
+  const named = quoted ?? variable ?? inPath
+  return named ? [`${path} names the provider ${named}: the kernel knows none`] : []
 }
 
 /** Whether a source holds the word as a whole string. */

@@ -3,6 +3,7 @@ import type { AnyPlugin, User } from '#core'
 import type { Message, Model } from '../../core/plugin.ts'
 import { Agent } from '../../core/runtime/agent/agent.ts'
 import { boot } from '../../core/runtime/app.ts'
+import { models } from '../../plugins/models.ts'
 import { kernelMigrations } from '../../core/runtime/kernel-tables.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import { RoomState } from '../../core/runtime/store/room-state.ts'
@@ -87,12 +88,13 @@ export class TestEngine implements AsyncDisposable {
   static async open(options: EngineOptions): Promise<TestEngine> {
     const { plugins = [], model, clientToolTimeoutMs } = options
     const log: string[] = []
-    const app = await boot({
+    const ofApp = {
       plugins,
       env: { DATA_DIR: ':memory:', LOG_LEVEL: 'debug', EVENT_LOOP_LIMIT_MS: '0' },
       fetch: () => Promise.reject(new TypeError('no network in tests')),
-      log: (line) => void log.push(line),
-    })
+      log: (line: string) => void log.push(line),
+    }
+    const app = await boot(ofApp, { bundled: async () => models })
     const store = options.store ?? (await ownStore(options.folder))
     const start = (engine: TestEngine) => {
       const agent = new Agent({

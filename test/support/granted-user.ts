@@ -1,6 +1,6 @@
 import { say } from '../../core/testing/turn.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
-import type { TestApp, TestUser } from '../../core/testing/index.ts'
+import type { TestApp, TestUser } from '#core/testing'
 
 /** A user whose delegation grants calling, and on the user's own DID only these abilities. */
 export async function grantedUser(app: TestApp, abilities: readonly string[]) {

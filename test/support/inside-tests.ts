@@ -65,12 +65,12 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It compares the refusals with the numbers that bound a job, so that the two cannot part.',
   'test/jobs/schedules.test.ts':
     'It plans schedules by a clock that it turns, which no app lets a caller do.',
+  'test/model/demo.test.ts':
+    'It puts the deltas of the demonstration model together as the runtime does, without an app around it.',
   'test/model/langchain-limits.test.ts':
     'It makes the silence and the length that a model is allowed smaller than any app does.',
   'test/model/openai-limits.test.ts':
     'It sets attempts, time limits and the size of an answer, which no variable sets.',
-  'test/model/demo.test.ts':
-    'It calls the demonstration model without its pace or with a clock that the test turns, and reads its deltas.',
   'test/notices/made.test.ts':
     'It makes notices in transactions that wait for each other or are undone, and turns the clock of their retention.',
   'test/notices/turns.test.ts':

@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { definePlugin } from '../../core/plugin.ts'
-import { createApp } from '../../core/index.ts'
+import { createApp } from '#core'
 
 /** What a server with jobs is told on its command line. */
 export interface JobServerSettings {

@@ -5,7 +5,6 @@
 export const kernelWords: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   calls: {
     'core/runtime/auth/callers.ts': 'the limit that counts calls of a DID',
-    'core/runtime/model/demo.ts': 'a key of what the demo model decides',
   },
   connect: {
     'core/runtime/http/http.ts': 'an event of Node’s HTTP server',
@@ -24,11 +23,6 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/testing/turn.ts': 'a key of an event that was streamed',
     'core/webhooks/deliver.ts': 'an event of Node’s streams',
   },
-  demo: {
-    'core/manifest/kernel-env.ts': 'the model that MODEL chooses by default',
-    'core/runtime/model/choose.ts': 'the model that MODEL chooses by default',
-    'core/runtime/model/demo.ts': 'the id of that model',
-  },
   health: {
     'core/plugin/boot.ts': 'a key of what a setup is given',
   },
@@ -38,19 +32,17 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/limits/rate-limit.ts': 'a driver of koa-ratelimit',
   },
   messages: {
-    'core/runtime/model/openai-request.ts': 'a field of the provider’s request',
+    'core/runtime/model/settings.ts': 'a field of a request that nobody sets by hand',
     'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
     'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
-    'core/runtime/model/demo.ts': 'a kind of delta',
     'core/runtime/agent/step-log.ts': 'a key of an entry of the journal',
     'core/runtime/agent/ask/model-call.ts': 'a key of a reply of a model',
     'core/runtime/agent/ask/tally.ts': 'a kind of delta, and a key of a reply',
     'core/plugin/model.ts': 'a kind of delta that models stream',
     'core/runtime/model/assemble.ts': 'that kind of delta',
     'core/runtime/model/langchain.ts': 'that kind of delta',
-    'core/runtime/model/openai-deltas.ts': 'that kind of delta',
     'core/testing/scripted-model.ts': 'that kind of delta',
     'core/testing/contract/judge.ts': 'that kind of delta',
   },

@@ -1,4 +1,4 @@
-import { demoModel } from '../../core/runtime/model/demo.ts'
+import { demoModel } from '../../plugins/models-demo/demo-model.ts'
 
 export { call, resultOf } from '../../core/testing/scripted-model.ts'
 export { unquote } from './quotation.ts'

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { createApp } from '../../core/index.ts'
+import { createApp } from '#core'
 import { definePlugin } from '../../core/plugin.ts'
 
 /** What a server whose plugin carries notices is told on its command line. */

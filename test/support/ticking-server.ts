@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createApp, definePlugin, text } from '../../core/index.ts'
+import { createApp, definePlugin, text } from '#core'
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')

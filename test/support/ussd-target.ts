@@ -1,5 +1,5 @@
 import { beTarget } from '../../bench/support/target.ts'
-import { createApp } from '../../core/index.ts'
+import { createApp } from '#core'
 import ussd from '../../plugins/ussd/index.ts'
 
 // A gateway in a process of its own that says what is on its heap.

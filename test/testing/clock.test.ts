@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { sql } from 'kysely'
 import { z } from 'zod'
-import { type AnyPlugin, definePlugin, reply } from '../../core/index.ts'
-import { testApp, TestClock, type TestApp, type TestAppOptions } from '../../core/testing/index.ts'
+import { type AnyPlugin, definePlugin, reply } from '#core'
+import { testApp, TestClock, type TestApp, type TestAppOptions } from '#core/testing'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 
 type Schedule =
@@ -233,7 +233,7 @@ await onEachDatabase('the clock of a test app', ({ databaseUrl }) => {
   }, 60_000)
 
   it('moves retention: the events of an old run can be read no more, those of a new one can', async () => {
-    const { scriptedModel } = await import('../../core/testing/index.ts')
+    const { scriptedModel } = await import('#core/testing')
     await using app = await appAt(newYear, { plugins: [], model: scriptedModel(['One.', 'Two.']) })
     const user = await app.user('amina')
     const old = await user.say('Hello')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '../../core/index.ts'
+import { definePlugin } from '#core'
 import {
   call,
   fakeFetch,
@@ -13,7 +13,7 @@ import {
   testApp,
   type TestApp,
   type TestAppOptions,
-} from '../../core/testing/index.ts'
+} from '#core/testing'
 import { describeWith } from '../support/services.ts'
 
 /** A promise that a test keeps open for as long as it wants. */

@@ -1,8 +1,8 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import pg from 'pg'
 import { sql } from 'kysely'
-import { definePlugin } from '../../core/index.ts'
-import { testApp } from '../../core/testing/index.ts'
+import { definePlugin } from '#core'
+import { testApp } from '#core/testing'
 import { describeWith } from '../support/services.ts'
 
 const which = definePlugin({

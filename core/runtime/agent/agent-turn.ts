@@ -11,7 +11,7 @@ import { RepetitionGuard } from './turn/guards.ts'
 import { mended } from './ask/history.ts'
 import { delegate } from './delegate.ts'
 import { goRound, type Loop, type LoopEnd, type LoopLimits } from './loop.ts'
-import { asTurnError, type CallModel } from './ask/model-call.ts'
+import { asTurnError, type CallModel, type Hear } from './ask/model-call.ts'
 import { onion, type Layer } from '../base/onion.ts'
 import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
@@ -218,17 +218,24 @@ export class AgentTurn {
       limits: this.#parts.loopLimits,
       site,
       narrator: this.#narrator,
-      hear: {
-        text: (text) => this.#narrator.message(text),
-        reasoning: (text) => this.#narrator.reasoning(text),
-        arguments: arrivingArguments(request, this.#narrator),
-      },
+      hear: this.#hear,
     })
     // A layer of the onion may change its plugin's state after `next()`. Whoever hears of the end finds everything kept.
     await takeChanges()
     await stepLog.settled()
     this.#conversation = [...before, ...mended(stepLog.sent)]
     return this.#update(kept, decided, loaded, state)
+  }
+
+  /** Tells the listeners what the model says. */
+  get #hear(): Hear {
+    const narrator = this.#narrator
+    return {
+      text: (text) => narrator.message(text),
+      reasoning: (text) => narrator.reasoning(text),
+      instead: (instead) => narrator.instead(instead),
+      arguments: arrivingArguments(this.#run.request, narrator),
+    }
   }
 
   /** What the graph keeps of the turn; undefined when nothing changed. */
@@ -248,15 +255,29 @@ export class AgentTurn {
 
   /** The model that the request names, or the default one; undefined when the turn cannot carry out the request at all. */
   #usableModel(): Model | undefined {
-    const { tools, model } = this.#parts
+    const { tools } = this.#parts
     const { request } = this.#run
     try {
       const fault = clientToolsFault(request, tools)
       if (fault) throw fault
-      return model(request.model)
+      return this.#chosen(request.model)
     } catch (thrown) {
       this.#fail(asTurnError(thrown))
       return undefined
+    }
+  }
+
+  /** The model of an id; where it is offered no more, the default, and the listeners are told. */
+  #chosen(id: string | undefined): Model {
+    const { model } = this.#parts
+    try {
+      return model(id)
+    } catch (thrown) {
+      const isGone = thrown instanceof RuntimeError && thrown.code === 'MODEL_UNKNOWN'
+      if (!isGone || id === undefined) throw thrown
+      const usual = model()
+      this.#narrator.instead({ model: usual.id, instead: id, code: thrown.code })
+      return usual
     }
   }
 

@@ -72,7 +72,7 @@ export class Agent {
     this.#options = options
     this.#keys = stateKeys(records)
     this.#turnOnion = composeTurn(records)
-    this.#callModel = composeModel(records)
+    this.#callModel = composeModel(records, options.log)
   }
 
   /** Loads LangGraph, which takes longer than the rest of the start. Call `warm` once the server listens. */
@@ -90,7 +90,7 @@ export class Agent {
   /** Takes in the middleware of a plugin whose setup finished after the server was up. It runs from the next turn on. */
   join(): void {
     this.#turnOnion = composeTurn(this.#options.records)
-    this.#callModel = composeModel(this.#options.records)
+    this.#callModel = composeModel(this.#options.records, this.#options.log)
   }
 
   /** Carries out one run. */

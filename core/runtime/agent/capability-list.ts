@@ -46,32 +46,34 @@ export function listCapabilities(
   loaded: ReadonlySet<string>,
   bytesOf: ReadonlyMap<string, number>,
 ): ListedCapability[] {
-  return records.map((record): ListedCapability => {
-    const { name, definition, visibility, state, reason, missing, routes } = record
-    const { summary, defaultState = 'on', stability = 'stable' } = definition
-    const { category, whenToUse = [] } = definition
-    const entries = toolNames(record).flatMap((tool) => tools.entry(tool) ?? [])
-    return {
-      name,
-      summary,
-      visibility,
-      state,
-      defaultState,
-      reason,
-      loaded: isActive(record) && isLoaded(record, loaded),
-      stability,
-      category,
-      requires: requiredNames(definition),
-      uses: usedNames(definition),
-      missing: missing.length > 0 ? missing : undefined,
-      whenToUse,
-      promptBytes: bytesOf.get(name) ?? 0,
-      tools: entries.map(({ spec, effect }) => ({ ...spec, effect })),
-      routes: Object.entries(routes).map(([route, { auth = 'ucan', summary }]) => ({
-        route,
-        auth,
+  return records
+    .filter(({ isAdded }) => !isAdded)
+    .map((record): ListedCapability => {
+      const { name, definition, visibility, state, reason, missing, routes } = record
+      const { summary, defaultState = 'on', stability = 'stable' } = definition
+      const { category, whenToUse = [] } = definition
+      const entries = toolNames(record).flatMap((tool) => tools.entry(tool) ?? [])
+      return {
+        name,
         summary,
-      })),
-    }
-  })
+        visibility,
+        state,
+        defaultState,
+        reason,
+        loaded: isActive(record) && isLoaded(record, loaded),
+        stability,
+        category,
+        requires: requiredNames(definition),
+        uses: usedNames(definition),
+        missing: missing.length > 0 ? missing : undefined,
+        whenToUse,
+        promptBytes: bytesOf.get(name) ?? 0,
+        tools: entries.map(({ spec, effect }) => ({ ...spec, effect })),
+        routes: Object.entries(routes).map(([route, { auth = 'ucan', summary }]) => ({
+          route,
+          auth,
+          summary,
+        })),
+      }
+    })
 }

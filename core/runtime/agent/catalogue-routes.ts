@@ -5,6 +5,7 @@ import type { Models } from '../model/choose.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Runs } from '../turns/carry/runs.ts'
 import type { Agent } from './agent.ts'
+import { listModels } from './model-list.ts'
 
 /** The keys of the routes that list what the agent can do. */
 export const catalogueRouteKeys = ['GET /capabilities', 'GET /models'] as const
@@ -45,12 +46,7 @@ export function catalogueRoutes({
       auth: 'public',
       summary: 'The models that a turn may ask for.',
       run: () => ({
-        models: models.all.map(({ id, label = id, contextWindow }) => ({
-          id,
-          label,
-          contextWindow,
-          isDefault: id === models.default.id,
-        })),
+        models: listModels(models),
         default: models.default.id,
       }),
     },

@@ -107,7 +107,13 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
     signal: turn.signal,
   }
   turn.consent.asks(loop.parentEventId)
-  const { message, fault } = await hearAnswer(loop.callModel, { turn, model, request, hear })
+  const { message, fault } = await hearAnswer(loop.callModel, {
+    turn,
+    model,
+    request,
+    hear,
+    stayWith: log.answeredBy,
+  })
   if (fault) {
     // Half an answer of a sub-agent that was stopped is no result, so the process that takes over must not find it.
     const isDropped = loop.parentEventId !== undefined && turn.signal.aborted

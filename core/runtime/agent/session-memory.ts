@@ -1,7 +1,7 @@
 import type { Message } from '../../plugin.ts'
 
 /**
- * How many characters the memory keeps of all sessions together. The texts that `openai-request.ts` keeps of the same
+ * How many characters the memory keeps of all sessions together. The texts that a provider's wire keeps of the same
  * messages take as many again.
  */
 const mostCharacters = 32 * 1024 * 1024
@@ -30,7 +30,7 @@ export class SessionMemory {
   keep(session: string, run: string, messages: readonly Message[]): void {
     this.forget(session)
     let size = 0
-    for (const message of messages) size += message.content.length + 200
+    for (const message of messages) size += message.content.length + 200 + dataOf(message)
     if (size > mostCharacters / 4) return
     this.#sessions.set(session, { run, messages, size })
     this.#size += size
@@ -46,4 +46,15 @@ export class SessionMemory {
     this.#size -= this.#sessions.get(session)?.size ?? 0
     this.#sessions.delete(session)
   }
+}
+
+const known = new WeakMap<object, number>()
+
+/** How many characters a message has for its provider. */
+function dataOf(message: Message): number {
+  const provider = message.role === 'assistant' ? message.provider : undefined
+  if (!provider) return 0
+  let size = known.get(provider)
+  if (size === undefined) known.set(provider, (size = JSON.stringify(provider.data)?.length ?? 0))
+  return size
 }

@@ -55,6 +55,12 @@ export class StepLog {
     return this.messages.some(({ role, content }) => role === 'assistant' && content !== '')
   }
 
+  /** The id of the model that gave the newest answer. */
+  get answeredBy(): string | undefined {
+    const newest = this.messages.findLast(({ role }) => role === 'assistant')
+    return newest?.role === 'assistant' ? newest.model : undefined
+  }
+
   /** How many answers the model has given. */
   get modelCalls(): number {
     let count = 0

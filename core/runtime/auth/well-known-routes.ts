@@ -18,8 +18,8 @@ export interface WellKnownParts {
   readonly signer: Signer | undefined
   readonly oracleDid: string
   addresses(): Addresses
-  /** The model that answers by default. */
-  readonly model: Model
+  /** The models that answer. */
+  readonly models: { readonly default: Model }
 }
 
 /** The public documents of the oracle: where it answers, and the keys that it signs with. */
@@ -28,7 +28,7 @@ export function wellKnownRoutes({
   signer,
   oracleDid,
   addresses,
-  model,
+  models,
 }: WellKnownParts): Record<(typeof wellKnownRouteKeys)[number], AnyRoute> {
   return {
     'GET /.well-known/oracle.json': {
@@ -50,7 +50,7 @@ export function wellKnownRoutes({
         entityDid: config.ORACLE_ENTITY_DID,
         name: config.ORACLE_NAME,
         ...addresses(),
-        model: model.id,
+        model: models.default.id,
         price: config.ORACLE_PRICE ?? null,
         runtime: runtimeVersion,
       }),

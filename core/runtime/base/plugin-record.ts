@@ -7,6 +7,7 @@ import type {
   Database,
   Fetch,
   Log,
+  ModelSection,
   PluginSessions,
   Rooms,
   Turns,
@@ -53,6 +54,10 @@ export interface PluginRecord {
   web: Readonly<Record<string, WebModule | WebEntry>>
   /** What the plugin says to turns; absent where it says nothing, and until a function of `boot` has made it. */
   runs?: AnyRunSection
+  /** The providers of models that the plugin brings. */
+  models?: ModelSection<unknown, unknown>
+  /** The package has added the plugin, and the app has not asked for it: no list of plugins names it. */
+  readonly isAdded: boolean
 }
 
 /** The part of every handler's context that never changes after boot. */

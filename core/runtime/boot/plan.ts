@@ -27,6 +27,8 @@ export interface Plan {
 /** What a plan is made from. */
 export interface PlanInput {
   readonly plugins: readonly AnyPlugin[]
+  /** Plugins that the package adds, and that the app has not asked for. */
+  readonly added?: readonly AnyPlugin[]
   /** The `features` option of the app. */
   readonly features: Features
   readonly source: EnvSource
@@ -35,7 +37,9 @@ export interface PlanInput {
 }
 
 /** Reads manifests, features and environment, and collects every fault instead of stopping at one. */
-export function planBoot({ plugins, features: option, source, kernelRoutes }: PlanInput): Plan {
+export function planBoot(input: PlanInput): Plan {
+  const { added = [], features: option, source, kernelRoutes } = input
+  const plugins = [...input.plugins, ...added]
   const kernel = parseEnv('the kernel', kernelEnv, source)
   const unsaid = unsaidEnvironment(source, source.HOST || undefined)
   const manifestFaults = plugins.flatMap(checkManifest)
@@ -50,7 +54,7 @@ export function planBoot({ plugins, features: option, source, kernelRoutes }: Pl
   const now = new Date()
   const records = selections.map((selection): PluginRecord => {
     const { name, definition } = selection.plugin
-    const { tools, routes, web, runs } = definition
+    const { tools, routes, web, runs, models } = definition
     if (selection.state === 'active') envOf.set(name, selection.env)
     const settled = settleLimits(name, typeof routes === 'object' ? routes : {}, envOf.get(name))
     limitFaults.push(...settled.faults)
@@ -67,6 +71,8 @@ export function planBoot({ plugins, features: option, source, kernelRoutes }: Pl
       routes: settled.routes,
       web: typeof web === 'object' ? web : {},
       runs: typeof runs === 'object' ? runs : undefined,
+      models: typeof models === 'object' ? models : undefined,
+      isAdded: added.includes(selection.plugin),
     }
   })
 

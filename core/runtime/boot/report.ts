@@ -12,6 +12,8 @@ export interface BootReport {
   readonly runtime: string
   readonly node: string
   readonly plugins: readonly PluginReport[]
+  /** A line for each model that is offered. */
+  readonly models: readonly string[]
   readonly env: readonly (Variable & { readonly set: boolean })[]
 }
 
@@ -58,6 +60,7 @@ export function reportOf(
   records: readonly PluginRecord[],
   source: EnvSource,
   plans: ReadonlyMap<string, Times>,
+  models: readonly string[],
 ): BootReport {
   const variables = [
     ...describeVariables('kernel', kernelEnv),
@@ -66,7 +69,8 @@ export function reportOf(
   return {
     runtime: runtimeVersion,
     node: process.versions.node,
-    plugins: records.map((record) => pluginReport(record, plans)),
+    plugins: records.filter(({ isAdded }) => !isAdded).map((record) => pluginReport(record, plans)),
+    models,
     env: variables.map((variable) => ({ ...variable, set: Boolean(source[variable.name]) })),
   }
 }

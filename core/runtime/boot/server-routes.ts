@@ -36,7 +36,8 @@ const timestamp = () => new Date().toISOString()
 export function serverRoutes(
   facts: ServerFacts,
 ): Record<(typeof serverRouteKeys)[number], AnyRoute> {
-  const { environment, records } = facts
+  const { environment } = facts
+  const records = facts.records.filter(({ isAdded }) => !isAdded)
   return {
     'GET /': {
       auth: 'public',

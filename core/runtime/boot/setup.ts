@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { RuntimeError } from '../../errors.ts'
 import {
   checkBorrowedMade,
+  checkModels,
   checkRuns,
   checkSubAgents,
   checkTools,
@@ -162,6 +163,10 @@ export class Setups {
     if (typeof definition.runs === 'function') {
       record.runs = definition.runs(booted)
       faults.push(...checkRuns(name, record.runs))
+    }
+    if (typeof definition.models === 'function') {
+      record.models = definition.models(booted)
+      faults.push(...checkModels(name, record.models))
     }
     if (faults[0]) throw faults[0]
     record.base = { ...shared, self }

@@ -3,7 +3,7 @@ import { fieldsIn } from '../base/fields.ts'
 import { modelFault } from './transport/model-fault.ts'
 import type { Delta, Message, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
 import { callSlots, type CallPiece } from './transport/call-slots.ts'
-import { wireTool } from './openai-request.ts'
+import { functionTool } from './function-tool.ts'
 import { providerFault, type Asked } from './transport/provider-fault.ts'
 
 /**
@@ -34,6 +34,9 @@ interface Chunk {
   readonly tool_calls?: readonly CallPiece[]
   readonly usage_metadata?: { readonly input_tokens?: number; readonly output_tokens?: number }
   readonly additional_kwargs?: { readonly reasoning_content?: unknown }
+  readonly response_metadata?: unknown
+  /** Joins the next chunk to this one. */
+  concat?(next: Chunk): Chunk
 }
 
 /** Whether a value is a chat model of LangChain, and not a `Model` of the runtime. */
@@ -83,7 +86,8 @@ export class LangChainModel implements Model {
     let inputTokens = 0
     let outputTokens = 0
     let size = 0
-    let whole = false
+    let isWhole = false
+    const all: Chunk[] = []
     try {
       chunks = (await waiting.for(this.#open(messages, tools, signal)))[Symbol.asyncIterator]()
       for (;;) {
@@ -91,6 +95,7 @@ export class LangChainModel implements Model {
         if (done) break
         inputTokens += value.usage_metadata?.input_tokens ?? 0
         outputTokens += value.usage_metadata?.output_tokens ?? 0
+        all.push(value)
         for (const delta of deltas(value, calls)) {
           size += 'text' in delta ? delta.text.length : (delta.args?.length ?? 0)
           yield delta
@@ -101,22 +106,26 @@ export class LangChainModel implements Model {
             `The answer of "${this.label}" went past ${this.#maxAnswer} characters.`,
           )
       }
-      whole = true
+      isWhole = true
     } catch (error) {
       signal.throwIfAborted()
       throw error instanceof RuntimeError ? error : faultOf(error, this.#asked)
     } finally {
       waiting.end()
       // Nothing waits for the end of the iterator: a model that ignores its signal might never end it.
-      if (!whole) void Promise.resolve(chunks?.return?.()).catch(() => {})
+      if (!isWhole) void Promise.resolve(chunks?.return?.()).catch(() => {})
     }
     if (inputTokens || outputTokens) yield { type: 'usage', inputTokens, outputTokens }
+    const data = ownData(all)
+    if (data) yield { type: 'provider', data }
   }
 
   async #open(messages: readonly Message[], tools: readonly ToolSpec[], signal: AbortSignal) {
     const chat = this.#chat
     // The parameters are `never` above so that every version's model fits; these are what all take.
-    const bound = (tools.length > 0 ? chat.bindTools?.(tools.map(wireTool) as never[]) : chat) as {
+    const bound = (
+      tools.length > 0 ? chat.bindTools?.(tools.map(functionTool) as never[]) : chat
+    ) as {
       stream(messages: unknown, options: object): Promise<AsyncIterable<Chunk>>
     }
     return await bound.stream(await foreignMessages(messages), { signal })
@@ -144,10 +153,40 @@ function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<S
   }
 }
 
+/** What the chat model wants back: the parts of its own message that no message of ours has, and its ids of the calls. */
+interface OwnData {
+  readonly content?: unknown
+  readonly additional_kwargs?: unknown
+  readonly response_metadata?: unknown
+  readonly ids?: readonly unknown[]
+}
+
+/** The own data of an answer; undefined where its text and its calls say everything, or its chunks cannot be joined. */
+function ownData(chunks: readonly Chunk[]): OwnData | undefined {
+  if (chunks.every(isPlain)) return undefined
+  const [first, ...rest] = chunks
+  let whole = first
+  for (const chunk of rest) whole = whole?.concat?.(chunk)
+  if (!whole) return undefined
+  const { content, additional_kwargs, response_metadata } = whole
+  const ids = whole.tool_calls?.map(({ id }) => id) ?? []
+  // Ids that repeat tell no results apart; the calls then have ours.
+  const areIds = ids.every((id, at) => typeof id === 'string' && ids.indexOf(id) === at)
+  return { content, additional_kwargs, response_metadata, ...(areIds && { ids }) }
+}
+
+function isPlain({ content, additional_kwargs: more }: Chunk): boolean {
+  return (
+    (content === undefined || typeof content === 'string') && Object.keys(more ?? {}).length === 0
+  )
+}
+
 /** The messages as LangChain's. It imports LangChain at the first turn, because loading it takes longer than the whole start. */
 async function foreignMessages(messages: readonly Message[]): Promise<unknown[]> {
   const { AIMessage, HumanMessage, SystemMessage, ToolMessage } =
     await import('@langchain/core/messages')
+  /** The chat model's own ids of calls, by ours: its data names the calls by them. */
+  const ids = new Map<string, string>()
   return messages.map((message) => {
     const { content } = message
     switch (message.role) {
@@ -158,15 +197,19 @@ async function foreignMessages(messages: readonly Message[]): Promise<unknown[]>
       case 'tool':
         return new ToolMessage({
           content,
-          tool_call_id: message.toolCallId,
+          tool_call_id: ids.get(message.toolCallId) ?? message.toolCallId,
           name: message.name,
           status: message.failed ? 'error' : 'success',
         })
-      case 'assistant':
+      case 'assistant': {
+        const { ids: own, ...data } = fieldsIn(message.provider?.data)
+        for (const [at, { id }] of (message.toolCalls ?? []).entries())
+          if (Array.isArray(own) && typeof own[at] === 'string') ids.set(id, own[at])
         return new AIMessage({
           content,
+          ...data,
           tool_calls: message.toolCalls?.map(({ id, name, args }) => ({
-            id,
+            id: ids.get(id) ?? id,
             name,
             type: 'tool_call' as const,
             args: (typeof args === 'object' && args !== null ? args : {}) as Record<
@@ -175,6 +218,7 @@ async function foreignMessages(messages: readonly Message[]): Promise<unknown[]>
             >,
           })),
         })
+      }
     }
   })
 }

@@ -2,15 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type {
   Delta,
+  Log,
   Message,
   Model,
   ModelContext,
   ModelReply,
   ModelRequest,
   ModelUsage,
+  ProviderData,
   RunUsage,
 } from '../../../plugin.ts'
 import { Assembly } from '../../model/assemble.ts'
+import { Walk, type Instead } from '../../model/chain.ts'
+import { originOf } from '../../model/for-model.ts'
+import { openedModel } from '../../model/opened-later.ts'
 import { onion, type Layer } from '../../base/onion.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { underWay } from '../../watchdog/under-way.ts'
@@ -28,6 +33,10 @@ export interface ModelCalling {
   readonly gathered: Assembly
   /** What the calls of the model cost. */
   readonly tally: UsageTally
+  /** The model of a chain that answered before in this turn. */
+  readonly stayWith?: string
+  /** Notes which model was asked last, and what it answered. */
+  readonly said: { model?: Model; reply?: ModelReply }
 }
 
 /** Hears a model's answer piece by piece, while the model gives it. */
@@ -36,6 +45,8 @@ export interface Hear {
   reasoning(text: string): void
   /** Hears that the arguments of a call grow. `args` is their text so far. */
   arguments?(call: { readonly id: string; readonly name: string; readonly args: string }): void
+  /** Hears that another model answers than the one that was asked for. */
+  instead?(instead: Instead): void
 }
 
 /** A model call with the plugins' `model` layers around it. */
@@ -48,7 +59,7 @@ export interface HeardAnswer {
 }
 
 /** Composes the plugins' `model` layers around the model itself. One composition serves all calls. */
-export function composeModel(records: readonly PluginRecord[]): CallModel {
+export function composeModel(records: readonly PluginRecord[], log?: Log): CallModel {
   const layers = records
     .filter((record) => record.base && record.definition.middleware?.model)
     .map((record): Layer<ModelCalling, ModelReply> => {
@@ -68,15 +79,48 @@ export function composeModel(records: readonly PluginRecord[]): CallModel {
         return layer(ctx, next)
       }
     })
-  return onion(layers, stream)
+  return onion(layers, (calling) => stream(calling, log))
 }
 
-/** The core of the onion: hands the model's deltas to `hear` as they come, and gathers them for the reply. */
-async function stream(calling: ModelCalling): Promise<ModelReply> {
-  const { turn, model, request, hear, gathered, tally } = calling
+/**
+ * The core of the onion: asks the model, or the models of a chain one after the other, hands the deltas to `hear` as they
+ * come, and gathers them for the reply.
+ */
+async function stream(calling: ModelCalling, log: Log | undefined): Promise<ModelReply> {
+  const { turn, request, hear, gathered, said } = calling
+  const walk = new Walk(calling.model, calling.stayWith)
+  for (;;) {
+    const { model } = walk
+    const instead = walk.takeInstead()
+    if (instead) {
+      hear.instead?.(instead)
+      log?.warn({ ...instead, requestId: turn.requestId }, `model ${model.id} answers`)
+    }
+    said.model = model
+    try {
+      await openedModel(model)
+      await listen(calling, model, walk.request(request), (delta) => walk.hear(delta))
+      walk.answered()
+      return (said.reply = gathered.reply())
+    } catch (error) {
+      turn.signal.throwIfAborted()
+      walk.next(error)
+      calling.tally.dropSilent()
+    }
+  }
+}
+
+/** Asks one model, and hands on its deltas. */
+async function listen(
+  { turn, hear, gathered, tally }: ModelCalling,
+  model: Model,
+  request: ModelRequest,
+  heard: (delta: Delta) => void,
+): Promise<void> {
   const count = tally.call(request)
   const take = (delta: Delta) => {
     turn.signal.throwIfAborted()
+    heard(delta)
     count(delta)
     gathered.add(delta)
     if (delta.type === 'text') hear.text(delta.text)
@@ -89,33 +133,61 @@ async function stream(calling: ModelCalling): Promise<ModelReply> {
   underWay(`model ${model.id}`)
   if (model.streamTo) await model.streamTo(request, take)
   else for await (const delta of model.stream(request)) take(delta)
-  return gathered.reply()
 }
 
 /** Calls the model and listens, until the model has answered or failed, or the turn is stopped. */
 export async function hearAnswer(
   callModel: CallModel,
-  asked: Omit<ModelCalling, 'gathered' | 'tally'>,
+  asked: Omit<ModelCalling, 'gathered' | 'tally' | 'said'>,
 ): Promise<HeardAnswer> {
   const gathered = new Assembly()
   const tally = new UsageTally()
+  const said: ModelCalling['said'] = {}
   const { signal } = asked.turn
-  const of = (usage: ModelUsage | undefined) => usage && { model: asked.model.id, ...usage }
+  const of = (usage: ModelUsage | undefined) =>
+    usage && { model: (said.model ?? asked.model).id, ...usage }
   try {
-    const reply = await untilAborted(signal, callModel({ ...asked, gathered, tally }))
+    const reply = await untilAborted(signal, callModel({ ...asked, gathered, tally, said }))
     // When a layer answers in place of the model, no text was streamed, so `hear` gets the text now.
     if (gathered.length === 0) asked.hear.text(reply.content)
-    return { message: asMessage({ ...reply, usage: of(tally.ofReply(reply)) }) }
+    const { provider, ...told } = reply
+    const back = {
+      model: said.model?.id,
+      ...(isAsSaid(reply, said) && backTo(said.model, provider)),
+    }
+    return { message: asMessage({ ...told, ...back, usage: of(tally.ofReply(reply)) }) }
   } catch (error) {
     // The message leaves out the calls: of the last one only a part may have arrived.
     const usage = of(tally.ofFailure(signal.aborted))
-    return { message: asMessage({ ...gathered.reply(), toolCalls: [], usage }), fault: { error } }
+    const { content, reasoning } = gathered.reply()
+    const model = said.model?.id
+    const message = asMessage({ content, reasoning, toolCalls: [], usage, model })
+    return { message, fault: { error } }
   }
 }
 
-type Told = Omit<ModelReply, 'usage'> & { readonly usage?: RunUsage }
+/** Whether a reply is what the model said: a layer that rewrote the words or the calls has left the provider's data behind. */
+function isAsSaid(reply: ModelReply, { reply: own }: ModelCalling['said']): boolean {
+  if (reply === own) return true
+  return (
+    reply.content === own?.content &&
+    JSON.stringify(reply.toolCalls) === JSON.stringify(own.toolCalls)
+  )
+}
 
-function asMessage({ content, reasoning, toolCalls, usage }: Told): HeardAnswer['message'] {
+/** What the provider of a model wants back, for this model alone. */
+function backTo(model: Model | undefined, data: unknown): Pick<Told, 'provider'> {
+  return model && data !== undefined ? { provider: { by: originOf(model), data } } : {}
+}
+
+type Told = Omit<ModelReply, 'usage' | 'provider'> & {
+  readonly usage?: RunUsage
+  readonly model?: string
+  readonly provider?: ProviderData
+}
+
+function asMessage({ content, reasoning, toolCalls, ...more }: Told): HeardAnswer['message'] {
+  const { usage, model, provider } = more
   return {
     role: 'assistant',
     // The kernel makes the id: a provider's id may repeat, and then one message would replace another.
@@ -124,6 +196,8 @@ function asMessage({ content, reasoning, toolCalls, usage }: Told): HeardAnswer[
     ...(toolCalls.length > 0 && { toolCalls }),
     ...(reasoning && { reasoning }),
     ...(usage && { usage }),
+    ...(model !== undefined && { model }),
+    ...(provider && { provider }),
   }
 }
 

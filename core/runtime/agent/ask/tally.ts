@@ -31,6 +31,12 @@ export class UsageTally {
     }
   }
 
+  /** Forgets the newest call, of which nothing was heard: another model is asked in its place. */
+  dropSilent(): void {
+    const { characters, reported } = this.#calls.at(-1) ?? {}
+    if (!reported && characters === 0) this.#calls.pop()
+  }
+
   /** What an answer cost. A layer that answered in place of the model says so in its reply, or it cost nothing. */
   ofReply(reply: Pick<ModelReply, 'usage'>): ModelUsage | undefined {
     return this.#calls.length > 0 ? this.#sum(true) : reply.usage

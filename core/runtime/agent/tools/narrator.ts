@@ -60,6 +60,12 @@ export class Narrator {
     this.#tell('reasoning', { ...this.#where(), reasoning, isComplete })
   }
 
+  /** Tells that another model answers than the one that was asked for. */
+  instead({ model, instead, code }: { model: string; instead: string; code: string }): void {
+    this.#endReasoning()
+    this.#tell('model', { model, instead, code })
+  }
+
   /** Tells that a call begins, or with `ending`, that the call has ended. */
   toolCall(
     call: ToolCall,

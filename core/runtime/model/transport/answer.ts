@@ -7,23 +7,23 @@ import { providerFault, type Asked } from './provider-fault.ts'
 import { maxProviderData, type CallLimits, type FrameReader } from './wire.ts'
 
 /** How the frames of an answer are told apart. A server that answers with one JSON text though a stream was asked is read, too. */
-export type Framing = 'events' | 'lines'
+export type AnswerFraming = 'events' | 'lines'
 
 /** How long to wait for the counts, which may come after the provider said that it finished. */
 const afterwordMs = 2000
 
 /** One answer of a provider, read into batches of deltas: as server-sent events, as lines of JSON, or as one JSON text. */
-export class Answer {
+export class ProviderAnswer {
   readonly #exchange: ProviderExchange
   readonly #asked: Asked
   readonly #limits: CallLimits
   readonly #reader: FrameReader
-  readonly #framing: Framing
+  readonly #framing: AnswerFraming
   #events: EventSourceParser | undefined
   #batch: Delta[] = []
   #done = false
   #body = ''
-  #form: 'unknown' | 'json' | Framing = 'unknown'
+  #form: 'unknown' | 'json' | AnswerFraming = 'unknown'
   #size = 0
   #progressAt = performance.now()
   #failure: { readonly error: unknown } | undefined
@@ -33,7 +33,7 @@ export class Answer {
     asked: Asked,
     limits: CallLimits,
     reader: FrameReader,
-    framing: Framing,
+    framing: AnswerFraming,
   ) {
     this.#exchange = exchange
     this.#asked = asked

@@ -14,13 +14,13 @@ const passing: ReadonlySet<string> = new Set([
 ])
 
 /** Whether a fault of a model may pass in a moment. */
-export function mayPass(error: unknown): error is RuntimeError {
-  return error instanceof RuntimeError && passing.has(error.code)
+export function mayPass(error: RuntimeError): boolean {
+  return passing.has(error.code)
 }
 
 /** How long to wait before the next attempt; undefined when another attempt would not help. */
 export function waitBefore(attempt: number, error: unknown): number | undefined {
-  if (!mayPass(error)) return undefined
+  if (!(error instanceof RuntimeError) || !mayPass(error)) return undefined
   const { retryAfterSeconds, reason } = (error.details ?? {}) as {
     retryAfterSeconds?: number
     reason?: string

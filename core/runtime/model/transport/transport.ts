@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Delta, ModelRequest } from '../../../plugin.ts'
-import { Answer, type Framing } from './answer.ts'
+import { ProviderAnswer, type AnswerFraming } from './answer.ts'
 import { poster, type Post, type ProviderExchange } from './post.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 import { readText } from './read-text.ts'
@@ -20,7 +20,7 @@ export interface TransportOptions extends Partial<CallLimits> {
   readonly settings: Asked['settings']
   readonly wire: Wire
   /** How the provider frames its answers: server-sent events by default, or a JSON text on each line. */
-  readonly framing?: Framing
+  readonly framing?: AnswerFraming
 }
 
 /** How much of an error page is read: enough to tell the faults apart. */
@@ -33,7 +33,7 @@ export class ModelTransport {
   readonly #asked: Asked
   readonly #post: Post
   readonly #wire: Wire
-  readonly #framing: Framing
+  readonly #framing: AnswerFraming
   readonly #limits: CallLimits
   readonly #attempts: number | undefined
   #changes: Changes = new Map()
@@ -102,7 +102,7 @@ export class ModelTransport {
 
   #begun(exchange: ProviderExchange, request: ModelRequest): BegunAnswer {
     const reader = this.#wire.reader(this.#asked, request)
-    const answer = new Answer(exchange, this.#asked, this.#limits, reader, this.#framing)
+    const answer = new ProviderAnswer(exchange, this.#asked, this.#limits, reader, this.#framing)
     return { exchange, answer }
   }
 
@@ -124,7 +124,7 @@ export function modelTransport(options: TransportOptions): ModelTransport {
 
 interface BegunAnswer {
   readonly exchange: ProviderExchange
-  readonly answer: Answer
+  readonly answer: ProviderAnswer
 }
 
 /** One call of a model. Until its first word or tool call it can be repeated, because nobody heard more than thoughts. */

@@ -12,7 +12,7 @@ export interface WireBody {
 }
 
 /** A refusal with status 400 or 422, as the server wrote it. */
-export interface Refusal {
+export interface WireRefusal {
   readonly status: number
   readonly text: string
 }
@@ -27,7 +27,10 @@ export interface Wire {
    * What of a request to change, because the server refused it by name: the name of the change and what to remember with it.
    * The request then goes out once more. Undefined where no change helps.
    */
-  change?(refusal: Refusal, changes: Changes): readonly [name: string, value: unknown] | undefined
+  change?(
+    refusal: WireRefusal,
+    changes: Changes,
+  ): readonly [name: string, value: unknown] | undefined
 }
 
 /** Reads the frames of one answer, in order, into deltas. A foreign server writes the frames, so each field is checked where it is used. */

@@ -75,6 +75,9 @@ export interface CarriedRunOptions {
 /** How many rows of the history are read at once. */
 const historyPage = 64
 
+/** Events that are no word: a failure, and that another model is asked in place of one that failed. */
+const silent = new Set(['error', 'model'])
+
 /** A run that this process carries: what the engine gets of the run, and how the process stops the run. */
 export class CarriedRun implements Run {
   readonly runId: string
@@ -166,7 +169,7 @@ export class CarriedRun implements Run {
 
   emit(event: string, data: Readonly<Record<string, unknown>>): void {
     if (this.isCutOff) return
-    if (!this.hasSpoken && event !== 'error') {
+    if (!this.hasSpoken && !silent.has(event)) {
       this.hasSpoken = true
       this.firstWord.resolve()
     }

@@ -158,7 +158,7 @@ export class Intake {
   async offer(user: User, beginning: Beginning, refusal?: RuntimeError): Promise<Started | Queued> {
     if (this.#closing) throw closing()
     const { store, carrier, replicas, watchers, settler } = this.#parts
-    const { sessionId, requestId, request, answers, seat } = beginning
+    const { sessionId, requestId, answers, seat } = beginning
     const begun = await this.#record(user, beginning)
     if (begun.outcome === 'waits') {
       if (begun.isNew) this.#rules.at?.('after the turn is queued', begun.id)
@@ -169,7 +169,7 @@ export class Intake {
       return { runId: begun.run.id, requestId, sessionId: begun.run.session_id }
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
     if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
-    const { run, room, superseded, closed, previous, checkpoint } = begun
+    const { run, request, room, superseded, closed, previous, checkpoint } = begun
     if (closed.length > 0) settler.nudge()
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {

@@ -56,6 +56,9 @@ export const beginQueries = (store: RunStore) => ({
     store.db.insertInto('kernel_run_requests').values({ run_id: p.run_id, request: p.request }),
   ),
   insertWords: insertWords(store),
+  chooseModel: prepared(store.db, (p: { session: string; model: string | null }) =>
+    store.db.updateTable('kernel_sessions').set({ model: p.model }).where('id', '=', p.session),
+  ),
 })
 
 /** Takes the session's row and its next turn. */
@@ -70,7 +73,7 @@ const takeTurn = ({ db, now, dialect }: RunStore) =>
       }))
       .where('id', '=', p.session)
       .where('did', '=', p.did)
-      .returning(['turns', 'room'])
+      .returning(['turns', 'room', 'model'])
       .$if(dialect === 'postgres', (update) =>
         // The turns of one user begin one after the other: each sees those before it, wherever they are carried.
         update.returning(

@@ -57,6 +57,8 @@ export type Begun =
       readonly run: RunRow
       /** The room of the session, where it has one of its own. */
       readonly room: string | null
+      /** The request, with the model of the session where the request names none. */
+      readonly request: TurnRequest
       /** Runs of the session that must end first. */
       readonly superseded: readonly string[]
       /** Runs of the session that waited for a person, and have ended now. */
@@ -75,14 +77,16 @@ export async function beginRun(
   trx: RunDatabase,
   beginning: Beginning,
 ): Promise<Begun> {
-  const { did, sessionId, requestId, request, answers, seat, whenBusy, waited } = beginning
+  const { did, sessionId, requestId, answers, seat, whenBusy, waited } = beginning
   const { begin } = store
   if (waited && !(await isOurs(store, trx, sessionId))) return { outcome: 'busy' }
   // A session is not called after words that its user has not said.
-  const title = request.from === 'plugin' ? null : titleOf(request.message)
+  const { from, message } = beginning.request
+  const title = from === 'plugin' ? null : titleOf(message)
   const [session] = (await begin.takeTurn({ session: sessionId, did, title }, trx)).rows
   if (!session) return { outcome: 'no-session' }
   const { turns: turn, room } = session
+  const request = withModel(beginning.request, session.model)
   const [look] = (await begin.look({ session: sessionId, did, request: requestId, turn }, trx)).rows
   if (!look) throw new Error('The database returned no row for a select without a table.')
   if (look.known !== null) return knownRun(store, trx, look.known, request)
@@ -133,6 +137,9 @@ export async function beginRun(
   if (!run) throw new Error('The database did not return the row that it inserted.')
   // A run that continues another has the request of the first run of the chain.
   if (!continued) {
+    const { model } = beginning.request
+    if (model !== undefined && model !== session.model)
+      await begin.chooseModel({ session: sessionId, model: chosen(model) }, trx)
     const beside = besideWords(request)
     if (beside !== undefined) await begin.insertRequest({ run_id: id, request: beside }, trx)
     const body = JSON.stringify(toUserMessage(id, request))
@@ -142,7 +149,18 @@ export async function beginRun(
   }
   // The count comes last, because users who share an address wait here for each other until the transaction ends.
   if (seat) await countForTheDay(store, trx, seat)
-  return { outcome: 'begun', run, room, superseded, closed, ...toBefore(look) }
+  return { outcome: 'begun', run, room, request, superseded, closed, ...toBefore(look) }
+}
+
+/** The word that chooses the default again. */
+const usual = 'default'
+
+const chosen = (model: string): string | null => (model === usual ? null : model)
+
+/** A request with the model of its session, which stays until a message names another one. */
+function withModel(request: TurnRequest, ofSession: string | null): TurnRequest {
+  if (request.model !== undefined || ofSession === null) return request
+  return { ...request, model: ofSession }
 }
 
 /** Takes the session's row, unless another process has it now: the other may be the one that begins the turn. */

@@ -24,6 +24,8 @@ export interface SessionView {
   readonly oracleDid: string
   readonly oracleEntityDid?: string
   readonly roomId?: string
+  /** The id of the model that the user chose last in it; without one the default answers. */
+  readonly model?: string
   /** How many notices of the session its user has not seen; in a list. */
   readonly unread?: number
 }
@@ -283,7 +285,7 @@ export class Sessions {
     this.#options.notices?.tell(did, 'session', { sessionId, change: 'made' })
   }
 
-  #view({ id, did, title, created_at, updated_at, room }: SessionRow): SessionView {
+  #view({ id, did, title, created_at, updated_at, room, model }: SessionRow): SessionView {
     const { oracle, roomIdOf } = this.#options
     return {
       sessionId: id,
@@ -293,6 +295,7 @@ export class Sessions {
       oracleName: oracle.name,
       oracleDid: oracle.did,
       oracleEntityDid: oracle.entityDid,
+      model: model ?? undefined,
       roomId: room === null ? roomIdOf?.(did, id) : roomIdIn(room),
     }
   }

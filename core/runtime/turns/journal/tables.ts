@@ -24,6 +24,8 @@ export interface SessionsTable {
   room: Generated<string | null>
   /** The plugin that began it; null where the user did. */
   plugin: Generated<string | null>
+  /** The id of the model that its user chose last; null for the default. */
+  model: Generated<string | null>
 }
 
 /** A run: one turn, or the part of a turn before or after an approval. */
@@ -381,4 +383,8 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '005-waiting-turns': waitingTurnsMigration,
   '006-rooms': roomsMigration,
   '007-settling': settlingMigration,
+
+  '008-session-models': async (db) => {
+    await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
+  },
 }

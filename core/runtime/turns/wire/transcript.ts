@@ -23,6 +23,8 @@ export interface HistoryMessage {
   isComplete: boolean
   readonly createdAt: string
   readonly attachments?: readonly unknown[]
+  /** The id of the model that said it. */
+  readonly model?: string
   /** The plugin whose words these are, where they are not the user's. */
   readonly origin?: string
 }
@@ -233,7 +235,7 @@ function toHuman(
 }
 
 function toAi(
-  { id, content, reasoning, toolCalls }: Said<'assistant'>,
+  { id, content, reasoning, toolCalls, model }: Said<'assistant'>,
   { created_at }: Row,
 ): HistoryMessage {
   return {
@@ -244,5 +246,6 @@ function toAi(
     reasoning,
     isComplete: true,
     createdAt: new Date(created_at).toISOString(),
+    ...(model !== undefined && { model }),
   }
 }

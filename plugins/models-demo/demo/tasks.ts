@@ -1,5 +1,5 @@
-import { giveWay } from '../../../manifest/loop-time.ts'
-import type { ToolSpec } from '../../../plugin.ts'
+import { giveWay } from '#core'
+import type { ToolSpec } from '#core/models'
 import { withAnswer } from './answers.ts'
 import { fillArguments, sortOf } from './arguments.ts'
 import { clausesOf } from './clauses.ts'

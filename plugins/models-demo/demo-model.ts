@@ -1,5 +1,5 @@
-import type { Model } from '../../plugin.ts'
-import { estimatedUsage } from './estimate.ts'
+import type { Model } from '#core'
+import { estimatedUsage } from '#core/models'
 import { decide } from './demo/decide.ts'
 
 interface DemoOptions {

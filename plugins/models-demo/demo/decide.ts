@@ -1,4 +1,5 @@
-import type { Message, ToolSpec } from '../../../plugin.ts'
+import type { Message } from '#core'
+import type { ToolSpec } from '#core/models'
 import { fillArguments } from './arguments.ts'
 import { clausesOf } from './clauses.ts'
 import { matches } from './match.ts'

@@ -1,5 +1,5 @@
-import type { Message } from '../../../plugin.ts'
-import { unquote } from '../../base/quote.ts'
+import type { Message } from '#core'
+import { unquote } from '#core/models'
 import { askedFor } from './render.ts'
 import { givesUp } from './speech.ts'
 

@@ -1,0 +1,105 @@
+import { RuntimeError } from '../../errors.ts'
+import type { Delta, Model, ModelRequest, ModelSettings, OfferSettings } from '../../plugin.ts'
+
+interface OpenedLaterOptions {
+  /** What MODEL calls the model. */
+  readonly id: string
+  readonly settings: OfferSettings
+  /** What people read instead of the id while the model is not open. */
+  readonly label?: string
+  /** The window that MODEL_CONTEXT_WINDOW gives every model without one in its settings. */
+  readonly usualWindow?: number
+  /** Whether nobody pays for it. */
+  readonly isFree?: boolean
+  open(): Model | Promise<Model>
+}
+
+/** The settings that go into a request; the others are for whoever opens the model. */
+const asked = ['temperature', 'topP', 'maxOutputTokens', 'reasoning', 'body'] as const
+
+/** A model that is opened at its first call, once for all calls: what a model needs is not loaded before. */
+export class OpenedLater implements Model {
+  readonly id: string
+  readonly settings: OfferSettings
+  readonly isFree: boolean
+  readonly #label: string
+  readonly #asked: ModelSettings | undefined
+  readonly #usualWindow: number | undefined
+  readonly #open: () => Model | Promise<Model>
+  #opening: Promise<Model> | undefined
+  #model: Model | undefined
+
+  constructor(options: OpenedLaterOptions) {
+    const { id, settings, label = id, usualWindow, isFree = false, open } = options
+    this.id = id
+    this.settings = settings
+    this.isFree = isFree
+    this.#label = label
+    this.#usualWindow = usualWindow
+    this.#open = open
+    const set = asked.filter((name) => settings[name] !== undefined)
+    if (set.length > 0) this.#asked = Object.fromEntries(set.map((name) => [name, settings[name]]))
+  }
+
+  get label(): string {
+    return this.settings.label ?? this.#model?.label ?? this.#label
+  }
+  get origin(): string {
+    return this.#model?.origin ?? this.#model?.id ?? this.id
+  }
+  /** The window as it is known now: the model itself may say more once it is open. */
+  get contextWindow(): number | undefined {
+    return this.settings.contextWindow ?? this.#usualWindow ?? this.#model?.contextWindow
+  }
+  get maxOutputTokens(): number | undefined {
+    return this.settings.maxOutputTokens ?? this.#model?.maxOutputTokens
+  }
+  get price(): Model['price'] {
+    return this.settings.price ?? this.#model?.price
+  }
+  get reads(): Model['reads'] {
+    return this.settings.reads ?? this.#model?.reads
+  }
+  get can(): Model['can'] {
+    return this.#model?.can
+  }
+
+  /** Opens the model. An opening that failed is tried again with the next call. */
+  async opened(): Promise<Model> {
+    return (this.#model ??= await (this.#opening ??= this.#begin()))
+  }
+
+  async #begin(): Promise<Model> {
+    try {
+      return await this.#open()
+    } catch (error) {
+      this.#opening = undefined
+      if (error instanceof RuntimeError) throw error
+      throw new RuntimeError('MODEL_UNUSABLE', `The model "${this.id}" cannot be opened.`, {
+        hint: 'Whoever runs this server finds the reason in its log.',
+        cause: error,
+      })
+    }
+  }
+
+  async *stream(request: ModelRequest): AsyncGenerator<Delta> {
+    const model = this.#model ?? (await this.opened())
+    yield* model.stream(this.#set(request))
+  }
+
+  async streamTo(request: ModelRequest, take: (delta: Delta) => void): Promise<void> {
+    const model = this.#model ?? (await this.opened())
+    if (model.streamTo) return model.streamTo(this.#set(request), take)
+    for await (const delta of model.stream(this.#set(request))) take(delta)
+  }
+
+  #set(request: ModelRequest): ModelRequest {
+    if (!this.#asked) return request
+    return { ...request, settings: { ...this.#asked, ...request.settings } }
+  }
+}
+
+/** Resolves once a model is open: what it says of its window, its price and what it reads is known then. */
+export async function openedModel(model: Model): Promise<void> {
+  if (model instanceof OpenedLater) await model.opened()
+}
