@@ -1,8 +1,8 @@
-import type { Changes, Refusal } from '#core/models'
+import type { Changes, WireRefusal } from '#core/models'
 
 /** What of a request to change, because the server refused it by name. */
 export function changeOf(
-  { text }: Refusal,
+  { text }: WireRefusal,
   changes: Changes,
 ): readonly [name: string, value: unknown] | undefined {
   const most = /max_tokens: \d+ > (\d+)/.exec(text)?.[1]

@@ -1,11 +1,11 @@
-import type { Changes, Refusal } from '#core/models'
+import type { Changes, WireRefusal } from '#core/models'
 
 /** Fields of `generationConfig` that are left out when the server names them. */
 const optional = ['temperature', 'topP', 'includeThoughts'] as const
 
 /** What of a request to change, because the server refused it by name. */
 export function changeOf(
-  { text }: Refusal,
+  { text }: WireRefusal,
   changes: Changes,
 ): readonly [name: string, value: unknown] | undefined {
   const length =
