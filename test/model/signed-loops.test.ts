@@ -57,13 +57,13 @@ describe.each(wires)('a turn of three calls on $id', ({ id }) => {
     answersOn(provider)
     const first = await (await app.user('ann')).say('Note it', { body: { model: id } })
     expect(provider.refusals).toEqual([])
-    expect(first).toMatchObject({ status: 'completed', text: expect.stringContaining('Noted.') })
+    expect(first).toMatchObject({ status: 'finished', text: expect.stringContaining('Noted.') })
     await app.crash()
     await app.again()
     answersOn(provider)
     const { sessionId } = first
     const second = await (await app.user('ann')).say('And again', { sessionId })
-    expect(second.status).toBe('completed')
+    expect(second.status).toBe('finished')
     expect(provider.refusals).toEqual([])
     expect(provider.remaining).toBe(0)
     expect(app.log.join('\n')).not.toContain(provider.key)
@@ -78,7 +78,7 @@ describe.each(wires)('a turn of three calls on $id', ({ id }) => {
     for (const model of [other, id]) {
       answersOn(provider)
       const said = await user.say('And again', { sessionId, body: { model } })
-      expect(said.status).toBe('completed')
+      expect(said.status).toBe('finished')
     }
     // The one refusal is the way to think that the model does not know.
     const refusals = provider.refusals.filter((text) => !text.startsWith('adaptive thinking'))
