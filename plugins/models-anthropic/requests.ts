@@ -1,0 +1,77 @@
+import type { Changes, Message, ModelRequest, ModelSettings } from '#core/models'
+import { Conversations, withMark } from './conversation.ts'
+import { isThought, keptOf } from './kept.ts'
+import { partsIn, readParts, type PartBlocks } from './parts.ts'
+import { settingsJson } from './settings.ts'
+import { toolJson } from './tools.ts'
+
+/** Writes the `/v1/messages` requests of one model. */
+export class MessagesRequests {
+  readonly #model: string
+  readonly #origin: string
+  readonly #conversations: Conversations
+
+  constructor(model: string, origin: string) {
+    this.#model = JSON.stringify(model)
+    this.#origin = origin
+    this.#conversations = new Conversations(origin)
+  }
+
+  /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
+  body(request: ModelRequest, changes: Changes): string | Promise<string> {
+    const parts = partsIn(request)
+    if (parts.length === 0) return this.#written(request, changes)
+    return readParts(parts, request).then((blocks) => this.#written(request, changes, blocks))
+  }
+
+  #written(request: ModelRequest, changes: Changes, parts?: PartBlocks): string {
+    const { messages, tools, settings = {} } = request
+    const marked = changes.get('cache_control') !== false
+    const marking = (json: string, isLast: boolean) => (marked && isLast ? withMark(json) : json)
+    const hasTools = tools.length > 0
+    const declared = tools.map((tool, at) => marking(toolJson(tool), at === tools.length - 1))
+    const blocks = systemTexts(messages, settings, changes)
+    const system = blocks.map((text, at) =>
+      marking(`{"type":"text","text":${JSON.stringify(text)}}`, at === blocks.length - 1),
+    )
+    const thinksByHand = settings.reasoning !== undefined && mayThinkByHand(messages, this.#origin)
+    return (
+      `{"model":${this.#model},"stream":true` +
+      settingsJson(settings, { changes, hasTools, thinksByHand }) +
+      (hasTools ? `,"tools":[${declared.join()}]` : '') +
+      (system.length > 0 ? `,"system":[${system.join()}]` : '') +
+      `,"messages":[${this.#conversations.write(messages, parts, marked)}]}`
+    )
+  }
+}
+
+/** What the system says, with the schema of the answer where the server has no mode for objects. */
+function systemTexts(
+  messages: readonly Message[],
+  { object }: ModelSettings,
+  changes: Changes,
+): readonly string[] {
+  const texts = messages.flatMap(({ role, content }) =>
+    role === 'system' && content.trim() ? [content] : [],
+  )
+  if (!object || changes.get('format') !== false) return texts
+  const schema = JSON.stringify(object.schema)
+  return [
+    ...texts,
+    `Answer with one JSON value and nothing else. It fits this JSON Schema: ${schema}`,
+  ]
+}
+
+/**
+ * Whether the turn under way allows thinking with a budget: each of its answers with calls has to begin with what was thought,
+ * and the answers of other models do not.
+ */
+function mayThinkByHand(messages: readonly Message[], origin: string): boolean {
+  for (const message of messages.toReversed()) {
+    if (message.role === 'user') return true
+    if (message.role !== 'assistant' || !message.toolCalls?.length) continue
+    const [first] = keptOf(message, origin)?.content ?? []
+    if (!first || !isThought(first)) return false
+  }
+  return true
+}

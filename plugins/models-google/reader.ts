@@ -1,0 +1,127 @@
+import { modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
+import { isCall, type Kept, type Part } from './kept.ts'
+import { Counts, type Counted } from './usage.ts'
+
+/** One chunk of the stream. A foreign server writes it, so each field is checked where it is used. */
+interface Chunk {
+  readonly candidates?: readonly (Candidate | null)[] | null
+  readonly promptFeedback?: { readonly blockReason?: unknown } | null
+  readonly usageMetadata?: Counted | null
+}
+
+interface Candidate {
+  readonly index?: unknown
+  readonly content?: { readonly parts?: unknown } | null
+  readonly finishReason?: unknown
+}
+
+/** Reasons to stop that are no refusal. */
+const usualEnds: ReadonlySet<unknown> = new Set(['STOP', 'MAX_TOKENS', 'FINISH_REASON_UNSPECIFIED'])
+/** Reasons for which the same question may get an answer the next time. */
+const slips: ReadonlySet<unknown> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MALFORMED_RESPONSE',
+  'OTHER',
+])
+
+/** Reads the chunks of one answer, in order, into deltas. */
+export class ChunkReader implements FrameReader {
+  finished = false
+  /** How many characters are held for the provider, words not counted: they are counted as words. */
+  kept = 0
+  readonly #asked: Asked
+  readonly #counts = new Counts()
+  readonly #parts: Part[] = []
+  #words = ''
+  #calls = 0
+  #signed = false
+
+  constructor(asked: Asked) {
+    this.#asked = asked
+  }
+
+  /** Reads one chunk and adds its deltas to `onto`. */
+  take(chunk: Chunk | null, onto: Delta[]): void {
+    if (chunk?.usageMetadata) this.#counts.add(chunk.usageMetadata)
+    if (chunk?.promptFeedback?.blockReason) throw this.#refused()
+    const candidate = chunk?.candidates?.[0]
+    // The request asks for one candidate. When a server sends more, only the first counts.
+    if (!candidate || (candidate.index ?? 0) !== 0) return
+    const parts = candidate.content?.parts
+    if (Array.isArray(parts)) for (const part of parts as (Part | null)[]) this.#read(part, onto)
+    if (candidate.finishReason) this.#stop(candidate.finishReason)
+  }
+
+  last(): readonly Delta[] {
+    const usage = this.#counts.usage()
+    const data = this.#back()
+    return [
+      ...(usage ? [{ type: 'usage', ...usage } as const] : []),
+      ...(data ? [{ type: 'provider', data } as const] : []),
+    ]
+  }
+
+  #read(part: Part | null, onto: Delta[]): void {
+    if (typeof part !== 'object' || part === null) return
+    const { text, thought, thoughtSignature: signature } = part
+    if (typeof text === 'string' && text)
+      onto.push({ type: thought === true ? 'reasoning' : 'text', text })
+    if (isCall(part)) onto.push(this.#call(part))
+    if (typeof signature === 'string' && signature) {
+      this.#signed = true
+      this.kept += signature.length
+      this.#keep(part)
+    } else if (isCall(part)) this.#keep(part)
+    // Words without a signature may be joined. A summary of thoughts without one is for people alone.
+    else if (typeof text === 'string' && thought !== true) this.#words += text
+  }
+
+  #call({ functionCall }: Part): Delta {
+    const { id, name, args } = functionCall ?? {}
+    const json = JSON.stringify(args ?? {})
+    this.kept += json.length
+    return {
+      type: 'tool-call',
+      index: this.#calls++,
+      ...(typeof id === 'string' && id && { id }),
+      ...(typeof name === 'string' && name && { name }),
+      args: json,
+    }
+  }
+
+  #keep(part: Part): void {
+    this.#endWords()
+    const { functionCall } = part
+    const isNameless = functionCall && !functionCall.name
+    this.#parts.push(
+      isNameless ? { ...part, functionCall: { ...functionCall, name: 'unnamed' } } : part,
+    )
+  }
+
+  #endWords(): void {
+    if (this.#words) this.#parts.push({ text: this.#words })
+    this.#words = ''
+  }
+
+  #stop(reason: unknown): void {
+    if (slips.has(reason))
+      throw modelFault('MODEL_FAILED', this.#asked.host, 'stopped before its answer was whole.', {
+        hint: 'Try again in a moment.',
+      })
+    if (!usualEnds.has(reason)) throw this.#refused()
+    this.finished = true
+  }
+
+  #refused(): Error {
+    const what = 'refused to answer this for reasons of content.'
+    return modelFault('MODEL_REFUSED', this.#asked.host, what)
+  }
+
+  /** What the provider wants back: the parts in their order, where they hold more than words. */
+  #back(): Kept | undefined {
+    this.#endWords()
+    return this.#signed || this.#calls > 0 ? { parts: this.#parts } : undefined
+  }
+}
