@@ -25,8 +25,10 @@ export class Failures {
     const error = this.toError(thrown)
     const { cause = error, code } = error
     const fields = { err: cause, code, method, requestId: state.requestId }
+    // Clients ask again and again while a plugin is not there, and the log has said why it is not.
+    if (gateCodes.has(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
     // 501 says that the operator has switched something off, so the log need not say it.
-    if (error.status === 500) this.#log.error(fields, 'a request failed')
+    else if (error.status === 500) this.#log.error(fields, 'a request failed')
     else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
     return error
   }
@@ -51,6 +53,9 @@ export class Failures {
     send(koa, { status: statusOf(error), type: jsonType, body, headers: error.headers })
   }
 }
+
+/** The answers of a plugin that is pending or failed. */
+const gateCodes: ReadonlySet<string> = new Set(['PLUGIN_PENDING', 'PLUGIN_FAILED'])
 
 const departures = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
