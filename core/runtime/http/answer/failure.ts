@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
+import { isGateCode } from '../../base/plugin-record.ts'
 import { jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
 
@@ -26,7 +27,7 @@ export class Failures {
     const { cause = error, code } = error
     const fields = { err: cause, code, method, requestId: state.requestId }
     // Clients ask again and again while a plugin is not there, and the log has said why it is not.
-    if (gateCodes.has(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
+    if (isGateCode(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
     // 501 says that the operator has switched something off, so the log need not say it.
     else if (error.status === 500) this.#log.error(fields, 'a request failed')
     else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
@@ -53,9 +54,6 @@ export class Failures {
     send(koa, { status: statusOf(error), type: jsonType, body, headers: error.headers })
   }
 }
-
-/** The answers of a plugin that is pending or failed. */
-const gateCodes: ReadonlySet<string> = new Set(['PLUGIN_PENDING', 'PLUGIN_FAILED'])
 
 const departures = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
