@@ -116,6 +116,9 @@ describe('read_result', () => {
     const offered = model.requests.map(({ tools }) =>
       tools.some(({ name }) => name === 'read_result'),
     )
+    const read = model.requests.flatMap(({ messages }) => messages).map(({ content }) => content)
+    for (const content of read)
+      expect(Buffer.byteLength(unquote(content))).toBeLessThanOrEqual(32 * 1024)
     expect(offered[0]).toBe(false)
     expect(offered.slice(1).every(Boolean)).toBe(true)
     const items = [...pages[0].slice(0, -1), ...pages.slice(1).flatMap((page) => page.items)]

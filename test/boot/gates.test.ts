@@ -82,6 +82,20 @@ describe('a plugin whose pending work is not done', () => {
     expect((await app.get('/health')).body.plugins).toEqual({ search: 'loaded' })
   })
 
+  it('is no fault of the server: the log has no stack of the answers, however often clients ask', async () => {
+    const { plugin, load } = search()
+    const loud = { plugins: [plugin], env: { LOG_LEVEL: 'debug' } }
+    await using app = await testApp(loud)
+    const told = (code: string) => app.log.filter((line) => line.includes(`code=${code}`))
+    for (let n = 0; n < 3; n++) expect((await app.get('/hits')).status).toBe(503)
+    load.reject(new Error('No index.'))
+    await expect.poll(async () => (await app.get('/hits')).body.code).toBe('PLUGIN_FAILED')
+    expect(told('PLUGIN_PENDING').length).toBeGreaterThanOrEqual(3)
+    expect(told('PLUGIN_FAILED').length).toBeGreaterThanOrEqual(1)
+    for (const line of [...told('PLUGIN_PENDING'), ...told('PLUGIN_FAILED')])
+      expect(line).toMatch(/ debug search .* code=\S+ method=GET requestId=\S+\n$/)
+  })
+
   it('lets a preflight of its page pass, so that a browser may read the 503', async () => {
     const { plugin } = search()
     await using app = await testApp({ plugins: [plugin] })

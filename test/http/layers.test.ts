@@ -13,7 +13,11 @@ interface Seen {
   readonly hasId: boolean
 }
 
-async function layered(http: HttpLayer | undefined, outer: readonly HttpLayer[] = []) {
+async function layered(
+  http: HttpLayer | undefined,
+  outer: readonly HttpLayer[] = [],
+  env: Record<string, string> = {},
+) {
   const seen: Seen[] = []
   const seeing =
     (by: string): HttpLayer =>
@@ -24,6 +28,7 @@ async function layered(http: HttpLayer | undefined, outer: readonly HttpLayer[] 
       seen.push({ by, path: koa.path, route, plugin, caller, status: koa.status, hasId })
     }
   const app = await testApp({
+    env,
     http: [...outer, seeing('app')],
     plugins: [
       definePlugin({
@@ -79,6 +84,17 @@ test('layers see route, plugin, caller and status of every request, faults and 4
   expect(seen.every(({ hasId }) => hasId)).toBe(true)
   // The app's own layer stands outside: it hears of each after the plugin's.
   expect(seen.map(({ by }) => by).slice(0, 4)).toEqual(['plugin', 'app', 'plugin', 'app'])
+})
+
+test('layers see what the limits refuse', async () => {
+  const { app, seen } = await layered(undefined, [], { RATE_LIMIT_PER_MINUTE: '2' })
+  for (let n = 0; n < 3; n++) await app.get('/open')
+  const told = seen.filter(({ by }) => by === 'plugin')
+  expect(told.map(({ route, plugin, status }) => [route, plugin, status])).toEqual([
+    ['GET /open', 'around', 200],
+    ['GET /open', 'around', 200],
+    ['GET /open', 'around', 429],
+  ])
 })
 
 test('a layer that answers by itself is the end of the request', async () => {

@@ -1,9 +1,10 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { createApp, definePlugin, RuntimeError } from '#core'
 import { testApp } from '#core/testing'
 import type { AnyRoute, OwnRequest } from '../../core/plugin.ts'
+import { onEachDatabase } from '../support/each-database.ts'
 
 const sign = (body: string, at: number) =>
   createHmac('sha256', 'shared words').update(`${at}.${body}`).digest('hex')
@@ -118,17 +119,6 @@ describe("auth: 'own'", () => {
       expect(await at.post('/hook', sent, json)).toMatchObject({ status: wanted })
   })
 
-  test('repeats the answer of a key, for each caller', async () => {
-    const at = await app()
-    const key = { 'idempotency-key': 'one' }
-    await at.post('/hook', body, { ...signed(body), ...key })
-    const again = await at.post('/hook', body, { ...signed(body), ...key })
-    expect(again.headers.get('idempotency-replayed')).toBe('true')
-    const other = await at.post('/hook', body, { ...signed(body), ...key, 'x-account': 'b' })
-    expect(other.headers.get('idempotency-replayed')).toBeNull()
-    expect(await at.post('/hook', body, { ...json, ...key })).toMatchObject({ status: 401 })
-  })
-
   test('refuses a body over the cap before it asks the plugin', async () => {
     let asked = 0
     const at = await app({ body: { maxBytes: 100 }, verify: () => void asked++ })
@@ -226,5 +216,25 @@ describe("auth: 'own'", () => {
       log: () => {},
     })
     await expect(booting).rejects.toThrow(sentence)
+  })
+})
+
+await onEachDatabase("auth: 'own' with an Idempotency-Key", ({ databaseUrl }) => {
+  test.each([
+    ['JSON', '{ "a": 1 }', 'application/json'],
+    ['a form', 'a=1', 'application/x-www-form-urlencoded'],
+  ])('repeats the answer of a key to %s, for each caller', async (_, body, type) => {
+    const at = await app({}, databaseUrl ? { DATABASE_URL: databaseUrl } : {})
+    // The suite shares one database, and a second try in this process must not find the answers of the first.
+    const key = { 'idempotency-key': randomUUID(), 'content-type': type }
+    const first = await at.post('/hook', body, { ...signed(body), ...key })
+    expect(first).toMatchObject({ status: 200, body: { input: { a: 1 }, bytes: body.length } })
+    const again = await at.post('/hook', body, { ...signed(body), ...key })
+    expect(again).toMatchObject({ status: 200, body: first.body })
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    const other = await at.post('/hook', body, { ...signed(body), ...key, 'x-account': 'b' })
+    expect(other).toMatchObject({ status: 200, body: { caller: 'b' } })
+    expect(other.headers.get('idempotency-replayed')).toBeNull()
+    expect(await at.post('/hook', body, { ...json, ...key })).toMatchObject({ status: 401 })
   })
 })

@@ -171,6 +171,13 @@ await onEachDatabase('admit', (where) => {
     }
     refuse(paymentNeeded)
     await expect(read()).rejects.toMatchObject({ code: 'PAYMENT_REQUIRED', status: 402 })
+    refuse(() => new RuntimeError('FORBIDDEN', 'Not you.'))
+    await expect(read()).rejects.toMatchObject({ code: 'FORBIDDEN', status: 403 })
+    refuse(() => new RuntimeError('BUDGET_SPENT', 'Spent.', { status: 429 }))
+    await expect(read()).rejects.toMatchObject({ code: 'BUDGET_SPENT', status: 429 })
+    const history = await user.get(`/messages/${own}?origin=all`)
+    expect(history.body.messages).toEqual([])
+    expect((await user.get(`/sessions/${own}/run`)).body).toMatchObject({ waitingTurns: 0 })
     refuse(undefined)
     expect(await read()).toContain('done')
     expect(asked.at(-1)).toMatchObject({ source: 'plugin', sessionId: own })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { type AnyPlugin, definePlugin, RuntimeError } from '#core'
+import { type AnyPlugin, definePlugin, RuntimeError, type Turns } from '#core'
 import {
   call,
   scriptedModel,
@@ -266,6 +266,51 @@ await onEachDatabase('end', (where) => {
     expect((await user.delete(`/sessions/${waiting.sessionId}`)).status).toBe(200)
     const [deleted] = await endsOf(app, waiting.sessionId, 1)
     expect(deleted).toMatchObject({ runId: waiting.runId, status: 'interrupted', cause: 'deleted' })
+  })
+
+  test('tells in the deletion of a session of the turns that waited there, which never begin', async () => {
+    const { plugin, fail } = endBook()
+    const starts: Turns['start'][] = []
+    const starter = definePlugin({
+      name: 'starter',
+      summary: 'Starts turns.',
+      setup: ({ turns }) => void starts.push((turn) => turns.start(turn)),
+    })
+    const { app, user } = await appOf([plugin, starter], [long, long])
+    const wait = async (sessionId: string, message: string) => {
+      const metadata = { answerTo: message }
+      const turn = starts[0]!({ user, session: sessionId, message, metadata })
+      expect((await turn.begun).state).toBe('queued')
+      return turn
+    }
+    const sessionId = await session(user)
+    const runId = await begun(app, user, sessionId)
+    const [first, second] = [await wait(sessionId, 'One'), await wait(sessionId, 'Two')]
+    expect((await user.delete(`/sessions/${sessionId}`)).status).toBe(200)
+    for (const turn of [first, second])
+      expect(await turn.ended).toEqual({ status: 'aborted', text: '' })
+    const ends = await endsOf(app, sessionId, 3)
+    expect(ends.find((end) => end.runId === runId)).toMatchObject({ cause: 'deleted' })
+    const never = { status: 'interrupted', cause: 'deleted', said: false }
+    const waited = ends.filter((end) => end.runId !== runId)
+    const asked = waited.map(({ metadata }) => metadata)
+    expect(asked).toEqual(expect.arrayContaining([{ answerTo: 'One' }, { answerTo: 'Two' }]))
+    for (const end of waited)
+      expect(end).toMatchObject({
+        ...never,
+        did: user.did,
+        origin: 'starter',
+        usage: [],
+        reply: '',
+      })
+
+    const other = await session(user)
+    await begun(app, user, other)
+    await wait(other, 'Three')
+    fail(1)
+    expect((await user.delete(`/sessions/${other}`)).status).toBe(200)
+    const late = await endsOf(app, other, 2)
+    expect(late.map(({ metadata }) => metadata)).toContainEqual({ answerTo: 'Three' })
   })
 
   test('a session is deleted though a plugin fails, which then hears of the end later', async () => {

@@ -167,6 +167,10 @@ await onEachDatabase('a waiting turn', ({ databaseUrl }) => {
     await expect
       .poll(() => app.log.some((line) => line.includes('A waiting turn could not begin')))
       .toBe(true)
+    // The plugin has said for itself what it waits for: a stack at each try would tell nobody anything.
+    const tried = app.log.filter((line) => line.includes('A waiting turn could not begin'))
+    expect(tried[0]).toContain('code=PLUGIN_PENDING')
+    expect(tried.join('')).not.toContain('    at ')
     expect(await waitingIn(user, sessionId)).toBe(1)
     expect(door.asked).not.toContain(requestId)
     key.resolve()

@@ -421,6 +421,7 @@ await onEachDatabase('what a plugin asks for', (where) => {
       { quoted: long(64 * 1024 + 1) },
       { quoted: [long(40 * 1024), long(40 * 1024)] },
       { allow: [7] },
+      { whenbusy: 'refuse' },
     ]
     for (const fields of wrong) {
       const turn = { user: own, message: 'Hello', ...fields } as NewTurn

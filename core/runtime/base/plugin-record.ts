@@ -110,3 +110,7 @@ export function stateLine(record: PluginRecord): string {
   if (state === 'loaded' || state === 'available') return `${name} ${state} (${visibility})`
   return `${name} ${state}${reason ? `: ${reason}` : ''}`
 }
+
+/** Whether an error only says that a plugin is pending or failed. The log has said so, with the cause. */
+export const isGateCode = (code: string): boolean =>
+  code === 'PLUGIN_PENDING' || code === 'PLUGIN_FAILED'

@@ -47,7 +47,8 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value)
 
-const fields = z.object({
+// Strict: an option that is spelt wrongly would be ignored without a word.
+const fields = z.strictObject({
   user: z.custom<NewTurn['user']>(
     (user) => isDid(Object(user).did),
     'expected a user, or an object with a did',

@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
+import { isGateCode } from '../../base/plugin-record.ts'
 import { jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
 
@@ -25,8 +26,10 @@ export class Failures {
     const error = this.toError(thrown)
     const { cause = error, code } = error
     const fields = { err: cause, code, method, requestId: state.requestId }
+    // Clients ask again and again while a plugin is not there, and the log has said why it is not.
+    if (isGateCode(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
     // 501 says that the operator has switched something off, so the log need not say it.
-    if (error.status === 500) this.#log.error(fields, 'a request failed')
+    else if (error.status === 500) this.#log.error(fields, 'a request failed')
     else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
     return error
   }

@@ -5,6 +5,7 @@ import { messageOf, noteOf, type StepRow } from '../journal/steps.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
+import type { WaitingTurnsTable } from '../waiting-tables.ts'
 
 /** How the end of a run is told. */
 export interface EndingOptions {
@@ -60,6 +61,27 @@ export async function endingOf(
     tools: await toolsOf(db, root, steps, options),
     startedAt: new Date(Number(first.created_at)),
     endedAt: new Date(Number(newest.ended_at)),
+  }
+}
+
+/** What is told of a turn that still waits for its beginning when its session is deleted: it never began. */
+export function endingOfWaiting(turn: WaitingTurnsTable, request: TurnRequest): EndingFacts {
+  const { id: runId, session_id: sessionId, did, created_at } = turn
+  const { from = 'user', origin, metadata } = request
+  return {
+    runId,
+    sessionId,
+    did,
+    status: 'interrupted',
+    cause: 'deleted',
+    from,
+    ...(origin !== undefined && { origin }),
+    ...(metadata && { metadata }),
+    said: false,
+    usage: [],
+    tools: [],
+    startedAt: new Date(Number(created_at)),
+    endedAt: new Date(),
   }
 }
 

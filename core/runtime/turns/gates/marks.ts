@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { UnsettledTable } from '../unsettled.ts'
+import type { WaitingTurnsTable } from '../waiting-tables.ts'
 
 /** A mark says that a consumer has yet to hear of the end of a run: its row, without the times. */
 export type Mark = Pick<
@@ -125,6 +126,16 @@ export async function marksOfSession(
   const found = await marks.execute()
   if (found.length > 0) await runs.execute()
   return found
+}
+
+/** Takes the turns that wait in a session which is being deleted: at most twenty, and none begins meanwhile. */
+export async function turnsWaitingIn(
+  db: RunDatabase,
+  sessionId: string,
+): Promise<readonly WaitingTurnsTable[]> {
+  const { rows } = await sql<WaitingTurnsTable>`delete from kernel_waiting_turns
+    where session_id = ${sessionId} returning *`.execute(db)
+  return rows.toSorted((a, b) => a.place - b.place)
 }
 
 /** Keeps what a consumer has yet to hear of a run whose session is deleted in this transaction. */

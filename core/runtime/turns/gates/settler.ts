@@ -9,11 +9,19 @@ import {
   putOff,
   type Root,
   takeMark,
+  turnsWaitingIn,
 } from './marks.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
-import { type EndingFacts, endingOf, type EndingOptions, fromKept, replyTo } from './ending.ts'
+import {
+  type EndingFacts,
+  endingOf,
+  endingOfWaiting,
+  type EndingOptions,
+  fromKept,
+  replyTo,
+} from './ending.ts'
 import type { RunGates } from './gates.ts'
 
 /** How often a process looks for ends that no consumer has heard of. */
@@ -174,9 +182,9 @@ export class Settler {
   ): Promise<void> {
     const { store, gates } = this.#options
     if (gates.consumers.length === 0) return
+    const known: Map<string, EndingFacts | undefined> = await this.#expectWaiting(trx, sessionId)
     const marks = await marksOfSession(store, trx, sessionId)
     const listening = new Set(gates.listening)
-    const known = new Map<string, EndingFacts | undefined>()
     for (const [i, mark] of marks.entries()) {
       const { root_id, consumer } = mark
       if (!known.has(root_id))
@@ -198,6 +206,17 @@ export class Settler {
         throw new NotTold(consumer, root_id, error)
       }
     }
+  }
+
+  /** Notes who has to hear that the turns which wait in a session never begin, because the session is being deleted. */
+  async #expectWaiting(trx: RunDatabase, sessionId: string): Promise<Map<string, EndingFacts>> {
+    const endings = new Map<string, EndingFacts>()
+    for (const turn of await turnsWaitingIn(trx, sessionId)) {
+      const request: TurnRequest = JSON.parse(turn.request) // written when the turn was queued
+      endings.set(turn.id, endingOfWaiting(turn, request))
+      await this.expect(trx, { session_id: sessionId, root_id: turn.id }, request)
+    }
+    return endings
   }
 
   #asTold(isDeleted = false): EndingOptions {

@@ -1,5 +1,6 @@
-import type { RuntimeError } from '../../../errors.ts'
+import { RuntimeError } from '../../../errors.ts'
 import type { Log, RunCause, User } from '../../../plugin.ts'
+import { isGateCode } from '../../base/plugin-record.ts'
 import type { RunStore } from '../journal/store.ts'
 import { slices } from '../journal/store.ts'
 import { expiredTurns, nextOf, waitingSessions, whereabouts, type WaitingTurn } from './look.ts'
@@ -181,7 +182,9 @@ export class WaitingTurns {
       log.debug({ sessionId, ...attempted }, 'A waiting turn cannot begin yet')
     } catch (err) {
       this.#tryAgain(sessionId, pollMs)
-      log.warn({ err, sessionId }, 'A waiting turn could not begin; trying again')
+      // A plugin that must be asked and is not there yet is no fault whose stack would help.
+      const why = err instanceof RuntimeError && isGateCode(err.code) ? { code: err.code } : { err }
+      log.warn({ ...why, sessionId }, 'A waiting turn could not begin; trying again')
     }
   }
 
