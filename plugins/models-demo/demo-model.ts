@@ -1,6 +1,5 @@
 import type { Model } from '#core'
 import { estimatedUsage } from '#core/models'
-import { decide } from './demo/decide.ts'
 
 interface DemoOptions {
   /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */
@@ -22,6 +21,7 @@ export function demoModel({
     label: 'Demonstration model (no key, no network)',
     async *stream({ messages, tools, signal }) {
       signal.throwIfAborted()
+      const { decide } = await import('./demo/decide.ts') // the rules are sixteen files, and no start needs them
       const act = await decide(messages, tools, now())
       const usage = (characters: number) =>
         ({ type: 'usage', ...estimatedUsage({ messages, tools }, characters) }) as const

@@ -4,12 +4,9 @@ import { created, definePlugin, reply, type RouteContext } from '#core'
 import { whoAsks, whoCalls } from './access.ts'
 import * as arithmetic from './arithmetic/arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './arithmetic/curve.ts'
-import { Designs } from './design/designs.ts'
-import { explain, summarize } from './reports/explain.ts'
 import { addressesSchema } from './beacons/addresses.ts'
-import { Beacons } from './beacons/beacons.ts'
-import { csvOf } from './reports/csv.ts'
 import type { SampleDesign, Selection } from './design/record.ts'
+import { LazyDesigns, LazySelections, recordsLater } from './lazy.ts'
 import { invalid } from './refusal.ts'
 import {
   designIdSchema,
@@ -28,7 +25,7 @@ import {
   nonAdopterFields,
   revealSchema,
 } from './selection/request.ts'
-import { Selections } from './selection/selections.ts'
+import { StoredFrames } from './selection/stored-frames.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 
 export * from './arithmetic/arithmetic.ts'
@@ -36,7 +33,15 @@ export * from './arithmetic/arithmetic.ts'
 const designId = designIdSchema
 const named = z.object({ designId })
 /** A design as a tool returns it: the model reads the summary first. */
-const told = (design: SampleDesign) => ({ summary: summarize(design), ...design })
+const told = async (design: SampleDesign) => {
+  const { summarize } = await import('./parts.ts')
+  return { summary: summarize(design), ...design }
+}
+/** The arithmetic of a design, step by step. */
+const explained = async (design: SampleDesign) => {
+  const { explain } = await import('./parts.ts')
+  return { steps: explain(design) }
+}
 /** A selection as a tool returns it: the model reads first whether anybody can check the draw. */
 const toldDraw = <Drawn extends Pick<Selection, 'verifiable' | 'source'>>(drawn: Drawn) => ({
   summary: drawn.verifiable
@@ -88,9 +93,10 @@ export default definePlugin({
     const tables = withSamplingTables(db)
     const now = () => Date.now()
     const { DRAND_URL: relays, LEDGER_URL: ledger } = env
-    const selections = new Selections(tables, now, new Beacons({ fetch, relays, ledger, now }))
+    const records = recordsLater(tables, { fetch, relays, ledger, now })
+    const frames = new StoredFrames(tables, now)
     const sweep = () =>
-      selections
+      frames
         .sweep()
         .catch((error: unknown) => log.warn({ err: error }, 'could not sweep unfinished frames'))
     const sweeping = setInterval(sweep, sweepEveryMs).unref()
@@ -98,8 +104,8 @@ export default definePlugin({
     void sweep()
     return {
       ...arithmetic,
-      designs: new Designs(tables, (...asked) => selections.extend(...asked)),
-      selections,
+      designs: new LazyDesigns(records),
+      selections: new LazySelections(records),
       oracleDid: oracle.did,
     }
   },
@@ -186,9 +192,8 @@ export default definePlugin({
       description: 'The arithmetic of a sample design, step by step, with every number in it.',
       effect: 'read',
       input: named.extend({ revision: revisionSchema.optional() }),
-      run: async ({ designId, revision }, ctx) => ({
-        steps: explain(await ctx.self.designs.read(designId, whoAsks(ctx), revision)),
-      }),
+      run: async ({ designId, revision }, ctx) =>
+        explained(await ctx.self.designs.read(designId, whoAsks(ctx), revision)),
     },
   },
 
@@ -242,9 +247,8 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'The arithmetic of a design, step by step.',
       input: named.extend({ revision }),
-      run: async ({ designId, revision }, ctx) => ({
-        steps: explain(await ctx.self.designs.read(designId, whoCalls(ctx), revision)),
-      }),
+      run: async ({ designId, revision }, ctx) =>
+        explained(await ctx.self.designs.read(designId, whoCalls(ctx), revision)),
     },
     'POST /v1/sampling/:designId/recalculate': {
       auth: 'bearer',
@@ -311,6 +315,7 @@ export default definePlugin({
       input: named.extend({ revision }),
       async run({ designId, revision }, ctx) {
         const design = await ctx.self.designs.read(designId, whoCalls(ctx), revision)
+        const { csvOf } = await import('./parts.ts')
         return reply(200, csvOf(design), {
           type: 'text/csv; charset=utf-8',
           headers: {

@@ -9,13 +9,33 @@ const program = `
   process.exit()
 `
 
-it('what verifies tokens is not loaded by a start, but with the first credential', () => {
-  const loaded = execFileSync(
+/** The addresses of the modules that a start reads until it listens; later ones no start waits for. */
+const loadedByAStart = () =>
+  execFileSync(
     process.execPath,
     ['--conditions=oracle-runtime-source', '--input-type=module', '-e', program],
     { env: { PATH: process.env.PATH, NODE_ENV: 'development', PORT: '0', DATA_DIR: ':memory:' } },
-  ).toString()
+  )
+    .toString()
+    .replace(/ listening on [^]*/, '')
+
+it('what verifies tokens is not loaded by a start, but with the first credential', () => {
+  const loaded = loadedByAStart()
   expect(loaded).toContain('core/runtime/auth/lazy.ts')
   expect(loaded).not.toContain('core/runtime/auth/authenticate.ts')
   expect(loaded).not.toContain('node_modules/@ucanto/')
+})
+
+it('a start does not wait for what carries out turns, runs jobs and works out designs', () => {
+  const loaded = loadedByAStart()
+  expect(loaded).toContain('core/runtime/agent/lazy.ts')
+  expect(loaded).not.toContain('core/runtime/agent/agent.ts')
+  expect(loaded).not.toContain('core/runtime/agent/ask/')
+  expect(loaded).toContain('core/runtime/jobs/lazy.ts')
+  expect(loaded).not.toContain('core/runtime/jobs/attempt.ts')
+  expect(loaded).toContain('core/runtime/model/demo.ts')
+  expect(loaded).not.toContain('core/runtime/model/demo/')
+  expect(loaded).toContain('plugins/sampling/lazy.ts')
+  expect(loaded).not.toContain('plugins/sampling/design/')
+  expect(loaded).not.toContain('plugins/sampling/reports/')
 })

@@ -12,7 +12,7 @@ export const catalogueRouteKeys = ['GET /capabilities', 'GET /models'] as const
 
 /** What the catalogue routes read. */
 export interface CatalogueParts {
-  readonly agent: Agent
+  readonly agent: Pick<Agent, 'capabilities'>
   readonly runs: Runs
   readonly rooms: RoomState
   readonly models: Models

@@ -3,7 +3,8 @@ import { RuntimeError } from '../../errors.ts'
 import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyRoute, Log, Turns, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
-import { Agent } from './agent.ts'
+import type { Agent } from './agent.ts'
+import { LazyAgent } from './lazy.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import { clientToolsFault } from './tools/client-tools.ts'
 import { talkAbility } from '../../manifest/abilities.ts'
@@ -58,13 +59,13 @@ export const conversationRouteKeys = [...turnRouteKeys, ...catalogueRouteKeys] a
 export class Conversations {
   readonly runs: Runs
   readonly routes: Readonly<Record<(typeof conversationRouteKeys)[number], AnyRoute>>
-  readonly #agent: Agent
+  readonly #agent: Pick<Agent, 'join' | 'warm'>
   readonly #log: Log
 
   constructor(options: ConversationOptions) {
     const { config, oracleDid, records, tools, store, rooms, models, rights, log } = options
     this.#log = log
-    const agent = new Agent({
+    const agent = new LazyAgent({
       records,
       tools,
       db: store.db,
@@ -150,7 +151,11 @@ function checkRequest(
     )
 }
 
-function routesOfTurns(options: ConversationOptions, agent: Agent, runs: Runs): TurnRoutes {
+function routesOfTurns(
+  options: ConversationOptions,
+  agent: Pick<Agent, 'load'>,
+  runs: Runs,
+): TurnRoutes {
   const { store, streams, log } = options
   return turnRoutes({
     runs,

@@ -22,7 +22,8 @@ import {
 } from './listing.ts'
 import type { JobPlans } from './plan.ts'
 import { PluginJobs } from './plugin-jobs.ts'
-import { JobRunner, type JobRunnerOptions } from './runner.ts'
+import { LazyRunner } from './lazy.ts'
+import type { JobRunnerOptions } from './runner.ts'
 
 /** How long the numbers of `/health` are kept, so that probes cost the database little. */
 const healthMs = 1_000
@@ -54,7 +55,7 @@ export interface AppJobsOptions {
 /** The jobs of an app: asking for them, running them, and what operators see of them. */
 export class AppJobs implements Timed {
   readonly known: KnownJobs
-  readonly runner: JobRunner
+  readonly runner: LazyRunner
   readonly #store: JobStore
   readonly #fullness: Fullness
   readonly #clock: Now
@@ -67,7 +68,7 @@ export class AppJobs implements Timed {
     this.known = new KnownJobs(records, plans, options.notices)
     this.#fullness = new Fullness(options.limits)
     this.#store = new JobStore({ store, owner: randomUUID(), leaseMs, now: options.now })
-    this.runner = new JobRunner({ ...options, jobs: this.#store, known: this.known })
+    this.runner = new LazyRunner({ ...options, jobs: this.#store, known: this.known })
   }
 
   /** `jobs` of a plugin. */
