@@ -39,7 +39,7 @@ export interface SessionWish {
   readonly plugin?: string
 }
 
-/** Any number will do, as long as every version of the runtime takes the same. */
+/** Any number that no other lock has will do, as long as every version of the runtime takes the same. */
 const sessionLock = 7022
 const longestId = 100
 
