@@ -6,8 +6,8 @@ import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet } from '../core/testing/wallet.ts'
 import { fan, forgedInvocation } from '../test/support/tokens.ts'
 
-const ROUNDS = 7
-const TOKENS = 300
+const roundCount = 7
+const tokenCount = 300
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const oracle = signerFromMnemonic('an oracle that only exists for measuring')
@@ -45,11 +45,11 @@ const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.len
 export async function benchAuth(print = console.log) {
   const user = await createWallet('a user who only exists for measuring')
   const tokens = await Promise.all(
-    Array.from({ length: TOKENS }, (_, i) =>
+    Array.from({ length: tokenCount }, (_, i) =>
       user.invoke({ audience: oracle.did, nonce: `n${i}` }).then(({ text }) => requestOf(text)),
     ),
   )
-  const forged = await some(TOKENS, () => forgedInvocation(oracle.did))
+  const forged = await some(tokenCount, () => forgedInvocation(oracle.did))
   const hostile = await some(20, () => hostileProofs(6, 3))
   const largest = await some(20, () => hostileProofs(4, 2))
 
@@ -63,19 +63,19 @@ export async function benchAuth(print = console.log) {
 
   const times: Record<string, number[]> = {}
   const note = (name: string, value: number) => (times[name] ??= []).push(value)
-  for (let round = 0; round < ROUNDS; round++) {
-    note('bare', await cpuOf(TOKENS * 4, () => verify(null, message, key, signature)))
+  for (let round = 0; round < roundCount; round++) {
+    note('bare', await cpuOf(tokenCount * 4, () => verify(null, message, key, signature)))
     const auth = freshAuth()
-    note('uncached', await cpuOf(TOKENS, (i) => auth.authenticate(tokens[i]!)))
-    note('cached', await cpuOf(TOKENS * 40, (i) => auth.authenticate(tokens[i % TOKENS]!)))
+    note('uncached', await cpuOf(tokenCount, (i) => auth.authenticate(tokens[i]!)))
+    note('cached', await cpuOf(tokenCount * 40, (i) => auth.authenticate(tokens[i % tokenCount]!)))
     const refused = (request: (typeof tokens)[number]) =>
       auth.authenticate(request).then(
         () => Promise.reject(new Error('a bad token was accepted')),
         () => undefined,
       )
-    note('plain 401', await cpuOf(TOKENS, (i) => refused(forged[i]!)))
-    note('hostile', await cpuOf(TOKENS, (i) => refused(hostile[i % hostile.length]!)))
-    note('largest', await cpuOf(TOKENS, (i) => refused(largest[i % largest.length]!)))
+    note('plain 401', await cpuOf(tokenCount, (i) => refused(forged[i]!)))
+    note('hostile', await cpuOf(tokenCount, (i) => refused(hostile[i % hostile.length]!)))
+    note('largest', await cpuOf(tokenCount, (i) => refused(largest[i % largest.length]!)))
   }
 
   const cost = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]))

@@ -5,8 +5,8 @@ import { WebSocket } from 'ws'
 import { testApp } from '#core/testing'
 import { createWallet } from '../core/testing/wallet.ts'
 
-const SOCKETS = 2_000
-const AT_ONCE = 100
+const mostSockets = 2_000
+const atOnce = 100
 
 /** Runs the server in a process of its own, so that its memory contains nothing of the clients. */
 async function serve(): Promise<void> {
@@ -32,7 +32,7 @@ interface Memory {
 }
 
 /** Measures the memory of idle sockets, each in a session of its own, half of them with each of the two framings. */
-export async function benchSockets(print = console.log, count = SOCKETS) {
+export async function benchSockets(print = console.log, count = mostSockets) {
   const server = fork(import.meta.filename, ['serve'], {
     execArgv: [...process.execArgv, '--expose-gc'],
   })
@@ -69,11 +69,11 @@ export async function benchSockets(print = console.log, count = SOCKETS) {
     await connected
   }
   const openMany = async (many: number) => {
-    for (let done = 0; done < many; done += AT_ONCE)
-      await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => open(i)))
+    for (let done = 0; done < many; done += atOnce)
+      await Promise.all(Array.from({ length: atOnce }, (_, i) => open(i)))
   }
   try {
-    await openMany(AT_ONCE) // the first sockets load modules, whose memory must not count
+    await openMany(atOnce) // the first sockets load modules, whose memory must not count
     const before = await memory()
     const start = performance.now()
     await openMany(count)

@@ -114,7 +114,7 @@ export function checkSections(definition: AnyDefinition): RuntimeError[] {
   for (const [section, kind] of objects) {
     const given: unknown = definition[section]
     if (given === undefined || (kind.isMade && isFunction(given))) continue
-    faults.push(...faultsOf(String(name), section, kind, given))
+    faults.push(...sectionFaults(String(name), section, kind, given))
   }
   for (const [section, hint] of functions) {
     const given: unknown = definition[section]
@@ -142,7 +142,7 @@ export function checkMadeSection(
       ),
     ]
   }
-  return kind ? faultsOf(plugin, section, kind, made) : []
+  return kind ? sectionFaults(plugin, section, kind, made) : []
 }
 
 /**
@@ -164,7 +164,12 @@ export function readable(plugin: AnyPlugin): AnyPlugin {
   return { ...plugin, definition: { ...definition, ...rest } }
 }
 
-function faultsOf(plugin: string, section: string, kind: Kind, given: unknown): RuntimeError[] {
+function sectionFaults(
+  plugin: string,
+  section: string,
+  kind: Kind,
+  given: unknown,
+): RuntimeError[] {
   const { code, entry, fits, hint } = kind
   if (!isObject(given) || isSchema(given))
     return [new RuntimeError(code, `Plugin ${plugin}: "${section}" is ${shown(given)}.`, { hint })]

@@ -35,7 +35,7 @@ export interface DeliveryTerms {
 
 /** The longest body that is sent. */
 const mostBytes = 1024 * 1024
-/** So much of an answer's body is read, and for so long. */
+/** How many bytes of an answer's body are read, and for how long. */
 const mostAnswerBytes = 64 * 1024
 const endingMs = 1000
 /** Answers that say "not now": whoever sends the same again may be heard. */
@@ -171,7 +171,7 @@ function signatureHeaders(id: string, body: string | Uint8Array, secret: Secret)
   }
 }
 
-/** What an answer holds does not matter. A short one may end by itself, for its sender's sake; a long or slow one is cut. */
+/** Reads the body of an answer and drops it, so that the receiver can finish its answer; cuts a long or slow body off. */
 function letGo(answer: IncomingMessage): void {
   let bytes = 0
   const timer = setTimeout(() => answer.destroy(), endingMs).unref()

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** A receiver cannot hold a webhook longer than a day. */
+/** The longest wait that a receiver can ask for: a day. */
 const mostSeconds = 24 * 60 * 60
 
 /** The whole seconds that `Retry-After` asks for, as a number or as a date; at most a day. */

@@ -4,7 +4,7 @@ export type Secret = string | Uint8Array
 const prefix = 'whsec_'
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** The bytes of a secret; undefined where there are none or the base64 is none: such a key would sign for anybody. */
+/** The bytes of a secret; undefined for an empty secret and for malformed base64, because anybody can sign with an empty key. */
 export function keyOf(secret: Secret): Uint8Array | undefined {
   const key = typeof secret === 'string' ? textKey(secret) : secret
   return key instanceof Uint8Array && key.length > 0 ? key : undefined

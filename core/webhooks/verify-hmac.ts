@@ -33,7 +33,7 @@ export function verifyHmac(check: HmacCheck): boolean {
   return isSame(inOneForm(signature.slice(prefix.length), encoding), inOneForm(expected, encoding))
 }
 
-/** Senders write hex in both cases, and base64 with and without what fills it up. */
+/** Senders write hex in both cases, and base64 with and without padding. */
 const inOneForm = (signature: string, encoding: HmacCheck['encoding']): string =>
   encoding === 'hex' ? signature.toLowerCase() : signature.replace(/={1,2}$/, '')
 

@@ -13,15 +13,15 @@ export interface WebhookCheck {
   readonly now?: number
 }
 
-/** So many seconds may the clocks of sender and receiver differ, the way of the request included. */
+/** By how many seconds the clocks of sender and receiver may differ, with the way of the request counted in. */
 const tolerance = 5 * 60
-/** So many signatures of one request are looked at: a sender that changes keys sends two. */
+/** How many signatures of one request are checked: a sender that changes keys sends two. */
 const mostSignatures = 16
 
 /**
  * Whether a request is a webhook that somebody with one of the secrets has sent within the last five minutes. The
  * comparison takes constant time, and anything malformed is false: nothing that a caller sends makes this throw. A
- * webhook that is sent again within these minutes has the same `webhook-id`: who must not act twice remembers the ids.
+ * webhook that is sent again within these minutes has the same `webhook-id`: a receiver that must not act twice remembers the ids.
  */
 export function verifyWebhook({ secret, headers, body, now = Date.now() }: WebhookCheck): boolean {
   if (typeof body !== 'string' && !(body instanceof Uint8Array)) return false

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from '../support/auth.ts'
-import { bearer, chain, IDENTITY, inTheNameOf, seconds, token } from '../support/tokens.ts'
+import {
+  bearer,
+  chain,
+  identityCapability,
+  inTheNameOf,
+  seconds,
+  token,
+} from '../support/tokens.ts'
 
 const audience = oracle.did
 const user = await createWallet()
@@ -91,11 +98,11 @@ describe('a delegation', () => {
   test('authenticates alone when it grants calling', async () => {
     const { auth } = testAuth()
     for (const capabilities of [
-      [IDENTITY],
+      [identityCapability],
       [{ can: 'oracle/call', with: user.did }],
       [{ can: 'oracle/*', with: user.did }],
       [{ can: '*', with: 'ucan:*' }],
-      [{ can: 'memory/*', with: 'ixo:memory' }, IDENTITY],
+      [{ can: 'memory/*', with: 'ixo:memory' }, identityCapability],
     ]) {
       const { text } = await user.delegate({ audience, capabilities })
       const caller = await auth.authenticate(requestOf({ 'x-ucan-delegation': text }))

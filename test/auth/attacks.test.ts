@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { RuntimeError } from '../../core/errors.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
-import { MNEMONIC, oracle, requestOf, testAuth } from '../support/auth.ts'
+import { oracleMnemonic, oracle, requestOf, testAuth } from '../support/auth.ts'
 import { attacks, bearer } from '../support/tokens.ts'
 
 const user = await createWallet()

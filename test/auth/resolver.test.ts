@@ -7,19 +7,19 @@ import { createWallet, type Minted } from '../../core/testing/wallet.ts'
 import { noNetwork, oracle, requestOf, testAuth } from '../support/auth.ts'
 import { bearer, inTheNameOf, keyDid, minted, smallOrder, token } from '../support/tokens.ts'
 
-const DID = 'did:ixo:ixo1user'
+const ixoDid = 'did:ixo:ixo1user'
 const key = await createWallet()
 const multibase = key.did.slice('did:key:'.length)
 const raw = base58btc.decode(multibase).slice(2)
 
-const method = (rest: object, id = `${DID}#signing`) => ({
+const method = (rest: object, id = `${ixoDid}#signing`) => ({
   id,
   type: 'Ed25519VerificationKey2018',
-  controller: DID,
+  controller: ixoDid,
   ...rest,
 })
 const documentOf = (...methods: { id: string }[]) => ({
-  id: DID,
+  id: ixoDid,
   verificationMethod: methods,
   authentication: methods.map(({ id }) => id),
 })
@@ -55,7 +55,7 @@ const serve = (body: unknown, status = 200) =>
 
 async function keysFrom(body: unknown, status?: number) {
   const { url } = await serve(body, status)
-  return new Resolver({ url, fetch }).verificationKeys(DID)
+  return new Resolver({ url, fetch }).verificationKeys(ixoDid)
 }
 const none = { reason: 'the keys of the issuer cannot be resolved' }
 const unavailable = {
@@ -75,15 +75,15 @@ describe('a did:ixo', () => {
   test('is asked for by the W3C binding, and authenticates its user', async () => {
     const { url, asked } = await serve({ didDocument: good })
     const { auth } = testAuth({ resolver: new Resolver({ url, fetch }) })
-    const text = await token(inTheNameOf(key, DID), { audience: oracle.did })
-    expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(DID)
-    expect(asked).toEqual([`/1.0/identifiers/${DID}`])
+    const text = await token(inTheNameOf(key, ixoDid), { audience: oracle.did })
+    expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(ixoDid)
+    expect(asked).toEqual([`/1.0/identifiers/${ixoDid}`])
   })
 
   test('does not authenticate with a key that its document does not name', async () => {
     const { url } = await serve(good)
     const { auth, lines } = testAuth({ resolver: new Resolver({ url, fetch }) })
-    const text = await token(inTheNameOf(await createWallet(), DID), { audience: oracle.did })
+    const text = await token(inTheNameOf(await createWallet(), ixoDid), { audience: oracle.did })
     await expect(auth.authenticate(requestOf(bearer(text)))).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
     })
@@ -93,7 +93,7 @@ describe('a did:ixo', () => {
   test('is not asked for when anything cheaper fails', async () => {
     const { url, asked } = await serve(good)
     const { auth } = testAuth({ resolver: new Resolver({ url, fetch }) })
-    const signer = inTheNameOf(key, DID)
+    const signer = inTheNameOf(key, ixoDid)
     for (const claims of [
       { audience: key.did },
       { audience: oracle.did, expiration: 1 },
@@ -109,8 +109,8 @@ describe('a did:ixo', () => {
     const { url } = await serve(good)
     const { auth } = testAuth({ resolver: new Resolver({ url, fetch }) })
     const session = await createWallet()
-    const call = { can: 'oracle/call', with: DID }
-    const proof = await minted(inTheNameOf(key, DID), {
+    const call = { can: 'oracle/call', with: ixoDid }
+    const proof = await minted(inTheNameOf(key, ixoDid), {
       audience: session.did,
       capabilities: [call],
     })
@@ -119,7 +119,7 @@ describe('a did:ixo', () => {
       capability: call,
       proofs: [proof],
     })
-    expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(DID)
+    expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(ixoDid)
   })
 
   test.each([
@@ -139,7 +139,7 @@ describe('a did:ixo', () => {
   })
 
   test('may hold the method in the relationship itself, or beside keys of other kinds', async () => {
-    const embedded = { id: DID, authentication: [method({ publicKeyMultibase: multibase })] }
+    const embedded = { id: ixoDid, authentication: [method({ publicKeyMultibase: multibase })] }
     expect(await keysFrom(embedded)).toMatchObject({ keys: [key.did] })
     const mixed = documentOf(
       method({ type: 'EcdsaSecp256k1VerificationKey2019', publicKeyHex: '02'.repeat(33) }, '#a'),
@@ -151,7 +151,7 @@ describe('a did:ixo', () => {
   test.each([
     ['of another DID', { ...good, id: 'did:ixo:ixo1other' }],
     ['that is deactivated', { didDocument: good, didDocumentMetadata: { deactivated: true } }],
-    ['whose key is for encryption only', { ...good, authentication: [], keyAgreement: [DID] }],
+    ['whose key is for encryption only', { ...good, authentication: [], keyAgreement: [ixoDid] }],
     [
       'whose key another DID controls',
       documentOf(method({ publicKeyMultibase: multibase, controller: 'did:ixo:ixo1other' })),
@@ -188,22 +188,22 @@ describe('a did:ixo', () => {
     const { url } = await resolverServer((request, response) => {
       response.writeHead(302, { location: `${other.url}${request.url}` }).end()
     })
-    await expect(new Resolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
+    await expect(new Resolver({ url, fetch }).verificationKeys(ixoDid)).rejects.toMatchObject(
       unavailable,
     )
     expect(other.asked).toEqual([])
     const gone = new Resolver({ url: 'http://127.0.0.1:1', fetch })
-    await expect(gone.verificationKeys(DID)).rejects.toMatchObject(unavailable)
-    expect(await gone.document(DID)).toBeUndefined()
+    await expect(gone.verificationKeys(ixoDid)).rejects.toMatchObject(unavailable)
+    expect(await gone.document(ixoDid)).toBeUndefined()
     const unset = new Resolver({ fetch })
-    await expect(unset.verificationKeys(DID)).rejects.toMatchObject(none)
+    await expect(unset.verificationKeys(ixoDid)).rejects.toMatchObject(none)
   })
 
   test('has a key of small order refused like any other', async () => {
     const weak = keyDid(smallOrder.key).slice('did:key:'.length)
     const { url } = await serve(documentOf(method({ publicKeyMultibase: weak })))
     const { auth, lines } = testAuth({ resolver: new Resolver({ url, fetch }) })
-    const text = await token(inTheNameOf(key, DID), { audience: oracle.did })
+    const text = await token(inTheNameOf(key, ixoDid), { audience: oracle.did })
     await expect(auth.authenticate(requestOf(bearer(text)))).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
     })
@@ -226,9 +226,9 @@ describe('a DID of another method', () => {
 
 describe('the services of a document', () => {
   test('can be read, and cost no key when they are not what they should be', async () => {
-    const service = [{ id: `${DID}#api`, serviceEndpoint: 'http://localhost:4000' }]
+    const service = [{ id: `${ixoDid}#api`, serviceEndpoint: 'http://localhost:4000' }]
     const { url } = await serve({ ...good, service })
-    const found = await new Resolver({ url, fetch }).document(DID)
+    const found = await new Resolver({ url, fetch }).document(ixoDid)
     expect(found?.service).toEqual(service)
     expect(await keysFrom({ ...good, service: 'none' })).toMatchObject({ keys: [key.did] })
   })
@@ -239,12 +239,12 @@ describe('what was looked up', () => {
     let time = 0
     const { url, asked } = await serve(good)
     const resolver = new Resolver({ url, fetch, now: () => time })
-    await Promise.all(Array.from({ length: 20 }, () => resolver.verificationKeys(DID)))
+    await Promise.all(Array.from({ length: 20 }, () => resolver.verificationKeys(ixoDid)))
     time = 59_999
-    await resolver.verificationKeys(DID)
+    await resolver.verificationKeys(ixoDid)
     expect(asked).toHaveLength(1)
     time = 60_000
-    await resolver.verificationKeys(DID)
+    await resolver.verificationKeys(ixoDid)
     expect(asked).toHaveLength(2)
   })
 
@@ -253,7 +253,7 @@ describe('what was looked up', () => {
     const { url, asked } = await serve('', 500)
     const resolver = new Resolver({ url, fetch, now: () => time })
     for (time of [0, 4_999, 5_000])
-      await expect(resolver.verificationKeys(DID)).rejects.toMatchObject(unavailable)
+      await expect(resolver.verificationKeys(ixoDid)).rejects.toMatchObject(unavailable)
     expect(asked).toHaveLength(2)
   })
 
@@ -265,13 +265,13 @@ describe('what was looked up', () => {
       response.end(JSON.stringify(document))
     })
     const { auth } = testAuth({ resolver: new Resolver({ url, fetch, now }), now })
-    const text = await token(inTheNameOf(key, DID), { audience: oracle.did })
-    expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(DID)
+    const text = await token(inTheNameOf(key, ixoDid), { audience: oracle.did })
+    expect((await auth.authenticate(requestOf(bearer(text)))).did).toBe(ixoDid)
     document = documentOf()
     // Another token, verified shortly before the keys are asked for again, lives no longer for that.
     later = 59_000
-    const second = await token(inTheNameOf(key, DID), { audience: oracle.did, nonce: '2' })
-    expect((await auth.authenticate(requestOf(bearer(second)))).did).toBe(DID)
+    const second = await token(inTheNameOf(key, ixoDid), { audience: oracle.did, nonce: '2' })
+    expect((await auth.authenticate(requestOf(bearer(second)))).did).toBe(ixoDid)
     later = 61_000
     await expect(auth.authenticate(requestOf(bearer(second)))).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
@@ -316,17 +316,17 @@ describe('what was looked up', () => {
       else if (!away) response.end(JSON.stringify(good))
     })
     const resolver = new Resolver({ url, fetch, now: () => time })
-    await resolver.verificationKeys(DID)
+    await resolver.verificationKeys(ixoDid)
     for (away of ['dead', 'slow'] as const)
       for (time of [61_000, 120_000, 650_000])
-        expect(await resolver.verificationKeys(DID)).toMatchObject({ keys: [key.did] })
+        expect(await resolver.verificationKeys(ixoDid)).toMatchObject({ keys: [key.did] })
     away = 'dead'
     time = 661_000
-    await expect(resolver.verificationKeys(DID)).rejects.toMatchObject(unavailable)
+    await expect(resolver.verificationKeys(ixoDid)).rejects.toMatchObject(unavailable)
     away = false
     time = 670_000
     const before = asked.length
-    expect(await resolver.verificationKeys(DID)).toMatchObject({ until: 730_000 })
+    expect(await resolver.verificationKeys(ixoDid)).toMatchObject({ until: 730_000 })
     expect(asked).toHaveLength(before + 1)
   })
 
@@ -351,7 +351,7 @@ describe('what was looked up', () => {
 
   test('is unknown after three seconds without an answer', async () => {
     const { url } = await resolverServer(() => {})
-    await expect(new Resolver({ url, fetch }).verificationKeys(DID)).rejects.toMatchObject(
+    await expect(new Resolver({ url, fetch }).verificationKeys(ixoDid)).rejects.toMatchObject(
       unavailable,
     )
   })

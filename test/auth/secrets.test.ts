@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
 import { createWallet } from '../../core/testing/wallet.ts'
-import { MNEMONIC, oracle, requestOf, testAuth } from '../support/auth.ts'
+import { oracleMnemonic, oracle, requestOf, testAuth } from '../support/auth.ts'
 import { attacks, bearer } from '../support/tokens.ts'
 
 const user = await createWallet()
@@ -26,7 +26,7 @@ function piecesOf(secret: string): string[] {
 test('no secret of the whole attack suite stands in a log line or an error', async () => {
   const { auth, lines } = testAuth()
   const said: string[] = []
-  const secrets: string[] = [MNEMONIC]
+  const secrets: string[] = [oracleMnemonic]
   const list = await attacks(oracle.did, user)
 
   for (const { headers } of list) {
@@ -46,7 +46,7 @@ test('no secret of the whole attack suite stands in a log line or an error', asy
   const caller = await auth.authenticate(requestOf(bearer(good.text, delegation.text)))
   said.push(inspect(caller, { depth: 9, showHidden: true }))
 
-  const seed = createHash('sha256').update(MNEMONIC).digest()
+  const seed = createHash('sha256').update(oracleMnemonic).digest()
   secrets.push(seed.toString('hex'), seed.toString('base64'))
   said.push(inspect(oracle, { depth: 9, showHidden: true }), JSON.stringify(oracle))
   said.push(inspect(auth, { depth: 9, showHidden: true }), JSON.stringify(auth.stats()))

@@ -94,7 +94,7 @@ describe('a section that is not of its kind stops the boot with a sentence', () 
     ['"answers" is an object', 'ROUTE_INVALID', written({ answers: 5 })],
     ['"limit" is { max, perMs }', 'ROUTE_INVALID', written({ limit: null })],
     ['"limit.by" is a function', 'ROUTE_INVALID', written({ limit: { max: 1, perMs: 1, by: 5 } })],
-    ['"can" is an object', 'ROUTE_INVALID', written({ can: 'notes/write' })],
+    ['it has a "can" of "notes/write"', 'ROUTE_INVALID', written({ can: 'notes/write' })],
     ['"web" is null', 'ROUTE_INVALID', { web: null }],
     ['"web" is null', 'ROUTE_INVALID', { web: () => null }],
     ['the middleware "http" is 5', 'MANIFEST_INVALID', { middleware: { http: 5 } }],

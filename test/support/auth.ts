@@ -19,9 +19,10 @@ export function capturingLog() {
 }
 
 /** The mnemonic of the oracle in tests of authentication. */
-export const MNEMONIC = 'wink bench purity lawn glide fabric echo motor crisp verb anchor slab'
+export const oracleMnemonic =
+  'wink bench purity lawn glide fabric echo motor crisp verb anchor slab'
 /** The signer of that oracle. */
-export const oracle = signerFromMnemonic(MNEMONIC)
+export const oracle = signerFromMnemonic(oracleMnemonic)
 
 /** A network that nothing answers on. */
 export const noNetwork: Fetch = () => Promise.reject(new Error('the test has no network'))

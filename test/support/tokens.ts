@@ -40,7 +40,7 @@ export function bearer(invocation: string, delegation?: string): TokenHeaders {
 /** The time now, in seconds since 1970. */
 export const seconds = () => Math.floor(Date.now() / 1000)
 /** The capability in the published client's tokens. */
-export const IDENTITY: Permission = { can: '*', with: 'ixo:oracle' }
+export const identityCapability: Permission = { can: '*', with: 'ixo:oracle' }
 
 // Tokens by hand, so that every byte can be wrong.
 
@@ -92,7 +92,7 @@ export async function signed(signer: API.UCAN.Signer, claims: Claims): Promise<M
   const view: { model: Model } = await ucanto.issue({
     issuer: signer,
     audience: { did: () => claims.audience },
-    capabilities: claims.capabilities ?? [IDENTITY],
+    capabilities: claims.capabilities ?? [identityCapability],
     expiration: claims.expiration === undefined ? seconds() + 300 : claims.expiration,
     notBefore: claims.notBefore,
     facts: claims.facts ?? [],
@@ -106,8 +106,6 @@ export async function signed(signer: API.UCAN.Signer, claims: Claims): Promise<M
 export function blockOfModel(model: Model): Block {
   return blockOf(ucanto.encode(model))
 }
-
-const HEAD = Buffer.from('65726f6f747381d82a582500', 'hex')
 
 /** A number as a varint, in at least so many bytes. */
 function varint(value: number, bytes = 1): Uint8Array {
@@ -241,7 +239,7 @@ export async function fan(
 
 // Everything that must not get in.
 
-const ORDER = 2n ** 252n + 27742317777372353535851937790883648493n
+const groupOrder = 2n ** 252n + 27742317777372353535851937790883648493n
 
 const numberOf = (bytes: Uint8Array) => BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`)
 const bytesOf = (value: bigint) =>
@@ -273,7 +271,7 @@ async function careless(): Promise<API.UCAN.Signer> {
   const key = base58btc.decode(did.slice('did:key:'.length)).slice(2)
   const sign = (payload: Uint8Array) => {
     const challenge = createHash('sha512').update(neutral).update(key).update(payload).digest()
-    const scalar = (numberOf(challenge) * numberOf(half)) % ORDER
+    const scalar = (numberOf(challenge) * numberOf(half)) % groupOrder
     return Buffer.concat([varint(0xd0ed), Uint8Array.of(64), neutral, bytesOf(scalar)])
   }
   return { ...puppet(did, smallOrder.signature), sign: async (payload) => sign(payload) as never }
@@ -397,16 +395,16 @@ export async function attacks(oracleDid: string, user: Wallet): Promise<Attack[]
     capabilities: [{ can: '*', with: user.did }],
   })
   await claiming('two capabilities at once', 'does not grant calling', {
-    capabilities: [IDENTITY, call],
+    capabilities: [identityCapability, call],
   })
   await claiming('an identity with caveats', 'does not grant calling', {
-    capabilities: [{ ...IDENTITY, nb: { only: 'weather' } }],
+    capabilities: [{ ...identityCapability, nb: { only: 'weather' } }],
   })
   await claiming('a capability with an unknown restriction', 'not a canonical UCAN', {
-    capabilities: [{ ...IDENTITY, if: 'monday' }],
+    capabilities: [{ ...identityCapability, if: 'monday' }],
   })
   await claiming('nine capabilities', 'too many capabilities', {
-    capabilities: new Array(9).fill(IDENTITY),
+    capabilities: new Array(9).fill(identityCapability),
   })
   await claiming('calling for another user without a proof', 'does not grant calling', {
     capabilities: [{ can: 'oracle/call', with: stranger.did }],
@@ -431,7 +429,7 @@ export async function attacks(oracleDid: string, user: Wallet): Promise<Attack[]
     'a signature with a scalar beyond the group order',
     'a signature does not hold',
     await token(signer, { audience }, (made) => {
-      made.s.set(bytesOf(numberOf(made.s.slice(36)) + ORDER), 36)
+      made.s.set(bytesOf(numberOf(made.s.slice(36)) + groupOrder), 36)
       return made
     }),
   )
@@ -728,7 +726,13 @@ export function inTheNameOf(wallet: Wallet, did: string): API.UCAN.Signer {
 
 function jwt(alg: string, issuer: string, audience: string): string {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const claims = { iss: issuer, aud: audience, att: [IDENTITY], exp: seconds() + 300, prf: [] }
+  const claims = {
+    iss: issuer,
+    aud: audience,
+    att: [identityCapability],
+    exp: seconds() + 300,
+    prf: [],
+  }
   return `${part({ alg, ucv: '0.9.1', typ: 'JWT' })}.${part(claims)}.`
 }
 

@@ -264,13 +264,13 @@ function checkedCaller(found: OwnCaller, owner: string): OwnCaller {
   const { caller, user } = found
   if (typeof caller !== 'string' || caller === '' || caller.length > longestCaller)
     throw new Error(`verify of ${owner} returned no "caller" of 1 to ${longestCaller} characters.`)
-  // PostgreSQL stores no NUL, and one character in place of every lone surrogate: two callers would share their keys.
+  // PostgreSQL refuses a NUL and stores every lone surrogate as the same character, so two callers would share their keys.
   if (/[\p{Cc}\p{Cs}]/u.test(caller))
     throw new Error(
-      `verify of ${owner} returned a "caller" with a control character or half a one.`,
+      `verify of ${owner} returned a "caller" with a control character or half of a character.`,
     )
   if (user !== undefined && !(typeof user?.did === 'string' && isCallerDid(user.did)))
-    throw new Error(`verify of ${owner} returned a user whose "did" is none.`)
+    throw new Error(`verify of ${owner} returned a user whose "did" is no DID of a caller.`)
   return found
 }
 

@@ -13,8 +13,8 @@ export type Resolve = (
 ) => void
 
 /**
- * Refuses a URL whose scheme, port or literal address no answer of the name service can mend. What a name stands for is
- * looked at by the socket itself, in `guardedLookup`: a look before that could get another answer than the socket.
+ * Refuses a URL by what is written in it: a scheme, a port or a literal address that may not be called. The addresses of
+ * a name are checked by `guardedLookup` when the socket connects: an earlier look-up could get another answer than the socket.
  */
 export function checkUrl(url: URL, rules: readonly OutboundRules[]): void {
   const isWeb = url.protocol === 'https:' || url.protocol === 'http:'
@@ -57,7 +57,7 @@ function admits(url: URL, address: string, rules: readonly OutboundRules[]): boo
 const mayAdmit = (url: URL, rules: readonly OutboundRules[]): boolean =>
   rules.every((own) => isAllowedHost(url, own.allowed) || own.isForAuthors || isOrdinary(url, own))
 
-/** https at its own port; for authors http at its own as well. */
+/** https at port 443, and for authors also http at port 80. */
 const isOrdinary = (url: URL, { isForAuthors }: OutboundRules): boolean =>
   url.protocol === 'https:' ? portOf(url) === 443 : isForAuthors && portOf(url) === 80
 

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
 import { z } from 'zod'
-import { giveWay, type Oracle } from '#core'
+import { faultsOf, giveWay, type Oracle } from '#core'
 import { canonicalJson } from './canonical-json.ts'
 import { digest, proofBytesOf } from './data-integrity.ts'
 
@@ -46,7 +46,7 @@ export async function whyNot(
   now: number,
 ): Promise<string | undefined> {
   const read = document.safeParse(credential)
-  if (!read.success) return `its ${read.error.issues[0]?.path.join('.')} is not one of a credential`
+  if (!read.success) return `its ${faultsOf(read.error)[0]?.path} is not one of a credential`
   const { issuer, type } = read.data
   if (![type].flat().includes('VerifiableCredential'))
     return 'its type does not say VerifiableCredential'
@@ -87,7 +87,7 @@ function whyNotProof(
   const read = proof.safeParse(given)
   if (!read.success)
     return (
-      `the ${read.error.issues[0]?.path.join('.') || 'form'} of its proof is not read here; proofs ` +
+      `the ${faultsOf(read.error)[0]?.path || 'form'} of its proof is not read here; proofs ` +
       'are of the cryptosuite eddsa-jcs-2022'
     )
   const { proofValue, ...options } = read.data

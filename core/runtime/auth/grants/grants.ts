@@ -88,7 +88,7 @@ interface Held {
 
 const channel = 'kernel_grants'
 /** Beside the DID, so that PostgreSQL makes the grants of one DID wait for each other and for nothing else. */
-const grantsLock = 7022
+const grantsLock = 7023
 const dayMs = 86_400_000
 const maxHeld = 20_000
 /** How long a grant stands in the list after its end. */

@@ -26,7 +26,7 @@ export type GrantRow = GrantTables['kernel_grants']
 /** More grants in force to one DID are refused. */
 export const maxActive = 64
 
-/** The same grant again is the one that is there, unless it is to last at least so much longer. */
+/** A grant that is asked for again is the one in force, unless the new one would last at least this much longer. */
 const longerMs = 24 * 60 * 60_000
 
 /** A grant as operators see it. */

@@ -8,7 +8,7 @@ import { messageOf, positionOf } from './steps.ts'
 import { stopOpenRuns } from './stop.ts'
 import { besideWords, toUserMessage } from '../user-message.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
-import { titleOf } from './sessions.ts'
+import { titleOf } from '../titles.ts'
 import { demandAtOnce, demandDay, type Seat } from '../limits.ts'
 
 /** What begins: a message, or a person's answer to the run that waits for it. */

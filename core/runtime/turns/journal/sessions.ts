@@ -4,6 +4,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { EnsuredSession } from '../../../plugin.ts'
 import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
 import type { Notices } from '../../notices/notices.ts'
+import { readTitle } from '../titles.ts'
 import type { Dialect, RunDatabase, SessionsTable } from './tables.ts'
 import { type RunStore, slices } from './store.ts'
 
@@ -40,10 +41,9 @@ export interface SessionWish {
   readonly plugin?: string
 }
 
-/** Any number will do, as long as every version of the runtime takes the same. */
+/** Any number that no other lock has will do, as long as every version of the runtime takes the same. */
 const sessionLock = 7022
 const longestId = 100
-const longestTitle = 200
 
 /** What the sessions are made of. */
 export interface SessionsOptions {
@@ -336,25 +336,6 @@ function readId(id: unknown): string {
   throw new RuntimeError('INPUT_INVALID', 'That is no id of a session.', {
     hint: `An id has 1 to ${longestId} characters, and no control character.`,
   })
-}
-
-/** The title that a plugin gives a session, on one line. */
-export function readTitle(title: unknown): string {
-  const line = typeof title === 'string' && title.length <= longestTitle ? titleOf(title) : ''
-  if (line !== '') return line
-  throw new RuntimeError('INPUT_INVALID', 'That is no title of a session.', {
-    hint: `A title is a text of 1 to ${longestTitle} characters.`,
-  })
-}
-
-/** The title of a session, from the first words that were said in it. */
-export function titleOf(message: string): string {
-  // PostgreSQL cannot keep U+0000 in a text.
-  const line = message.replace(/[\s\0]+/g, ' ').trim()
-  if (line.length <= 60) return line
-  const cut = line.slice(0, 60).toWellFormed()
-  const space = cut.lastIndexOf(' ')
-  return `${(space > 30 ? cut.slice(0, space) : cut).trimEnd()}…`
 }
 
 /**

@@ -2,7 +2,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { NewWords, ShownComponent } from '../../../plugin.ts'
 import { isRecord } from '../../base/fields.ts'
 import { readKey, readUser } from '../../jobs/input.ts'
-import { readTitle } from '../journal/sessions.ts'
+import { readTitle } from '../titles.ts'
 
 /** How much text, or how many bytes of a component's arguments, one message has. */
 const mostBytes = 64 * 1024
