@@ -1,5 +1,5 @@
 import { authorsWords } from '../core/runtime/boot/environment.ts'
-import { isForAuthors } from '../core/manifest/environments.ts'
+import { isForAuthors } from '../core/manifest/env.ts'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import { signerFromMnemonic } from '../core/runtime/auth/did/signer.ts'
 import { createWallet, type Wallet } from '../core/testing/wallet.ts'

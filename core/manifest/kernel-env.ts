@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { allowedHostForms, readAllowedHosts } from './allowed-hosts.ts'
-import { environments } from './environments.ts'
+import { environments } from './env.ts'
 
 /** How many bytes the instructions of an app may have: every call of the model carries them. */
 export const mostInstructionBytes = 16 * 1024

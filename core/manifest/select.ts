@@ -1,7 +1,6 @@
 import { RuntimeError } from '../errors.ts'
 import type { AnyPlugin } from '../plugin.ts'
-import { isSecret, parseEnv, type EnvSource } from './env.ts'
-import { isForAuthors } from './environments.ts'
+import { type EnvSource, isForAuthors, isSecret, parseEnv } from './env.ts'
 import type { Features } from './features.ts'
 import { requirementsOf } from './load-order.ts'
 

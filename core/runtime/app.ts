@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { RuntimeError } from '../errors.ts'
-import type { EnvSource } from '../manifest/env.ts'
-import { environmentOf, isForAuthors, unsaidEnvironment } from '../manifest/environments.ts'
+import { environmentOf, type EnvSource, isForAuthors, unsaidEnvironment } from '../manifest/env.ts'
 import type { Features } from '../manifest/features.ts'
 import { readable } from '../manifest/manifest.ts'
 import { secretValues } from '../manifest/select.ts'
@@ -90,10 +89,7 @@ export function createApp(options: AppOptions, kit?: KitOptions): StartingApp {
   })
 }
 
-/**
- * What the testing kit and the front door of the package give beside the options.
- * @internal
- */
+/** What the testing kit and the front door of the package give beside the options. */
 export interface KitOptions {
   /** An open database in memory, which outlives the app. */
   readonly memory?: DatabaseSync

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
-import type { EnvSource } from '../manifest/env.ts'
-import { isForAuthors } from '../manifest/environments.ts'
+import { type EnvSource, isForAuthors } from '../manifest/env.ts'
 import { kernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyPlugin, Log } from '../plugin.ts'
 import { Delegations } from './auth/grants/delegations.ts'

@@ -1,4 +1,4 @@
-import { isForAuthors } from '../manifest/environments.ts'
+import { isForAuthors } from '../manifest/env.ts'
 import { Conversations } from './agent/conversations.ts'
 import { Tools } from './agent/tools/tools.ts'
 import type { Did } from './auth/did/did.ts'

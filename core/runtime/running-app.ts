@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
-import { isForAuthors, unsaidEnvironment } from '../manifest/environments.ts'
+import { type EnvSource, isForAuthors, unsaidEnvironment } from '../manifest/env.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
-import type { EnvSource } from '../manifest/env.ts'
 import type { Tools } from './agent/tools/tools.ts'
 import type { App } from './app.ts'
 import type { Grants } from './auth/grants/grants.ts'

@@ -196,7 +196,8 @@ describe('what a server refuses by name', () => {
 
   it.each([
     [
-      'Unable to submit request because it has a maxOutputTokens value of 9000 but the supported range is from 1 (inclusive) to 8193 (exclusive).',
+      'Unable to submit request because it has a maxOutputTokens value of 9000 ' +
+        'but the supported range is from 1 (inclusive) to 8193 (exclusive).',
       ['maxOutputTokens', 8192],
     ],
     [unknown('temperature'), ['temperature', false]],

@@ -1,6 +1,5 @@
 import { type QueryExecutorProvider, sql } from 'kysely'
-import type { EnvSource } from '../../manifest/env.ts'
-import { isForAuthors } from '../../manifest/environments.ts'
+import { type EnvSource, isForAuthors } from '../../manifest/env.ts'
 import type { KernelEnv } from '../../manifest/kernel-env.ts'
 import type { Fetch, Log } from '../../plugin.ts'
 import type { Store } from '../store/store.ts'

@@ -1,6 +1,5 @@
 import { RuntimeError } from '../../errors.ts'
-import { checkVariables, parseEnv, type EnvSource } from '../../manifest/env.ts'
-import { unsaidEnvironment } from '../../manifest/environments.ts'
+import { checkVariables, type EnvSource, parseEnv, unsaidEnvironment } from '../../manifest/env.ts'
 import { readFeatures, type Features } from '../../manifest/features.ts'
 import { kernelEnv, type KernelEnv } from '../../manifest/kernel-env.ts'
 import { loadOrder } from '../../manifest/load-order.ts'

@@ -4,8 +4,7 @@ import {
   readAllowedHosts,
   type AllowedHost,
 } from '../../manifest/allowed-hosts.ts'
-import type { EnvSource } from '../../manifest/env.ts'
-import { isForAuthors } from '../../manifest/environments.ts'
+import { type EnvSource, isForAuthors } from '../../manifest/env.ts'
 
 /** What an environment says about addresses that others choose and the server calls. */
 export interface OutboundRules {
