@@ -8,7 +8,9 @@ export { prepared } from './runtime/store/prepared.ts'
 export { created, reply, text } from './runtime/http/answer/reply.ts'
 export {
   definePlugin,
+  parts,
   type AnyPlugin,
+  type AttachmentContext,
   type Database,
   type Delta,
   type Job,
@@ -18,6 +20,7 @@ export {
   type LaterOptions,
   type Log,
   type Message,
+  type MessagePart,
   type Model,
   type ModelRequest,
   type Notice,

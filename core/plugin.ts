@@ -4,6 +4,13 @@ import type { Parsed, SchemaLike, ShapeLike } from './plugin/schema.ts'
 // What a plugin author sees. The types stand by idea in the folder beside; everybody imports them from here.
 export type { Boot, Booted, Oracle } from './plugin/boot.ts'
 export type {
+  AnyAttachmentSection,
+  AttachmentContext,
+  AttachmentReader,
+  AttachmentSection,
+  FetchedAttachment,
+} from './plugin/attachments.ts'
+export type {
   Approvals,
   AuditFacts,
   ComponentOptions,
@@ -41,6 +48,7 @@ export type { Notice, NoticeKind } from './plugin/notices.ts'
 export type {
   Delta,
   Message,
+  MessagePart,
   Model,
   ModelReply,
   ModelRequest,
@@ -76,6 +84,7 @@ export type {
   RunSection,
   RunTool,
 } from './plugin/runs.ts'
+export { parts, type GivenPart, type GivenParts } from './plugin/parts.ts'
 export type { Schema, Shape } from './plugin/schema.ts'
 export type {
   EnsuredSession,

@@ -3,6 +3,7 @@ import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin } from '../plugin.ts'
 import { meant } from './did-you-mean.ts'
 import { faultOf } from './faults.ts'
+import { checkAttachments } from './attachments.ts'
 import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
 import { checkSubAgents } from './tools/sub-agents.ts'
@@ -55,6 +56,7 @@ const sections = [
   'setup',
   'jobs',
   'runs',
+  'attachments',
   'prompt',
   'tools',
   'toolsFor',
@@ -130,7 +132,11 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
         ),
       )
 
-  faults.push(...checkJobs(definition), ...checkRuns(name, definition.runs))
+  faults.push(
+    ...checkJobs(definition),
+    ...checkRuns(name, definition.runs),
+    ...checkAttachments(name, definition.attachments),
+  )
   const { tools = {}, toolsFor, toolsForMs } = definition
   if (typeof tools === 'object')
     faults.push(...checkTools(definition, tools), ...checkSubAgents(definition, tools))

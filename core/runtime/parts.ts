@@ -12,6 +12,8 @@ import type { Blueprint } from './blueprint.ts'
 import { authorsWords } from './boot/environment.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
+import { Attachments } from './attachments/attachments.ts'
+import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
 import { Places } from './http/limits/places.ts'
@@ -66,6 +68,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     timeoutMs: config.TOOL_TIMEOUT_MS,
     limits: rateLimits,
   })
+  const files = new Files({ store, log, perUserBytes: config.FILES_PER_USER_MB * 1024 * 1024 })
+  closers.add(() => files.close())
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
     config,
@@ -76,6 +80,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     models,
     instructions,
     streams,
+    files,
+    attachments: attachmentsOf(blueprint, files),
     audit,
     log,
     oracleDid: identity.oracleDid,
@@ -102,6 +108,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
       rooms,
       jobs,
       notices,
+      files,
       conversations,
       streams,
     },
@@ -119,6 +126,12 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   log.info(`model: ${models.default.label ?? models.default.id}`)
   const { runs } = conversations
   return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+}
+
+/** What brings the contents of attachments. */
+function attachmentsOf({ config, records, models, source }: Blueprint, files: Files): Attachments {
+  const web = { isForAuthors: isForAuthors(source), hosts: config.ATTACHMENT_HOSTS ?? [] }
+  return new Attachments({ files, records, models, web })
 }
 
 /** What users are told wherever they are. */

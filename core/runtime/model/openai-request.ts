@@ -1,15 +1,17 @@
 import type { Message, ModelRequest, ToolSpec } from '../../plugin.ts'
+import type { ChatParts } from './openai-parts.ts'
 
 /** The body of a `/chat/completions` request. */
 export function requestBody(
   model: string,
   { messages, tools }: Pick<ModelRequest, 'messages' | 'tools'>,
   withUsage: boolean,
+  parts?: ChatParts,
 ): string {
   const usage = withUsage ? ',"stream_options":{"include_usage":true}' : ''
   // Some providers refuse an empty list of tools.
   const ofTools = tools.length > 0 ? `,"tools":[${tools.map(toolJson).join()}]` : ''
-  const said = messagesJson(messages)
+  const said = parts ? jsonWithParts(messages, parts) : messagesJson(messages)
   return `{"model":${JSON.stringify(model)},"stream":true${usage},"messages":[${said}]${ofTools}}`
 }
 
@@ -43,6 +45,14 @@ function messagesJson(all: readonly Message[]): string {
   sent.set(last, { messages, contents: messages.map(({ content }) => content), text })
   return system ? `${toJson(system)},${text}` : text
 }
+
+/** The JSON of a conversation with parts. The bytes of the parts stand in it, so the text is not kept. */
+const jsonWithParts = (messages: readonly Message[], { instead, behind }: ChatParts): string =>
+  messages
+    .flatMap((message) => [instead.get(message) ?? wireMessage(message), behind.get(message)])
+    .filter((message) => message !== undefined)
+    .map((message) => JSON.stringify(message))
+    .join()
 
 function knownPart(messages: readonly Message[]): Sent | undefined {
   const from = Math.max(0, messages.length - lookBack)

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { RuntimeError } from '../../errors.ts'
 import type { Delta, Model, ModelRequest } from '../../plugin.ts'
 import { OpenAiAnswer, type AnswerLimits } from './openai-answer.ts'
+import { chatParts } from './openai-parts.ts'
 import { requestBody } from './openai-request.ts'
 import { poster, type Post, type ProviderExchange } from './post.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
@@ -15,6 +16,8 @@ export interface OpenAiOptions extends Partial<AnswerLimits> {
   readonly baseUrl?: string
   readonly label?: string
   readonly contextWindow?: number
+  /** What the model reads beside text; pictures by default. */
+  readonly reads?: Model['reads']
   /** How often a call is tried. After its first delta a call is not tried again. */
   readonly attempts?: number
   /** How long connecting may take. */
@@ -25,6 +28,9 @@ export interface OpenAiOptions extends Partial<AnswerLimits> {
 const longestWaitMs = 20_000
 /** How much of an error page is read: enough to tell the faults apart. */
 const errorPage = 64 * 1024
+
+/** What a model of this wire is taken to read that does not say. */
+const usualReads = { image: ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] }
 
 /** An answer whose first deltas have come. */
 interface Begun {
@@ -38,6 +44,7 @@ export class OpenAiModel implements Model {
   readonly id: string
   readonly label: string
   readonly contextWindow: number | undefined
+  readonly reads: NonNullable<Model['reads']>
   readonly #asked: Asked
   readonly #post: Post
   readonly #attempts: number
@@ -52,6 +59,7 @@ export class OpenAiModel implements Model {
     this.id = `openai/${name}`
     this.label = options.label ?? name
     this.contextWindow = options.contextWindow
+    this.reads = options.reads ?? usualReads
     this.#asked = {
       model: name,
       host: url.host,
@@ -111,7 +119,8 @@ export class OpenAiModel implements Model {
   /** Posts the request and resolves with the first deltas. Until then the call can be repeated, because nobody heard a word. */
   async #begin(request: ModelRequest): Promise<Begun> {
     const withUsage = this.#asksForUsage
-    const body = requestBody(this.#asked.model, request, withUsage)
+    const parts = await chatParts(request)
+    const body = requestBody(this.#asked.model, request, withUsage, parts)
     const exchange = await this.#post(body, request.signal, {
       connectMs: this.#connectMs,
       headMs: this.#limits.firstTokenMs,
