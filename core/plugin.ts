@@ -9,7 +9,7 @@ export type {
   AttachmentReader,
   AttachmentSection,
   FetchedAttachment,
-} from './plugin/attachments.ts'
+} from './plugin/files/attachments.ts'
 export type {
   Approvals,
   AuditFacts,
@@ -84,7 +84,7 @@ export type {
   RunSection,
   RunTool,
 } from './plugin/runs.ts'
-export { parts, type GivenPart, type GivenParts } from './plugin/parts.ts'
+export { parts, type GivenPart, type GivenParts } from './plugin/files/parts.ts'
 export type { Schema, Shape } from './plugin/schema.ts'
 export type {
   EnsuredSession,

@@ -132,11 +132,8 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
         ),
       )
 
-  faults.push(
-    ...checkJobs(definition),
-    ...checkRuns(name, definition.runs),
-    ...checkAttachments(name, definition.attachments),
-  )
+  faults.push(...checkJobs(definition), ...checkRuns(name, definition.runs))
+  faults.push(...checkAttachments(name, definition.attachments))
   const { tools = {}, toolsFor, toolsForMs } = definition
   if (typeof tools === 'object')
     faults.push(...checkTools(definition, tools), ...checkSubAgents(definition, tools))

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { AttachmentContext, AttachmentSection } from './attachments.ts'
+import type { AttachmentContext, AttachmentSection } from './files/attachments.ts'
 import type { Boot, Booted } from './boot.ts'
 import type { ModelContext, TurnContext } from './context.ts'
 import type { AnyJob, JobContext, JobSection, UnknownInputs } from './jobs.ts'

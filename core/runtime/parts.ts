@@ -68,8 +68,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     timeoutMs: config.TOOL_TIMEOUT_MS,
     limits: rateLimits,
   })
-  const files = new Files({ store, log, perUserBytes: config.FILES_PER_USER_MB * 1024 * 1024 })
-  closers.add(() => files.close())
+  const kept = filesOf(blueprint, ground, closers)
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
     config,
@@ -80,8 +79,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     models,
     instructions,
     streams,
-    files,
-    attachments: attachmentsOf(blueprint, files),
+    ...kept,
     audit,
     log,
     oracleDid: identity.oracleDid,
@@ -108,7 +106,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
       rooms,
       jobs,
       notices,
-      files,
+      files: kept.files,
       conversations,
       streams,
     },
@@ -124,14 +122,20 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   for (const record of records)
     log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
   log.info(`model: ${models.default.label ?? models.default.id}`)
-  const { runs } = conversations
-  return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+  return { ground, identity, grantable, setups, tools, jobs, runs: conversations.runs, http, addresses, guard }
 }
 
-/** What brings the contents of attachments. */
-function attachmentsOf({ config, records, models, source }: Blueprint, files: Files): Attachments {
+/** The files of users, and what brings the contents of attachments. */
+function filesOf(
+  { config, records, models, source, log }: Blueprint,
+  { store }: Ground,
+  closers: Closers,
+): { readonly files: Files; readonly attachments: Attachments } {
+  const perUserBytes = config.FILES_PER_USER_MB * 1024 * 1024
+  const files = new Files({ store, log, perUserBytes })
+  closers.add(() => files.close())
   const web = { isForAuthors: isForAuthors(source), hosts: config.ATTACHMENT_HOSTS ?? [] }
-  return new Attachments({ files, records, models, web })
+  return { files, attachments: new Attachments({ files, records, models, web }) }
 }
 
 /** What users are told wherever they are. */

@@ -3,16 +3,21 @@ import type { MessagePart, User } from '../../plugin.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { asPart, type Files, type KeptFile, type NewFile } from '../files/files.ts'
 import { fileNameOf, mostFiles, tooManyFiles } from '../files/limits.ts'
-import { kindOf } from '../files/media-type.ts'
+import { fileKindOf } from '../files/media-type.ts'
 import { unknownFile } from '../files/routes.ts'
 import type { Models } from '../model/choose.ts'
 import { demandReadable } from '../model/reads.ts'
 import { untilAborted } from '../base/until-aborted.ts'
 import { Budget } from './budget.ts'
-import { bytesOf, type Described, readAttachment, withoutBytes } from './described.ts'
+import {
+  decodedBase64,
+  type DescribedAttachment,
+  readAttachment,
+  withoutBytes,
+} from './described.ts'
 import { type Edge, fetchAttached, unreachable, type WebRules } from './fetch.ts'
-import { type Asking, bringByPlugin, readerOf } from './readers.ts'
-import { Turnstile } from './turnstile.ts'
+import { type BringTerms, bringByPlugin, readerOf } from './readers.ts'
+import { FetchPlaces } from './fetch-places.ts'
 
 /** What attachments are read with. */
 export interface AttachmentsOptions {
@@ -37,7 +42,7 @@ interface Way {
   readonly name: string
   /** Whether others are asked for the contents, who may be slow, absent, or not to be asked at all. */
   readonly isFar: boolean
-  bring(asking: Asking, budget: Budget): Promise<Brought | undefined>
+  bring(asking: BringTerms, budget: Budget): Promise<Brought | undefined>
 }
 
 /** The contents of an attachment: a file that is kept already, or one that will be. */
@@ -53,7 +58,7 @@ interface Raw {
 /** Brings what is attached to messages: from files, from the message itself, from the web, and by plugins. */
 export class Attachments {
   readonly #options: AttachmentsOptions
-  readonly #turnstile = new Turnstile()
+  readonly #places = new FetchPlaces()
 
   constructor(options: AttachmentsOptions) {
     this.#options = options
@@ -72,7 +77,7 @@ export class Attachments {
     const { models } = this.#options
     const model = models.get(request.model)
     const isFar = ways.some((way) => way?.isFar)
-    const leave = isFar ? this.#turnstile.enter(user.did) : undefined
+    const leave = isFar ? this.#places.enter(user.did) : undefined
     let brought: readonly (Brought | undefined)[]
     try {
       brought = await this.#bringAll(ways, user, requestId)
@@ -85,7 +90,7 @@ export class Attachments {
   }
 
   /** How the contents of an attachment come; undefined where nothing says so, or no plugin brings them. */
-  #wayOf(described: Described, at: number): Way | undefined {
+  #wayOf(described: DescribedAttachment, at: number): Way | undefined {
     const { files, records, web, edge } = this.#options
     const { source, name = unnamed } = described
     switch (source?.kind) {
@@ -100,7 +105,7 @@ export class Attachments {
         })
       case 'bytes':
         return near(name, async (_, budget) => {
-          const bytes = bytesOf(source.base64)
+          const bytes = decodedBase64(source.base64)
           if (!bytes) throw noBase64(at)
           return this.#fresh(described, { bytes, mediaType: source.mediaType }, budget)
         })
@@ -121,14 +126,14 @@ export class Attachments {
   }
 
   /** A file of what has come. With a budget its bytes are counted, which were not counted on the way. */
-  async #fresh(described: Described, raw: Raw, budget?: Budget): Promise<Brought> {
+  async #fresh(described: DescribedAttachment, raw: Raw, budget?: Budget): Promise<Brought> {
     const { bytes } = raw
     const given = described.name ?? fileNameOf(raw.name ?? '')
     const as = given || unnamed
     budget?.take(as, bytes.length, bytes.length)
     // Many servers call everything text, so that much of what they say means nothing.
     const said = raw.mediaType?.startsWith('text/') ? undefined : raw.mediaType
-    const kind = await kindOf(as, bytes, described.mediaType ?? said)
+    const kind = await fileKindOf(as, bytes, described.mediaType ?? said)
     return { fresh: { ...kind, name: given || `${kind.type}.${kind.ending}`, body: bytes } }
   }
 
@@ -165,7 +170,7 @@ export class Attachments {
   async #keep(
     did: string,
     given: readonly unknown[],
-    read: readonly Described[],
+    read: readonly DescribedAttachment[],
     brought: readonly (Brought | undefined)[],
   ): Promise<Required<Pick<Attaching, 'attachments' | 'parts'>>> {
     const fresh = brought.flatMap((one) => (one && 'fresh' in one ? [one.fresh] : []))

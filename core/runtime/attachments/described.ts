@@ -9,7 +9,7 @@ export type Source =
   | { readonly kind: 'plugin'; readonly scheme: string; readonly uri: string }
 
 /** An attachment as its client described it, read. */
-export interface Described {
+export interface DescribedAttachment {
   readonly fields: Readonly<Record<string, unknown>>
   /** Undefined where the client gave no name. */
   readonly name: string | undefined
@@ -24,14 +24,14 @@ const types = ['mimetype', 'mediaType', 'mimeType', 'contentType', 'type']
 const addresses = ['url', 'mxcUri', 'uri', 'href']
 
 /** Reads an attachment: clients differ in the names of its fields. */
-export function readAttachment(attachment: unknown): Described {
+export function readAttachment(attachment: unknown): DescribedAttachment {
   const fields = fieldsIn(attachment)
   const name = fileNameOf(textIn(fields, names) ?? '') || undefined
   const mediaType = types.map((key) => fields[key]).find(isMediaType)
   return { fields, name, mediaType, source: sourceOf(fields) }
 }
 
-function sourceOf(fields: Described['fields']): Source | undefined {
+function sourceOf(fields: DescribedAttachment['fields']): Source | undefined {
   const { fileId, data, eventId } = fields
   if (typeof fileId === 'string') return { kind: 'file', id: fileId }
   if (typeof data === 'string') return { kind: 'bytes', base64: data }
@@ -59,14 +59,14 @@ function inDataUrl(url: string): Source {
 }
 
 /** The bytes of base64; undefined where the text is none. */
-export function bytesOf(base64: string): Buffer | undefined {
+export function decodedBase64(base64: string): Buffer | undefined {
   if (base64 === '' || base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64))
     return undefined
   return Buffer.from(base64, 'base64')
 }
 
 /** What of an attachment is kept with the message: everything but its contents, which lie in the file. */
-export function withoutBytes({ fields }: Described): Record<string, unknown> {
+export function withoutBytes({ fields }: DescribedAttachment): Record<string, unknown> {
   const kept: Record<string, unknown> = { ...fields }
   delete kept.data
   for (const key of addresses) {
@@ -76,7 +76,10 @@ export function withoutBytes({ fields }: Described): Record<string, unknown> {
   return kept
 }
 
-function textIn(fields: Described['fields'], keys: readonly string[]): string | undefined {
+function textIn(
+  fields: DescribedAttachment['fields'],
+  keys: readonly string[],
+): string | undefined {
   return keys
     .map((key) => fields[key])
     .find((value): value is string => typeof value === 'string' && value !== '')

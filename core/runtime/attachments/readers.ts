@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { AttachmentContext, AttachmentReader, FetchedAttachment, User } from '../../plugin.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
 import { refusalOf } from '../boot/refusal.ts'
-import type { Described } from './described.ts'
+import type { DescribedAttachment } from './described.ts'
 
 /** A plugin that brings what is attached by one scheme. */
 export interface Reader {
@@ -21,7 +21,7 @@ export function readerOf(records: readonly PluginRecord[], scheme: string): Read
 }
 
 /** What a reader needs to know of a message. */
-export interface Asking {
+export interface BringTerms {
   readonly user: User
   readonly requestId: string
   readonly signal: AbortSignal
@@ -31,8 +31,8 @@ export interface Asking {
 export async function bringByPlugin(
   { record, read }: Reader,
   uri: string,
-  { fields }: Described,
-  { user, requestId, signal }: Asking,
+  { fields }: DescribedAttachment,
+  { user, requestId, signal }: BringTerms,
 ) {
   const refusal = refusalOf(record)
   if (refusal) throw refusal

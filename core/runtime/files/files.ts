@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { type Kysely, sql } from 'kysely'
+import { type QueryExecutorProvider, sql } from 'kysely'
 import { RuntimeError } from '../../errors.ts'
 import type { Log, MessagePart } from '../../plugin.ts'
 import type { Store } from '../store/store.ts'
@@ -48,7 +48,8 @@ const filesPerSweep = 100
 /** Any number will do, as long as every version of the runtime takes the same. */
 const filesLock = 7031
 
-type AnyTables = Kysely<any> // any: the statements are plain SQL, and the tables of a transaction are its owner's
+/** A transaction of whoever owns its tables: the statements here are plain SQL. */
+type Transaction = QueryExecutorProvider
 
 const columns = sql`id, media_type, name, bytes, sha256`
 
@@ -93,7 +94,7 @@ export class Files {
     })
   }
 
-  async #keepOne(trx: AnyTables, did: string, file: NewFile): Promise<KeptFile> {
+  async #keepOne(trx: Transaction, did: string, file: NewFile): Promise<KeptFile> {
     const { store, perUserBytes } = this.#options
     const { body, mediaType, name } = file
     const sha256 = createHash('sha256').update(body).digest('hex')
@@ -158,7 +159,12 @@ export class Files {
   }
 
   /** Has a session refer to files, within a transaction of the session. Throws GONE where one is not kept any more. */
-  async use(trx: AnyTables, did: string, sessionId: string, ids: readonly string[]): Promise<void> {
+  async use(
+    trx: Transaction,
+    did: string,
+    sessionId: string,
+    ids: readonly string[],
+  ): Promise<void> {
     await useFiles(this.#options.store, trx, { did, sessionId, ids })
   }
 
@@ -201,7 +207,7 @@ interface FileUse {
 /** Has a session refer to files of its user. The rows of the files are locked until the transaction ends, so none of them goes. */
 export async function useFiles(
   { now }: Pick<Store, 'now'>,
-  trx: AnyTables,
+  trx: Transaction,
   { did, sessionId, ids }: FileUse,
 ): Promise<void> {
   const asked = [...new Set(ids)]
@@ -222,7 +228,7 @@ export async function useFiles(
 /** Takes a session's uses back, in the transaction that deletes the session. Files without any other use go. */
 export async function forgetFilesOf(
   kind: Store['kind'],
-  trx: AnyTables,
+  trx: Transaction,
   sessionId: string,
 ): Promise<void> {
   const { rows } = await sql<{ file_id: string }>`delete from kernel_file_uses

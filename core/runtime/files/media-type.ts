@@ -19,7 +19,11 @@ const containers = new Set(['video/mp4', 'video/webm', 'video/ogg', 'application
  * What the bytes of a file are, by the bytes themselves. `claimed` is what their sender takes them for. A picture that is another
  * kind of picture is taken; what is no picture at all is refused with ATTACHMENT_TYPE, and so is what nobody knows.
  */
-export async function kindOf(name: string, bytes: Uint8Array, claimed?: string): Promise<FileKind> {
+export async function fileKindOf(
+  name: string,
+  bytes: Uint8Array,
+  claimed?: string,
+): Promise<FileKind> {
   const { fileTypeFromBuffer } = await import('file-type') // at the first file: most servers get none for a while
   const found = await fileTypeFromBuffer(bytes).catch(() => undefined)
   const said = claimed?.split(';')[0]?.trim().toLowerCase()

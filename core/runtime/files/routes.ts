@@ -1,16 +1,15 @@
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
-import type { AnyRoute, RouteContext, User } from '../../plugin.ts'
+import type { AnyRoute, RouteContext } from '../../plugin.ts'
+import { isUnchanged } from '../http/answer/etag.ts'
 import { created } from '../http/answer/reply.ts'
 import { routeOf } from '../http/routes/route-of.ts'
 import type { Files } from './files.ts'
 import { fileNameOf, fileTooLarge, mostFileBytes } from './limits.ts'
-import { kindOf } from './media-type.ts'
+import { fileKindOf } from './media-type.ts'
 
 /** The keys of the routes of files. */
 export const fileRouteKeys = ['POST /files', 'GET /files/:id'] as const
-
-type UserContext = RouteContext & { readonly user: User }
 
 const fileInput = z.object({ id: z.string().min(1).max(100) })
 
@@ -28,29 +27,31 @@ export function fileRoutes(files: Files): Record<(typeof fileRouteKeys)[number],
         throw new RuntimeError('BAD_REQUEST', message)
       },
       async run(_: unknown, ctx: RouteContext) {
-        const { user, raw, koa } = ctx as UserContext // a route without `auth` is one of a user
+        const { raw, koa } = ctx
         if (raw.length === 0)
           throw new RuntimeError('BAD_REQUEST', 'The body is empty, and a file is not.', {
             hint: 'Send the bytes of the file as the body, and its name in X-Filename.',
           })
         const name = nameIn(ctx)
-        const kind = await kindOf(name ?? 'The file', raw, koa.get('Content-Type'))
+        const kind = await fileKindOf(name ?? 'The file', raw, koa.get('Content-Type'))
         const named = name ?? `${kind.type}.${kind.ending}`
-        const [kept] = await files.keep(user.did, [{ ...kind, name: named, body: raw }])
+        const [kept] = await files.keep(didOf(ctx), [{ ...kind, name: named, body: raw }])
         if (!kept) throw new Error('A file was kept, and nothing came of it.')
         return created(`/files/${kept.fileId}`, kept)
       },
     },
     'GET /files/:id': routeOf({
       summary: 'The bytes of a file of the caller.',
-      answers: { 200: ['application/octet-stream'] },
+      answers: { 200: ['*/*'], 304: [] },
       input: fileInput,
       async run({ id }, ctx) {
-        const { user, koa } = ctx as UserContext
-        const found = await files.open(user.did, id)
+        const { koa } = ctx
+        const found = await files.open(didOf(ctx), id)
         if (!found) throw unknownFile(id)
         const { file, body } = found
-        koa.set('ETag', `"${file.sha256}"`)
+        const etag = `"${file.sha256}"`
+        koa.set('ETag', etag)
+        if (isUnchanged(koa.get('If-None-Match'), etag)) return new Response(null, { status: 304 })
         return new Response(new Uint8Array(body), {
           headers: {
             'Content-Type': file.mediaType,
@@ -63,6 +64,12 @@ export function fileRoutes(files: Files): Record<(typeof fileRouteKeys)[number],
       },
     }),
   }
+}
+
+/** The caller of a route of users. */
+function didOf({ user }: RouteContext): string {
+  if (user) return user.did
+  throw new RuntimeError('UNAUTHORIZED', 'Files belong to users, and no user called.')
 }
 
 /** What a caller without such a file hears, whether another user has one of that name or not. */

@@ -1,7 +1,7 @@
 import type { Model } from '../../plugin.ts'
 import { estimatedUsage } from './estimate.ts'
-import { withoutAttached } from './demo/attached.ts'
 import { decide } from './demo/decide.ts'
+import { withoutAttached } from './demo/turn.ts'
 
 interface DemoOptions {
   /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */

@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { MessagePart, Model } from '../../plugin.ts'
 
 /** Every model reads text, whatever else it reads: the runtime writes it into the message. */
-export const isText = ({ mediaType }: Pick<MessagePart, 'mediaType'>): boolean =>
+export const isTextPart = ({ mediaType }: Pick<MessagePart, 'mediaType'>): boolean =>
   mediaType === 'text/plain'
 
 /** Whether a model reads a part as it is. */
@@ -29,7 +29,7 @@ export function demandReadable(
   parts: readonly MessagePart[],
   all: readonly Model[],
 ): void {
-  const isReadable = (one: Model) => (part: MessagePart) => isText(part) || readsPart(one, part)
+  const isReadable = (one: Model) => (part: MessagePart) => isTextPart(part) || readsPart(one, part)
   const refused = parts.find((part) => !isReadable(model)(part))
   if (!refused) return
   const models = all.filter((one) => parts.every(isReadable(one))).map(({ id }) => id)

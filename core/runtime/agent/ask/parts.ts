@@ -1,6 +1,6 @@
 import type { Message, MessagePart, Model } from '../../../plugin.ts'
 import { quote } from '../../base/quote.ts'
-import { isText, kindName, readsPart } from '../../model/reads.ts'
+import { isTextPart, kindName, readsPart } from '../../model/reads.ts'
 import type { FilesOfTurn } from '../turn/files.ts'
 
 /** How much of a text file a model reads. */
@@ -45,7 +45,7 @@ async function asRead(
   for (const part of parts) {
     const { file } = part
     if (!files || !kept.has(file)) lines.push(`[${named(part)}: it is not kept any more]`)
-    else if (isText(part)) lines.push(textOf(part, await files.read(file)))
+    else if (isTextPart(part)) lines.push(textOf(part, await files.read(file)))
     else if (readsPart(model, part)) left.push(part)
     else lines.push(`[${named(part)}: this model reads no ${kindName(part)}]`)
   }

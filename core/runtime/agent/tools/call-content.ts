@@ -3,7 +3,7 @@ import type { ResultSource } from '../../turns/run.ts'
 import { labelOf, pagePlugin } from '../turn/consent.ts'
 import { cutData, dataOf, fitsIn, resultText, usualResultBytes } from './tool-content.ts'
 import { ofTheRun } from './of-the-run.ts'
-import { keepParts, writtenParts } from './result-parts.ts'
+import { keepParts, writtenParts } from '../turn/result-parts.ts'
 import type { Calling } from './tool-call.ts'
 
 /** A result that is larger is not kept: the model reads its beginning and hears how much there was. */

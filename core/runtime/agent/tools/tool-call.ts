@@ -18,7 +18,7 @@ import type {
 } from '../../turns/run.ts'
 import { reasonOf, sourcesText } from '../turn/consent.ts'
 import { contentOfCall } from './call-content.ts'
-import { recordedValue } from './result-parts.ts'
+import { recordedValue } from '../turn/result-parts.ts'
 import { explained, recordedError } from './tool-content.ts'
 import type { ToolEntry } from './entry.ts'
 import { inTime } from './in-time.ts'

@@ -4,7 +4,7 @@ import { RuntimeError } from '../../errors.ts'
 const mostAtOnce = { ofUser: 2, ofAll: 16 }
 
 /** Counts the messages whose attachments are being brought. */
-export class Turnstile {
+export class FetchPlaces {
   readonly #users = new Map<string, number>()
   #all = 0
 

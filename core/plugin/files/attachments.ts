@@ -1,6 +1,6 @@
-import type { Base, User } from './context.ts'
-import type { MaybePromise } from './schema.ts'
-import type { UnknownInputs } from './jobs.ts'
+import type { Base, User } from '../context.ts'
+import type { MaybePromise } from '../schema.ts'
+import type { UnknownInputs } from '../jobs.ts'
 
 /** What the functions of the section `attachments` reach. `signal` fires when the message has waited long enough. */
 export interface AttachmentContext<

@@ -1,4 +1,4 @@
-import { RuntimeError } from '../errors.ts'
+import { RuntimeError } from '../../errors.ts'
 
 /** A piece of what a tool returns with `parts`: words, or a picture, a sound or a file with its bytes. */
 export type GivenPart =

@@ -1,6 +1,6 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { GivenPart, MessagePart } from '../../../plugin.ts'
-import { piecesOf } from '../../../plugin/parts.ts'
+import { piecesOf } from '../../../plugin/files/parts.ts'
 import { fieldsIn } from '../../base/fields.ts'
 import type { NewFile } from '../../files/files.ts'
 import {
@@ -12,8 +12,8 @@ import {
   mostFiles,
   tooManyFiles,
 } from '../../files/limits.ts'
-import { kindOf } from '../../files/media-type.ts'
-import type { FilesOfTurn } from '../turn/files.ts'
+import { fileKindOf } from '../../files/media-type.ts'
+import type { FilesOfTurn } from './files.ts'
 
 /** A result of `parts` whose files are kept: the words for the model, and where the rest lies. */
 export interface KeptParts {
@@ -81,7 +81,7 @@ async function keepAll(
 async function fileOf({ data, mediaType, name: given }: FilePiece, name: string): Promise<NewFile> {
   const body = typeof data === 'string' ? Buffer.from(data, 'base64') : data
   if (body.length > mostFileBytes) throw fileTooLarge(name)
-  const kind = await kindOf(name, body, mediaType)
+  const kind = await fileKindOf(name, body, mediaType)
   return { ...kind, name: given === undefined ? `${name}.${kind.ending}` : name, body }
 }
 
