@@ -118,11 +118,17 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   await notices.open()
   await conversations.runs.open()
   await channel.open()
+  report(blueprint)
+  const { runs } = conversations
+  return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+}
+
+/** Says in the log what became of each plugin, and which model answers. */
+function report({ records, models, log }: Blueprint): void {
   // A warning, for an operator looks for a plugin that the boot left out for want of a variable.
   for (const record of records)
     log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
   log.info(`model: ${models.default.label ?? models.default.id}`)
-  return { ground, identity, grantable, setups, tools, jobs, runs: conversations.runs, http, addresses, guard }
 }
 
 /** The files of users, and what brings the contents of attachments. */
