@@ -5,10 +5,10 @@ export { faultsOf } from './manifest/faults.ts'
 export { giveWay } from './manifest/loop-time.ts'
 export { matchesEtag } from './runtime/http/answer/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
+export { parts } from './runtime/files/pieces.ts'
 export { created, reply, text } from './runtime/http/answer/reply.ts'
 export {
   definePlugin,
-  parts,
   type AnyPlugin,
   type AttachmentContext,
   type Database,

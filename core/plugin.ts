@@ -84,7 +84,7 @@ export type {
   RunSection,
   RunTool,
 } from './plugin/runs.ts'
-export { parts, type GivenPart, type GivenParts } from './plugin/files/parts.ts'
+export type { GivenPart, GivenParts } from './plugin/files/parts.ts'
 export type { Schema, Shape } from './plugin/schema.ts'
 export type {
   EnsuredSession,

@@ -9,7 +9,6 @@ import {
   type TestAppOptions,
 } from '#core/testing'
 import { z } from 'zod'
-import { demoModel } from '../../core/runtime/model/demo.ts'
 import { onEachDatabase } from '../support/each-database.ts'
 import { html, largePng, pdf, png, wav } from '../support/sample-files.ts'
 
@@ -321,10 +320,7 @@ await onEachDatabase('what is attached to a message', ({ databaseUrl }) => {
 
 describe('the demonstration model', () => {
   it('names what is attached, and says that it looks into none of it', async () => {
-    await using server = await testApp({
-      plugins: [],
-      model: demoModel({ wordsPerSecond: Infinity }),
-    })
+    await using server = await testApp({ plugins: [] })
     const user = await server.user()
     const attachments = [
       { name: 'photo.png', data: base64(png()) },

@@ -55,7 +55,6 @@ export function fileRoutes(files: Files): Record<(typeof fileRouteKeys)[number],
         return new Response(new Uint8Array(body), {
           headers: {
             'Content-Type': file.mediaType,
-            'Content-Length': String(file.bytes),
             'Content-Disposition': `attachment; filename*=UTF-8''${encoded(file.name)}`,
             'Content-Security-Policy': "default-src 'none'; sandbox",
             'Cache-Control': 'private, no-cache',

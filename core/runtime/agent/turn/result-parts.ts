@@ -1,6 +1,5 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { GivenPart, MessagePart } from '../../../plugin.ts'
-import { piecesOf } from '../../../plugin/files/parts.ts'
 import { fieldsIn } from '../../base/fields.ts'
 import type { NewFile } from '../../files/files.ts'
 import {
@@ -13,6 +12,7 @@ import {
   tooManyFiles,
 } from '../../files/limits.ts'
 import { fileKindOf } from '../../files/media-type.ts'
+import { piecesOf } from '../../files/pieces.ts'
 import type { FilesOfTurn } from './files.ts'
 
 /** A result of `parts` whose files are kept: the words for the model, and where the rest lies. */
