@@ -90,9 +90,11 @@ export function conversation(model: Model, plugins: readonly ToyPlugin[]) {
     const calls: Made[] = []
     for (let step = 0; step < 10; step++) {
       const signal = new AbortController().signal
-      const { usage: _, ...reply } = await assemble(
-        model.stream({ messages, tools: present(), signal }),
-      )
+      const {
+        usage: _,
+        provider: __,
+        ...reply
+      } = await assemble(model.stream({ messages, tools: present(), signal }))
       messages.push({ role: 'assistant', id: `m${++ids}`, ...reply })
       if (reply.toolCalls.length === 0) return { calls, answer: reply.content }
       for (const { id, name, args } of reply.toolCalls) {

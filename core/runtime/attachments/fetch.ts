@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { RuntimeError } from '../../errors.ts'
 import { type AllowedHost, isAllowedHost } from '../../manifest/allowed-hosts.ts'
 import { fileTooLarge, mostFileBytes } from '../files/limits.ts'
+import type { OutboundRequest } from '../outbound/request.ts'
 import type { OutboundRules } from '../outbound/rules.ts'
 import type { Budget } from './budget.ts'
 
@@ -14,10 +15,7 @@ export interface WebRules {
 }
 
 /** What a test has in place of the network. */
-export type Edge = Pick<
-  Parameters<typeof import('../outbound/request.ts').requestOutside>[1],
-  'resolve' | 'connect'
->
+export type Edge = Omit<OutboundRequest, 'method' | 'headers' | 'body' | 'signal' | 'rules'>
 
 /** What came from an address. */
 export interface Fetched {

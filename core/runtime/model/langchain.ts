@@ -123,7 +123,7 @@ export class LangChainModel implements Model {
   }
 }
 
-type Speech = Exclude<Delta, { type: 'usage' }>
+type Speech = Exclude<Delta, { type: 'usage' | 'provider' }>
 
 function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<Speech> {
   const thought = chunk.additional_kwargs?.reasoning_content

@@ -27,7 +27,7 @@ export class UsageTally {
         call.reported = { inputTokens, outputTokens, ...(estimated && { estimated }) }
       } else if (delta.type === 'tool-call')
         call.characters += (delta.name?.length ?? 0) + (delta.args?.length ?? 0)
-      else call.characters += delta.text.length
+      else if (delta.type !== 'provider') call.characters += delta.text.length
     }
   }
 
