@@ -292,7 +292,7 @@ await onEachDatabase('what is attached to a message', ({ databaseUrl }) => {
     expect(model.requests[1]!.messages.at(-1)!.content).toContain('CONSENT_NEEDED')
   })
 
-  it('comes with a turn of a plugin too, at once or later', async () => {
+  it('comes with a turn of a plugin too', async () => {
     const starter = definePlugin({
       name: 'starter',
       summary: 'Starts turns.',

@@ -26,15 +26,18 @@ export interface ChatParts {
   readonly behind: ReadonlyMap<Message, ChatUserMessage>
 }
 
+/** The part of a request that parts stand in. */
+interface WithParts {
+  readonly messages: readonly Message[]
+  readonly file?: ModelRequest['file']
+}
+
 /**
  * The messages of a request that are written otherwise because of their parts: by each message what stands in its place, or behind it.
  * Results of tools take no pictures here, so those of a step follow behind the last of its results as a message of the user that names
  * the calls. Undefined where no message has parts.
  */
-export async function chatParts({
-  messages,
-  file,
-}: Pick<ModelRequest, 'messages' | 'file'>): Promise<ChatParts | undefined> {
+export async function chatParts({ messages, file }: WithParts): Promise<ChatParts | undefined> {
   if (!file || !messages.some((message) => partsOf(message).length > 0)) return undefined
   const instead = new Map<Message, ChatUserMessage>()
   const behind = new Map<Message, ChatUserMessage>()
