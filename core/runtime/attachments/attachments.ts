@@ -228,5 +228,5 @@ const tellable: ReadonlySet<string> = new Set([
 const noBase64 = (at: number): RuntimeError =>
   new RuntimeError('INVALID_INPUT', `"attachments.${at}" is not valid: expected base64.`, {
     details: [{ path: `attachments.${at}`, message: 'expected base64' }],
-    hint: 'Send the bytes as base64 in "data" or in a data: URL, or with POST /files.',
+    hint: 'Send the bytes as base64, in a data: URL, or with POST /files.',
   })
