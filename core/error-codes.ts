@@ -85,7 +85,17 @@ export const catalogue = {
     means: 'The `If-Match` of the request does not match the present version.',
   },
   BODY_TOO_LARGE: { status: 413, means: 'The body is larger than the route takes.' },
+  ATTACHMENT_TOO_LARGE: {
+    status: 413,
+    means:
+      'A file that is attached or kept is too large, the files of a message are too large together or too many, ' +
+      'or the user has no room left for files. `details` says which file, and the limit.',
+  },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, means: 'The route does not read this content type.' },
+  ATTACHMENT_TYPE: {
+    status: 415,
+    means: 'The bytes of a file are of no known type, or of another kind than its sender says.',
+  },
   UNPROCESSABLE: { status: 422, means: 'The request is well formed but cannot be carried out.' },
   IDEMPOTENCY_MISMATCH: {
     status: 422,
@@ -177,6 +187,11 @@ export const catalogue = {
       'An address that the server was asked to call may not be called: it lies inside the network, or it is not https at port 443. ' +
       '`OUTBOUND_ALLOW` names the hosts that may be called all the same.',
   },
+  ATTACHMENT_UNREACHABLE: {
+    status: 422,
+    means:
+      'What is attached by its address could not be brought: it is not there, too slow, or not at a public address.',
+  },
   DELIVERY_REFUSED: {
     status: 422,
     means:
@@ -241,6 +256,11 @@ export const catalogue = {
   MODEL_CONTEXT_TOO_LONG: {
     status: 422,
     means: 'The conversation is longer than the model can read.',
+  },
+  MODEL_CANNOT_READ: {
+    status: 422,
+    means:
+      'The model cannot read what is attached to the message. `details.models` lists those that can.',
   },
   MODEL_REFUSED: {
     status: 422,

@@ -6,10 +6,12 @@ export { faultsOf } from './manifest/faults.ts'
 export { giveWay } from './manifest/loop-time.ts'
 export { matchesEtag } from './runtime/http/answer/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
+export { parts } from './runtime/files/pieces.ts'
 export { created, reply, text } from './runtime/http/answer/reply.ts'
 export {
   definePlugin,
   type AnyPlugin,
+  type AttachmentContext,
   type Database,
   type Delta,
   type Job,
@@ -20,6 +22,7 @@ export {
   type Log,
   type Message,
   type Embedder,
+  type MessagePart,
   type Model,
   type ModelOpening,
   type ModelProvider,

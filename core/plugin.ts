@@ -4,6 +4,13 @@ import type { Parsed, SchemaLike, ShapeLike } from './plugin/schema.ts'
 // What a plugin author sees. The types stand by idea in the folder beside; everybody imports them from here.
 export type { Boot, Booted, Oracle } from './plugin/boot.ts'
 export type {
+  AnyAttachmentSection,
+  AttachmentContext,
+  AttachmentReader,
+  AttachmentSection,
+  FetchedAttachment,
+} from './plugin/files/attachments.ts'
+export type {
   Approvals,
   AuditFacts,
   ComponentOptions,
@@ -87,6 +94,7 @@ export type {
   RunSection,
   RunTool,
 } from './plugin/runs.ts'
+export type { GivenPart, GivenParts } from './plugin/files/parts.ts'
 export type { Schema, Shape } from './plugin/schema.ts'
 export type {
   EnsuredSession,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, reply, text } from '../core/index.ts'
+import { created, parts, reply, text } from '../core/index.ts'
 import { definePlugin, type ToolsOf, type StateOf, type SelfOf, type User } from '../core/plugin.ts'
 
 type Equal<A, B> =
@@ -908,3 +908,38 @@ const rooming = definePlugin({
 })
 same<SelfOf<typeof rooming>['add'], (room: string, what: string) => Promise<string[]>>()
 same<SelfOf<typeof rooming>['ask'], (did: string) => Promise<string | undefined>>()
+
+definePlugin({
+  name: 'media',
+  summary: 'Brings media.',
+  env: { HOMESERVER: z.string().default('a') },
+  requires: [places],
+  setup: () => ({ bring: async (uri: string) => Buffer.from(uri) }),
+  attachments: {
+    'mxc:': (uri, ctx) => {
+      same<typeof uri, string>()
+      same<typeof ctx.env, { HOMESERVER: string }>()
+      same<typeof ctx.user, User>()
+      same<typeof ctx.attachment, Readonly<Record<string, unknown>>>()
+      ctx.plugins.places.find('a')
+      return ctx.self.bring(uri)
+    },
+    'event:': () => undefined,
+    'file:': async () => ({ bytes: new Uint8Array(), mediaType: 'image/png', name: 'a.png' }),
+  },
+  tools: {
+    draw: { description: 'x', input: ask, run: () => parts([{ type: 'text', text: 'x' }]) },
+  },
+})
+
+definePlugin({
+  name: 'wrong-media',
+  summary: 'Brings nothing.',
+  attachments: {
+    // @ts-expect-error bytes, and no text
+    'map:': () => 'a map',
+  },
+})
+
+// @ts-expect-error a picture has its type and its bytes
+parts([{ type: 'image', data: new Uint8Array() }])

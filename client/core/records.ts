@@ -45,6 +45,10 @@ export interface Attachment {
   readonly mimetype: string
   readonly mxcUri?: string
   readonly eventId?: string
+  /** A file of `POST /files`. */
+  readonly fileId?: string
+  /** An https address, or a data: URL with the contents. */
+  readonly url?: string
   readonly size?: number
   readonly category?: string
 }

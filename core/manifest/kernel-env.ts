@@ -14,6 +14,11 @@ export function instructionsFault(text: unknown): string | undefined {
 }
 
 const milliseconds = z.coerce.number().int().positive()
+const hosts = z.string().transform((text, context) => {
+  const hosts = readAllowedHosts(text)
+  if (!hosts) context.addIssue({ code: 'custom', message: allowedHostForms })
+  return hosts ?? []
+})
 const perMinute = count(1, 1_000_000_000)
 const onOff = z
   .enum(['on', 'off', 'true', 'false'], 'on or off')
@@ -173,17 +178,19 @@ export const kernelEnv = {
   PUBLIC_URL: z.url().optional().describe('What clients are told; default http://HOST:PORT'),
   ORACLE_PRICE: z.string().optional().describe('What clients are told a call costs'),
   RESOLVER_URL: z.url().optional().describe('W3C DID resolver for did:ixo'),
-  OUTBOUND_ALLOW: z
-    .string()
-    .transform((text, context) => {
-      const hosts = readAllowedHosts(text)
-      if (!hosts) context.addIssue({ code: 'custom', message: allowedHostForms })
-      return hosts ?? []
-    })
+  OUTBOUND_ALLOW: hosts
     .optional()
     .describe(
       'Hosts inside the network that webhooks may be sent to: name, *.name or address:port, with commas between',
     ),
+  ATTACHMENT_HOSTS: hosts
+    .optional()
+    .describe(
+      'The only hosts from which attachments are fetched by their address, in the same form; unset: every public host',
+    ),
+  FILES_PER_USER_MB: count(1, 1_000_000)
+    .default(200)
+    .describe('How many MiB the files of one user may have together'),
   AUTH_DELEGATION_ONLY: onOff
     .default(true)
     .describe('off: a delegation without an invocation does not authenticate'),

@@ -3,6 +3,7 @@ import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin } from '../plugin.ts'
 import { meant } from './did-you-mean.ts'
 import { faultOf } from './faults.ts'
+import { checkAttachments } from './attachments.ts'
 import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
 import { checkModels } from './models.ts'
@@ -60,6 +61,7 @@ const sections = [
   'jobs',
   'models',
   'runs',
+  'attachments',
   'prompt',
   'tools',
   'toolsFor',
@@ -126,6 +128,7 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
 
   faults.push(...checkState(name, sound.state ?? {}))
   faults.push(...checkJobs(definition), ...checkMade(name, definition))
+  faults.push(...checkAttachments(name, definition.attachments))
   const { tools = {}, toolsFor, toolsForMs } = sound
   if (typeof tools === 'object')
     faults.push(...checkTools(sound, tools), ...checkSubAgents(sound, tools))

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely'
+import type { AttachmentContext, AttachmentSection } from './files/attachments.ts'
 import type { Boot, Booted } from './boot.ts'
 import type { ModelContext, TurnContext } from './context.ts'
 import type { AnyJob, JobContext, JobSection, UnknownInputs } from './jobs.ts'
@@ -133,6 +134,10 @@ interface Offers<
   readonly routes?: OrMade<OwnRoutes, In, LateRoutes>
   /** Whole web modules, by mount: a page, a foreign Koa app; `{ handler, limit?, cors? }` gives one rules of its own. */
   readonly web?: OrMade<Readonly<Record<Mount, WebModule | WebEntry>>, In>
+  /** Who brings what users attach by an address of another scheme than https, such as `mxc:`. */
+  readonly attachments?: AttachmentSection<
+    AttachmentContext<In['env'], In['self'], In['peers'], In['jobs']>
+  >
   /**
    * Carries a notice to where its user is: a phone, a room, a mailbox. The runtime calls it as a job, so it may run again
    * after a crash: pass `ctx.job.key`, which names the notice, on to what must happen once.

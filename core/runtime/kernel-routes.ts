@@ -10,6 +10,8 @@ import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts
 import type { Setups } from './boot/setup.ts'
 import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
+import type { Files } from './files/files.ts'
+import { fileRouteKeys, fileRoutes } from './files/routes.ts'
 import type { AppJobs } from './jobs/jobs.ts'
 import { jobRouteKeys, jobRoutes } from './jobs/routes.ts'
 import type { Notices } from './notices/notices.ts'
@@ -25,6 +27,7 @@ const keys = [
   ...auditRouteKeys,
   ...jobRouteKeys,
   ...noticeRouteKeys,
+  ...fileRouteKeys,
   ...conversationRouteKeys,
 ] as const
 
@@ -45,6 +48,7 @@ export interface KernelRouteParts {
   readonly setups: Setups
   readonly jobs: AppJobs
   readonly notices: Notices
+  readonly files: Files
   readonly conversations: Conversations
   readonly addresses: OwnAddresses
   /** The models that answer. */
@@ -89,6 +93,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       plugins: records.map(({ name }) => name),
       isRevoked: (cids) => identity.isRevoked(cids),
     }),
+    ...fileRoutes(parts.files),
     ...parts.conversations.routes,
   }
   return keys.map((key) => [key, routes[key]])

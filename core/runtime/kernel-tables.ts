@@ -2,6 +2,7 @@ import { checkpointMigrations } from './agent/state/checkpoint-tables.ts'
 import { auditMigrations } from './audit/tables.ts'
 import { delegationMigrations } from './auth/grants/delegations.ts'
 import { grantsMigration } from './auth/grants/grants.ts'
+import { fileMigrations } from './files/tables.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
 import { jobsMigration } from './jobs/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
@@ -22,6 +23,7 @@ export const kernelMigrations = {
     '007-notices': noticesMigration,
   },
   'kernel-runs': runMigrations,
+  'kernel-files': fileMigrations,
   'kernel-audit': auditMigrations,
   'kernel-checkpoints': checkpointMigrations,
 }

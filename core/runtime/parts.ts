@@ -12,6 +12,8 @@ import type { Blueprint } from './blueprint.ts'
 import { authorsWords } from './boot/environment.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
+import { Attachments } from './attachments/attachments.ts'
+import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
 import { Places } from './http/limits/places.ts'
@@ -68,6 +70,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     timeoutMs: config.TOOL_TIMEOUT_MS,
     limits: rateLimits,
   })
+  const kept = filesOf(blueprint, ground, closers)
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
     config,
@@ -78,6 +81,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     models,
     instructions,
     streams,
+    ...kept,
     audit,
     log,
     oracleDid: identity.oracleDid,
@@ -104,6 +108,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
       rooms,
       jobs,
       notices,
+      files: kept.files,
       conversations,
       streams,
     },
@@ -118,6 +123,19 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   report(blueprint)
   const { runs } = conversations
   return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+}
+
+/** The files of users, and what brings the contents of attachments. */
+function filesOf(
+  { config, records, chosen, source, log }: Blueprint,
+  { store }: Ground,
+  closers: Closers,
+): { readonly files: Files; readonly attachments: Attachments } {
+  const perUserBytes = config.FILES_PER_USER_MB * 1024 * 1024
+  const files = new Files({ store, log, perUserBytes })
+  closers.add(() => files.close())
+  const web = { isForAuthors: isForAuthors(source), hosts: config.ATTACHMENT_HOSTS ?? [] }
+  return { files, attachments: new Attachments({ files, records, models: chosen.models, web }) }
 }
 
 /** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */

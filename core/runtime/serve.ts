@@ -17,6 +17,7 @@ import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
 import { Channel } from './channel/channel.ts'
 import type { Closers } from './closers.ts'
+import type { Files } from './files/files.ts'
 import type { Ground } from './ground.ts'
 import { Http } from './http/http.ts'
 import { connectionsAllowed } from './http/limits/connections.ts'
@@ -43,6 +44,7 @@ export interface Served {
   readonly rooms: RoomState
   readonly jobs: AppJobs
   readonly notices: Notices
+  readonly files: Files
   readonly conversations: Conversations
   /** Where open event streams are counted. */
   readonly streams: Places
@@ -68,6 +70,7 @@ export function serve(
     setups,
     jobs,
     notices: served.notices,
+    files: served.files,
     conversations,
     addresses,
     openapi: () => http.openapi(),

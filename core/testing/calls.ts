@@ -5,9 +5,11 @@ export interface TestResponse {
   readonly headers: Headers
   /** Parsed when it is JSON, the text otherwise. */
   readonly body: any // any: a test asserts on it right away
+  /** The body as it came. */
+  readonly bytes: Uint8Array
 }
 
-/** Ways to call the app. A body that is an object travels as JSON, text as it is. */
+/** Ways to call the app. A body that is an object travels as JSON, text and bytes as they are. */
 export interface Calls {
   /** Reads. */
   get(path: string, init?: CallInit): Promise<TestResponse>
@@ -38,7 +40,8 @@ export function callsTo(
     body: unknown,
     headers: Record<string, string> = {},
   ) {
-    const json = body !== undefined && typeof body !== 'string'
+    const isPlain = typeof body === 'string' || body instanceof Uint8Array
+    const json = body !== undefined && !isPlain
     const response = await fetch(url() + path, {
       method,
       headers: {
@@ -46,14 +49,21 @@ export function callsTo(
         ...(await credentials()),
         ...headers,
       },
-      body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
+      body:
+        body === undefined
+          ? body
+          : isPlain
+            ? new Uint8Array(Buffer.from(body))
+            : JSON.stringify(body),
     })
-    const text = await response.text()
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    const text = new TextDecoder().decode(bytes)
     const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '') && text !== ''
     return {
       status: response.status,
       headers: response.headers,
       body: isJson ? JSON.parse(text) : text,
+      bytes,
     }
   }
   return {

@@ -50,6 +50,14 @@ export interface ScriptedModel extends Model {
   readonly remaining: number
 }
 
+/** What a scripted model says of itself. */
+export interface ScriptedOptions {
+  readonly id?: string
+  readonly contextWindow?: number
+  /** The media types that the model reads beside text. */
+  readonly reads?: Model['reads']
+}
+
 /**
  * A model for tests that does what it is told, one step per call:
  *
@@ -60,16 +68,16 @@ export interface ScriptedModel extends Model {
  */
 export function scriptedModel(
   steps: readonly ScriptedStep[],
-  { id = 'scripted', contextWindow }: { id?: string; contextWindow?: number } = {},
+  { id = 'scripted', contextWindow, reads }: ScriptedOptions = {},
 ): ScriptedModel {
   const requests: ModelRequest[] = []
 
   async function* stream(request: ModelRequest): AsyncGenerator<Delta> {
-    const { messages, tools, signal, settings } = request
+    const { messages, tools, signal, settings, file } = request
     signal.throwIfAborted()
     // A copy, because the caller may change the same list later.
     const copy = { messages: structuredClone(messages), tools: [...tools], signal }
-    const nth = requests.push({ ...copy, ...(settings && { settings }) }) - 1
+    const nth = requests.push({ ...copy, ...(settings && { settings }), ...(file && { file }) }) - 1
     let step = steps[nth]
     if (step === undefined) throw new Error(tooFew(steps.length, nth, messages))
     while (typeof step === 'function') step = await step(request, nth)
@@ -89,6 +97,7 @@ export function scriptedModel(
   return {
     id,
     contextWindow,
+    ...(reads && { reads }),
     stream,
     requests,
     get remaining() {

@@ -19,10 +19,14 @@ export function demoModel({
   return {
     id: 'demo',
     label: 'Demonstration model (no key, no network)',
+    // It takes every file, to say by name that it looks into none.
+    reads: { image: ['*/*'], audio: ['*/*'], file: ['*/*'] },
     async *stream({ messages, tools, signal }) {
       signal.throwIfAborted()
       const { decide } = await import('./demo/decide.ts') // the rules are sixteen files, and no start needs them
-      const act = await decide(messages, tools, now())
+      const { withoutAttached } = await import('./demo/turn.ts')
+      const { messages: words, sentence } = withoutAttached(messages)
+      const act = await decide(words, tools, now())
       const usage = (characters: number) =>
         ({ type: 'usage', ...estimatedUsage({ messages, tools }, characters) }) as const
       if ('calls' in act) {
@@ -37,11 +41,12 @@ export function demoModel({
         return
       }
       // Each piece is a word with the gap before it.
-      for (const word of act.say.split(/(?<=\S)(?=\s)/)) {
+      const said = sentence ? `${sentence}\n\n${act.say}` : act.say
+      for (const word of said.split(/(?<=\S)(?=\s)/)) {
         await pause(1000 / wordsPerSecond, signal)
         yield { type: 'text', text: word }
       }
-      yield usage(act.say.length)
+      yield usage(said.length)
     },
   }
 }

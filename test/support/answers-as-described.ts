@@ -58,7 +58,8 @@ export function faultOf(answer: string, paths: readonly Described[]): string[] {
   // The document describes any error in the usual shape once, as the default.
   const said = responses[status] ?? (Number(status) >= 400 ? responses.default : undefined)
   const types = said?.$ref ? ['application/json'] : Object.keys(said?.content ?? {})
-  const isSaid = said !== undefined && (type === '' || types.includes(type))
+  const isListed = type === '' || types.includes(type) || types.includes('*/*')
+  const isSaid = said !== undefined && isListed
   return isSaid ? [] : [`${method} ${found.path} answered ${status} ${type}`.trim()]
 }
 

@@ -87,6 +87,11 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It plants rows of an older version, and runs the migration of the names of rooms on them.',
   'test/turns/waiting-turns.test.ts':
     'It turns back the time of turns that wait, and has runs in the table that an older version wrote.',
+  'test/files/fetch.test.ts':
+    'An edge in place of the network counts which addresses are connected to: a test has no public address.',
+  'test/files/files.test.ts': 'Files that are days old need the table of files without a server.',
+  'test/files/result-parts.test.ts':
+    'The forms of parts on the chat wire, and the mark of a write that returned files, are cases of a table.',
   'test/webhooks/addresses.test.ts':
     'It gives the look-up of names answers of its own, which no name service of a test would give.',
 }

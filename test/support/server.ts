@@ -7,6 +7,7 @@ import { Notices } from '../../core/runtime/notices/notices.ts'
 import { noticesMigration } from '../../core/runtime/notices/tables.ts'
 import { Http, type HttpOptions } from '../../core/runtime/http/http.ts'
 import type { ServedRoute } from '../../core/runtime/http/routes/run-route.ts'
+import { fileMigrations } from '../../core/runtime/files/tables.ts'
 import { runMigrations } from '../../core/runtime/turns/journal/tables.ts'
 import { Runs, type RunsOptions } from '../../core/runtime/turns/carry/runs.ts'
 import { turnRoutes, type TurnRoutesOptions } from '../../core/runtime/turns/wire/routes.ts'
@@ -111,6 +112,7 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
     '006-notices': noticesMigration,
   })
   await store.migrate('kernel-runs', runMigrations)
+  await store.migrate('kernel-files', fileMigrations)
   const notices = new Notices({ store, log, now: () => store.now })
   const runs = new Runs({
     store: listening ? store : { ...store, listen: async () => async () => {} },

@@ -135,11 +135,11 @@ describe('an app with MODEL=openai/x', () => {
   it('tells the model what is attached, in this turn and in the history', async () => {
     await using wire = await wired((_, nth) => `Answer ${nth}.`)
     const attachments = [
-      { name: 'roof.jpg', mimetype: 'image/jpeg', url: 'https://files.example/roof.jpg', size: 9 },
+      { name: 'roof.jpg', mimetype: 'image/jpeg', url: 'mxc://files.example/roof.jpg', size: 9 },
       {
         filename: 'a\n"b".pdf',
         type: 'application/pdf',
-        url: 'data:application/pdf;base64,JVBERi0',
+        href: 7,
       },
       7,
     ]
@@ -147,7 +147,7 @@ describe('an app with MODEL=openai/x', () => {
     const told = lastOf(wire.provider.requests[0]!).content
     expect(told).toBe(
       `What is this?\n\n[Attached to this message; you see what they are called, not what is in them:
-- "roof.jpg" (image/jpeg) at https://files.example/roof.jpg
+- "roof.jpg" (image/jpeg) at mxc://files.example/roof.jpg
 - "a \\"b\\".pdf" (application/pdf)
 - without a name]`,
     )

@@ -15,6 +15,7 @@ import { asTurnError, type CallModel, type Hear } from './ask/model-call.ts'
 import { onion, type Layer } from '../base/onion.ts'
 import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
+import type { Files } from '../files/files.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { Narrator, type EventOrigin } from './tools/narrator.ts'
 import { RunLost, type JournalEntry, type Run } from '../turns/run.ts'
@@ -24,8 +25,9 @@ import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
 import type { Tools } from './tools/tools.ts'
 import { ToolsOfTurn } from './tools/turn-tools.ts'
+import { FilesOfTurn } from './turn/files.ts'
 import { frozen, turnContext, type Turn } from './turn/turn.ts'
-import { untilAborted } from './turn/until-aborted.ts'
+import { untilAborted } from '../base/until-aborted.ts'
 
 /** Who talks. For a user whom a plugin names, there are no tokens. */
 type TurnUser = User & Partial<Pick<AuthenticatedUser, 'cids' | 'delegationState'>>
@@ -55,6 +57,8 @@ export interface TurnParts {
   /** The state keys of all plugins. */
   readonly keys: readonly StateKey[]
   readonly rooms: RoomState
+  /** The files of users. */
+  readonly files?: Files
   readonly turnOnion: TurnOnion
   readonly callModel: CallModel
   /** The conversation before this turn, in the form in which a model reads it. */
@@ -289,6 +293,7 @@ export class AgentTurn {
   #turn({ model, loaded, state, stepLog, areKept }: OwnOfTurn): Turn {
     const { user, sessionId, room, requestId, rootId, signal, request } = this.#run
     const { metadata, origin, allow } = request
+    const { files } = this.#parts
     const source: EventOrigin = { onComponent: (component) => stepLog.rendered(component) }
     return {
       user,
@@ -303,6 +308,7 @@ export class AgentTurn {
       origin,
       allow: allow && new Set(allow),
       results: { areKept },
+      files: files && new FilesOfTurn(files, user.did, sessionId),
       consent: new Consent(this.#run, this.#past),
       loaded,
       states: state.byPlugin,

@@ -12,6 +12,7 @@ import { estimatedUsage } from '../model/estimate.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { LoopLimits } from './loop.ts'
+import type { Files } from '../files/files.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Engine, Run } from '../turns/run.ts'
 import { asTold, toUserMessage } from '../turns/user-message.ts'
@@ -27,6 +28,8 @@ export interface AgentOptions {
   readonly tools: Tools
   readonly db: Database
   readonly rooms: RoomState
+  /** The files of users. */
+  readonly files?: Files
   readonly log: Log
   /** Takes the audit lines about the writes of tools. */
   readonly audit?: AuditTrail

@@ -9,6 +9,8 @@ import type { AuditTrail } from '../audit/trail.ts'
 import { clientToolsFault } from './tools/client-tools.ts'
 import { talkAbility } from '../../manifest/abilities.ts'
 import { notGranted, type Rights } from '../auth/grants/rights.ts'
+import type { Attachments } from '../attachments/attachments.ts'
+import type { Files } from '../files/files.ts'
 import type { Places } from '../http/limits/places.ts'
 import type { Models } from '../model/choose.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
@@ -48,6 +50,10 @@ export interface ConversationOptions {
   readonly onTakeover?: () => void
   /** Tells users what goes on in their sessions, also users who do not have the session open. */
   readonly notices?: Notices
+  /** The files of users. */
+  readonly files?: Files
+  /** Brings what is attached to messages. */
+  readonly attachments?: Attachments
   readonly audit: AuditTrail
   readonly log: Log
 }
@@ -78,6 +84,7 @@ export class Conversations {
       rights,
       isRevoked: options.isRevoked,
       model: (name) => models.get(name),
+      files: options.files,
       clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
       promptBudgetMs: config.PROMPT_BUDGET_MS,
       loopLimits: { modelCalls: config.TURN_MAX_CALLS, callsAtOnce: config.STEP_MAX_CALLS },
@@ -99,6 +106,8 @@ export class Conversations {
       restoreUser: options.restoreUser,
       rights,
       mayTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
+      attach: (user, requestId, request) =>
+        options.attachments?.attach(user, requestId, request) ?? Promise.resolve(request),
       onTakeover: options.onTakeover,
       knowsUser: options.knowsUser,
       gates: new RunGates({ records, pluginOf: (tool) => tools.entry(tool)?.record?.name }),

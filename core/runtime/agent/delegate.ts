@@ -15,7 +15,7 @@ import { resultText } from './tools/tool-content.ts'
 import type { Tools } from './tools/tools.ts'
 import { RepetitionGuard } from './turn/guards.ts'
 import { turnContext, type Turn } from './turn/turn.ts'
-import { untilAborted } from './turn/until-aborted.ts'
+import { untilAborted } from '../base/until-aborted.ts'
 
 /** How often a sub-agent calls its model that sets no number of its own. */
 const usualCalls = 10

@@ -4,6 +4,7 @@ import type { Message, Model, RunUsage, ToolCall, ToolSpec } from '../../plugin.
 import type { MaybePromise } from '../../plugin/schema.ts'
 import { foreignSourceOf } from './turn/consent.ts'
 import { fitted } from './ask/history.ts'
+import { readable } from './ask/parts.ts'
 import { asTurnError, hearAnswer, type CallModel, type Hear } from './ask/model-call.ts'
 import type { Narrator } from './tools/narrator.ts'
 import { RunLost, type WaitingCall } from '../turns/run.ts'
@@ -96,15 +97,19 @@ function endOf({ log, ending }: Loop): LoopEnd | undefined {
 
 async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   const { turn, model, log, hear } = loop
+  const { files } = turn
   const system = await loop.system()
   if (turn.signal.aborted) return cutShort(loop)
   const tools = loop.specs()
   const { contextWindow } = model
-  const conversation = fitted(loop.before, log.sent, { contextWindow, system, tools })
+  const before = await readable(loop.before, model, turn.files)
+  const since = await readable(log.sent, model, turn.files)
+  const conversation = fitted(before, since, { contextWindow, system, tools })
   const request = {
     messages: [systemMessage(system), ...conversation],
     tools,
     signal: turn.signal,
+    ...(files && { file: (id: string) => files.read(id) }),
   }
   turn.consent.asks(loop.parentEventId)
   const { message, fault } = await hearAnswer(loop.callModel, {
@@ -210,12 +215,13 @@ function actionCall({ narrator }: Loop, call: ToolCall, outcome?: ToolOutcome): 
 const endingOf = ({ content, error }: ToolOutcome) =>
   error ? { error: error.message } : { output: content }
 
-const asMessage = (call: ToolCall, { content, error, foreign }: ToolOutcome): Message => ({
+const asMessage = (call: ToolCall, { content, parts, error, foreign }: ToolOutcome): Message => ({
   role: 'tool',
   id: randomUUID(),
   toolCallId: call.id,
   name: call.name,
   content,
+  ...(parts?.length && { parts }),
   ...(error && { failed: true }),
   ...(foreign && { foreign }),
 })

@@ -93,6 +93,7 @@ export function planBoot(input: PlanInput): Plan {
       ...envFaults,
       ...checkToolNames(records),
       ...checkStateKeys(records),
+      ...checkSchemes(records),
       ...limitFaults,
       ...checkRoutes([...kernelRoutes.map(kernelClaim), ...declaredRoutes(records)]),
       ...checkMounts(mountsOf(records)),
@@ -175,6 +176,23 @@ export const toolNames = ({ tools, definition }: PluginRecord): string[] => [
   ...Object.keys(tools),
   ...Object.keys(definition.subAgents ?? {}).map((name) => `call_${name}`),
 ]
+
+/** Two plugins that bring attachments of one scheme. */
+function checkSchemes(records: readonly PluginRecord[]): RuntimeError[] {
+  return conflicts(
+    records
+      .filter(isActive)
+      .flatMap(({ name, definition }) =>
+        Object.keys(definition.attachments ?? {}).map((scheme) => [name, scheme] as const),
+      ),
+    (first, second, scheme) =>
+      new RuntimeError(
+        'MANIFEST_INVALID',
+        `Both ${first} and ${second} bring attachments of "${scheme}".`,
+        { hint: 'Switch one of them off in FEATURES.' },
+      ),
+  )
+}
 
 function checkStateKeys(records: readonly PluginRecord[]): RuntimeError[] {
   return conflicts(

@@ -11,6 +11,7 @@ const allowedHeaders = [
   'If-None-Match',
   'Last-Event-ID',
   'X-Auth-Type',
+  'X-Filename',
   'X-Request-Id',
   'X-Ucan-Delegation',
 ].join(', ')

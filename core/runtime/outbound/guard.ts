@@ -48,7 +48,7 @@ export function guardedLookup(
 function admits(url: URL, address: string, rules: readonly OutboundRules[]): boolean {
   return rules.every((own) => {
     if (isAllowedHost(url, own.allowed)) return true
-    if (isLoopbackAddress(address)) return own.isForAuthors
+    if (isLoopbackAddress(address)) return own.isForAuthors && !own.refusesOwnMachine
     return isPublicAddress(address) && isOrdinary(url, own)
   })
 }

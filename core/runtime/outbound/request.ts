@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:
 import { urlToHttpOptions } from 'node:url'
 import { nodeHttp } from '../base/node-http.ts'
 import { checkUrl, guardedLookup, type Resolve } from './guard.ts'
-import { rulesInForce } from './rules.ts'
+import { type OutboundRules, rulesInForce } from './rules.ts'
 
 /** What is asked of an address that somebody else chose. */
 export interface OutboundRequest {
@@ -13,6 +13,10 @@ export interface OutboundRequest {
   readonly signal: AbortSignal
   /** How names become addresses; by default as the machine does it. */
   readonly resolve?: Resolve
+  /** What holds for the address, where that is not what holds for the app's own plugins. */
+  readonly rules?: readonly OutboundRules[]
+  /** How sockets are made: for tests, which have no public addresses. */
+  readonly connect?: RequestOptions['createConnection']
 }
 
 /**
@@ -22,10 +26,9 @@ export interface OutboundRequest {
  */
 export async function requestOutside(
   url: URL,
-  { method, headers, body, signal, resolve }: OutboundRequest,
+  { method, headers, body, signal, resolve, rules = rulesInForce(), connect }: OutboundRequest,
 ): Promise<IncomingMessage> {
   signal.throwIfAborted()
-  const rules = rulesInForce()
   checkUrl(url, rules)
   const { request, Agent } =
     url.protocol === 'https:' ? process.getBuiltinModule('node:https') : nodeHttp
@@ -35,7 +38,7 @@ export async function requestOutside(
     headers,
     lookup: guardedLookup(url, rules, resolve),
     // An agent of its own: the global one may go through a proxy, which would look the name up itself.
-    agent: new Agent({ keepAlive: false }),
+    ...(connect ? { createConnection: connect } : { agent: new Agent({ keepAlive: false }) }),
   }
   return await new Promise((answered, failed) => {
     const asked = request(options)

@@ -12,6 +12,8 @@ export interface OutboundRules {
   readonly isForAuthors: boolean
   /** The hosts of OUTBOUND_ALLOW. */
   readonly allowed: readonly AllowedHost[]
+  /** This machine is refused for authors too, save for a host of `allowed`. */
+  readonly refusesOwnMachine?: true
 }
 
 const ofApps = new Set<OutboundRules>()

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
-import type { Message, RunUsage, User } from '../../plugin.ts'
+import type { Message, MessagePart, RunUsage, User } from '../../plugin.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
 export interface TurnRequest {
@@ -21,6 +21,8 @@ export interface TurnRequest {
   /** The names of the tools that there are in this turn; without it, all that there are. */
   readonly allow?: readonly string[]
   readonly attachments?: readonly unknown[]
+  /** The files among the attachments, for the model. */
+  readonly parts?: readonly MessagePart[]
   /** The client shows what waits for a person, with a way to answer. */
   readonly approvals?: boolean
   /** The browser's tools of this turn. An empty schema takes any object. */

@@ -1,4 +1,5 @@
 import type { Message } from '../../plugin.ts'
+import { fieldsIn } from '../base/fields.ts'
 import { quote } from '../base/quote.ts'
 import { withAttachments } from './attachments.ts'
 import type { RenderedComponent, TurnRequest } from './run.ts'
@@ -34,12 +35,13 @@ export const userMessageId = (runId: string): string => `user-${runId}`
 
 /** The words of a request as the journal stores them: the third shape, made of the second. */
 export function toUserMessage(runId: string, request: TurnRequest): UserMessage {
-  const { message, attachments, from, origin, quoted } = request
+  const { message, attachments, parts, from, origin, quoted } = request
   const said = { role: 'user', id: userMessageId(runId), content: message } as const
   if (!attachments?.length && !from && !quoted) return said
   return {
     ...said,
     ...(attachments?.length && { attachments }),
+    ...(parts?.length && { parts }),
     ...(from && { origin }),
     ...(quoted && { quoted: { plugin: origin ?? '', texts: quoted } }),
   }
@@ -49,7 +51,8 @@ export function toUserMessage(runId: string, request: TurnRequest): UserMessage 
 export function besideWords({
   message: _,
   attachments: __,
-  quoted: ___,
+  parts: ___,
+  quoted: ____,
   ...rest
 }: TurnRequest): string | undefined {
   const beside = JSON.stringify(rest)
@@ -65,11 +68,12 @@ export function toRequest(beside: string | null, words: string | null): TurnRequ
   const { message } = kept
   if (message !== undefined) return { ...kept, message }
   if (words === null) return undefined
-  const { content, attachments, quoted }: UserMessage = JSON.parse(words)
+  const { content, attachments, parts, quoted }: UserMessage = JSON.parse(words)
   return {
     ...kept,
     message: content,
     ...(attachments && { attachments }),
+    ...(parts && { parts }),
     ...(quoted && { quoted: quoted.texts }),
   }
 }
@@ -88,8 +92,17 @@ export function asTold(message: Message | UserMessage | PluginMessage): Message 
   if (!attachments && origin === undefined && !quoted) return message
   const whose = origin === undefined ? '' : `[From ${origin}, not from the user]\n`
   const texts = quoted?.texts.map((text) => `\n\n${quote(text, quoted.plugin, said.id)}`) ?? []
-  const content = `${whose}${withAttachments(said.content, attachments)}${texts.join('')}`
+  const content = `${whose}${withAttachments(said.content, undescribed(attachments, said.parts))}${texts.join('')}`
   return { ...said, content }
+}
+
+/** What of the attachments is only described: the files among them stand in the message by themselves. */
+function undescribed(
+  attachments: UserMessage['attachments'],
+  parts: UserMessage['parts'] = [],
+): UserMessage['attachments'] {
+  const files = new Set<unknown>(parts.map(({ file }) => file))
+  return attachments?.filter((attachment) => !files.has(fieldsIn(attachment).fileId))
 }
 
 function shown(component: RenderedComponent | undefined): string {

@@ -6,13 +6,14 @@ export async function messagesWithParts(
   write: (message: Message) => object,
 ): Promise<string> {
   const said: object[] = []
-  /** What follows the results of a step: chat completions take no pictures in results. */
+  /** What follows the results of a step, in one message of the user: chat completions take no pictures in results. */
   let after: object[] = []
+  const follow = () => {
+    if (after.length > 0) said.push({ role: 'user', content: after })
+    after = []
+  }
   for (const message of request.messages) {
-    if (message.role !== 'tool' && after.length > 0) {
-      said.push(...after)
-      after = []
-    }
+    if (message.role !== 'tool') follow()
     const parts = message.role === 'user' || message.role === 'tool' ? message.parts : undefined
     if (!parts?.length) {
       said.push(write(message))
@@ -22,13 +23,14 @@ export async function messagesWithParts(
     if (message.role === 'tool') {
       said.push(write(message))
       const text = `What the call ${message.toolCallId} of "${message.name}" returned beside its text:`
-      after.push({ role: 'user', content: [{ type: 'text', text }, ...content] })
+      after.push({ type: 'text', text }, ...content)
     } else {
       const text = message.content ? [{ type: 'text', text: message.content }] : []
       said.push({ role: 'user', content: [...text, ...content] })
     }
   }
-  return [...said, ...after].map((message) => JSON.stringify(message)).join()
+  follow()
+  return said.map((message) => JSON.stringify(message)).join()
 }
 
 async function partOf(part: MessagePart, { file }: ModelRequest): Promise<object> {

@@ -1,4 +1,4 @@
-import type { Message, ToolSpec } from '../../../plugin.ts'
+import type { Message, MessagePart, ToolSpec } from '../../../plugin.ts'
 
 /** How many tokens the window of a model is taken to have when the model does not say. */
 const usualWindow = 128_000
@@ -113,6 +113,8 @@ function sizeOf(message: Message): number {
     size = 16 + Buffer.byteLength(message.content)
     if (message.role === 'assistant' && message.toolCalls)
       size += Buffer.byteLength(JSON.stringify(message.toolCalls))
+    if (message.role === 'user' || message.role === 'tool')
+      size += sum(message.parts ?? [], sizeOfPart)
     sizes.set(message, size)
   }
   return size
@@ -142,6 +144,10 @@ function sizeOfAll(messages: readonly Message[]): number {
   beginnings.set(first, { length, last: messages.at(-1), size })
   return size
 }
+
+/** About what a part takes in a window, as if it were text: providers count pictures by their area, and documents by their pages. */
+const sizeOfPart = ({ type, bytes }: MessagePart): number =>
+  type === 'image' ? 6_000 : Math.min(bytes, 200_000)
 
 function sizeOfTool(tool: ToolSpec): number {
   let size = sizes.get(tool)

@@ -21,7 +21,7 @@ import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import { UsageTally } from './tally.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
-import { untilAborted } from '../turn/until-aborted.ts'
+import { untilAborted } from '../../base/until-aborted.ts'
 
 /** One call of the model on its way through the onion. */
 export interface ModelCalling {

@@ -18,6 +18,7 @@ import type {
 } from '../../turns/run.ts'
 import { reasonOf, sourcesText } from '../turn/consent.ts'
 import { contentOfCall } from './call-content.ts'
+import { recordedValue } from '../turn/result-parts.ts'
 import { explained, recordedError } from './tool-content.ts'
 import type { ToolEntry } from './entry.ts'
 import { inTime } from './in-time.ts'
@@ -220,7 +221,7 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
   if (marked.state === 'done') {
     calling.begun = true
     if (marked.failed) throw recordedError(marked.content)
-    return marked.content
+    return recordedValue(marked.content)
   }
 
   const finish = (content: string, failed: boolean) =>
@@ -231,7 +232,8 @@ async function atMostOnce(calling: Calling, run: () => Promise<unknown>): Promis
     const rejoin = marked.state === 'unknown' ? entry.rejoin : undefined
     if (rejoin) calling.begun = true
     value = await (rejoin ? rejoin(calling) : run())
-    content = await contentOfCall(calling, value)
+    const told = await contentOfCall(calling, value)
+    content = told.written ?? told.content
   } catch (thrown) {
     const error = asToolError(call.name, thrown, entry.record, turn)
     // A write that was stopped in the middle may have happened all the same, so its mark stays unfinished.

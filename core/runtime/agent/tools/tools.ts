@@ -1,6 +1,6 @@
 import { RuntimeError } from '../../../errors.ts'
 import { didYouMean } from '../../../manifest/did-you-mean.ts'
-import type { AnyTool, PendingCall, ToolCall, ToolSpec } from '../../../plugin.ts'
+import type { AnyTool, MessagePart, PendingCall, ToolCall, ToolSpec } from '../../../plugin.ts'
 import { atOnce } from '../turn/at-once.ts'
 import { Facts } from '../../audit/line.ts'
 import { audited } from './audit-call.ts'
@@ -15,12 +15,14 @@ import { explained } from './tool-content.ts'
 import { contentOfCall, sourceOf } from './call-content.ts'
 import { readResultEntry, readResultName } from './read-result.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
-import { untilAborted } from '../turn/until-aborted.ts'
+import { untilAborted } from '../../base/until-aborted.ts'
 
 /** How a call ended, for the model and the listeners. */
 export interface ToolOutcome {
   /** The text of the tool message: a string as it is, everything else as JSON. */
   readonly content: string
+  /** The files of a result of `parts`. */
+  readonly parts?: readonly MessagePart[]
   /** The value that the tool returned. */
   readonly value?: unknown
   /** Set when the call failed: the error that `content` explains, for the transcript and the log. */
@@ -133,12 +135,15 @@ export class Tools {
       }
       calling = { call: pending, entry, turn, site, facts: new Facts(), signal: turn.signal }
       const value = await untilAborted(turn.signal, this.#run(calling))
-      if (!calling.waits && !calling.fault)
+      if (!calling.waits && !calling.fault) {
+        const { content, parts } = await contentOfCall(calling, value)
         return {
-          content: (calling.edited ?? '') + (await contentOfCall(calling, value)),
+          content: (calling.edited ?? '') + content,
+          ...(parts?.length && { parts }),
           value,
           ...foreignOf(calling),
         }
+      }
     } catch (thrown) {
       if (!calling?.waits && !calling?.fault) {
         const error = asToolError(call.name, thrown, calling?.entry.record, turn)

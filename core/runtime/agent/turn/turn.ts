@@ -11,6 +11,7 @@ import type { Facts } from '../../audit/line.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import type { PluginBase, PluginRecord } from '../../base/plugin-record.ts'
 import type { Consent } from './consent.ts'
+import type { FilesOfTurn } from './files.ts'
 
 /** What one turn shares between all plugins. Handlers see their plugin's part of the turn as `ctx`. */
 export interface Turn {
@@ -34,6 +35,8 @@ export interface Turn {
   readonly consent: Consent
   /** Whether the session has results by whose handles `read_result` reads on. The turn and its sub-agents share it. */
   readonly results: { areKept: boolean }
+  /** The files of the user; absent where nothing keeps files. The turn and its sub-agents share them. */
+  readonly files?: FilesOfTurn
   /** Names of the on-demand plugins that this thread has loaded. */
   readonly loaded: Set<string>
   /** The state of each plugin by the plugin's name. The states are plain objects that handlers assign to. */

@@ -13,7 +13,7 @@ import type { Sessions } from '../journal/sessions.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import { busyRetrySeconds, dayNameOf, type Seats } from '../limits.ts'
 import type { TurnRequest } from '../run.ts'
-import type { WaitingTurn } from '../waiting/look.ts'
+import { sessionOfRequest, type WaitingTurn } from '../waiting/look.ts'
 import type { Attempted } from '../waiting/waiting-turns.ts'
 import { Admission, RefusedByPlugin } from '../gates/admission.ts'
 import type { CarriedRun, RunMoment } from './carried-run.ts'
@@ -68,6 +68,11 @@ export interface IntakeRules {
   restoreUser?(did: string): User | Promise<User>
   /** What the operator has granted, for users of whom a plugin tells only the DID. */
   readonly rights?: Rights
+  /**
+   * Brings what is attached to a message that nobody has seen before; throws what refuses the message. By default what is attached
+   * is only described.
+   */
+  attach?(user: User, requestId: string, request: TurnRequest): Promise<TurnRequest>
   /** Called before this process carries on a run of another process. */
   onTakeover?(): void
   /** Called at every moment at which a process may die; for tests, which end the process there. */
@@ -130,11 +135,13 @@ export class Intake {
 
   /** Begins with a seat among the turns of this process, which is given back where nothing begins. */
   async #seated<T extends Started | Queued>(
-    { user, sessionId, requestId = randomUUID(), request, address, whenBusy, koa }: NewMessage,
+    message: NewMessage,
     begin: (beginning: Beginning) => Promise<T>,
   ): Promise<T> {
+    const { user, sessionId, requestId = randomUUID(), address, whenBusy, koa } = message
     await this.mayTalk(user)
     const { did } = user
+    const request = await this.#withFiles(message)
     const there = address === undefined ? undefined : dayNameOf(address)
     const seat = this.#parts.seats?.for({ did, sessionId, address: there })
     try {
@@ -145,6 +152,18 @@ export class Intake {
       seat?.leave()
       throw error
     }
+  }
+
+  /** The request with its files. A message that has its run, or that waits, was given its files then. */
+  async #withFiles({ user, sessionId, requestId, request }: NewMessage): Promise<TurnRequest> {
+    const { attach } = this.#rules
+    if (!attach || !request.attachments?.length) return request
+    const { store, sessions } = this.#parts
+    const { did } = user
+    if (requestId !== undefined && (await sessionOfRequest(store, did, requestId)) !== undefined)
+      return request
+    await sessions.demand(did, sessionId)
+    return attach(user, requestId ?? '', request)
   }
 
   /** Records a run and carries it. */

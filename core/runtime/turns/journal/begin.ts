@@ -4,6 +4,7 @@ import type { RunAdmission, RunCause } from '../../../plugin.ts'
 import type { Decision, TurnRequest } from '../run.ts'
 import { type Before, type RunRow, type RunStore, toBefore } from './store.ts'
 import type { RunDatabase } from './tables.ts'
+import { useFiles } from '../../files/files.ts'
 import { messageOf, positionOf } from './steps.ts'
 import { stopOpenRuns } from './stop.ts'
 import { besideWords, toUserMessage } from '../user-message.ts'
@@ -146,6 +147,7 @@ export async function beginRun(
     const position = positionOf(turn, 0)
     const kind = request.from ?? 'user'
     await begin.insertWords({ session_id: sessionId, position, run_id: id, kind, body }, trx)
+    await takeFiles(store, trx, beginning)
   }
   // The count comes last, because users who share an address wait here for each other until the transaction ends.
   if (seat) await countForTheDay(store, trx, seat)
@@ -210,11 +212,22 @@ async function enqueue(
   place: number,
 ): Promise<Begun> {
   const id = randomUUID()
+  await takeFiles(store, trx, { did, sessionId, request })
   await sql`insert into kernel_waiting_turns
     (id, session_id, did, request_id, place, request, address, created_at)
     values (${id}, ${sessionId}, ${did}, ${requestId}, ${place}, ${JSON.stringify(request)},
       ${seat?.asking.address ?? null}, ${store.now})`.execute(trx)
   return { outcome: 'waits', id, sessionId, isNew: true }
+}
+
+/** Has the session refer to the files of the message from now on. */
+async function takeFiles(
+  store: RunStore,
+  trx: RunDatabase,
+  { did, sessionId, request }: Pick<Beginning, 'did' | 'sessionId' | 'request'>,
+): Promise<void> {
+  const { parts } = request
+  if (parts) await useFiles(store, trx, { did, sessionId, ids: parts.map(({ file }) => file) })
 }
 
 /** Takes a turn out of its queue; false when it does not wait there any more. */

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type { EnsuredSession } from '../../../plugin.ts'
 import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
+import { forgetFilesOf } from '../../files/files.ts'
 import type { Notices } from '../../notices/notices.ts'
 import { readTitle } from '../titles.ts'
 import type { Dialect, RunDatabase, SessionsTable } from './tables.ts'
@@ -270,6 +271,7 @@ export class Sessions {
       ] as const)
         await trx.deleteFrom(table).where('session_id', '=', sessionId).execute()
       await sql`delete from kernel_waiting_turns where session_id = ${sessionId}`.execute(trx)
+      await forgetFilesOf(this.#options.dialect, trx, sessionId)
       return ids
     })
     if (!runIds) throw this.unknown(sessionId)
