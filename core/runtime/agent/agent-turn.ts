@@ -19,7 +19,7 @@ import type { Files } from '../files/files.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { Narrator, type EventOrigin } from './tools/narrator.ts'
 import { RunLost, type JournalEntry, type Run } from '../turns/run.ts'
-import { loadRoom, saveRoom, TurnState, type StateChange, type StateKey } from './state/state.ts'
+import { byPlugin, loadRoom, saveRoom, TurnState, type StateKey } from './state/state.ts'
 import { StepLog, type TakeChanges } from './step-log.ts'
 import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
@@ -377,14 +377,6 @@ export class AgentTurn {
 /** Whether a message is a result that was cut: the model may want to read on in it. */
 const wasCut = ({ role, content }: Message) =>
   role === 'tool' && content.includes('"$more":{"handle"')
-
-function byPlugin(changes: readonly StateChange[]): JournalEntry['states'] {
-  const thread = changes.filter(({ key }) => key.scope === 'thread')
-  if (thread.length === 0) return undefined
-  const states: Record<string, Record<string, unknown>> = {}
-  for (const { key, after } of thread) (states[key.record.name] ??= {})[key.key] = after ?? null
-  return states
-}
 
 function changedSince(before: Kept['states'], after: Record<string, unknown>): Kept['states'] {
   return Object.fromEntries(

@@ -4,7 +4,7 @@ import type { Message, Model, RunUsage, ToolCall, ToolSpec } from '../../plugin.
 import type { MaybePromise } from '../../plugin/schema.ts'
 import { foreignSourceOf } from './turn/consent.ts'
 import { fitted } from './ask/history.ts'
-import { readable } from './ask/parts.ts'
+import { asReadBy } from './ask/parts.ts'
 import { asTurnError, hearAnswer, type CallModel, type Hear } from './ask/model-call.ts'
 import type { Narrator } from './tools/narrator.ts'
 import { RunLost, type WaitingCall } from '../turns/run.ts'
@@ -102,8 +102,8 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   if (turn.signal.aborted) return cutShort(loop)
   const tools = loop.specs()
   const { contextWindow } = model
-  const before = await readable(loop.before, model, turn.files)
-  const since = await readable(log.sent, model, turn.files)
+  const before = await asReadBy(loop.before, model, turn.files)
+  const since = await asReadBy(log.sent, model, turn.files)
   const conversation = fitted(before, since, { contextWindow, system, tools })
   const request = {
     messages: [systemMessage(system), ...conversation],

@@ -85,7 +85,7 @@ export class Attachments {
       leave?.()
     }
     const meant = brought.map((one, i) => one && partOf(one, read[i]?.name))
-    demandReadable(model, meant.filter(isThere), models.all)
+    await demandReadable(model, meant.filter(isThere), models.all)
     return { ...request, ...(await this.#keep(user.did, request.attachments ?? [], read, brought)) }
   }
 

@@ -17,3 +17,6 @@ export function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
     )
   })
 }
+
+/** What a caller waits for whose process counts as dead: nothing of such a caller goes on. */
+export const forever = (): Promise<never> => new Promise(() => {})

@@ -1,5 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import type { MessagePart, Model } from '../../plugin.ts'
+import { Chain } from './chain.ts'
+import { openedModel } from './opened-later.ts'
 
 /** Every model reads text, whatever else it reads: the runtime writes it into the message. */
 export const isTextPart = ({ mediaType }: Pick<MessagePart, 'mediaType'>): boolean =>
@@ -23,15 +25,24 @@ export function kindName({ type, mediaType }: Pick<MessagePart, 'type' | 'mediaT
   return type === 'image' ? 'images' : type === 'audio' ? 'audio' : `files of type ${mediaType}`
 }
 
+/** Resolves once a model can say what it reads. A model that cannot be opened is taken to read text alone. */
+export async function knowWhatItReads(model: Model): Promise<void> {
+  const [first = model] = model instanceof Chain ? model.members : [model]
+  await openedModel(first).catch(() => undefined)
+}
+
 /** Throws MODEL_CANNOT_READ where a model cannot read one of the parts, and names the models that read all of them. */
-export function demandReadable(
+export async function demandReadable(
   model: Model,
   parts: readonly MessagePart[],
   all: readonly Model[],
-): void {
+): Promise<void> {
   const isReadable = (one: Model) => (part: MessagePart) => isTextPart(part) || readsPart(one, part)
+  if (parts.every(isTextPart)) return
+  await knowWhatItReads(model)
   const refused = parts.find((part) => !isReadable(model)(part))
   if (!refused) return
+  await Promise.all(all.map(knowWhatItReads))
   const models = all.filter((one) => parts.every(isReadable(one))).map(({ id }) => id)
   const named = refused.name === undefined ? '' : ` (${refused.name})`
   throw new RuntimeError(

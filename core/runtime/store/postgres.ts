@@ -10,7 +10,7 @@ import pg from 'pg'
 import type { Log } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
 import { translated } from './database-errors.ts'
-import { forever } from '../base/forever.ts'
+import { forever } from '../base/until-aborted.ts'
 
 const int8 = 20
 const numeric = 1700

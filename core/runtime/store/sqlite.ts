@@ -16,7 +16,7 @@ import type {
   TransactionSettings,
 } from 'kysely'
 import { isConnectionError, isFileBusy, translated } from './database-errors.ts'
-import { forever } from '../base/forever.ts'
+import { forever } from '../base/until-aborted.ts'
 import { Statement, StatementCache } from './sqlite-statements.ts'
 import { Turnstile } from './turnstile.ts'
 import type { WalSync } from './wal-sync.ts'

@@ -1,6 +1,6 @@
 import type { Message, MessagePart, Model } from '../../../plugin.ts'
 import { quote } from '../../base/quote.ts'
-import { isTextPart, kindName, readsPart } from '../../model/reads.ts'
+import { isTextPart, kindName, knowWhatItReads, readsPart } from '../../model/reads.ts'
 import type { FilesOfTurn } from '../turn/files.ts'
 
 /** How much of a text file a model reads. */
@@ -14,14 +14,16 @@ const made = new WeakMap<Message, Map<string, Message>>()
  * without parts stay the same objects, and a message that was made before is made once, so that a provider's client can keep the JSON
  * of both.
  */
-export function readable(
+export function asReadBy(
   messages: readonly Message[],
   model: Model,
   files: FilesOfTurn | undefined,
 ): readonly Message[] | Promise<readonly Message[]> {
   if (!messages.some(hasParts)) return messages
-  return Promise.all(
-    messages.map((message) => (hasParts(message) ? asRead(message, model, files) : message)),
+  return knowWhatItReads(model).then(() =>
+    Promise.all(
+      messages.map((message) => (hasParts(message) ? asRead(message, model, files) : message)),
+    ),
   )
 }
 

@@ -182,3 +182,12 @@ function faultOf({ schema }: StateKey, value: unknown): string | undefined {
   if (parsed.success) return undefined
   return faultText(faultsOf(parsed.error))
 }
+
+/** The changed values of a thread by plugin and key, as the journal keeps them; undefined where none changed. */
+export function byPlugin(changes: readonly StateChange[]): JournalEntry['states'] {
+  const thread = changes.filter(({ key }) => key.scope === 'thread')
+  if (thread.length === 0) return undefined
+  const states: Record<string, Record<string, unknown>> = {}
+  for (const { key, after } of thread) (states[key.record.name] ??= {})[key.key] = after ?? null
+  return states
+}
