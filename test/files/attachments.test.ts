@@ -183,8 +183,12 @@ await onEachDatabase('what is attached to a message', ({ databaseUrl }) => {
     })
     const body = { attachments, model: 'scripted' }
     await user.say('Look', { sessionId, body })
+    // The session keeps the model that sees, and attachments are judged by that one.
+    expect(
+      (await user.post(`/messages/${sessionId}`, { message: 'And this', attachments })).status,
+    ).toBe(200)
     // Of an earlier turn the blind model reads one line.
-    await user.say('What was it?', { sessionId })
+    await user.say('What was it?', { sessionId, body: { model: 'default' } })
     expect(blind.requests[0]!.messages[1]).toMatchObject({
       role: 'user',
       content: 'Look\n\n[image "photo.png": this model reads no images]',

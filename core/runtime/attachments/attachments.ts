@@ -75,7 +75,9 @@ export class Attachments {
     if (count === 0) return request
     if (count > mostFiles) throw tooManyFiles(count)
     const { models } = this.#options
-    const model = models.get(request.model)
+    // The model of a session may have been taken out of MODEL since: then the default one answers.
+    const isOffered = request.model !== undefined && models.has(request.model)
+    const model = models.get(isOffered ? request.model : undefined)
     const isFar = ways.some((way) => way?.isFar)
     const leave = isFar ? this.#places.enter(user.did) : undefined
     let brought: readonly (Brought | undefined)[]

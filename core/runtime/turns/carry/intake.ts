@@ -163,7 +163,9 @@ export class Intake {
     if (requestId !== undefined && (await sessionOfRequest(store, did, requestId)) !== undefined)
       return request
     await sessions.demand(did, sessionId)
-    return attach(user, requestId ?? '', request)
+    // What a session keeps its model for is judged by what that model reads.
+    const model = request.model ?? (await sessions.modelOf(sessionId))
+    return attach(user, requestId ?? '', model === null ? request : { ...request, model })
   }
 
   /** Records a run and carries it. */

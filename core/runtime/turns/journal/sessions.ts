@@ -161,12 +161,17 @@ export class Sessions {
 
   /** The room of a session, as it is stored; null where it has none of its own. */
   async roomOf(sessionId: string): Promise<string | null> {
-    const row = await this.#options.db
-      .selectFrom('kernel_sessions')
-      .select('room')
-      .where('id', '=', sessionId)
-      .executeTakeFirst()
-    return row?.room ?? null
+    return (await this.#rowOf(sessionId))?.room ?? null
+  }
+
+  /** The model that a message has chosen for its session; null where none has. */
+  async modelOf(sessionId: string): Promise<string | null> {
+    return (await this.#rowOf(sessionId))?.model ?? null
+  }
+
+  #rowOf(sessionId: string) {
+    const all = this.#options.db.selectFrom('kernel_sessions')
+    return all.select(['room', 'model']).where('id', '=', sessionId).executeTakeFirst()
   }
 
   /** A page of the user's sessions, the newest first. `total` counts all of them. */
