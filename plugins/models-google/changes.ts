@@ -16,7 +16,7 @@ export function changeOf(
   if (/response_?json_?schema|response_?schema|response_?mime_?type/i.test(text))
     return ['responseJsonSchema', false]
   for (const field of optional)
-    if (new RegExp(`"${snake(field)}"|\\b${field}\\b`).test(text)) return [field, false]
+    if (new RegExp(`\\b(${snake(field)}|${field})\\b`).test(text)) return [field, false]
   if (/thought_?signature/i.test(text)) return undefined
   if (/thinking/i.test(text)) return thinkingChange(text, changes)
   return undefined
