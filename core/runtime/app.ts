@@ -180,7 +180,9 @@ async function addedTo(
   { plugins, models }: AppOptions,
   { bundled }: KitOptions,
 ): Promise<readonly AnyPlugin[]> {
-  const bringsModels = plugins.some((plugin) => plugin?.definition?.models !== undefined)
+  // Types cannot stop an app in plain JavaScript: the boot says what is wrong with other plugins.
+  const given = Array.isArray(plugins) ? plugins : []
+  const bringsModels = given.some((plugin) => plugin?.definition?.models !== undefined)
   if (!bundled || models === false || bringsModels) return []
   return await bundled()
 }
