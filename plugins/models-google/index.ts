@@ -22,7 +22,7 @@ export default definePlugin({
     GOOGLE_BASE_URL: z
       .string()
       .optional()
-      .describe(`Address of Google's models; default ${usualAddress}`),
+      .describe(`Address of Google; default ${usualAddress}`),
   },
 
   models: {

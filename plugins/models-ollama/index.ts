@@ -6,7 +6,7 @@ const env = {
   OLLAMA_HOST: z
     .string()
     .optional()
-    .describe('Address of Ollama, or a host and a port; default http://127.0.0.1:11434'),
+    .describe('Address of Ollama, or host and port; default http://127.0.0.1:11434'),
   OLLAMA_API_KEY: z
     .string()
     .optional()
