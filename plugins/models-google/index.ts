@@ -19,10 +19,7 @@ export default definePlugin({
       .string()
       .optional()
       .meta({ secret: true, description: 'Key of Google, where GOOGLE_API_KEY is not set' }),
-    GOOGLE_BASE_URL: z
-      .string()
-      .optional()
-      .describe(`Address of Google; default ${usualAddress}`),
+    GOOGLE_BASE_URL: z.string().optional().describe(`Address of Google; default ${usualAddress}`),
   },
 
   models: {
