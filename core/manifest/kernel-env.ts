@@ -34,6 +34,7 @@ function count(min: number, max: number) {
     .pipe(z.number().min(min, says).max(max, says))
 }
 
+const drainLimits = 'a whole number of milliseconds from 0 to 600,000'
 const loopLimits = 'a whole number of milliseconds from 0 to 3,600,000'
 
 /** The kernel's own environment. `docs/operate.md` and `npm run env` are made from it. */
@@ -194,6 +195,15 @@ export const kernelEnv = {
   AUTH_DELEGATION_ONLY: onOff
     .default(true)
     .describe('off: a delegation without an invocation does not authenticate'),
+  DRAIN_MS: z.coerce
+    .number(drainLimits)
+    .int(drainLimits)
+    .min(0, drainLimits)
+    .max(600_000, drainLimits)
+    .default(0)
+    .describe(
+      'How long the server goes on serving after it was asked to stop, while /readyz says 503',
+    ),
   RUN_LEASE_MS: milliseconds
     .default(10_000)
     .describe('A run whose process is silent this long is taken over'),

@@ -13,6 +13,7 @@ import { checkMade, mountsOf } from './boot/plan.ts'
 import { pluginRoutes } from './boot/plugin-routes.ts'
 import { pendingIn } from './boot/refusal.ts'
 import type { RoomState } from './store/room-state.ts'
+import { isProbe } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
 import { Channel } from './channel/channel.ts'
@@ -63,7 +64,7 @@ export function serve(
   const kernel = kernelRoutes({
     config,
     records,
-    store,
+    ground,
     models: chosen.models,
     identity,
     grantable: served.grantable,
@@ -78,7 +79,7 @@ export function serve(
   }).map(([key, route]): ServedRoute => {
     const own = { log, db: store.db, env: config, now: blueprint.clock?.now ?? machineNow }
     const context = (base: object) => Object.assign(base, own) as unknown as RouteContext
-    return { key, owner: 'the kernel', route, context }
+    return { key, owner: 'the kernel', route, context, isProbe: isProbe(key) }
   })
   const routes = (): ServedRoute[] => [
     ...kernel,

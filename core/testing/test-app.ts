@@ -205,7 +205,7 @@ class AppOfTest implements TestApp {
       },
       { memory: this.#memory, bundled: this.#bundled },
     )
-    const { url } = await app.listen({ port: 0, host: '127.0.0.1' })
+    const { url } = await app.listen({ port: 0, host: '127.0.0.1', signals: false })
     this.#life = Object.assign(life, { app, url })
   }
 

@@ -50,6 +50,7 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
 interface Entry {
   readonly cors: Cors
   readonly limit: CountRequest
+  readonly isProbe: boolean
   readonly run: RouteRunner
   /** What the layers around a request are told of its route. */
   readonly named: { readonly route: string; readonly plugin: string }
@@ -198,6 +199,7 @@ export class Dispatcher {
         const entry: Entry = {
           cors: corsOf(served.route, this.#serverCors),
           limit: isOwn ? uncounted : count,
+          isProbe: served.isProbe ?? false,
           named: { route: served.key, plugin: served.owner },
           run: prepareRoute(served, key, this.#runOptions, readInput, count),
         }
@@ -225,8 +227,9 @@ export class Dispatcher {
     const path = isTwisted(target.path) ? '' : target.path
     const match = this.#table.find(method, path)
     if (match !== undefined) {
-      const { cors, limit, run, named } = match.entry
+      const { cors, limit, run, named, isProbe } = match.entry
       if (this.#layers) Object.assign(koa.state, named)
+      if (isProbe) return run(koa, match.captures, target)
       setCors(cors, req, res)
       refuseForeign(cors, req, this.#options.publicOrigin)
       await limit(koa, match.captures, target.query)

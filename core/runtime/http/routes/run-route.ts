@@ -44,6 +44,8 @@ export interface ServedRoute {
   /** A plugin's name, or `the kernel`. */
   readonly owner: string
   readonly route: AnyRoute
+  /** A probe passes every limit and rule for browsers. */
+  readonly isProbe?: boolean
   /** Adds `env`, `self`, `db` and the rest to the base, on it or inheriting from it. */
   context(base: RouteBase): RouteContext | Promise<RouteContext>
 }
