@@ -27,7 +27,7 @@ export class Readiness {
 export const probeRouteKeys = ['GET /livez', 'GET /readyz'] as const
 
 /** Whether a route is a probe. */
-export const isProbe = (key: string): boolean => (probeRouteKeys as readonly string[]).includes(key)
+export const isProbe = (key: string): boolean => probeRouteKeys.some((probe) => probe === key)
 
 /** The routes that balancers and supervisors ask. */
 export function probeRoutes(
