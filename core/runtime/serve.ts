@@ -21,6 +21,7 @@ import type { Closers } from './closers.ts'
 import type { Files } from './files/files.ts'
 import type { Ground } from './ground.ts'
 import { Http } from './http/http.ts'
+import { RequestLog } from './http/answer/request-log.ts'
 import { connectionsAllowed } from './http/limits/connections.ts'
 import type { Places } from './http/limits/places.ts'
 import type { RateLimits } from './http/limits/rate-limit.ts'
@@ -93,6 +94,7 @@ export function serve(
     audit,
     rateLimits,
     db: store.db,
+    requestLog: requestLogOf(blueprint),
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),
@@ -182,6 +184,18 @@ function callersOf(
     openToLoopback: config.NODE_ENV === 'development',
     isOwnOrigin: (origin) => addresses.isOwnOrigin(origin),
     log,
+  })
+}
+
+/** What writes a line about each request; undefined where no such line would be written. */
+function requestLogOf({ config, log }: Blueprint): RequestLog | undefined {
+  if (config.REQUEST_LOG === 'off' || !log.isLevelEnabled('info')) return undefined
+  return new RequestLog(log, {
+    mode: config.REQUEST_LOG,
+    sample: config.REQUEST_LOG_SAMPLE,
+    slowMs: config.SLOW_MS,
+    showsAddresses: config.LOG_IP,
+    showsDids: config.LOG_DIDS,
   })
 }
 

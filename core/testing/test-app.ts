@@ -304,6 +304,7 @@ const onlyWhile =
 
 /** Limits that no test meets by chance; a test about a limit sets its own. The watchdog is off, because it would end the test run. */
 const generousLimits = {
+  REQUEST_LOG: 'off',
   EVENT_LOOP_LIMIT_MS: '0',
   RATE_LIMIT_PER_MINUTE: '1000000',
   CALLS_PER_MINUTE: '1000000',

@@ -29,6 +29,7 @@ import {
   type ServedRoute,
 } from './routes/run-route.ts'
 import type { EventStream } from './routes/streamed.ts'
+import type { RequestLog } from './answer/request-log.ts'
 import { isTwisted, type Target } from './read/target.ts'
 
 /** What the dispatcher needs: the routes, who may call them, and the limits. */
@@ -38,6 +39,8 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
   /** Layers around every request, outermost first. */
   readonly around: readonly HttpLayer[]
   readonly rateLimits: RateLimits
+  /** Where each request leaves its line; without it none does. */
+  readonly requestLog?: RequestLog
   readonly ratePerMinute: number
   readonly trustProxy: boolean
   readonly cors: string
@@ -52,7 +55,7 @@ interface Entry {
   readonly limit: CountRequest
   readonly isProbe: boolean
   readonly run: RouteRunner
-  /** What the layers around a request are told of its route. */
+  /** What the layers around a request, and the log, are told of its route. */
   readonly named: { readonly route: string; readonly plugin: string }
 }
 
@@ -102,6 +105,7 @@ export class Dispatcher {
     res.setHeader('X-Request-Id', requestId)
     res.setHeader('X-Content-Type-Options', 'nosniff')
     if (this.#farewell !== undefined) res.shouldKeepAlive = false
+    this.#options.requestLog?.begin(koa)
     try {
       koa.request.ip = this.#addressOf(req)
       const target = readHead(req)
@@ -228,8 +232,13 @@ export class Dispatcher {
     const match = this.#table.find(method, path)
     if (match !== undefined) {
       const { cors, limit, run, named, isProbe } = match.entry
-      if (this.#layers) Object.assign(koa.state, named)
-      if (isProbe) return run(koa, match.captures, target)
+      const { state } = koa
+      state.route = named.route
+      state.plugin = named.plugin
+      if (isProbe) {
+        state.isProbe = true
+        return run(koa, match.captures, target)
+      }
       setCors(cors, req, res)
       refuseForeign(cors, req, this.#options.publicOrigin)
       await limit(koa, match.captures, target.query)

@@ -156,6 +156,7 @@ class PreparedRoute {
     const route = this.#route
     const auth = this.#auth
     let trace: Trace | undefined
+    if (auth !== 'public') koa.state.who = 'unknown'
     try {
       const who =
         auth === 'public'
@@ -170,6 +171,7 @@ class PreparedRoute {
                 route.own !== undefined,
               )
       const caller = who?.caller ?? koa.ip
+      if (who) koa.state.who = auth === 'own' ? 'own' : caller
       trace = this.#traced && new Trace(this.#traced, koa, caller, captures)
       const exchange = new Exchange(koa, caller, who?.user, this.#readableLineBytes, trace)
       koa.res.statusCode = 200
