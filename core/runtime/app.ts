@@ -8,7 +8,7 @@ import { enforceRules, type OutboundRules } from './outbound/rules.ts'
 import { kernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyPlugin, Fetch, HttpLayer, Shape } from '../plugin.ts'
 import type { Instructions } from '../plugin/context.ts'
-import { createLog } from './base/log.ts'
+import { openLog } from './base/log.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
 import { readEnvironment, withGenerated } from './boot/environment.ts'
@@ -159,7 +159,7 @@ async function draw(
     now: clock && (() => clock.now().getTime()),
   })
   const secrets = [...secretValues(shapes, source), ...chosen.secrets]
-  const log = createLog({
+  const { log, writeLines } = openLog({
     level: config.LOG_LEVEL ?? 'info',
     pretty: isForAuthors(given),
     secrets,
@@ -185,6 +185,7 @@ async function draw(
     fetch,
     http,
     log,
+    writeLines,
     dataDir,
     clock,
   }

@@ -94,17 +94,13 @@ export function serve(
     audit,
     rateLimits,
     db: store.db,
-    requestLog: requestLogOf(blueprint),
+    requestLog: requestLogOf(blueprint, closers),
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),
     unserved: () => pendingIn(records),
     access: callers,
-    limits: {
-      ratePerMinute: config.RATE_LIMIT_PER_MINUTE,
-      trustProxy: config.TRUST_PROXY_ENABLED,
-      connections: connectionsOf(blueprint),
-    },
+    limits: limitsOf(blueprint),
     around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
     publicUrl: config.PUBLIC_URL,
@@ -187,16 +183,27 @@ function callersOf(
   })
 }
 
+const limitsOf = (blueprint: Blueprint) => ({
+  ratePerMinute: blueprint.config.RATE_LIMIT_PER_MINUTE,
+  trustProxy: blueprint.config.TRUST_PROXY_ENABLED,
+  connections: connectionsOf(blueprint),
+})
+
 /** What writes a line about each request; undefined where no such line would be written. */
-function requestLogOf({ config, log }: Blueprint): RequestLog | undefined {
+function requestLogOf(
+  { config, log, writeLines }: Blueprint,
+  closers: Closers,
+): RequestLog | undefined {
   if (config.REQUEST_LOG === 'off' || !log.isLevelEnabled('info')) return undefined
-  return new RequestLog(log, {
+  const requestLog = new RequestLog(writeLines, {
     mode: config.REQUEST_LOG,
     sample: config.REQUEST_LOG_SAMPLE,
     slowMs: config.SLOW_MS,
     showsAddresses: config.LOG_IP,
     showsDids: config.LOG_DIDS,
   })
+  closers.add(() => requestLog.close())
+  return requestLog
 }
 
 /** How many connections the server takes. The log warns when the process may open fewer than CONNECTIONS_TOTAL. */

@@ -1,5 +1,4 @@
 import type { Context } from 'koa'
-import type { Log } from '../../../plugin.ts'
 import type { RuntimeError } from '../../../errors.ts'
 import { statusOf } from './error-body.ts'
 
@@ -34,17 +33,32 @@ const mostLinesASecond = 2_000
 /** How much of a DID a line shows: enough to find all lines about a user, too little to say who the user is. */
 const shownOfDid = 8
 
+/** How long lines wait to be written together: a write for each would cost more than many a request. */
+const togetherMs = 50
+
 /** Writes one line about each request when the request ends: which route, who, with what outcome. Never what was said. */
 export class RequestLog {
-  readonly #log: Log
+  readonly #write: (lines: readonly string[]) => void
   readonly #rules: RequestLogRules
   #second = 0
   #written = 0
   #leftOut = 0
 
-  constructor(log: Log, rules: RequestLogRules) {
-    this.#log = log
+  #waiting: string[] = []
+  #timer: NodeJS.Timeout | undefined
+  /** An exit that nobody announced must not lose lines. */
+  readonly #atExit = () => this.#flush()
+
+  constructor(write: (lines: readonly string[]) => void, rules: RequestLogRules) {
+    this.#write = write
     this.#rules = rules
+    process.on('exit', this.#atExit)
+  }
+
+  /** Writes what waits. */
+  close(): void {
+    this.#flush()
+    process.off('exit', this.#atExit)
   }
 
   /** Watches a request; its line is written when its answer is out or its connection is gone. */
@@ -67,8 +81,7 @@ export class RequestLog {
 
   /** Bytes came that are no request. */
   unreadable(refusal: RuntimeError): void {
-    if (this.#hasRoom())
-      this.#log.info({ status: statusOf(refusal), code: refusal.code }, 'request')
+    if (this.#hasRoom()) this.#add({ status: statusOf(refusal), code: refusal.code })
   }
 
   #ended(koa: Context, status: number, ms?: number, bytes?: object): void {
@@ -90,7 +103,21 @@ export class RequestLog {
       ...bytes,
       ...(showsAddresses && { ip: koa.ip }),
     }
-    this.#log.info(line, 'request')
+    this.#add(line)
+  }
+
+  #add(fields: object): void {
+    const rest = JSON.stringify(fields).slice(1, -1)
+    this.#waiting.push(`{"level":30,"time":${Date.now()},${rest},"msg":"request"}\n`)
+    this.#timer ??= setTimeout(() => this.#flush(), togetherMs).unref()
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const lines = this.#waiting
+    this.#waiting = []
+    if (lines.length > 0) this.#write(lines)
   }
 
   #who({ state }: Context): string {
@@ -105,8 +132,7 @@ export class RequestLog {
   #hasRoom(): boolean {
     const second = Math.floor(performance.now() / 1000)
     if (second !== this.#second) {
-      if (this.#leftOut > 0)
-        this.#log.warn({ leftOut: this.#leftOut }, 'lines about requests were left out')
+      if (this.#leftOut > 0) this.#add({ leftOut: this.#leftOut })
       this.#second = second
       this.#written = 0
       this.#leftOut = 0
