@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { chain, RuntimeError } from '#core'
 import { scriptedModel, type ScriptedStep } from '#core/testing'
 import type { Model, ModelCall } from '../../core/plugin.ts'
+import { AppModels } from '../../core/runtime/model/aside/app-models.ts'
+import { silent } from '../support/silent-log.ts'
 import { askAside, type AsideQuestion } from '../../core/runtime/model/aside/ask-aside.ts'
 
 const down = new RuntimeError('MODEL_OVERLOADED', 'It is overloaded.')
@@ -103,6 +105,41 @@ describe('a model that is asked aside', () => {
     expect(model.requests).toEqual([])
     expect(calls).toEqual([])
   })
+})
+
+it('what plugins ask and embed is told in one place, and to the turn that asked', async () => {
+  const told: ModelCall[] = []
+  const toldTurn: ModelCall[] = []
+  const usage = { inputTokens: 7, outputTokens: 3 }
+  const model = scriptedModel([{ text: 'Yes.', usage }, new RuntimeError('MODEL_REFUSED', 'No.')])
+  const embedding = { embed: () => Promise.reject(new Error('not asked here')) }
+  const app = new AppModels({
+    models: { default: model, all: [model], get: () => model, has: () => true },
+    embedding,
+    log: silent,
+    tell: (call) => told.push(call),
+  })
+  const scope = {
+    did: 'did:key:zUser',
+    runId: 'r',
+    sessionId: 's',
+    tell: (call: ModelCall) => toldTurn.push(call),
+  }
+  const asked = app.of('notes')(scope)
+  expect(await asked.model.text('Is it?')).toBe('Yes.')
+  await expect(asked.models.get().text('Is it?')).rejects.toMatchObject({ code: 'MODEL_REFUSED' })
+  const whose = {
+    did: 'did:key:zUser',
+    runId: 'r',
+    sessionId: 's',
+    plugin: 'notes',
+    kind: 'plugin',
+  }
+  expect(told).toMatchObject([
+    { ...whose, usage },
+    { ...whose, code: 'MODEL_REFUSED' },
+  ])
+  expect(toldTurn).toEqual(told)
 })
 
 function chained(first: readonly ScriptedStep[], second: readonly ScriptedStep[]) {

@@ -227,6 +227,57 @@ describe('models that handlers ask', () => {
     expect(provider.requests.map(({ model }) => model)).toEqual(['big', 'small', 'big'])
   })
 
+  it('answer in jobs, whatever turn asked for them', async () => {
+    const done = Promise.withResolvers<unknown>()
+    const worker = definePlugin({
+      name: 'worker',
+      summary: 'Works later.',
+      jobs: {
+        sort: {
+          input: z.object({ words: z.string() }),
+          run: async ({ words }, { model, models }) =>
+            done.resolve([
+              await model.object(city, words),
+              (await models.embed([words], { kind: 'query' })).dimensions,
+            ]),
+        },
+      },
+      routes: {
+        'POST /later': {
+          auth: 'public',
+          run: async (_, { jobs }) => await jobs.later('sort', { words: 'To Oslo' }),
+        },
+      },
+    })
+    const app = await testApp({ plugins: [worker], model: scriptedModel(['{"city":"Oslo"}']) })
+    onTestFinished(() => app.close())
+    expect((await app.post('/later')).status).toBe(200)
+    expect(await done.promise).toEqual([{ city: 'Oslo' }, 512])
+  })
+
+  it('are out of reach in a transaction of runs, which must not stay open for seconds', async () => {
+    const refused = Promise.withResolvers<readonly unknown[]>()
+    const watcher = definePlugin({
+      name: 'watcher',
+      summary: 'Watches runs.',
+      runs: {
+        begin: async (_, { model, models }) => {
+          const asked = [
+            model.text('Hi'),
+            model.object(city, 'Hi'),
+            models.embed(['a'], { kind: 'query' }),
+          ]
+          const outcomes = await Promise.allSettled(asked)
+          refused.resolve(outcomes.map((each) => each.status === 'rejected' && each.reason.code))
+        },
+      },
+    })
+    const app = await testApp({ plugins: [watcher], model: scriptedModel(['Hello.']) })
+    onTestFinished(() => app.close())
+    await (await app.user()).say('Hello')
+    expect(await refused.promise).toEqual(['INTERNAL', 'INTERNAL', 'INTERNAL'])
+  })
+
   it('follow the chain, and refuse a name that is not offered', async () => {
     const provider = await fakeProvider()
     onTestFinished(() => provider.close())

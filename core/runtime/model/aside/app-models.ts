@@ -15,7 +15,7 @@ import { Asking, type Asker } from './asking.ts'
 /** What the models of an app are made of. */
 export interface AppModelsOptions {
   readonly models: Models
-  readonly embedding: Embedding
+  readonly embedding: Pick<Embedding, 'embed'>
   readonly log: Log
   /** Told of each call that a plugin has made, once, when the call has ended in whatever way. */
   readonly tell?: (call: ModelCall) => void

@@ -39,27 +39,34 @@ function lexicalVector(text: string): Float32Array {
     .toLowerCase()
   for (const [word] of plain.matchAll(/[\p{L}\p{N}]+/gu)) {
     const isShort = word.length <= 3
-    add(vector, `=${word}`, isShort ? ofShortWord : ofWord)
+    add(vector, hashOf(word, 0, word.length), isShort ? ofShortWord : ofWord)
     if (isShort) continue
     // The ends of a word are letters of their own, so that beginnings and endings count.
     const marked = ` ${word} `
-    for (let at = 0; at + 3 <= marked.length; at++) add(vector, marked.slice(at, at + 3), ofTriple)
+    for (let at = 0; at + 3 <= marked.length; at++)
+      add(vector, hashOf(marked, at, at + 3), ofTriple)
   }
   return scaled(vector)
 }
 
-/** Adds to the place of a piece. The sign comes from the hash, too: pieces that share a place then cancel out on average. */
-function add(vector: Float32Array, piece: string, weight: number): void {
-  let hash = 0x811c9dc5 // FNV-1a
-  for (let at = 0; at < piece.length; at++)
-    hash = Math.imul(hash ^ piece.charCodeAt(at), 0x01000193)
-  // The low bits of FNV depend on few bits of the text, so the high ones are mixed in.
-  hash ^= hash >>> 15
+/** FNV-1a of a piece of a text. Its low bits depend on few bits of the text, so the high ones are mixed in. */
+function hashOf(text: string, from: number, to: number): number {
+  let hash = 0x811c9dc5 ^ (to - from)
+  for (let at = from; at < to; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return hash ^ (hash >>> 15)
+}
+
+/** Adds to a place. The sign comes from the hash, too: pieces that share a place then cancel out on average. */
+function add(vector: Float32Array, hash: number, weight: number): void {
   const place = hash & (dimensions - 1)
   vector[place] = (vector[place] ?? 0) + (hash & dimensions ? weight : -weight)
 }
 
 function scaled(vector: Float32Array): Float32Array {
-  const length = Math.hypot(...vector)
-  return length > 0 ? vector.map((value) => value / length) : vector
+  let sum = 0
+  for (const value of vector) sum += value * value
+  if (sum === 0) return vector
+  const length = Math.sqrt(sum)
+  for (const [at, value] of vector.entries()) if (value !== 0) vector[at] = value / length
+  return vector
 }
