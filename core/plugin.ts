@@ -10,7 +10,7 @@ export type {
   Embedded,
   EmbedOptions,
   OfferedModels,
-} from './plugin/asking.ts'
+} from './plugin/models/asking.ts'
 export type { Boot, Booted, Oracle } from './plugin/boot.ts'
 export type {
   AnyAttachmentSection,

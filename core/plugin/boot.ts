@@ -1,4 +1,4 @@
-import type { OfferedModels } from './asking.ts'
+import type { OfferedModels } from './models/asking.ts'
 import type { Database, Fetch, Log } from './context.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
 import type { MaybePromise } from './schema.ts'

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { AskableModel, OfferedModels } from './asking.ts'
+import type { AskableModel, OfferedModels } from './models/asking.ts'
 import type { AnyPlugin, StateOf } from './definition.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
 import type { Model, ModelRequest } from './model.ts'

@@ -64,11 +64,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
   const setups = await openSetups(blueprint, { ground, identity, addresses, jobs, rooms }, closers)
-  const setupFaults = [
-    ...(await setups.run(records.filter(isActive))),
-    ...blueprint.chosen.late(),
-    ...blueprint.embedder.late(),
-  ]
+  const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
   // A setup that missed a variable has excluded its plugin.
@@ -130,6 +126,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const { runs } = conversations
   return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
 }
+
+/** The faults of models whose names could not be checked before every plugin was set up. */
+const late = ({ chosen, embedder }: Blueprint) => [...chosen.late(), ...embedder.late()]
 
 /** The files of users, and what brings the contents of attachments. */
 function filesOf(

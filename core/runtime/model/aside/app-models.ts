@@ -10,7 +10,7 @@ import type { ModelScope, ModelsWithin } from '../../base/plugin-record.ts'
 import type { Models } from '../choose.ts'
 import type { Embedding } from '../embed/embedding.ts'
 import type { AskedFor } from './ask-aside.ts'
-import { Asking, type Asker } from './asking.ts'
+import { AskedModel, type Asker } from './asked-model.ts'
 
 /** What the models of an app are made of. */
 export interface AppModelsOptions {
@@ -52,7 +52,7 @@ class PluginModels implements OfferedModels {
   get(id?: string): AskableModel {
     if (!id) return this.#usual()
     const model = this.#options.models.get(id)
-    return new Asking({ main: () => model, small: () => model }, this.#asker)
+    return new AskedModel({ main: () => model, small: () => model }, this.#asker)
   }
 
   async embed(texts: readonly string[], options: EmbedOptions): Promise<Embedded> {
@@ -63,7 +63,7 @@ class PluginModels implements OfferedModels {
   #usual(): AskableModel {
     const { models } = this.#options
     const main = () => this.#scope.model ?? models.default
-    return new Asking({ main, small: () => models.small ?? main() }, this.#asker)
+    return new AskedModel({ main, small: () => models.small ?? main() }, this.#asker)
   }
 
   get #asker(): Asker {

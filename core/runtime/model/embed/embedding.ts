@@ -16,7 +16,7 @@ const callMs = 120_000
 
 /** Who wants vectors, and who hears what they cost. */
 export interface EmbeddingAsker {
-  readonly for: Omit<ModelCall, 'model' | 'usage' | 'ms' | 'attempts'>
+  readonly for: Pick<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>
   readonly signal?: () => AbortSignal
   readonly tell: (call: ModelCall) => void
 }

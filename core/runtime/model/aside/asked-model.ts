@@ -32,18 +32,18 @@ export interface Asker {
 }
 
 /** Which models answer. They are looked up when they are asked: at the boot, some are not there yet. */
-export interface AskedModels {
+export interface ModelsToAsk {
   readonly main: () => Model
   /** The model of values; the main one where nothing is set. */
   readonly small: () => Model
 }
 
 /** A model as handlers have it: the model itself, and questions to it. */
-export class Asking implements AskableModel {
-  readonly #models: AskedModels
+export class AskedModel implements AskableModel {
+  readonly #models: ModelsToAsk
   readonly #asker: Asker
 
-  constructor(models: AskedModels, asker: Asker) {
+  constructor(models: ModelsToAsk, asker: Asker) {
     this.#models = models
     this.#asker = asker
   }
@@ -109,7 +109,9 @@ export class Asking implements AskableModel {
   /** Asks within the bounds of time and number. */
   async #ask<T>(
     options: AskOptions,
-    ask: (question: Omit<AsideQuestion, 'model' | 'messages'>) => Promise<T>,
+    ask: (
+      question: Pick<AsideQuestion, 'signal' | 'for' | 'tell' | 'log' | 'settings'>,
+    ) => Promise<T>,
   ): Promise<T> {
     const { for: askedFor, asked, tell, log } = this.#asker
     const { timeoutMs = usualMs, signal: own } = options

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import type { Embeddings, Message, Model, ModelSettings, ModelUsage } from './model.ts'
-import type { Schema } from './schema.ts'
+import type { Embeddings, Message, Model, ModelSettings, ModelUsage } from '../model.ts'
+import type { Schema } from '../schema.ts'
 
 /** A line of what a model is asked aside: words alone, or a message of a conversation. */
 export type AskedLine =
