@@ -77,6 +77,12 @@ export class AskedModel implements AskableModel {
     return this.#models.main().stream(request)
   }
 
+  async streamTo(request: ModelRequest, take: (delta: Delta) => void): Promise<void> {
+    const model = this.#models.main()
+    if (model.streamTo) return await model.streamTo(request, take)
+    for await (const delta of model.stream(request)) take(delta)
+  }
+
   async text(prompt: AskedPrompt, options: AskOptions = {}): Promise<string> {
     const { text, usage } = await this.#ask(options, (question) =>
       askAside({
