@@ -1,3 +1,4 @@
+import type { OfferedModels } from './models/asking.ts'
 import type { Database, Fetch, Log } from './context.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
 import type { MaybePromise } from './schema.ts'
@@ -51,6 +52,8 @@ export interface Boot<
   readonly sessions: PluginSessions
   /** Asks for jobs of the plugin: work that outlives the process. */
   readonly jobs: Jobs<Inputs>
+  /** The models of the app: they answer once every plugin is set up. */
+  readonly models: OfferedModels
   /** The time. Ask here and not `new Date()`, so that a test can move it. */
   now(): Date
   /** The plugin's room-scoped state, outside a turn. */

@@ -20,6 +20,8 @@ import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
+import { AppModels } from './model/aside/app-models.ts'
+import { Embedding } from './model/embed/embedding.ts'
 import { offerLines } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
@@ -62,7 +64,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
   const setups = await openSetups(blueprint, { ground, identity, addresses, jobs, rooms }, closers)
-  const setupFaults = [...(await setups.run(records.filter(isActive))), ...blueprint.chosen.late()]
+  const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
   // A setup that missed a variable has excluded its plugin.
@@ -125,6 +127,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
 }
 
+/** The faults of models whose names could not be checked before every plugin was set up. */
+const late = ({ chosen, embedder }: Blueprint) => [...chosen.late(), ...embedder.late()]
+
 /** The files of users, and what brings the contents of attachments. */
 function filesOf(
   { config, records, chosen, source, log }: Blueprint,
@@ -139,11 +144,11 @@ function filesOf(
 }
 
 /** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */
-function report({ records, chosen, log }: Blueprint): void {
+function report({ records, chosen, embedder, log }: Blueprint): void {
   // A warning, because an operator looks for a plugin that the boot left out for want of a variable.
   for (const record of records)
     if (!record.isAdded) log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
-  for (const line of [...offerLines(chosen.models), ...chosen.notes]) log.info(line)
+  for (const line of [...offerLines(chosen.models), embedder.line, ...chosen.notes]) log.info(line)
   for (const line of chosen.warnings) log.warn(line)
 }
 
@@ -204,12 +209,17 @@ interface BeforeSetups {
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, log }: Blueprint,
+  { records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
   { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
   for (const { name, definition } of records.filter(isActive))
     if (definition.migrations) await store.migrate(name, definition.migrations)
+  const models = new AppModels({
+    models: chosen.models,
+    embedding: new Embedding(embedder),
+    log,
+  })
   const setups = new Setups({
     log,
     db: store.db,
@@ -223,6 +233,7 @@ async function openSetups(
     },
     holdsCredential: identity.holdsCredential,
     jobsOf: (definition) => jobs.of(definition),
+    modelsOf: (plugin) => models.of(plugin),
     rooms,
     now: clock?.now ?? machineNow,
     envOf,

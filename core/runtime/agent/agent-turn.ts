@@ -291,7 +291,7 @@ export class AgentTurn {
 
   /** What all handlers of the turn share. */
   #turn({ model, loaded, state, stepLog, areKept }: OwnOfTurn): Turn {
-    const { user, sessionId, room, requestId, rootId, signal, request } = this.#run
+    const { user, sessionId, runId, room, requestId, rootId, signal, request } = this.#run
     const { metadata, origin, allow } = request
     const { files } = this.#parts
     const source: EventOrigin = { onComponent: (component) => stepLog.rendered(component) }
@@ -302,8 +302,10 @@ export class AgentTurn {
       room,
       requestId,
       rootId,
+      runId,
       signal,
       model,
+      asked: { count: 0 },
       metadata: metadata && frozen(metadata),
       origin,
       allow: allow && new Set(allow),
