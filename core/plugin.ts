@@ -64,6 +64,7 @@ export type {
   ModelUsage,
   ProviderData,
   RunUsage,
+  TurnUsage,
   ToolCall,
   ToolSpec,
 } from './plugin/model.ts'
