@@ -52,6 +52,7 @@ export type {
   Embeddings,
   MessagePart,
   Model,
+  ModelCall,
   ModelOpening,
   ModelProvider,
   ModelSection,

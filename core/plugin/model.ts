@@ -61,6 +61,30 @@ export interface TurnUsage extends ModelUsage {
   readonly models: readonly RunUsage[]
 }
 
+/** One call of a model as it ended: who asked whom, for what, and what it cost. */
+export interface ModelCall {
+  /** The id of the model that was asked. */
+  readonly model: string
+  /** The user whom the call served, where it served one. */
+  readonly did?: string
+  /** The run that the call belongs to; outside of turns there is none. */
+  readonly runId?: string
+  readonly sessionId?: string
+  /** The plugin that asked. */
+  readonly plugin?: string
+  readonly kind: 'turn' | 'sub-agent' | 'summary' | 'plugin' | 'embedding'
+  /** What the call cost. A call that failed before it said anything is taken to have cost nothing. */
+  readonly usage: ModelUsage
+  /** How long the call took, in milliseconds. */
+  readonly ms: number
+  /** How long it took until the first piece of the answer came; absent where none did. */
+  readonly firstMs?: number
+  /** How often the model was asked before it answered or failed. */
+  readonly attempts: number
+  /** The code of the fault by which the call ended; `ABORTED` where nobody waited any more. */
+  readonly code?: string
+}
+
 /** A line of the conversation. Plain data: the runtime stores it as it stands. */
 export type Message =
   | { readonly role: 'system'; readonly content: string }

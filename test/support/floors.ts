@@ -8,7 +8,7 @@ export const floors: readonly (readonly string[])[] = [
   ['audit'],
   ['http/read', 'model/transport', 'model/usage'],
   ['http/answer', 'model'],
-  ['http/limits'],
+  ['http/limits', 'model/aside'],
   ['http/routes'],
   ['http'],
   ['auth/did'],

@@ -65,6 +65,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It compares the refusals with the numbers that bound a job, so that the two cannot part.',
   'test/jobs/schedules.test.ts':
     'It plans schedules by a clock that it turns, which no app lets a caller do.',
+  'test/model/aside.test.ts':
+    'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':
     'It puts the deltas of the demonstration model together as the runtime does, without an app around it.',
   'test/model/langchain-limits.test.ts':
