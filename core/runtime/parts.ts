@@ -10,6 +10,7 @@ import { masking } from './base/log.ts'
 import { isActive, stateLine } from './base/plugin-record.ts'
 import type { Blueprint } from './blueprint.ts'
 import { authorsWords } from './boot/environment.ts'
+import { UsageListeners } from './boot/on-usage.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
 import { Attachments } from './attachments/attachments.ts'
@@ -71,6 +72,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     limits: rateLimits,
   })
   const kept = filesOf(blueprint, ground, closers)
+  const listeners = new UsageListeners(records, log)
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
     config,
@@ -84,6 +86,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     ...kept,
     audit,
     log,
+    onCall: (call) => listeners.tell(call),
     oracleDid: identity.oracleDid,
     rights: identity.grants,
     restoreUser: (did) => identity.auth.restore(did),
