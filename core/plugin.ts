@@ -63,6 +63,7 @@ export type {
   ModelRequest,
   ModelSettings,
   ModelUsage,
+  PricedModel,
   ProviderData,
   RunUsage,
   TurnUsage,

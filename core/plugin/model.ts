@@ -314,6 +314,13 @@ export interface ModelProvider<Env = unknown, Self = unknown> {
 /** The providers of a plugin, by what stands before the first slash of a name in MODEL. */
 export type ModelSection<Env, Self> = Readonly<Record<string, ModelProvider<Env, Self>>>
 
+/** A model of the app and what it costs, as far as that is known before the first call. */
+export interface PricedModel {
+  readonly id: string
+  /** Absent where nobody has said. A model for which nobody pays has a price of 0. */
+  readonly price?: ModelPrice
+}
+
 /** The models of the app, outside of a turn. */
 export interface OfferedModels {
   /** The model of an id of MODEL; without an id the default. Throws MODEL_UNKNOWN, which lists the ids. */

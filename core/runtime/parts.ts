@@ -21,7 +21,7 @@ import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
-import { offerLines } from './model/offer-lines.ts'
+import { offerLines, pricesOf } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
@@ -207,7 +207,7 @@ interface BeforeSetups {
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, log }: Blueprint,
+  { records, envOf, fetch, clock, chosen, log }: Blueprint,
   { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
@@ -225,6 +225,7 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
+    prices: () => pricesOf(chosen.models),
     jobsOf: (definition) => jobs.of(definition),
     rooms,
     now: clock?.now ?? machineNow,
