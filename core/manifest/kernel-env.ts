@@ -85,6 +85,12 @@ export const kernelEnv = {
   MODEL_CONTEXT_WINDOW: count(1000, 100_000_000)
     .optional()
     .describe('How many tokens a model reads whose settings do not say so'),
+  EMBEDDING_MODEL: z
+    .string()
+    .optional()
+    .describe(
+      'What makes vectors of texts: provider/name, or lexical, the default, which needs no model and finds what is written alike',
+    ),
   ORACLE_NAME: z.string().default('Oracle').describe('What clients show'),
   ORACLE_INSTRUCTIONS: z
     .string()
