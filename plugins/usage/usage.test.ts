@@ -23,6 +23,12 @@ function ear() {
     visibility: 'always',
     tools: {
       look: { description: 'Looks.', input: z.object({}), effect: 'read', run: () => 'a shelf' },
+      judge: {
+        description: 'Asks a model aside.',
+        input: z.object({}),
+        effect: 'read',
+        run: (_, { model }) => model.object(z.object({ good: z.boolean() }), 'Is it good?'),
+      },
       wait: {
         description: 'Waits.',
         input: z.object({}),
@@ -186,6 +192,38 @@ await onEachDatabase('what a turn cost', (where) => {
       expect(told.app.log.join('')).toContain('onUsage')
     },
   )
+
+  test('holds what a tool asked a model aside', { timeout: 120_000 }, async () => {
+    const told = await scene(where)
+    told.provider.answer(
+      { calls: [{ name: 'judge' }], usage: step },
+      { text: 'No value.', usage: step },
+      ({ body }) => {
+        const [tool] = (body.tools ?? []) as { name: string }[]
+        const value = { good: true }
+        return tool
+          ? { calls: [{ name: tool.name, args: value }], usage: step }
+          : { text: JSON.stringify(value), usage: step }
+      },
+      { text: 'It is good.', usage: step },
+    )
+    const user = await told.app.user()
+    const said = await user.say('Is it good?')
+    expect(said.text).toBe('It is good.')
+    expect(await agreed(told, user, said.of('done')[0]?.usage)).toMatchObject({
+      calls: 4,
+      inputTokens: 4_000,
+      outputTokens: 240,
+      cachedTokens: 2_400,
+      estimated: undefined,
+    })
+    expect(told.calls).toMatchObject([
+      { kind: 'turn' },
+      { kind: 'plugin', plugin: 'ear', runId: said.runId, did: user.did },
+      { kind: 'plugin', plugin: 'ear', runId: said.runId, did: user.did },
+      { kind: 'turn' },
+    ])
+  })
 
   test(
     'is estimated where the stream breaks, where Stop cuts it, and where the provider is silent',

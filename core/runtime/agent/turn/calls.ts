@@ -35,9 +35,9 @@ export class CallsOfTurn {
     return this.#sum.whole()
   }
 
-  /** The same calls, as a sub-agent of a plugin makes them. */
-  ofSubAgent(plugin: string | undefined): CallsOfTurn {
-    return new CallsOfTurn(this.#options, { kind: 'sub-agent', plugin })
+  /** The same calls, as others than the turn's own loop make them: a sub-agent of a plugin, a summary. */
+  as(kind: ModelCall['kind'], plugin?: string): CallsOfTurn {
+    return new CallsOfTurn(this.#options, { kind, plugin })
   }
 
   /** Notes a call of the loop that has ended. Its message keeps what it cost. */

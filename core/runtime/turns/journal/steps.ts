@@ -1,4 +1,4 @@
-import type { Message } from '../../../plugin.ts'
+import type { Message, RunUsage } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { StepsTable } from './tables.ts'
 import type { JournalEntry } from '../run.ts'
@@ -86,11 +86,16 @@ export function spentIn(rows: readonly StepRow[]): UsageSum {
 /** Adds what the calls of models cost that a step tells of, in its messages or beside them. */
 export function addSpent(
   sum: UsageSum,
-  step: { readonly messages?: readonly Told[]; readonly usage?: Note['usage'] },
+  step: {
+    readonly messages?: readonly Told[]
+    readonly usage?: Note['usage']
+    readonly summary?: { readonly usage?: RunUsage }
+  },
 ): void {
   for (const message of step.messages ?? [])
     if (message.role === 'assistant' && message.usage) sum.add(message.usage)
   for (const usage of step.usage ? [step.usage].flat() : []) sum.add(usage)
+  if (step.summary?.usage) sum.add(step.summary.usage)
 }
 
 /** The calls of tools that have no result. */
