@@ -71,8 +71,10 @@ export type {
   ModelRequest,
   ModelSettings,
   ModelUsage,
+  PricedModel,
   ProviderData,
   RunUsage,
+  TurnUsage,
   ToolCall,
   ToolSpec,
 } from './plugin/model.ts'

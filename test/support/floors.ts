@@ -6,7 +6,7 @@ export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
   ['store', 'outbound'],
   ['audit'],
-  ['http/read', 'model/transport'],
+  ['http/read', 'model/transport', 'model/usage'],
   ['http/answer', 'model'],
   ['http/limits', 'model/embed'],
   ['http/routes', 'model/aside'],

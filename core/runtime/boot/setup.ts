@@ -37,6 +37,7 @@ export interface SetupOptions {
   readonly fetch: Fetch
   readonly oracle: Oracle
   readonly holdsCredential: Boot['holdsCredential']
+  readonly prices: () => Boot['prices']
   /** `jobs` of a plugin. */
   readonly jobsOf: (definition: AnyDefinition) => AnyJobs
   /** `models` of a plugin. */
@@ -122,10 +123,10 @@ export class Setups {
     }
 
     const { log, db, fetch, envOf } = this.#options
-    const { oracle, holdsCredential, jobsOf, modelsOf } = this.#options
+    const { oracle, holdsCredential, jobsOf, modelsOf, prices } = this.#options
     const modelsWithin = modelsOf(name)
     const { models, model } = modelsWithin({})
-    const known = { oracle, holdsCredential }
+    const known = { oracle, holdsCredential, prices: prices() }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),

@@ -104,8 +104,11 @@ export interface JournalEntry {
   readonly partial?: true
   /** The run stands at this call. */
   readonly waits?: WaitingCall
-  /** What an answer cost that ended before its first word. The messages of all other answers have their own. */
-  readonly usage?: RunUsage
+  /**
+   * What calls of models cost of which no message tells: those that ended before their first word, those of plugins, and
+   * those of models that another one stood in for. The messages of all other answers have their own.
+   */
+  readonly usage?: RunUsage | readonly RunUsage[]
   /** The call of the sub-agent whose inner step this is. No transcript shows it. */
   readonly within?: string
 }
