@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { createLog, longestLine } from '../../core/runtime/base/log.ts'
+import { openLog, longestLine } from '../../core/runtime/base/log.ts'
 
 /** What a log writes, with a secret that it must not write. */
 function logged(pretty = false) {
   const lines: string[] = []
   const write = (line: string) => void lines.push(line)
-  const log = createLog({ level: 'info', pretty, secrets: ['tell-nobody'], write })
+  const { log } = openLog({ level: 'info', pretty, secrets: ['tell-nobody'], write })
   return { log, lines }
 }
 

@@ -19,20 +19,32 @@ const textLengths = [4_096, 1_024, 256, 64]
 const deepest = { depth: 6, fields: 50 }
 const cutMark = '… [cut]'
 
+/** The runtime's log, and the way past its formatting for whoever has whole lines of JSON. */
+export interface OpenLog {
+  readonly log: Logger
+  /** Writes short lines of JSON, each with its line feed, as the log writes its own, but all at once. */
+  writeLines(lines: readonly string[]): void
+}
+
 /**
- * The runtime's log. It writes a secret of the environment as `[secret]`. A line is at most 16 KiB: what is longer loses the
+ * Opens the runtime's log. It writes a secret of the environment as `[secret]`. A line is at most 16 KiB: what is longer loses the
  * ends of its long texts, causes and stacks included, each marked `[cut]`.
  */
-export function createLog({ level, pretty, secrets, write }: LogOptions): Logger {
+export function openLog({ level, pretty, secrets, write }: LogOptions): OpenLog {
   const out = write ?? ((line: string) => void process.stdout.write(line))
   const masked = masking(secrets)
-  const destination: DestinationStream = {
-    write(line) {
-      const safe = bounded(masked(line))
-      out(pretty ? forPeople(safe) : safe)
+  const writeLine = (line: string) => {
+    const safe = bounded(masked(line))
+    out(pretty ? forPeople(safe) : safe)
+  }
+  const destination: DestinationStream = { write: writeLine }
+  return {
+    log: pino({ level, base: null, serializers: { err: readable } }, destination),
+    writeLines(lines) {
+      if (pretty || write) for (const line of lines) writeLine(line)
+      else out(masked(lines.join('')))
     },
   }
-  return pino({ level, base: null, serializers: { err: readable } }, destination)
 }
 
 /** A line that is not too long. It stays JSON; one that is none, because a masked secret broke it, loses its end. */
