@@ -19,6 +19,10 @@ export const insideTests: Readonly<Record<string, string>> = {
     'A parser of JSON that is cut off is called at every length of its input.',
   'test/audit/audit.test.ts':
     'Lines that are days old and a database that fails between two lines need the audit table without a server.',
+  'test/boot/long-lines.test.ts':
+    'The bound of a line is arithmetic, and its edges are lines that no app writes at will.',
+  'test/turns/abort.test.ts':
+    'A stop that only the database knows is written there, in the instant before a run waits for a person.',
   'test/auth/capabilities.test.ts':
     'It compares hundreds of random chains of grants with the verdict of ucanto, one call each.',
   'test/auth/delegations.test.ts':
