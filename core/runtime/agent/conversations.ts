@@ -53,7 +53,7 @@ export interface ConversationOptions {
   /** The files of users. */
   readonly files?: Files
   /** Brings what is attached to messages. */
-  readonly attachments?: Attachments
+  readonly attachments?: Pick<Attachments, 'attach'>
   readonly audit: AuditTrail
   readonly log: Log
 }
