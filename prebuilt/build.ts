@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { join, relative, sep } from 'node:path'
 import { rolldown, type OutputChunk, type Plugin } from 'rolldown'
@@ -10,8 +10,8 @@ import { foldersOf, type PrebuiltGroups } from './packages.ts'
 const conditions = ['node', 'import', 'module-sync', 'default']
 
 /**
- * Makes few large files of the many small ones of some packages, and a list for each group, in a new folder that then
- * replaces `folder`. Every entry of a package gets a file, and what entries share stands in files that they share: whoever
+ * Makes few large files of the many small ones of some packages, and a list for each group. Files that other
+ * servers may still import stay in the folder for a day. Every entry of a package gets a file, and what entries share stands in files that they share: whoever
  * imports another entry of a package gets the same copy of it.
  */
 export async function buildPrebuilt(folder: string, groups: PrebuiltGroups): Promise<void> {
@@ -35,7 +35,7 @@ export async function buildPrebuilt(folder: string, groups: PrebuiltGroups): Pro
     const { output } = await bundle.write({
       dir: fresh,
       format: 'esm',
-      entryFileNames: '[name].mjs',
+      entryFileNames: 'entry-[hash].mjs',
       chunkFileNames: 'shared-[hash].mjs',
       comments: { legal: true, jsdoc: false, annotation: false },
     })
@@ -47,11 +47,27 @@ export async function buildPrebuilt(folder: string, groups: PrebuiltGroups): Pro
       }
       await writeFile(join(fresh, listFile(group)), JSON.stringify(list))
     }
-    await rm(folder, { recursive: true, force: true })
-    await rename(fresh, folder)
+    await moveInto(folder, fresh)
   } finally {
     await bundle.close()
     await rm(fresh, { recursive: true, force: true })
+  }
+}
+
+/** How long files stay that no list names any more: a server that runs may import them with its first turn. */
+const staysMs = 24 * 3600 * 1000
+
+/** Moves new files into a folder, the lists last, and deletes what has been of no use for long. Names say the content. */
+async function moveInto(folder: string, fresh: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  const isList = (name: string) => name.endsWith('.json')
+  const names = await readdir(fresh)
+  for (const name of [...names.filter((one) => !isList(one)), ...names.filter(isList)])
+    await rename(join(fresh, name), join(folder, name))
+  for (const name of await readdir(folder)) {
+    const { mtimeMs } = await stat(join(folder, name))
+    if (!names.includes(name) && Date.now() - mtimeMs > staysMs)
+      await rm(join(folder, name), { force: true })
   }
 }
 
