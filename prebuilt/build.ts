@@ -29,7 +29,8 @@ export async function buildPrebuilt(folder: string, groups: PrebuiltGroups): Pro
     plugins: [keepOutside(folders, new Set([...entries.values()].flat()))],
     logLevel: 'silent',
   })
-  const fresh = `${folder}-${process.pid}`
+  // Inside, so that what a killed build leaves behind goes with the files of no use.
+  const fresh = join(folder, `new-${process.pid}`)
   try {
     await mkdir(fresh, { recursive: true })
     const { output } = await bundle.write({
@@ -59,7 +60,6 @@ const staysMs = 24 * 3600 * 1000
 
 /** Moves new files into a folder, the lists last, and deletes what has been of no use for long. Names say the content. */
 async function moveInto(folder: string, fresh: string): Promise<void> {
-  await mkdir(folder, { recursive: true })
   const isList = (name: string) => name.endsWith('.json')
   const names = await readdir(fresh)
   for (const name of [...names.filter((one) => !isList(one)), ...names.filter(isList)])
@@ -67,7 +67,7 @@ async function moveInto(folder: string, fresh: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const { mtimeMs } = await stat(join(folder, name))
     if (!names.includes(name) && Date.now() - mtimeMs > staysMs)
-      await rm(join(folder, name), { force: true })
+      await rm(join(folder, name), { recursive: true, force: true })
   }
 }
 
