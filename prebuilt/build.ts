@@ -10,9 +10,9 @@ import { foldersOf, type PrebuiltGroups } from './packages.ts'
 const conditions = ['node', 'import', 'module-sync', 'default']
 
 /**
- * Makes few large files of the many small ones of some packages, and a list for each group. Files that other
- * servers may still import stay in the folder for a day. Every entry of a package gets a file, and what entries share stands in files that they share: whoever
- * imports another entry of a package gets the same copy of it.
+ * Makes few large files of the many small ones of some packages, and a list for each group. Files that other servers may
+ * still import stay in the folder for a day. Every entry of a package gets a file, and what entries share stands in files
+ * that they share: whoever imports another entry of a package gets the same copy of it.
  */
 export async function buildPrebuilt(folder: string, groups: PrebuiltGroups): Promise<void> {
   const folders = foldersOf(groups)
