@@ -4,6 +4,7 @@ import type { EnvSource } from '../manifest/env.ts'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
 import type { Fetch, HttpLayer } from '../plugin.ts'
 import type { Instructions } from '../plugin/context.ts'
+import type { OpenLog } from './base/log.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { JobPlans } from './jobs/plan.ts'
 import type { ChosenModels } from './model/choose.ts'
@@ -31,6 +32,8 @@ export interface Blueprint {
   /** Layers of the app itself around every request, outside of those of plugins. */
   readonly http: readonly HttpLayer[]
   readonly log: Logger
+  /** Writes lines of JSON into the log that were made elsewhere, many at once. */
+  readonly writeLines: OpenLog['writeLines']
   /** Without a directory the app writes no file. */
   readonly dataDir: DataDir | undefined
   /** The clock of a test, in place of the real time. */

@@ -57,6 +57,8 @@ export class Attempt {
   readonly facts = new Facts()
   /** When this process claimed the job or last renewed its lease. */
   heldSince = performance.now()
+  /** How long the handler was at work; known when the attempt has ended. */
+  tookMs = 0
   readonly #stopping = new AbortController()
   readonly #signal: AbortSignal
   readonly #over = Promise.withResolvers<'over'>()

@@ -172,6 +172,17 @@ export class RunLost extends Error {
   override readonly name = 'RunLost'
 }
 
+/** Says that a run which was to wait for a person was stopped before the database had that. */
+export class StoppedMeanwhile extends Error {
+  override readonly name = 'StoppedMeanwhile'
+  readonly why: 'aborted' | 'superseded'
+
+  constructor(why: 'aborted' | 'superseded') {
+    super('The run was stopped before it waited for a person.')
+    this.why = why
+  }
+}
+
 /** A run as the engine gets it: everything that the engine needs to bring the run to an end. */
 export interface Run {
   readonly runId: string

@@ -64,16 +64,20 @@ export async function endingOf(
   }
 }
 
-/** What is told of a turn that still waits for its beginning when its session is deleted: it never began. */
-export function endingOfWaiting(turn: WaitingTurnsTable, request: TurnRequest): EndingFacts {
+/** What is told of a turn that never began, because somebody stopped it while it waited, or deleted its session. */
+export function endingOfWaiting(
+  turn: WaitingTurnsTable,
+  request: TurnRequest,
+  cause: 'stopped' | 'deleted',
+): EndingFacts {
   const { id: runId, session_id: sessionId, did, created_at } = turn
   const { from = 'user', origin, metadata } = request
   return {
     runId,
     sessionId,
     did,
-    status: 'interrupted',
-    cause: 'deleted',
+    status: cause === 'stopped' ? 'aborted' : 'interrupted',
+    cause,
     from,
     ...(origin !== undefined && { origin }),
     ...(metadata && { metadata }),
