@@ -13,7 +13,7 @@ import { authorsWords } from './boot/environment.ts'
 import { UsageListeners } from './boot/on-usage.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
-import { Attachments } from './attachments/attachments.ts'
+import { LazyAttachments } from './attachments/lazy.ts'
 import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
@@ -139,12 +139,12 @@ function filesOf(
   { config, records, chosen, source, log }: Blueprint,
   { store }: Ground,
   closers: Closers,
-): { readonly files: Files; readonly attachments: Attachments } {
+): { readonly files: Files; readonly attachments: LazyAttachments } {
   const perUserBytes = config.FILES_PER_USER_MB * 1024 * 1024
   const files = new Files({ store, log, perUserBytes })
   closers.add(() => files.close())
   const web = { isForAuthors: isForAuthors(source), hosts: config.ATTACHMENT_HOSTS ?? [] }
-  return { files, attachments: new Attachments({ files, records, models: chosen.models, web }) }
+  return { files, attachments: new LazyAttachments({ files, records, models: chosen.models, web }) }
 }
 
 /** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */

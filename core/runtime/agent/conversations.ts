@@ -53,7 +53,7 @@ export interface ConversationOptions {
   /** The files of users. */
   readonly files?: Files
   /** Brings what is attached to messages. */
-  readonly attachments?: Attachments
+  readonly attachments?: Pick<Attachments, 'attach'>
   /** Told of each call of a model when it has ended. */
   readonly onCall?: (call: ModelCall) => void
   readonly audit: AuditTrail
