@@ -11,6 +11,7 @@ import { RepetitionGuard } from './turn/guards.ts'
 import { mended } from './ask/history.ts'
 import { delegate } from './delegate.ts'
 import { goRound, type Loop, type LoopEnd, type LoopLimits } from './loop.ts'
+import { fittingOf, type WindowParts } from './loop-window.ts'
 import { asTurnError, type CallModel, type Hear } from './ask/model-call.ts'
 import { onion, type Layer } from '../base/onion.ts'
 import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
@@ -23,6 +24,7 @@ import { byPlugin, loadRoom, saveRoom, TurnState, type StateKey } from './state/
 import { StepLog, type TakeChanges } from './step-log.ts'
 import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
+import { writes } from './tools/entry.ts'
 import type { Tools } from './tools/tools.ts'
 import { ToolsOfTurn } from './tools/turn-tools.ts'
 import { FilesOfTurn } from './turn/files.ts'
@@ -61,6 +63,7 @@ export interface TurnParts {
   readonly files?: Files
   readonly turnOnion: TurnOnion
   readonly callModel: CallModel
+  readonly window: WindowParts
   /** The conversation before this turn, in the form in which a model reads it. */
   readonly history: (model: Model) => Promise<readonly Message[]>
   /** The turns that this process carries out, by session. A turn adds itself and removes itself. */
@@ -193,6 +196,13 @@ export class AgentTurn {
     const { name, instructions, promptBudgetMs: budgetMs } = this.#parts
     const { timezone, instructions: lines } = request
     const said = { instructions, lines }
+    const fitting = fittingOf(this.#parts.window, {
+      turn,
+      before,
+      log: stepLog,
+      narrator: this.#narrator,
+      isWrite: (tool) => writes(turnTools.entries.get(tool) ?? tools.entry(tool)),
+    })
     const prompt = new SystemPrompt({ records, name, ...said, turn, budgetMs, timezone, log })
     await this.#throughTheOnion({
       turn,
@@ -200,7 +210,8 @@ export class AgentTurn {
       system: () => prompt.text(),
       ask: () => turnTools.ask(),
       specs: () => [...tools.specs(turn), ...turnTools.specs()],
-      before,
+      fitting,
+      gauges: this.#parts.window.gauges,
       log: stepLog,
       tools,
       callModel: this.#parts.callModel,
@@ -212,7 +223,8 @@ export class AgentTurn {
     // A layer of the onion may change its plugin's state after `next()`. Readers who hear of the end find all of it kept.
     await takeChanges()
     await stepLog.settled()
-    this.#conversation = [...before, ...mended(stepLog.sent)]
+    const { early, late } = fitting.conversation()
+    this.#conversation = [...early, ...mended(late)]
     return this.#update(kept, decided, loaded, state)
   }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Message, RunEnding, RunTool, RunUsage } from '../../../plugin.ts'
 import type { Root } from './marks.ts'
-import { messageOf, noteOf, type StepRow } from '../journal/steps.ts'
+import { isNote, messageOf, noteOf, type StepRow } from '../journal/steps.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
@@ -154,7 +154,10 @@ function usageOf(steps: readonly StepRow[]): RunUsage[] {
 }
 
 function usageOfStep(row: StepRow): RunUsage | undefined {
-  if (row.kind === 'note') return noteOf(row).usage
+  if (isNote(row)) {
+    const { usage, summary } = noteOf(row)
+    return usage ?? summary?.usage
+  }
   if (row.kind !== 'assistant' && row.kind !== 'inner') return undefined
   const message = messageOf(row)
   return message.role === 'assistant' ? message.usage : undefined
@@ -171,7 +174,7 @@ async function toolsOf(
   { pluginOf }: EndingOptions,
 ): Promise<RunTool[]> {
   const calls = new Map<string, { name: string; outcome: RunTool['outcome'] }>()
-  for (const row of steps) if (row.kind !== 'note') noteCalls(calls, messageOf(row))
+  for (const row of steps) if (!isNote(row)) noteCalls(calls, messageOf(row))
   if (calls.size === 0) return []
   const effects = await db
     .selectFrom('kernel_effects')

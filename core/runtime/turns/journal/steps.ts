@@ -29,7 +29,9 @@ export function toRows(owner: StepOwner, firstRow: number, entry: JournalEntry):
     note.within ? 'inner' : kindOf(message),
     message,
   ])
-  if (Object.values(note).some((value) => value !== undefined)) rows.push(['note', note])
+  const isSummary = note.summary !== undefined && note.within === undefined
+  if (Object.values(note).some((value) => value !== undefined))
+    rows.push([isSummary ? 'summary' : 'note', note])
   return rows.map(([kind, body], i) => ({
     session_id: owner.sessionId,
     position: positionOf(owner.turn, firstRow + i),
@@ -50,6 +52,10 @@ function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
 export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message | UserMessage | PluginMessage =>
   JSON.parse(body)
 
+/** Whether a row says what a step was beside its messages. */
+export const isNote = ({ kind }: Pick<StepRow, 'kind'>): boolean =>
+  kind === 'note' || kind === 'summary'
+
 /** What a note adds to its step. */
 export const noteOf = ({ body }: Pick<StepRow, 'body'>): Note => JSON.parse(body)
 
@@ -64,8 +70,8 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
     else steps.set(key, [row])
   }
   return [...steps.values()].map((step) => {
-    const note = step.find(({ kind }) => kind === 'note')
-    const messages = step.filter(({ kind }) => kind !== 'note').map(messageOf)
+    const note = step.find(isNote)
+    const messages = step.filter((row) => !isNote(row)).map(messageOf)
     return { messages, ...(note && noteOf(note)) }
   })
 }

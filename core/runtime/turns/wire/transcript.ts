@@ -2,7 +2,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Message } from '../../../plugin.ts'
 import type { RunDatabase, StepsTable } from '../journal/tables.ts'
 import type { UserMessage } from '../user-message.ts'
-import { messageOf, noteOf } from '../journal/steps.ts'
+import { isNote, messageOf, noteOf } from '../journal/steps.ts'
 
 /** A tool call in the history, with its outcome. A rendered component stands there as a call with the component's name. */
 export interface HistoryCall {
@@ -185,7 +185,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryMessage[] {
   const rendered = new Map<string, HistoryCall>()
   for (const row of rows) {
     if (row.kind === 'inner') continue
-    if (row.kind === 'note') {
+    if (isNote(row)) {
       const { components, partial } = noteOf(row)
       if (partial && current) current.isComplete = false
       for (const { eventId, toolCallId, name, args } of components ?? []) {
