@@ -1,132 +1,87 @@
-import { expect, it, onTestFinished } from 'vitest'
-import { z } from 'zod'
-import { definePlugin } from '#core'
-import {
-  fakeProvider,
-  testApp,
-  type FakeProvider,
-  type ProviderRequest,
-  type TestApp,
-} from '#core/testing'
+import { expect, it } from 'vitest'
+import type { FakeProvider, ProviderRequest } from '#core/testing'
 import { onEachDatabase } from '../support/each-database.ts'
+import { conversationOf, isSummaryRequest, kilobyte, withProvider } from '../support/reader.ts'
 
-const about = 'x'.repeat(1000)
-
-/** Reads a kilobyte; writes, too. */
-const shelf = definePlugin({
-  name: 'shelf',
-  summary: 'A shelf of books.',
-  visibility: 'always',
-  tools: {
-    read: {
-      description: 'Reads a page.',
-      effect: 'read',
-      input: z.object({ page: z.number() }),
-      run: ({ page }) => `Page ${page}: ${about}`,
-    },
-  },
-})
-
-interface Line {
-  readonly role: string
-  readonly content?: string | null
-  readonly tool_calls?: readonly { readonly id: string }[]
-  readonly tool_call_id?: string
-}
-
-const linesOf = ({ body }: ProviderRequest) => body.messages as readonly Line[]
-const isSummaryRequest = (request: ProviderRequest) =>
-  request.text.includes('Summarise the conversation above in at most')
-
-/** Answers turn by turn: a call first, then a kilobyte of words; and a summary where one is asked for. */
-function answering(provider: FakeProvider, summary = 'They read pages.') {
+/** Reads a page in each turn and says something of it; summarises where that is asked for. */
+function readsInEachTurn(provider: FakeProvider) {
   provider.otherwise = (request) => {
-    if (isSummaryRequest(request)) return summary
-    const last = linesOf(request).at(-1)
-    return last?.role === 'user'
-      ? { reasoning: 'Hm.', calls: [{ name: 'read', args: { page: linesOf(request).length } }] }
+    if (isSummaryRequest(request)) return 'They read pages.'
+    const lines = conversationOf(request)
+    return lines.at(-1)?.role === 'user'
+      ? { calls: [{ name: 'read', args: { page: lines.length } }] }
       : `Read. ${'y'.repeat(200)}`
   }
 }
 
-const say = (nth: number) => `Turn ${nth}: ${'z'.repeat(1000)}`
-
-/** What has to hold for every request that a provider took. */
 function expectWhole(request: ProviderRequest) {
-  if (isSummaryRequest(request)) return
-  const lines = linesOf(request).filter(({ role }) => role !== 'system')
+  const lines = conversationOf(request)
   expect(lines[0]?.role).toBe('user')
   const calls = lines.flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id))
-  const results = lines.flatMap(({ tool_call_id }) => tool_call_id ?? [])
-  expect(results).toEqual(calls)
+  expect(lines.flatMap(({ tool_call_id }) => tool_call_id ?? [])).toEqual(calls)
 }
 
-const env = (provider: FakeProvider, more: Record<string, string> = {}) => ({
-  MODEL: 'openai/small',
-  OPENAI_BASE_URL: provider.url,
-  OPENAI_API_KEY: provider.key,
-  MODEL_SETTINGS: JSON.stringify({ 'openai/*': { wire: 'chat' } }),
-  ...more,
-})
+const turns = 200
 
-async function started(
-  rules: Parameters<typeof fakeProvider>[0],
-  more: Record<string, string>,
-  databaseUrl?: string,
-): Promise<{ provider: FakeProvider; app: TestApp }> {
-  const provider = await fakeProvider(rules)
-  onTestFinished(() => provider.close())
-  const own = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }
-  const app = await testApp({ plugins: [shelf], env: env(provider, { ...own, ...more }) })
-  onTestFinished(() => app.close())
-  return { provider, app }
-}
+await onEachDatabase('a session that outgrows a model of 8,000 tokens', ({ databaseUrl }) => {
+  const where = databaseUrl === undefined ? undefined : { DATABASE_URL: databaseUrl }
 
-const turns = Number(process.env.T ?? 200)
-
-await onEachDatabase('a session that outgrows its model', ({ databaseUrl }) => {
-  it('goes on for 200 turns against a server that refuses what is longer than 8,000 tokens, without a setting', async () => {
-    const { provider, app } = await started({ window: 8000 }, {}, databaseUrl)
-    answering(provider)
+  it('goes on for 200 turns with tools, and the window is learned from what the server refuses', async () => {
+    const { provider, app } = await withProvider({ window: 8000 }, where)
+    readsInEachTurn(provider)
     const user = await app.user()
     let sessionId: string | undefined
+    const kinds = new Set<string>()
     for (let nth = 1; nth <= turns; nth++) {
-      const said = await user.say(say(nth), { sessionId })
+      const said = await user.say(kilobyte(nth), { sessionId })
       ;({ sessionId } = said)
-      expect(said.status, `turn ${nth}: ${said.text}`).toBe('finished')
-      expect(
-        linesOf(provider.requests.at(-1)!).findLast(({ role }) => role === 'user')?.content,
-      ).toBe(say(nth))
+      expect(said.status, `turn ${nth}`).toBe('finished')
+      const asked = conversationOf(provider.requests.at(-1)!).findLast(
+        ({ role }) => role === 'user',
+      )
+      expect(asked?.content).toBe(kilobyte(nth))
+      for (const told of said.of('context')) {
+        kinds.add(String(told.kind))
+        expect(Number(told.tokensAfter)).toBeLessThan(Number(told.tokensBefore))
+      }
     }
+    expect(kinds).toEqual(new Set(['pruned', 'summarised']))
     for (const request of provider.requests) expectWhole(request)
-    // The window is learned from the first refusal, and by what the calls report no other one follows.
-    expect(provider.refusals.length).toBeGreaterThan(0)
-    expect(provider.refusals.length).toBeLessThan(4)
+    expect(provider.refusals).toHaveLength(1)
     expect((await user.say('hi', { sessionId })).status).toBe('finished')
-    const summaries = provider.requests.filter(isSummaryRequest)
-    expect(summaries.length).toBeGreaterThan(3)
-    expect(new Set(summaries.map(({ text }) => text)).size).toBe(summaries.length)
-    const history = (await user.get(`/messages/${sessionId}`)).body.messages
-    expect(history.filter(({ type }: { type: string }) => type === 'human')).toHaveLength(turns + 1)
-    expect(JSON.stringify(history)).not.toContain('Summary of the conversation')
-  }, 600_000)
 
-  it('is never refused where MODEL_CONTEXT_WINDOW says how much the server reads', async () => {
-    const { provider, app } = await started(
+    const summaries = provider.requests.filter(isSummaryRequest)
+    expect(summaries.length).toBeGreaterThan(5)
+    expect(new Set(summaries.map(({ text }) => text)).size).toBe(summaries.length)
+    const { messages } = (await user.get(`/messages/${sessionId}`)).body
+    const words = messages.filter(({ type }: { type: string }) => type === 'human')
+    expect(words.map(({ content }: { content: string }) => content)).toEqual([
+      ...Array.from({ length: turns }, (_, nth) => kilobyte(nth + 1)),
+      'hi',
+    ])
+    expect(JSON.stringify(messages)).not.toContain('Summary of the conversation')
+  }, 900_000)
+
+  it('is never refused where MODEL_CONTEXT_WINDOW says it, and starts anew in between', async () => {
+    const { provider, app } = await withProvider(
       { window: 8000 },
-      { MODEL_CONTEXT_WINDOW: '8000' },
-      databaseUrl,
+      { ...where, MODEL_CONTEXT_WINDOW: '8000' },
     )
-    answering(provider)
+    readsInEachTurn(provider)
     const user = await app.user()
     let sessionId: string | undefined
     for (let nth = 1; nth <= 60; nth++) {
-      const said = await user.say(say(nth), { sessionId })
+      const said = await user.say(kilobyte(nth), { sessionId })
       ;({ sessionId } = said)
-      expect(said.status).toBe('finished')
-      if (nth % 20 === 0) await app.again()
+      expect(said.status, `turn ${nth}`).toBe('finished')
+      // The next process knows the conversation from the journal alone.
+      if (nth % 15 === 0) await app.again()
     }
     expect(provider.refusals).toEqual([])
     for (const request of provider.requests) expectWhole(request)
-  }, 600_000)
+    const summaries = provider.requests.filter(isSummaryRequest)
+    expect(new Set(summaries.map(({ text }) => text)).size).toBe(summaries.length)
+    // What was summarised before the start is not read again.
+    expect(summaries.at(-1)?.text).not.toContain('Turn 10:')
+  }, 900_000)
 })

@@ -262,7 +262,7 @@ export class Fitting {
     this.#takeUp()
     this.#bytes = this.#isUntouched
       ? bytesOfConversation(before, model) + bytesOfAll(this.#messages.slice(before.length), model)
-      : bytesOfAll(this.#messages, model)
+      : bytesOfConversation(this.#messages, model, true)
     this.#counted = model
     return this.#bytes
   }

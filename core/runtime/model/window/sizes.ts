@@ -59,14 +59,21 @@ interface Beginning {
 
 const beginnings = new WeakMap<Message, Beginning>()
 
-/** The same as `bytesOfAll` for a whole conversation: it only grows at its end, so no more than what is new is counted. */
-export function bytesOfConversation(messages: readonly Message[], model: Model): number {
+/**
+ * The same as `bytesOfAll` for a whole conversation: it only grows at its end, so no more than what is new is counted. Where
+ * other messages have taken the places of some, it is to be counted `anew`.
+ */
+export function bytesOfConversation(
+  messages: readonly Message[],
+  model: Model,
+  anew = false,
+): number {
   const [first] = messages
   if (first === undefined) return 0
   const { length } = messages
   const origin = originOf(model)
   const known = beginnings.get(first)
-  const isSame = known?.origin === origin && messages[known.length - 1] === known.last
+  const isSame = !anew && known?.origin === origin && messages[known.length - 1] === known.last
   if (isSame && known.length === length) return known.bytes
   const bytes = isSame
     ? known.bytes + bytesOfAll(messages.slice(known.length), model)
