@@ -116,6 +116,13 @@ export const catalogue = {
       'Too many turns are under way, or were begun today: of this DID, from this address or on this server. ' +
       '`details` says which limit it is.',
   },
+  BUDGET_SPENT: {
+    status: 429,
+    means:
+      'The allowance of tokens or of money is used up: that of the user for today, or that of the turn. ' +
+      '`Retry-After` says when the next day begins.',
+    retryable: true,
+  },
   TOO_MANY_CONNECTIONS: {
     status: 429,
     means:

@@ -52,6 +52,7 @@ export type {
   Embeddings,
   MessagePart,
   Model,
+  ModelCall,
   ModelOpening,
   ModelProvider,
   ModelSection,
@@ -62,8 +63,10 @@ export type {
   ModelRequest,
   ModelSettings,
   ModelUsage,
+  PricedModel,
   ProviderData,
   RunUsage,
+  TurnUsage,
   ToolCall,
   ToolSpec,
 } from './plugin/model.ts'

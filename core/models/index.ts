@@ -18,6 +18,7 @@ export { Assembly } from '../runtime/model/assemble.ts'
 export { askProvider, type Question } from '../runtime/model/transport/ask.ts'
 export { functionTool } from '../runtime/model/function-tool.ts'
 export { estimatedUsage } from '../runtime/model/estimate.ts'
+export { billionths, tokenCount } from '../runtime/model/usage/counts.ts'
 export {
   readSummaryRequest,
   type AskedSummary,

@@ -22,8 +22,11 @@ export interface ModelUsage {
   readonly reasoningTokens?: number
   /** The provider did not count, or the call was cut off: the tokens are judged by the length of the texts. */
   readonly estimated?: true
-  /** What the provider itself says that the call cost: whole billionths of a US dollar, in digits. */
-  readonly cost?: string
+  /**
+   * Whole billionths of a US dollar, in digits; null or absent where nobody knows, and never 0 for that. A provider gives what
+   * it says itself; the kernel puts what the price comes to in its place.
+   */
+  readonly cost?: string | null
 }
 
 /** A picture, a sound or a file that stands in a message beside its text. Its bytes lie in the kernel's table of files. */
@@ -47,6 +50,39 @@ export interface ProviderData {
 export interface RunUsage extends ModelUsage {
   /** The id of the model. */
   readonly model: string
+  /** How many calls these were; one where it is absent. */
+  readonly calls?: number
+}
+
+/** What a whole turn cost, its sub-agents and its summaries included. */
+export interface TurnUsage extends ModelUsage {
+  readonly calls: number
+  /** The same for each model. */
+  readonly models: readonly RunUsage[]
+}
+
+/** One call of a model as it ended: who asked whom, for what, and what it cost. */
+export interface ModelCall {
+  /** The id of the model that was asked. */
+  readonly model: string
+  /** The user whom the call served, where it served one. */
+  readonly did?: string
+  /** The run that the call belongs to; outside of turns there is none. */
+  readonly runId?: string
+  readonly sessionId?: string
+  /** The plugin that asked. */
+  readonly plugin?: string
+  readonly kind: 'turn' | 'sub-agent' | 'summary' | 'plugin' | 'embedding'
+  /** What the call cost. A call that failed before it said anything is taken to have cost nothing. */
+  readonly usage: ModelUsage
+  /** How long the call took, in milliseconds. */
+  readonly ms: number
+  /** How long it took until the first piece of the answer came; absent where none did. */
+  readonly firstMs?: number
+  /** How often the model was asked before it answered or failed. */
+  readonly attempts: number
+  /** The code of the fault by which the call ended; `ABORTED` where nobody waited any more. */
+  readonly code?: string
 }
 
 /** A line of the conversation. Plain data: the runtime stores it as it stands. */
@@ -277,6 +313,13 @@ export interface ModelProvider<Env = unknown, Self = unknown> {
 
 /** The providers of a plugin, by what stands before the first slash of a name in MODEL. */
 export type ModelSection<Env, Self> = Readonly<Record<string, ModelProvider<Env, Self>>>
+
+/** A model of the app and what it costs, as far as that is known before the first call. */
+export interface PricedModel {
+  readonly id: string
+  /** Absent where nobody has said. A model for which nobody pays has a price of 0. */
+  readonly price?: ModelPrice
+}
 
 /** The models of the app, outside of a turn. */
 export interface OfferedModels {

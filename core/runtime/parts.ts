@@ -10,6 +10,7 @@ import { masking } from './base/log.ts'
 import { isActive, stateLine } from './base/plugin-record.ts'
 import type { Blueprint } from './blueprint.ts'
 import { authorsWords } from './boot/environment.ts'
+import { UsageListeners } from './boot/on-usage.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
 import { Attachments } from './attachments/attachments.ts'
@@ -20,7 +21,7 @@ import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
-import { offerLines } from './model/offer-lines.ts'
+import { offerLines, pricesOf } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
@@ -71,6 +72,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     limits: rateLimits,
   })
   const kept = filesOf(blueprint, ground, closers)
+  const listeners = new UsageListeners(records, log)
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
     config,
@@ -84,6 +86,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     ...kept,
     audit,
     log,
+    onCall: (call) => listeners.tell(call),
     oracleDid: identity.oracleDid,
     rights: identity.grants,
     restoreUser: (did) => identity.auth.restore(did),
@@ -204,7 +207,7 @@ interface BeforeSetups {
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, log }: Blueprint,
+  { records, envOf, fetch, clock, chosen, log }: Blueprint,
   { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
@@ -222,6 +225,7 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
+    prices: () => pricesOf(chosen.models),
     jobsOf: (definition) => jobs.of(definition),
     rooms,
     now: clock?.now ?? machineNow,

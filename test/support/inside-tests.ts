@@ -65,12 +65,16 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It compares the refusals with the numbers that bound a job, so that the two cannot part.',
   'test/jobs/schedules.test.ts':
     'It plans schedules by a clock that it turns, which no app lets a caller do.',
+  'test/model/aside.test.ts':
+    'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':
     'It puts the deltas of the demonstration model together as the runtime does, without an app around it.',
   'test/model/langchain-limits.test.ts':
     'It makes the silence and the length that a model is allowed smaller than any app does.',
   'test/model/openai-limits.test.ts':
     'It sets attempts, time limits and the size of an answer, which no variable sets.',
+  'test/model/usage.test.ts':
+    'It adds and prices counts as cases of a table, far beyond what a turn could cost.',
   'test/notices/made.test.ts':
     'It makes notices in transactions that wait for each other or are undone, and turns the clock of their retention.',
   'test/notices/turns.test.ts':

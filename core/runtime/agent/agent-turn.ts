@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
-import type { Log, Message, Model, User } from '../../plugin.ts'
+import type { Log, Message, Model, ModelCall, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
+import { CallsOfTurn } from './turn/calls.ts'
 import { Consent } from './turn/consent.ts'
 import type { Decided, Kept, Update } from './state/graph.ts'
 import type { AuditTrail } from '../audit/trail.ts'
@@ -17,8 +18,10 @@ import { onion, type Layer } from '../base/onion.ts'
 import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { Files } from '../files/files.ts'
+import { UsageSum } from '../model/usage/usage-sum.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { Narrator, type EventOrigin } from './tools/narrator.ts'
+import { addSpent } from '../turns/journal/steps.ts'
 import { RunLost, type JournalEntry, type Run } from '../turns/run.ts'
 import { byPlugin, loadRoom, saveRoom, TurnState, type StateKey } from './state/state.ts'
 import { StepLog, type TakeChanges } from './step-log.ts'
@@ -64,6 +67,8 @@ export interface TurnParts {
   readonly turnOnion: TurnOnion
   readonly callModel: CallModel
   readonly window: WindowParts
+  /** Told of each call of a model when it has ended. */
+  readonly onCall?: (call: ModelCall) => void
   /** The conversation before this turn, in the form in which a model reads it. */
   readonly history: (model: Model) => Promise<readonly Message[]>
   /** The turns that this process carries out, by session. A turn adds itself and removes itself. */
@@ -138,7 +143,7 @@ export class AgentTurn {
     try {
       // An earlier process asked a person and died before the graph kept the question: this turn only has to keep it.
       // Nobody has heard the question yet, for readers get it with the end of the run.
-      const asked = this.#past.at(-1)?.waits
+      const asked = this.#past.findLast(isMoreThanCost)?.waits
       if (asked && !decided) {
         this.#narrator.interrupt(asked)
         this.#end = { status: 'waiting', waits: asked }
@@ -321,11 +326,26 @@ export class AgentTurn {
       allow: allow && new Set(allow),
       results: { areKept },
       files: files && new FilesOfTurn(files, user.did, sessionId),
+      calls: this.#calls(),
       consent: new Consent(this.#run, this.#past),
       loaded,
       states: state.byPlugin,
       emit: (toolCallId) => this.#narrator.emitOf(source, toolCallId),
     }
+  }
+
+  /** The calls of models that the turn makes, after those that an earlier process made. */
+  #calls(): CallsOfTurn {
+    const { user, sessionId, rootId, journal } = this.#run
+    const before = new UsageSum()
+    for (const step of this.#past) addSpent(before, step)
+    return new CallsOfTurn({
+      of: { did: user.did, runId: rootId, sessionId },
+      before,
+      tell: this.#parts.onCall,
+      // Nobody waits for it: a database that fails makes the run fail by its next step.
+      keep: (usage) => void journal.append({ messages: [], usage }).catch(() => undefined),
+    })
   }
 
   /** Asks the client, once in a turn, for a new delegation when none is in force. The user then repeats the message. */
@@ -385,6 +405,10 @@ export class AgentTurn {
     return (this.#end = { status: 'failed', error })
   }
 }
+
+/** Whether a step says more than what a call of a model cost. */
+export const isMoreThanCost = ({ messages, partial, waits }: JournalEntry): boolean =>
+  messages.length > 0 || partial === true || waits !== undefined
 
 /** Whether a message is a result that was cut: the model may want to read on in it. */
 const wasCut = ({ role, content }: Message) =>

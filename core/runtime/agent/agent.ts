@@ -1,4 +1,13 @@
-import type { Database, Log, Message, Model, RunUsage, Session, User } from '../../plugin.ts'
+import type {
+  Database,
+  Log,
+  Message,
+  Model,
+  ModelCall,
+  RunUsage,
+  Session,
+  User,
+} from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Graph, Kept } from './state/graph.ts'
@@ -8,7 +17,9 @@ import { loadCapabilities, type LoadResult } from './turn/capabilities.ts'
 import { mended, opened } from './ask/history.ts'
 import { composeModel, type CallModel } from './ask/model-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
+import { Chain } from '../model/chain.ts'
 import { estimatedUsage } from '../model/estimate.ts'
+import { costOf } from '../model/usage/counts.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { LoopLimits } from './loop.ts'
@@ -20,7 +31,7 @@ import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { SessionMemory } from './session-memory.ts'
 import { loadRoom, stateKeys, TurnState, type StateKey } from './state/state.ts'
 import type { Tools } from './tools/tools.ts'
-import { composeTurn, AgentTurn, type TurnOnion } from './agent-turn.ts'
+import { composeTurn, AgentTurn, isMoreThanCost, type TurnOnion } from './agent-turn.ts'
 import type { Turn } from './turn/turn.ts'
 
 /** What an agent is made of. */
@@ -46,6 +57,8 @@ export interface AgentOptions {
   readonly isRevoked?: (cids: readonly string[]) => boolean | Promise<boolean>
   /** The model of a name, or the default one; throws when no model has the name. */
   readonly model: (name?: string) => Model
+  /** Told of each call of a model when it has ended. */
+  readonly onCall?: (call: ModelCall) => void
   /** How long a client may take over a call of its own tools. */
   readonly clientToolTimeoutMs?: number
   /** How long the prompts of all plugins together may take. */
@@ -117,7 +130,7 @@ export class Agent {
     } = this.#options
     const anew = !run.takenOver && !run.continues
     const past = anew ? [] : await run.journal.read()
-    if (past.at(-1)?.partial) return { status: 'interrupted' }
+    if (past.findLast(isMoreThanCost)?.partial) return { status: 'interrupted' }
 
     const graph = await this.#loadGraph()
     const agentTurn = new AgentTurn(run, past, {
@@ -163,7 +176,10 @@ export class Agent {
       words,
       ...steps.flatMap((step) => step.messages.map(asSent)),
     ]
-    return { model: model.id, ...estimatedUsage({ messages, tools: [] }, said.length) }
+    const asked = model instanceof Chain ? (model.members[0] ?? model) : model
+    const usage = estimatedUsage({ messages, tools: [] }, said.length)
+    const cost = costOf(usage, asked.price)
+    return { model: asked.id, ...usage, ...(cost !== null && { cost }) }
   }
 
   async #history(run: Run, model: Model): Promise<readonly Message[]> {

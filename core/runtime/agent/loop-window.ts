@@ -70,17 +70,21 @@ function summariesOf({ ask, small, log: lines }: WindowParts, { turn, log }: OfL
     small: small(),
     async ask(model, messages) {
       const signal = AbortSignal.any([turn.signal, AbortSignal.timeout(longestMs)])
-      const { message, fault } = await hearAnswer(ask, {
-        turn: { ...turn, signal },
+      const { message, beside, fault } = await hearAnswer(ask, {
+        turn: { ...turn, signal, calls: turn.calls?.ofSummary() },
         model,
         request: { messages, tools: [], signal },
         hear: { text: () => undefined, reasoning: () => undefined },
       })
       const { content: text, usage, model: by = model.id } = message
-      return { text, model: by, usage, ...(fault && { error: fault.error ?? 'it failed' }) }
+      const usages = [...beside, ...(usage ? [usage] : [])]
+      return { text, model: by, usages, ...(fault && { error: fault.error ?? 'it failed' }) }
     },
     keep: (summary) => log.write({ summary }),
-    spent: (usage) => log.writeSoon({ usage }),
+    spent(usages) {
+      log.spend(usages)
+      if (usages.length > 0) log.writeSoon()
+    },
     failed: (err) =>
       lines.warn(
         { err, requestId: turn.requestId },

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
-import type { Message, Model, RunUsage, ToolCall, ToolSpec } from '../../plugin.ts'
+import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
 import type { MaybePromise } from '../../plugin/schema.ts'
 import { foreignSourceOf } from './turn/consent.ts'
 import { fieldsIn } from '../base/fields.ts'
@@ -126,12 +126,12 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   if (fault) {
     // Half an answer of a sub-agent that was stopped is no result, so the process that takes over must not find it.
     const isDropped = loop.parentEventId !== undefined && turn.signal.aborted
-    // Where words are kept, their message has the usage; otherwise the usage stands alone.
+    // Where words are kept, their message has the usage; otherwise the step has it.
     const isKept = message.content !== '' && !isDropped
-    const { usage } = isKept ? {} : message
+    if (!isKept && message.usage) log.spend([message.usage])
     if (isKept) log.add(message)
-    if (turn.signal.aborted) return cutShort(loop, usage)
-    log.writeSoon({ partial: true, usage })
+    if (turn.signal.aborted) return cutShort(loop)
+    log.writeSoon({ partial: true })
     return { status: 'failed', error: asTurnError(fault.error) }
   }
   log.add(message)
@@ -187,6 +187,8 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
       sized: { request, model: reader, bytes },
       fitsAgain,
     })
+    log.spend(answer.beside)
+    if (last?.answer.message.usage) log.spend([last.answer.message.usage])
     const error = answer.fault?.error
     if (!isTooLong(error) || answer.message.content !== '' || turn.signal.aborted) return answer
     // A chain may have gone on to another model, which is the one that has refused.
@@ -326,7 +328,7 @@ const asMessage = (call: ToolCall, { content, parts, error, foreign }: ToolOutco
 })
 
 /** Ends a loop that was stopped. What the model said stays, and every open call gets a result that says it was stopped. */
-function cutShort({ turn, log, parentEventId }: Loop, usage?: RunUsage): LoopEnd {
+function cutShort({ turn, log, parentEventId }: Loop): LoopEnd {
   const { reason } = turn.signal
   if (reason instanceof RunLost) throw reason
   for (const call of log.openCalls)
@@ -336,7 +338,7 @@ function cutShort({ turn, log, parentEventId }: Loop, usage?: RunUsage): LoopEnd
         error: new RuntimeError('ABORTED', 'Stopped.'),
       }),
     )
-  log.writeSoon(parentEventId ? { usage } : { partial: true, usage })
+  log.writeSoon(parentEventId ? {} : { partial: true })
   return { status: 'aborted' }
 }
 

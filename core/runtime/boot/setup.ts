@@ -37,6 +37,7 @@ export interface SetupOptions {
   readonly fetch: Fetch
   readonly oracle: Oracle
   readonly holdsCredential: Boot['holdsCredential']
+  readonly prices: () => Boot['prices']
   /** `jobs` of a plugin. */
   readonly jobsOf: (definition: AnyDefinition) => AnyJobs
   readonly rooms: RoomState
@@ -120,8 +121,8 @@ export class Setups {
     }
 
     const { log, db, fetch, envOf } = this.#options
-    const { oracle, holdsCredential, jobsOf } = this.#options
-    const known = { oracle, holdsCredential }
+    const { oracle, holdsCredential, jobsOf, prices } = this.#options
+    const known = { oracle, holdsCredential, prices: prices() }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),

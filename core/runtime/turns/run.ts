@@ -99,8 +99,8 @@ export interface Summary {
   readonly text: string
   /** The id of the model that wrote it. */
   readonly model: string
-  /** What the writing cost. */
-  readonly usage?: RunUsage
+  /** What the writing cost, a line for each model that was asked. */
+  readonly usage?: readonly RunUsage[]
 }
 
 /** One step of a run as it was written down: enough to go on from after a crash. */
@@ -115,8 +115,11 @@ export interface JournalEntry {
   readonly partial?: true
   /** The run stands at this call. */
   readonly waits?: WaitingCall
-  /** What an answer cost that ended before its first word. The messages of all other answers have their own. */
-  readonly usage?: RunUsage
+  /**
+   * What calls of models cost of which no message tells: those that ended before their first word, those of plugins, and
+   * those of models that another one stood in for. The messages of all other answers have their own.
+   */
+  readonly usage?: RunUsage | readonly RunUsage[]
   /** Models read this from now on in place of what it stands for. No transcript shows it. */
   readonly summary?: Summary
   /** The call of the sub-agent whose inner step this is. No transcript shows it. */

@@ -34,7 +34,7 @@ export interface Summaries {
   /** Writes a summary down. It is read only when this has resolved. */
   keep(summary: Summary): Promise<void>
   /** Notes what an attempt cost that came to nothing. */
-  spent(usage: RunUsage): void
+  spent(usages: readonly RunUsage[]): void
   /** Says in the log why there is no summary. */
   failed(error: unknown): void
 }
@@ -206,14 +206,13 @@ export class Fitting {
       ask,
       characters,
     })
-    const usage = usages.reduce<RunUsage | undefined>(added, undefined)
     if (error !== undefined || signal.aborted) {
       this.#hasFailed = true
-      if (usage) summaries.spent(usage)
+      summaries.spent(usages)
       if (!signal.aborted) summaries.failed(error)
       return
     }
-    const summary: Summary = { upTo: span.upTo, text, model: more.model, ...(usage && { usage }) }
+    const summary: Summary = { upTo: span.upTo, text, model: more.model, usage: usages }
     await summaries.keep(summary)
     const before = this.#bytes
     this.#replace(folded(this.#messages, summary, this.#asking))
@@ -287,11 +286,3 @@ function tooLongWords({ id }: Model, tokens: number, window: number): RuntimeErr
 /** How many tokens the operator has set aside for an answer. */
 const answerOf = (model: Model): number =>
   model instanceof OpenedLater ? (model.settings.maxOutputTokens ?? 0) : 0
-
-/** What two calls of one summary cost. */
-const added = (sum: RunUsage | undefined, more: RunUsage): RunUsage => ({
-  model: more.model,
-  inputTokens: (sum?.inputTokens ?? 0) + more.inputTokens,
-  outputTokens: (sum?.outputTokens ?? 0) + more.outputTokens,
-  ...((sum?.estimated || more.estimated) && { estimated: true }),
-})

@@ -1,4 +1,5 @@
 import type { Message, Model, RunUsage } from '../../../plugin.ts'
+import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { Gauges } from '../../model/window/gauges.ts'
 import { summaryLine, summaryRequest } from '../../model/window/summary-request.ts'
 import { isSummary, textOfSummary } from '../../turns/summary.ts'
@@ -18,7 +19,8 @@ export interface AskedAside {
   readonly text: string
   /** The id of the model that wrote it. */
   readonly model: string
-  readonly usage?: RunUsage
+  /** What that cost, a line for each model that was asked. */
+  readonly usages: readonly RunUsage[]
   /** Why there is no whole text. */
   readonly error?: unknown
 }
@@ -30,7 +32,7 @@ export type AskAside = (model: Model, messages: readonly Message[]) => Promise<A
 export interface Summarised {
   readonly text: string
   readonly model: string
-  /** What all calls of it cost together; undefined where none was counted. */
+  /** What all calls of it cost, a line for each model that was asked. */
   readonly usages: readonly RunUsage[]
   readonly error?: unknown
 }
@@ -54,23 +56,28 @@ export async function summarised(
 ): Promise<Summarised> {
   const gauge = gauges.of(model)
   const room = gauge.bytes(gauge.window(model) * readShare) - characters
-  const usages: RunUsage[] = []
+  const spent = new UsageSum()
   let text = ''
   let by = model.id
   for (const piece of pieces(linesOf(messages), Math.max(leastPiece, room))) {
     const earlier = text ? [summaryLine({ by: 'earlier', text: oneParagraph(text) })] : []
     const asked = summaryRequest([...earlier, ...piece].join('\n\n'), characters)
     const answer = await ask(model, asked)
-    if (answer.usage) usages.push(answer.usage)
+    for (const usage of answer.usages) spent.add(usage)
     const written = answer.text.trim()
     if (answer.error !== undefined || written === '')
-      return { text: '', model: answer.model, usages, error: answer.error ?? 'it is empty' }
+      return failed(answer.model, spent, answer.error ?? new Error('The summary is empty.'))
     // A summary that is too long is used as far as it may be long.
     text =
       written.length <= characters ? written : `${written.slice(0, characters).toWellFormed()}…`
     by = answer.model
   }
-  return { text, model: by, usages, ...(text === '' && { error: 'there is nothing to summarise' }) }
+  if (text === '') return failed(by, spent, new Error('There is nothing to summarise.'))
+  return { text, model: by, usages: spent.byModel() }
+}
+
+const failed = (model: string, spent: UsageSum, error: unknown): Summarised => {
+  return { text: '', model, usages: spent.byModel(), error }
 }
 
 /** The lines of a conversation, a paragraph for each message. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RuntimeError } from '../../../errors.ts'
-import type { Message, User } from '../../../plugin.ts'
+import type { Message, TurnUsage, User } from '../../../plugin.ts'
+import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { Approvers } from '../clients/approvers.ts'
 import type { ClientAnswers } from '../clients/client-answers.ts'
 import {
@@ -25,7 +26,7 @@ import type { Stop } from '../journal/tables.ts'
 import type { SettlingMoment } from '../gates/settler.ts'
 import type { Seat } from '../limits.ts'
 import { readHistory } from '../journal/history.ts'
-import { positionOf, toEntries, toRows } from '../journal/steps.ts'
+import { addSpent, positionOf, spentIn, toEntries, toRows } from '../journal/steps.ts'
 
 /** The moments of a run at which a test may end the process. */
 export type RunMoment =
@@ -111,6 +112,8 @@ export class CarriedRun implements Run {
   readonly #parts: CarriedRunParts
   readonly #controller = new AbortController()
   #rows: number
+  /** What the calls of models cost that this process has written down. */
+  readonly #spent = new UsageSum()
 
   constructor(parts: CarriedRunParts, options: CarriedRunOptions) {
     const { row } = options
@@ -202,11 +205,19 @@ export class CarriedRun implements Run {
       turn: row.turn,
     }
     const rows = toRows(owner, this.#rows, entry)
+    addSpent(this.#spent, entry)
     this.#rows += rows.length
     this.#parts.at('before a step is kept', row.id)
     await this.feed.append(rows, urgency)
     this.gotOn.resolve()
     this.#parts.at('after a step is kept', row.id)
+  }
+
+  /** What the whole turn cost. What another process or an earlier run of the turn wrote down stands in the journal alone. */
+  async spent(): Promise<TurnUsage | undefined> {
+    if (!this.takenOver && !this.continues) return this.#spent.whole()
+    await this.feed.flush()
+    return spentIn(await this.#orLost(() => this.#parts.store.stepsOf(this.row))).whole()
   }
 
   async #beginEffect(toolCallId: string, tool: string): Promise<EffectState> {

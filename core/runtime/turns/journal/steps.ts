@@ -1,4 +1,5 @@
 import type { Message } from '../../../plugin.ts'
+import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { StepsTable } from './tables.ts'
 import type { JournalEntry } from '../run.ts'
 import type { PluginMessage, UserMessage } from '../user-message.ts'
@@ -48,9 +49,10 @@ function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
   return role
 }
 
+type Told = Message | UserMessage | PluginMessage
+
 /** The message of a row. */
-export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message | UserMessage | PluginMessage =>
-  JSON.parse(body)
+export const messageOf = ({ body }: Pick<StepRow, 'body'>): Told => JSON.parse(body)
 
 /** Whether a row says what a step was beside its messages. */
 export const isNote = ({ kind }: Pick<StepRow, 'kind'>): boolean =>
@@ -74,6 +76,28 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
     const messages = step.filter((row) => !isNote(row)).map(messageOf)
     return { messages, ...(note && noteOf(note)) }
   })
+}
+
+/** What the calls of models cost that the rows tell of. */
+export function spentIn(rows: readonly StepRow[]): UsageSum {
+  const sum = new UsageSum()
+  for (const row of rows) {
+    if (isNote(row)) addSpent(sum, noteOf(row))
+    else if (row.kind === 'assistant' || row.kind === 'inner')
+      addSpent(sum, { messages: [messageOf(row)] })
+  }
+  return sum
+}
+
+/** Adds what the calls of models cost that a step tells of, in its messages or beside them. */
+export function addSpent(
+  sum: UsageSum,
+  step: { readonly messages?: readonly Told[] } & Pick<Note, 'usage' | 'summary'>,
+): void {
+  for (const message of step.messages ?? [])
+    if (message.role === 'assistant' && message.usage) sum.add(message.usage)
+  for (const usage of step.usage ? [step.usage].flat() : []) sum.add(usage)
+  for (const usage of step.summary?.usage ?? []) sum.add(usage)
 }
 
 /** The calls of tools that have no result. */
