@@ -3,7 +3,7 @@ import type { Message, Model } from '../../core/plugin.ts'
 import { RuntimeError } from '../../core/errors.ts'
 import { providerFault } from '../../core/runtime/model/transport/provider-fault.ts'
 import { Gauge, Gauges } from '../../core/runtime/model/window/gauges.ts'
-import { bytesOf, bytesOfConversation } from '../../core/runtime/model/window/sizes.ts'
+import { messageBytes, bytesOfConversation } from '../../core/runtime/model/window/sizes.ts'
 import { silent } from '../support/silent-log.ts'
 
 const asked = { model: 'x', host: 'h', settings: { key: 'K', address: 'A' } }
@@ -20,11 +20,11 @@ const tooLong = (details?: object) =>
 describe('what a provider says of a conversation that is too long', () => {
   it.each([
     [
-      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages.",
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce them.",
       { window: 8192, tokens: 9000 },
     ],
     [
-      "This model's maximum context length is 4096 tokens. However, you requested 5020 tokens (4020 in the messages, 1000 in the completion).",
+      "This model's maximum context length is 4096 tokens. However, you requested 5020 tokens (4020 in messages, 1000 in completion).",
       { window: 4096, tokens: 5020 },
     ],
     ['prompt is too long: 209,000 tokens > 200,000 maximum', { window: 200_000, tokens: 209_000 }],
@@ -49,7 +49,7 @@ describe('what a provider says of a conversation that is too long', () => {
       { window: 131_072, tokens: 140_000 },
     ],
     [
-      'Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.',
+      'Trying to keep the first 5000 tokens when context overflows. The model is loaded with context length of only 4096 tokens.',
       { window: 4096, tokens: 5000 },
     ],
     [
@@ -139,8 +139,8 @@ describe('the bytes of a message', () => {
   }
 
   it('have what a provider gave, for this provider alone', () => {
-    expect(bytesOf(said, model())).toBeGreaterThan(900)
-    expect(bytesOf(said, model({ id: 'y' }))).toBeLessThan(100)
+    expect(messageBytes(said, model())).toBeGreaterThan(900)
+    expect(messageBytes(said, model({ id: 'y' }))).toBeLessThan(100)
   })
 
   it('count pictures by what the model reads of them', () => {
@@ -150,8 +150,8 @@ describe('the bytes of a message', () => {
       content: 'Look',
       parts: [{ type: 'image', mediaType: 'image/png', bytes: 2_000_000, file: 'f' }],
     }
-    expect(bytesOf(shown, model())).toBeLessThan(200)
-    const seeing = bytesOf(shown, model({ reads: { image: ['image/*'] } }))
+    expect(messageBytes(shown, model())).toBeLessThan(200)
+    const seeing = messageBytes(shown, model({ reads: { image: ['image/*'] } }))
     expect(seeing).toBeGreaterThan(5_000)
     expect(seeing).toBeLessThan(7_000)
   })

@@ -31,7 +31,9 @@ import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { SessionMemory } from './session-memory.ts'
 import { loadRoom, stateKeys, TurnState, type StateKey } from './state/state.ts'
 import type { Tools } from './tools/tools.ts'
-import { composeTurn, AgentTurn, isMoreThanCost, type TurnOnion } from './agent-turn.ts'
+import { AgentTurn } from './agent-turn.ts'
+import { isMoreThanCost } from '../turns/journal/steps.ts'
+import { composeTurn, type TurnOnion } from './turn-onion.ts'
 import type { Turn } from './turn/turn.ts'
 
 /** What an agent is made of. */

@@ -2,9 +2,10 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Message, Model, RunUsage } from '../../../plugin.ts'
 import { OpenedLater } from '../../model/opened-later.ts'
 import type { Gauge, Gauges } from '../../model/window/gauges.ts'
-import { bytesOf, bytesOfAll, bytesOfConversation } from '../../model/window/sizes.ts'
+import { messageBytes, bytesOfAll, bytesOfConversation } from '../../model/window/sizes.ts'
 import type { Summary } from '../../turns/run.ts'
 import { cutWords, isWords } from '../../turns/summary.ts'
+import { mended } from '../ask/history.ts'
 import { folded, spanOf } from './fold.ts'
 import { pruned } from './prune.ts'
 import { summarised, type AskAside } from './summarise.ts'
@@ -55,7 +56,7 @@ export interface FittingOptions {
 }
 
 /** A request that is to be sent. */
-export interface Asking {
+export interface ToFit {
   /** The model that reads it. */
   readonly model: Model
   /** How many bytes stand in it beside the conversation. */
@@ -107,17 +108,15 @@ export class Fitting {
     this.#taken = since.length
   }
 
-  /** The conversation with all that was said so far: the messages that were there before, and those since the turn began. */
-  conversation(): { readonly early: readonly Message[]; readonly late: readonly Message[] } {
+  /** The conversation with all that was said so far, and a result for every call. */
+  conversation(): readonly Message[] {
     this.#takeUp()
-    return {
-      early: this.#messages.slice(0, this.#early),
-      late: this.#messages.slice(this.#early),
-    }
+    const late = this.#messages.slice(this.#early)
+    return [...this.#messages.slice(0, this.#early), ...mended(late)]
   }
 
   /** What the model reads now. Throws MODEL_CONTEXT_TOO_LONG where the words that began the turn are too long alone. */
-  fit(asking: Asking): Fitted | Promise<Fitted> {
+  fit(asking: ToFit): Fitted | Promise<Fitted> {
     const { model, beside } = asking
     const bytes = this.#count(model)
     const room = this.#room(asking)
@@ -125,7 +124,7 @@ export class Fitting {
     return this.#shorten(asking, room)
   }
 
-  async #shorten(asking: Asking, room: number): Promise<Fitted> {
+  async #shorten(asking: ToFit, room: number): Promise<Fitted> {
     const { model, beside, signal } = asking
     this.#demandWords(asking)
     this.#cutLongWords(model)
@@ -133,7 +132,7 @@ export class Fitting {
     if (this.#bytes > room) await this.#summarise(asking)
     signal.throwIfAborted()
     if (this.#bytes <= room) return { messages: this.#messages, bytes: this.#bytes + beside }
-    const messages = trimmed(this.#messages, room, (message) => bytesOf(message, model))
+    const messages = trimmed(this.#messages, room, (message) => messageBytes(message, model))
     const bytes = bytesOfAll(messages, model)
     const left = this.#messages.length - messages.length
     if (left !== this.#trimmed) this.#tell('trimmed', left, asking, this.#bytes, bytes)
@@ -142,7 +141,7 @@ export class Fitting {
   }
 
   /** How many bytes of conversation fit beside what else stands in the request. */
-  #room({ model, beside, refusals }: Asking): number {
+  #room({ model, beside, refusals }: ToFit): number {
     const gauge = this.#gauge(model)
     const window = gauge.window(model)
     const share = shares[Math.min(refusals, shares.length - 1)] ?? shares[0]
@@ -152,12 +151,12 @@ export class Fitting {
     return gauge.bytes(tokens)
   }
 
-  #demandWords({ model, beside }: Asking): void {
+  #demandWords({ model, beside }: ToFit): void {
     const gauge = this.#gauge(model)
     const words = this.#messages.find((message) => isWords(message) && message.id === this.#asking)
     if (!words || !gauge.isKnown(model)) return
     const window = gauge.window(model)
-    const tokens = gauge.tokens(bytesOf(words, model))
+    const tokens = gauge.tokens(messageBytes(words, model))
     // A prompt that fills the window is not the user's doing.
     if (tokens <= window - Math.min(gauge.tokens(beside), window / 2)) return
     throw tooLongWords(model, tokens, window)
@@ -168,7 +167,7 @@ export class Fitting {
     const gauge = this.#gauge(model)
     const most = gauge.bytes(gauge.window(model) * shares[0])
     const isTooLong = (message: Message) =>
-      isWords(message) && message.id !== this.#asking && bytesOf(message, model) > most
+      isWords(message) && message.id !== this.#asking && messageBytes(message, model) > most
     if (!this.#messages.some(isTooLong)) return
     const early = this.#early
     this.#replace(
@@ -179,7 +178,7 @@ export class Fitting {
     this.#early = early
   }
 
-  #prune(asking: Asking): void {
+  #prune(asking: ToFit): void {
     const before = this.#bytes
     const shorter = pruned(this.#messages, this.#options.isWrite)
     if (!shorter) return
@@ -189,14 +188,16 @@ export class Fitting {
     this.#tell('pruned', shorter.left, asking, before, this.#count(asking.model))
   }
 
-  async #summarise(asking: Asking): Promise<void> {
+  async #summarise(asking: ToFit): Promise<void> {
     const { model, beside, signal } = asking
     const { summaries, gauges } = this.#options
     if (!summaries || this.#hasFailed) return
     const gauge = this.#gauge(model)
     const characters = gauge.bytes(gauge.window(model) * summaryShare)
     const kept = Math.min(this.#bytes * newestShare, this.#room(asking) - characters)
-    const span = spanOf(this.#messages, Math.max(0, kept), (message) => bytesOf(message, model))
+    const span = spanOf(this.#messages, Math.max(0, kept), (message) =>
+      messageBytes(message, model),
+    )
     if (!span || bytesOfAll(span.messages, model) < 2 * characters) return
     const by = summaries.small ?? model
     const { ask } = summaries
@@ -222,7 +223,7 @@ export class Fitting {
   #tell(
     kind: Shortened['kind'],
     messages: number,
-    { model, beside }: Pick<Asking, 'model' | 'beside'>,
+    { model, beside }: Pick<ToFit, 'model' | 'beside'>,
     before: number,
     after: number,
   ): void {

@@ -17,7 +17,7 @@ const specs = new WeakMap<ToolSpec, number>()
 const given = new WeakMap<object, number>()
 
 /** About how many bytes a message has on the wire to a model. What is counted once stays known for as long as the message. */
-export function bytesOf(message: Message, model: Model): number {
+export function messageBytes(message: Message, model: Model): number {
   const base = baseOf(message)
   if (message.role === 'assistant') {
     const { provider } = message
@@ -32,7 +32,7 @@ export function bytesOf(message: Message, model: Model): number {
 
 /** About how many bytes messages have. */
 export function bytesOfAll(messages: readonly Message[], model: Model): number {
-  return sum(messages, (message) => bytesOf(message, model))
+  return sum(messages, (message) => messageBytes(message, model))
 }
 
 /** About how many bytes a request has. */

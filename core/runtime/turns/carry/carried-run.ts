@@ -19,13 +19,13 @@ import {
 import { Feed } from '../events/feed.ts'
 import type { Batcher } from '../events/batcher.ts'
 import type { RunNews } from '../events/news.ts'
+import { readHistory } from './history.ts'
 import { beginEffect, finishEffect } from '../journal/effects.ts'
 import { keepResult, readResult } from '../journal/results.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { Stop } from '../journal/tables.ts'
 import type { SettlingMoment } from '../gates/settler.ts'
 import type { Seat } from '../limits.ts'
-import { readHistory } from '../journal/history.ts'
 import { addSpent, positionOf, spentIn, toEntries, toRows } from '../journal/steps.ts'
 
 /** The moments of a run at which a test may end the process. */

@@ -92,7 +92,7 @@ export function spentIn(rows: readonly StepRow[]): UsageSum {
 /** Adds what the calls of models cost that a step tells of, in its messages or beside them. */
 export function addSpent(
   sum: UsageSum,
-  step: { readonly messages?: readonly Told[] } & Pick<Note, 'usage' | 'summary'>,
+  step: { readonly messages?: readonly Told[] } & Note,
 ): void {
   for (const message of step.messages ?? [])
     if (message.role === 'assistant' && message.usage) sum.add(message.usage)
@@ -112,3 +112,7 @@ export function unanswered(rows: readonly StepRow[]): { id: string; name: string
   }
   return [...open].map(([id, name]) => ({ id, name }))
 }
+
+/** Whether a step says more than what a call of a model cost. */
+export const isMoreThanCost = ({ messages, partial, waits }: JournalEntry): boolean =>
+  messages.length > 0 || partial === true || waits !== undefined

@@ -1,8 +1,8 @@
 import type { Message } from '../../../plugin.ts'
 import { cutWords, isWords, pinnedWords, summaryMessage } from '../summary.ts'
 import { asTold } from '../user-message.ts'
-import { messageOf, noteOf, type StepRow } from './steps.ts'
-import type { RunStore } from './store.ts'
+import { messageOf, noteOf, type StepRow } from '../journal/steps.ts'
+import type { RunStore } from '../journal/store.ts'
 
 /** How many rows of the history are read at once. */
 const historyPage = 64
