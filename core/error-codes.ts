@@ -288,9 +288,14 @@ export const catalogue = {
   },
   MODEL_ANSWER_INVALID: {
     status: 502,
-    means: 'What the provider sent is not an answer of a chat model.',
+    means:
+      'What the provider sent is not an answer of a chat model; or a value, or vectors, that a plugin asked for do not fit.',
   },
   MODEL_ANSWER_TOO_LONG: { status: 502, means: 'The answer went past the size that is accepted.' },
+  MODEL_CALLS_SPENT: {
+    status: 429,
+    means: 'The plugins have asked models too often in this turn.',
+  },
   MODEL_UNREACHABLE: {
     status: 502,
     means: "The model's provider could not be reached.",

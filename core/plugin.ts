@@ -2,6 +2,15 @@ import type { AnyDefinition, AnyPlugin, Plugin, PluginDefinition } from './plugi
 import type { Parsed, SchemaLike, ShapeLike } from './plugin/schema.ts'
 
 // What a plugin author sees. The types stand by idea in the folder beside; everybody imports them from here.
+export type {
+  AskableModel,
+  AskedLine,
+  AskedPrompt,
+  AskOptions,
+  Embedded,
+  EmbedOptions,
+  OfferedModels,
+} from './plugin/asking.ts'
 export type { Boot, Booted, Oracle } from './plugin/boot.ts'
 export type {
   AnyAttachmentSection,
@@ -56,7 +65,6 @@ export type {
   ModelOpening,
   ModelProvider,
   ModelSection,
-  OfferedModels,
   OfferSettings,
   ModelPrice,
   ModelReply,

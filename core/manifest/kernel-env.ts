@@ -90,6 +90,12 @@ export const kernelEnv = {
     .describe(
       'off: the oldest messages of a conversation that its model cannot read are left out, without a summary of them',
     ),
+  EMBEDDING_MODEL: z
+    .string()
+    .optional()
+    .describe(
+      'What makes vectors of texts: provider/name, or lexical, the default, which needs no model and finds what is written alike',
+    ),
   ORACLE_NAME: z.string().default('Oracle').describe('What clients show'),
   ORACLE_INSTRUCTIONS: z
     .string()

@@ -70,6 +70,7 @@ const sections = [
   'routes',
   'web',
   'notices',
+  'onUsage',
 ]
 const knownKeys = [...Object.keys(manifestSchema.shape), ...sections]
 const middlewareKinds = ['http', 'turn', 'model', 'tool']

@@ -1,3 +1,4 @@
+import type { OfferedModels } from './asking.ts'
 import type { Database, Fetch, Log } from './context.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
 import type { PricedModel } from './model.ts'
@@ -54,6 +55,8 @@ export interface Boot<
   readonly jobs: Jobs<Inputs>
   /** What the models of the app cost, those of chains one by one. */
   readonly prices: readonly PricedModel[]
+  /** The models of the app: they answer once every plugin is set up. */
+  readonly models: OfferedModels
   /** The time. Ask here and not `new Date()`, so that a test can move it. */
   now(): Date
   /** The plugin's room-scoped state, outside a turn. */

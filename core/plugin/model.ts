@@ -276,7 +276,12 @@ export interface Embedder {
   readonly id: string
   embed(
     texts: readonly string[],
-    options: { readonly kind: 'query' | 'document'; readonly signal: AbortSignal },
+    options: {
+      readonly kind: 'query' | 'document'
+      readonly signal: AbortSignal
+      /** Told before each further attempt. */
+      readonly onRetry?: (attempt: number) => void
+    },
   ): Promise<Embeddings>
 }
 
@@ -298,7 +303,10 @@ export interface ModelProvider<Env = unknown, Self = unknown> {
   /** What is wrong with a model, found at boot and without network: a sentence, and what to do. */
   fault?(
     name: string,
-    ctx: Pick<ModelOpening<Env, Self>, 'env' | 'settings' | 'key'>,
+    ctx: Pick<ModelOpening<Env, Self>, 'env' | 'settings' | 'key'> & {
+      /** The variable that names the model: MODEL, or another one. */
+      readonly variable?: string
+    },
   ): { readonly message: string; readonly hint: string } | undefined
   /** Opens a model, at its first call and once: what a model needs is imported here. */
   open(name: string, ctx: ModelOpening<Env, Self>): MaybePromise<Model>
@@ -307,7 +315,7 @@ export interface ModelProvider<Env = unknown, Self = unknown> {
     signal: AbortSignal,
     ctx: Pick<ModelOpening<Env, Self>, 'env' | 'self' | 'fetch' | 'log'>,
   ): Promise<readonly string[]>
-  /** Opens a model that makes vectors. */
+  /** Opens a model that makes vectors, at its first use and once: what EMBEDDING_MODEL can name. */
   embed?(name: string, ctx: ModelOpening<Env, Self>): MaybePromise<Embedder>
 }
 
@@ -319,10 +327,4 @@ export interface PricedModel {
   readonly id: string
   /** Absent where nobody has said. A model for which nobody pays has a price of 0. */
   readonly price?: ModelPrice
-}
-
-/** The models of the app, outside of a turn. */
-export interface OfferedModels {
-  /** The model of an id of MODEL; without an id the default. Throws MODEL_UNKNOWN, which lists the ids. */
-  get(id?: string): Model
 }

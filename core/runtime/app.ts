@@ -21,6 +21,7 @@ import { readOptions } from './boot/options.ts'
 import { readPlans } from './jobs/plan.ts'
 import { kernelRouteKeys } from './kernel-routes.ts'
 import { ChosenModels } from './model/choose.ts'
+import { ChosenEmbedder } from './model/embed/chosen-embedder.ts'
 import type { GivenModel } from './model/given.ts'
 import type { SettingsByPattern } from './model/settings.ts'
 import { openParts } from './parts.ts'
@@ -131,16 +132,11 @@ async function draw(
   const plan = planBoot({ plugins, added, features, source, kernelRoutes: kernelRouteKeys })
   const { config, records, envOf } = plan
   const { clock } = options
-  const chosen = new ChosenModels({
-    given: options.model,
-    settings: options.modelSettings,
-    config,
-    source,
-    records,
-    envOf,
-    now: clock && (() => clock.now().getTime()),
-  })
-  const secrets = [...secretValues(shapes, source), ...chosen.secrets]
+  const choice = { settings: options.modelSettings, config, source, records, envOf }
+  const now = clock && (() => clock.now().getTime())
+  const chosen = new ChosenModels({ ...choice, given: options.model, now })
+  const embedder = new ChosenEmbedder(choice)
+  const secrets = [...secretValues(shapes, source), ...chosen.secrets, ...embedder.secrets]
   const log = createLog({
     level: config.LOG_LEVEL ?? 'info',
     pretty: isForAuthors(given),
@@ -154,13 +150,15 @@ async function draw(
     options.instructions,
     config,
   )
-  stopOn([...wrongOptions, ...plan.faults, ...faults, ...chosen.faults, ...ofInstructions], log)
+  const ofModels = [...chosen.faults, ...embedder.faults]
+  stopOn([...wrongOptions, ...plan.faults, ...faults, ...ofModels, ...ofInstructions], log)
   return {
     config,
     records,
     envOf,
     plans,
     chosen,
+    embedder,
     instructions,
     source,
     secrets,

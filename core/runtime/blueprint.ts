@@ -7,6 +7,7 @@ import type { Instructions } from '../plugin/context.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { JobPlans } from './jobs/plan.ts'
 import type { ChosenModels } from './model/choose.ts'
+import type { ChosenEmbedder } from './model/embed/chosen-embedder.ts'
 import type { DataDir } from './store/data-dir.ts'
 import type { TestClock } from './boot/test-clock.ts'
 
@@ -20,6 +21,8 @@ export interface Blueprint {
   readonly plans: JobPlans
   /** The models that answer. */
   readonly chosen: ChosenModels
+  /** What makes vectors of texts. */
+  readonly embedder: ChosenEmbedder
   /** Who the agent is and how it speaks. */
   readonly instructions: Instructions | undefined
   /** The environment, with what was generated for authors. */

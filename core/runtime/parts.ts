@@ -21,6 +21,8 @@ import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
+import { AppModels } from './model/aside/app-models.ts'
+import { Embedding } from './model/embed/embedding.ts'
 import { offerLines, pricesOf } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
@@ -62,8 +64,14 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   closers.add(() => notices.close())
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
-  const setups = await openSetups(blueprint, { ground, identity, addresses, jobs, rooms }, closers)
-  const setupFaults = [...(await setups.run(records.filter(isActive))), ...blueprint.chosen.late()]
+  const listeners = new UsageListeners(records, log)
+  const before = { ground, identity, addresses, jobs, rooms, listeners }
+  const setups = await openSetups(blueprint, before, closers)
+  const setupFaults = [
+    ...(await setups.run(records.filter(isActive))),
+    ...blueprint.chosen.late(),
+    ...blueprint.embedder.late(),
+  ]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
   // A setup that missed a variable has excluded its plugin.
@@ -72,7 +80,6 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     limits: rateLimits,
   })
   const kept = filesOf(blueprint, ground, closers)
-  const listeners = new UsageListeners(records, log)
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
     config,
@@ -142,11 +149,11 @@ function filesOf(
 }
 
 /** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */
-function report({ records, chosen, log }: Blueprint): void {
+function report({ records, chosen, embedder, log }: Blueprint): void {
   // A warning, because an operator looks for a plugin that the boot left out for want of a variable.
   for (const record of records)
     if (!record.isAdded) log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
-  for (const line of [...offerLines(chosen.models), ...chosen.notes]) log.info(line)
+  for (const line of [...offerLines(chosen.models), embedder.line, ...chosen.notes]) log.info(line)
   for (const line of chosen.warnings) log.warn(line)
 }
 
@@ -203,16 +210,23 @@ interface BeforeSetups {
   readonly addresses: OwnAddresses
   readonly jobs: AppJobs
   readonly rooms: RoomState
+  readonly listeners: UsageListeners
 }
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, chosen, log }: Blueprint,
-  { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
+  { records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
+  { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
   for (const { name, definition } of records.filter(isActive))
     if (definition.migrations) await store.migrate(name, definition.migrations)
+  const models = new AppModels({
+    models: chosen.models,
+    embedding: new Embedding(embedder),
+    log,
+    tell: (call) => listeners.tell(call),
+  })
   const setups = new Setups({
     log,
     db: store.db,
@@ -227,6 +241,7 @@ async function openSetups(
     holdsCredential: identity.holdsCredential,
     prices: () => pricesOf(chosen.models),
     jobsOf: (definition) => jobs.of(definition),
+    modelsOf: (plugin) => models.of(plugin),
     rooms,
     now: clock?.now ?? machineNow,
     envOf,

@@ -50,8 +50,8 @@ export class RunningApp implements App {
   }
 
   get report(): BootReport {
-    const { source, plans, chosen } = this.#options.blueprint
-    return reportOf(this.records, source, plans, offerLines(chosen.models))
+    const { source, plans, chosen, embedder } = this.#options.blueprint
+    return reportOf(this.records, source, plans, [...offerLines(chosen.models), embedder.line])
   }
 
   get oracleDid(): string {

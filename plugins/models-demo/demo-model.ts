@@ -21,12 +21,20 @@ export function demoModel({
     label: 'Demonstration model (no key, no network)',
     // It takes every file, to say by name that it looks into none.
     reads: { image: ['*/*'], audio: ['*/*'], file: ['*/*'] },
-    async *stream({ messages, tools, signal }) {
+    can: { object: true },
+    async *stream({ messages, tools, settings, signal }) {
       signal.throwIfAborted()
       const asked = readSummaryRequest(messages)
       if (asked) {
         const { summaryOf } = await import('./demo/summary.ts')
         const text = summaryOf(asked)
+        yield { type: 'text', text }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
+        return
+      }
+      if (settings?.object) {
+        const { fillObject } = await import('./fill-object.ts')
+        const text = JSON.stringify(fillObject(settings.object.schema, messages, now()))
         yield { type: 'text', text }
         yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
         return

@@ -11,6 +11,7 @@ import { jobsMigration, type JobRow } from '../../core/runtime/jobs/tables.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import type { Where } from './each-database.ts'
 import type { Logged } from './server.ts'
+import { noModels } from './no-models.ts'
 
 /** What a test of jobs may set. */
 export interface JobAppOptions {
@@ -83,6 +84,7 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
         },
       },
       rooms: new RoomState({ db: store.db, log, oracleDid: 'did:key:zOracle' }).ofPlugin(record),
+      ...noModels,
     }
   }
   let closed: Promise<void> | undefined

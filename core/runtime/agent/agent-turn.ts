@@ -294,9 +294,10 @@ export class AgentTurn {
 
   /** What all handlers of the turn share. */
   #turn({ model, loaded, state, stepLog, areKept }: OwnOfTurn): Turn {
-    const { user, sessionId, room, requestId, rootId, signal, request } = this.#run
+    const { user, sessionId, runId, room, requestId, rootId, signal, request } = this.#run
     const { metadata, origin, allow } = request
     const { files } = this.#parts
+    const calls = this.#calls()
     const source: EventOrigin = { onComponent: (component) => stepLog.rendered(component) }
     return {
       user,
@@ -305,14 +306,17 @@ export class AgentTurn {
       room,
       requestId,
       rootId,
+      runId,
       signal,
       model,
+      asked: { count: 0 },
       metadata: metadata && frozen(metadata),
       origin,
       allow: allow && new Set(allow),
       results: { areKept },
       files: files && new FilesOfTurn(files, user.did, sessionId),
-      calls: this.#calls(),
+      calls,
+      tell: (call) => calls.aside(call),
       consent: new Consent(this.#run, this.#past),
       loaded,
       states: state.byPlugin,

@@ -54,7 +54,7 @@ export async function delegate(
     ...calling.turn,
     signal: calling.signal,
     model: model === undefined ? calling.turn.model : parts.model(model),
-    calls: calling.turn.calls?.ofSubAgent(record?.name),
+    calls: calling.turn.calls?.as('sub-agent', record?.name),
     emit: (toolCallId) => narrator.emitOf(source, toolCallId),
   }
   const ending = output && new Returning(name, output)

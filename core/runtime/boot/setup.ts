@@ -22,7 +22,7 @@ import type {
 } from '../../plugin.ts'
 import { settleLimits } from '../http/routes/settle-limits.ts'
 import type { Now } from '../base/clock.ts'
-import { enter, settledState, type PluginRecord } from '../base/plugin-record.ts'
+import { enter, settledState, type ModelsWithin, type PluginRecord } from '../base/plugin-record.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { PendingWork, type Work } from './pending-work.ts'
 import { ReadyCalls } from './ready.ts'
@@ -40,6 +40,8 @@ export interface SetupOptions {
   readonly prices: () => Boot['prices']
   /** `jobs` of a plugin. */
   readonly jobsOf: (definition: AnyDefinition) => AnyJobs
+  /** `models` of a plugin. */
+  readonly modelsOf: (plugin: string) => ModelsWithin
   readonly rooms: RoomState
   readonly now: Now
   /** The parsed environment slice of each active plugin. */
@@ -121,7 +123,9 @@ export class Setups {
     }
 
     const { log, db, fetch, envOf } = this.#options
-    const { oracle, holdsCredential, jobsOf, prices } = this.#options
+    const { oracle, holdsCredential, jobsOf, modelsOf, prices } = this.#options
+    const modelsWithin = modelsOf(name)
+    const { models, model } = modelsWithin({})
     const known = { oracle, holdsCredential, prices: prices() }
     const shared = {
       env: envOf.get(name) ?? {},
@@ -131,6 +135,7 @@ export class Setups {
       plugins: peers,
       turns: this.#turnsOf(name),
       jobs: jobsOf(definition),
+      models,
       rooms: this.#options.rooms.ofPlugin(record),
       sessions: this.#sessionsOf(name),
       now: this.#options.now,
@@ -147,7 +152,8 @@ export class Setups {
     const self = await definition.setup?.(boot)
     const booted: Booted = { ...shared, ...known, self }
     this.#takeMade(record, booted, records)
-    record.base = { ...shared, self }
+    record.base = { ...shared, self, model }
+    record.modelsWithin = modelsWithin
     if (this.#late.has(record) && !this.#closed) this.#after?.joinLate(record)
     this.#settle(record)
   }

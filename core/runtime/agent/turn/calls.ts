@@ -1,4 +1,4 @@
-import type { ModelCall, RunUsage, TurnUsage } from '../../../plugin.ts'
+import type { ModelCall, ModelUsage, RunUsage, TurnUsage } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 
 /** What a turn does with the calls of its models. */
@@ -35,9 +35,9 @@ export class CallsOfTurn {
     return this.#sum.whole()
   }
 
-  /** The same calls, as a sub-agent of a plugin makes them. */
-  ofSubAgent(plugin: string | undefined): CallsOfTurn {
-    return new CallsOfTurn(this.#options, { kind: 'sub-agent', plugin })
+  /** The same calls, as others than the turn's own loop make them: a sub-agent of a plugin, a summary. */
+  as(kind: ModelCall['kind'], plugin?: string): CallsOfTurn {
+    return new CallsOfTurn(this.#options, { kind, plugin })
   }
 
   /** The same calls, as summaries of the conversation make them. */
@@ -51,21 +51,20 @@ export class CallsOfTurn {
 
   /** Notes a call of the loop that has ended. Its message keeps what it cost. */
   ended(facts: Omit<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>): void {
-    const plugin = this.#plugin
-    this.#note({ ...facts, ...(plugin !== undefined && { plugin }), kind: this.#kind })
-  }
-
-  /** Notes a call that a plugin made within the turn: no message tells of it. */
-  aside(call: ModelCall): void {
-    this.#note(call)
-    if (call.usage.inputTokens > 0 || call.usage.outputTokens > 0)
-      this.#options.keep({ model: call.model, ...call.usage })
-  }
-
-  #note(call: ModelCall): void {
     const { of, tell } = this.#options
-    if (call.usage.inputTokens > 0 || call.usage.outputTokens > 0)
-      this.#sum.add({ model: call.model, ...call.usage })
-    tell?.({ ...call, ...of })
+    const { model, usage } = facts
+    if (isSpent(usage)) this.#sum.add({ model, ...usage })
+    const plugin = this.#plugin
+    tell?.({ ...of, ...facts, ...(plugin !== undefined && { plugin }), kind: this.#kind })
+  }
+
+  /** Notes a call that a plugin made within the turn, of which the plugins hear elsewhere: no message tells of it. */
+  aside({ model, usage }: ModelCall): void {
+    if (!isSpent(usage)) return
+    this.#sum.add({ model, ...usage })
+    this.#options.keep({ model, ...usage })
   }
 }
+
+/** Whether anything was used up: a call that failed before its first word was not. */
+const isSpent = ({ inputTokens, outputTokens }: ModelUsage) => inputTokens > 0 || outputTokens > 0

@@ -20,6 +20,7 @@ import { Walk } from '../chain.ts'
 import { estimatedUsage } from '../estimate.ts'
 import { originOf } from '../for-model.ts'
 import { openedModel } from '../opened-later.ts'
+import { checkedUsage, costOf } from '../usage/counts.ts'
 
 /** For whom and for what a model is asked: what the facts of a call say beside its cost. */
 export type AskedFor = Pick<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>
@@ -32,6 +33,8 @@ export interface AsideQuestion {
   /** The tools that the model may call. `settings.toolChoice` names the one that it must call. */
   readonly tools?: readonly ToolSpec[]
   readonly settings?: ModelSettings
+  /** The value that is asked for, in place of words. Its name is that of the call which some models give it by. */
+  readonly object?: WantedObject
   readonly signal: AbortSignal
   readonly for: AskedFor
   /** The bytes of a part of a message. */
@@ -41,6 +44,14 @@ export interface AsideQuestion {
   /** Told once of each model that was asked, when its call has ended in whatever way. */
   readonly tell?: (call: ModelCall) => void
   readonly log?: Log
+}
+
+/** A value that a model is asked for. */
+export interface WantedObject {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of an object. */
+  readonly schema: Record<string, unknown>
 }
 
 /** What a model answered outside of the loop. */
@@ -85,7 +96,7 @@ class AsideCall {
   readonly #question: AsideQuestion
   readonly #walk: Walk
   readonly #model: Model
-  readonly #request: ModelRequest
+  #request: ModelRequest
   readonly #gathered = new Assembly()
   readonly #began = performance.now()
   #firstMs: number | undefined
@@ -114,6 +125,9 @@ class AsideCall {
     const model = this.#model
     const take = (delta: Delta) => this.#take(delta)
     await openedModel(model)
+    // What the model can do is known once it is open.
+    const { object } = this.#question
+    if (object) this.#request = askingFor(object, this.#request, model.can)
     underWay(`model ${model.id}`)
     if (model.streamTo) await model.streamTo(this.#request, take)
     else for await (const delta of model.stream(this.#request)) take(delta)
@@ -127,7 +141,7 @@ class AsideCall {
     const usage = this.#cost(error === undefined || signal.aborted)
     if (this.#ended) return usage
     this.#ended = true
-    const code = error === undefined ? undefined : signal.aborted ? 'ABORTED' : codeOf(error)
+    const code = error === undefined ? undefined : codeOf(error, signal)
     this.#question.tell?.({
       model: this.#model.id,
       ...this.#question.for,
@@ -145,8 +159,7 @@ class AsideCall {
     this.#walk.hear(delta)
     this.#gathered.add(delta)
     if (delta.type === 'usage') {
-      const { type: _, ...usage } = delta
-      this.#reported = usage // some providers send growing figures: the newest ones count
+      this.#reported = checkedUsage(delta, this.#reported)
       return
     }
     if (delta.type === 'provider') return
@@ -165,9 +178,10 @@ class AsideCall {
 
   /** What the call cost. A model that failed before its first word is taken to have cost nothing; one that was stopped had read. */
   #cost(wasRead: boolean): ModelUsage {
-    if (this.#reported) return this.#reported
-    if (!wasRead && this.#characters === 0) return { inputTokens: 0, outputTokens: 0 }
-    return estimatedUsage(this.#request, this.#characters)
+    if (!this.#reported && !wasRead && this.#characters === 0)
+      return { inputTokens: 0, outputTokens: 0, cost: '0' }
+    const usage = this.#reported ?? estimatedUsage(this.#request, this.#characters)
+    return { ...usage, cost: costOf(usage, this.#model.price) }
   }
 
   #answer(): AsideAnswer {
@@ -193,5 +207,27 @@ class AsideCall {
   }
 }
 
-const codeOf = (error: unknown): string =>
-  error instanceof RuntimeError ? error.code : 'MODEL_FAILED'
+/** A call that was ended from outside says why, where the reason has a code: its time was over, for example. */
+function codeOf(error: unknown, signal: AbortSignal): string {
+  const cause: unknown = signal.aborted ? signal.reason : error
+  if (cause instanceof RuntimeError) return cause.code
+  return signal.aborted ? 'ABORTED' : 'MODEL_FAILED'
+}
+
+/** A request for a value: by the provider's mode for objects, else by a call that the model must make, else in words. */
+function askingFor(
+  { name, description, schema }: WantedObject,
+  request: ModelRequest,
+  can: Model['can'],
+): ModelRequest {
+  const { settings, messages } = request
+  if (can?.object) return { ...request, settings: { ...settings, object: { name, schema } } }
+  if (can?.tools !== false)
+    return {
+      ...request,
+      tools: [{ name, description, parameters: schema }],
+      settings: { ...settings, toolChoice: { tool: name } },
+    }
+  const content = `Answer with one JSON value and nothing else. It fits this JSON Schema: ${JSON.stringify(schema)}`
+  return { ...request, messages: [{ role: 'system', content }, ...messages] }
+}

@@ -1,4 +1,4 @@
-import type { Message } from '../../../plugin.ts'
+import type { Message, RunUsage } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { StepsTable } from './tables.ts'
 import type { JournalEntry } from '../run.ts'
