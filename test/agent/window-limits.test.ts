@@ -125,6 +125,40 @@ describe('a conversation longer than the window', () => {
       .toContain('openai/small')
   })
 
+  it('counts what summaries cost in done and at the end of the run, to the token', async () => {
+    const ends: unknown[] = []
+    const watcher = definePlugin({
+      name: 'watcher',
+      summary: 'Hears of ends.',
+      runs: { end: ({ usage }) => void ends.push(usage) },
+    })
+    const { provider, app } = await withProvider(
+      {},
+      { MODEL_CONTEXT_WINDOW: '4000' },
+      { plugins: [shelf, watcher] },
+    )
+    provider.otherwise = (request) => ({
+      text: isSummaryRequest(request) ? 'They talked.' : 'Yes.',
+      usage: { inputTokens: request.tokens, outputTokens: 7 },
+    })
+    const user = await app.user()
+    let sessionId: string | undefined
+    let done: unknown
+    for (let nth = 1; nth <= 20; nth++) {
+      provider.requests.length = 0
+      const said = await user.say(kilobyte(nth), { sessionId })
+      ;({ sessionId } = said)
+      done = said.of('done')[0]?.usage
+      if (provider.requests.some(isSummaryRequest)) break
+    }
+    const read = provider.requests.reduce((sum, { tokens }) => sum + tokens, 0)
+    expect(provider.requests).toHaveLength(2)
+    expect(done).toMatchObject({ inputTokens: read, outputTokens: 14, calls: 2 })
+    await expect
+      .poll(() => ends.at(-1), { timeout: 30_000 })
+      .toMatchObject([{ model: 'openai/small', inputTokens: read, outputTokens: 14 }])
+  })
+
   it('leaves out old results, keeps what writes said in brief, and what failed', async () => {
     const tool = (effect: 'read' | 'write', run: () => string) => ({
       description: `It can ${effect}.`,

@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Log, Message, Model, ModelCall, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import { CallsOfTurn } from './turn/calls.ts'
-import { Consent } from './turn/consent.ts'
+import { Consent, nothingWaits } from './turn/consent.ts'
 import type { Decided, Kept, Update } from './state/graph.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
@@ -395,9 +395,3 @@ export class AgentTurn {
     return (this.#end = { status: 'failed', error })
   }
 }
-
-/** The fault of a decision about a call when the session has no call that waits. */
-const nothingWaits = () =>
-  new RuntimeError('CONFLICT', 'Nothing waits for a decision here.', {
-    hint: 'The call was decided already, or a newer message took its place.',
-  })
