@@ -87,6 +87,11 @@ export const kernelEnv = {
   MODEL_CONTEXT_WINDOW: count(1000, 100_000_000)
     .optional()
     .describe('How many tokens a model reads whose settings do not say so'),
+  MODEL_SUMMARY: onOff
+    .default(true)
+    .describe(
+      'off: the oldest messages of a conversation that its model cannot read are left out, without a summary of them',
+    ),
   EMBEDDING_MODEL: z
     .string()
     .optional()

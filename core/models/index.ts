@@ -19,6 +19,11 @@ export { askProvider, type Question } from '../runtime/model/transport/ask.ts'
 export { functionTool } from '../runtime/model/function-tool.ts'
 export { estimatedUsage } from '../runtime/model/estimate.ts'
 export { billionths, tokenCount } from '../runtime/model/usage/counts.ts'
+export {
+  readSummaryRequest,
+  type AskedSummary,
+  type SummaryLine,
+} from '../runtime/model/window/summary-request.ts'
 export { unquote } from '../runtime/base/quote.ts'
 export type { AnswerFraming } from '../runtime/model/transport/answer.ts'
 export { callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'

@@ -1,5 +1,5 @@
 import type { Model } from '#core'
-import { estimatedUsage } from '#core/models'
+import { estimatedUsage, readSummaryRequest } from '#core/models'
 
 interface DemoOptions {
   /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */
@@ -24,6 +24,14 @@ export function demoModel({
     can: { object: true },
     async *stream({ messages, tools, settings, signal }) {
       signal.throwIfAborted()
+      const asked = readSummaryRequest(messages)
+      if (asked) {
+        const { summaryOf } = await import('./demo/summary.ts')
+        const text = summaryOf(asked)
+        yield { type: 'text', text }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
+        return
+      }
       if (settings?.object) {
         const { fillObject } = await import('./fill-object.ts')
         const text = JSON.stringify(fillObject(settings.object.schema, messages, now()))

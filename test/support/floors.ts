@@ -8,7 +8,7 @@ export const floors: readonly (readonly string[])[] = [
   ['audit'],
   ['http/read', 'model/transport', 'model/usage'],
   ['http/answer', 'model'],
-  ['http/limits', 'model/embed'],
+  ['http/limits', 'model/embed', 'model/window'],
   ['http/routes', 'model/aside'],
   ['http'],
   ['auth/did'],
@@ -24,7 +24,7 @@ export const floors: readonly (readonly string[])[] = [
   ['turns/wire'],
   ['agent/turn', 'channel'],
   ['agent/state', 'agent/ask'],
-  ['agent/tools'],
+  ['agent/tools', 'agent/window'],
   ['agent'],
   // The files that stand in no room are the composition, which puts the rooms together.
   [''],

@@ -77,6 +77,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It makes the silence and the length that a model is allowed smaller than any app does.',
   'test/model/openai-limits.test.ts':
     'It sets attempts, time limits and the size of an answer, which no variable sets.',
+  'test/model/window.test.ts':
+    'The sentences of providers and the arithmetic of ratios are cases of tables, one call each.',
   'test/model/usage.test.ts':
     'It adds and prices counts as cases of a table, far beyond what a turn could cost.',
   'test/notices/made.test.ts':

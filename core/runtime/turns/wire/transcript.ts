@@ -3,7 +3,7 @@ import type { Message } from '../../../plugin.ts'
 import { fromBatch } from '../journal/event-lines.ts'
 import type { RunDatabase, RunStatus, StepsTable } from '../journal/tables.ts'
 import type { UserMessage } from '../user-message.ts'
-import { messageOf, noteOf } from '../journal/steps.ts'
+import { isNote, messageOf, noteOf } from '../journal/steps.ts'
 
 /** A tool call in the history, with its outcome. A rendered component stands there as a call with the component's name. */
 export interface HistoryCall {
@@ -320,7 +320,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
   const rendered = new Map<string, HistoryCall>()
   for (const row of rows) {
     if (row.kind === 'inner') continue
-    if (row.kind === 'note') {
+    if (isNote(row)) {
       const { components, partial } = noteOf(row)
       if (partial && current) current.isComplete = false
       for (const { eventId, toolCallId, name, args } of components ?? []) {
