@@ -34,6 +34,7 @@ export {
   type Asked,
   type Complaint,
 } from '../runtime/model/transport/provider-fault.ts'
+export { tokenCount } from '../runtime/model/transport/token-count.ts'
 export {
   modelTransport,
   type ModelTransport,
@@ -47,3 +48,8 @@ export type {
   Wire,
   WireBody,
 } from '../runtime/model/transport/wire.ts'
+export { addressFault } from './address-fault.ts'
+export { withFiles, type FileForms, type PartTexts } from './files.ts'
+export { listNames, type ModelList } from './list-names.ts'
+export { fieldsJson, keptList, systemTexts, toolWriter } from './request-json.ts'
+export { WireModel, type WireModelOptions } from './wire-model.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { addressFault } from './address-fault.ts'
+import { addressFault } from '#core/models'
 import { usualAddress, variables } from './access.ts'
 
 export default definePlugin({

@@ -1,7 +1,14 @@
-import type { Changes, Message, ModelRequest, ModelSettings } from '#core/models'
+import {
+  systemTexts,
+  withFiles,
+  type Changes,
+  type FileForms,
+  type Message,
+  type ModelRequest,
+  type PartTexts,
+} from '#core/models'
 import { Conversations, withMark } from './conversation.ts'
 import { isThought, keptOf } from './kept.ts'
-import { partsIn, readParts, type PartBlocks } from './parts.ts'
 import { settingsJson } from './settings.ts'
 import { toolJson } from './tools.ts'
 
@@ -19,18 +26,19 @@ export class MessagesRequests {
 
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
   body(request: ModelRequest, changes: Changes): string | Promise<string> {
-    const parts = partsIn(request)
-    if (parts.length === 0) return this.#written(request, changes)
-    return readParts(parts, request).then((blocks) => this.#written(request, changes, blocks))
+    return withFiles(request, forms, (files) => this.#written(request, changes, files))
   }
 
-  #written(request: ModelRequest, changes: Changes, parts?: PartBlocks): string {
+  #written(request: ModelRequest, changes: Changes, parts?: PartTexts): string {
     const { messages, tools, settings = {} } = request
     const marked = changes.get('cache_control') !== false
     const marking = (json: string, isLast: boolean) => (marked && isLast ? withMark(json) : json)
     const hasTools = tools.length > 0
     const declared = tools.map((tool, at) => marking(toolJson(tool), at === tools.length - 1))
-    const blocks = systemTexts(messages, settings, changes)
+    const blocks = systemTexts(
+      messages,
+      changes.get('format') === false ? settings.object : undefined,
+    )
     const system = blocks.map((text, at) =>
       marking(`{"type":"text","text":${JSON.stringify(text)}}`, at === blocks.length - 1),
     )
@@ -45,23 +53,6 @@ export class MessagesRequests {
   }
 }
 
-/** What the system says, with the schema of the answer where the server has no mode for objects. */
-function systemTexts(
-  messages: readonly Message[],
-  { object }: ModelSettings,
-  changes: Changes,
-): readonly string[] {
-  const texts = messages.flatMap(({ role, content }) =>
-    role === 'system' && content.trim() ? [content] : [],
-  )
-  if (!object || changes.get('format') !== false) return texts
-  const schema = JSON.stringify(object.schema)
-  return [
-    ...texts,
-    `Answer with one JSON value and nothing else. It fits this JSON Schema: ${schema}`,
-  ]
-}
-
 /**
  * Whether the turn under way allows thinking with a budget: each of its answers with calls has to begin with what was thought,
  * and the answers of other models do not.
@@ -70,8 +61,19 @@ function mayThinkByHand(messages: readonly Message[], origin: string): boolean {
   for (const message of messages.toReversed()) {
     if (message.role === 'user') return true
     if (message.role !== 'assistant' || !message.toolCalls?.length) continue
-    const [first] = keptOf(message, origin)?.content ?? []
+    const [first] = keptOf(message, origin) ?? []
     if (!first || !isThought(first)) return false
   }
   return true
+}
+
+/** Pictures and files as blocks. The wire has none for sounds. */
+const forms: FileForms = {
+  text: (text) => ({ type: 'text', text }),
+  file({ type, mediaType, name = mediaType }, data) {
+    const source = { type: 'base64', media_type: mediaType, data }
+    return type === 'image' ? { type, source } : { type: 'document', title: name, source }
+  },
+  unread: ({ type, mediaType, name = mediaType }) =>
+    type === 'audio' ? `[audio "${name}": this model hears nothing]` : undefined,
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { definePlugin } from '#core'
+import { addressFault } from '#core/models'
 import { usualAddress, variables } from './access.ts'
-import { addressFault } from './address-fault.ts'
 
 /** The key: where both variables are set, the provider's own programs take the first. */
 const keyIn = (env: Readonly<Record<string, string | undefined>>): string | undefined =>

@@ -1,6 +1,12 @@
-import type { Changes, Message, ModelRequest, ModelSettings } from '#core/models'
+import {
+  systemTexts,
+  withFiles,
+  type Changes,
+  type FileForms,
+  type ModelRequest,
+  type PartTexts,
+} from '#core/models'
 import { Conversations } from './contents.ts'
-import { partsIn, readParts, type PartTexts } from './parts.ts'
 import { settingsJson } from './settings.ts'
 import { toolJson } from './tools.ts'
 
@@ -16,15 +22,16 @@ export class GenerateRequests {
 
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
   body(request: ModelRequest, changes: Changes): string | Promise<string> {
-    const parts = partsIn(request)
-    if (parts.length === 0) return this.#written(request, changes)
-    return readParts(parts, request).then((texts) => this.#written(request, changes, texts))
+    return withFiles(request, forms, (files) => this.#written(request, changes, files))
   }
 
   #written(request: ModelRequest, changes: Changes, parts?: PartTexts): string {
     const { messages, tools, settings = {} } = request
     const hasTools = tools.length > 0
-    const system = systemTexts(messages, settings, changes).map((text) => JSON.stringify({ text }))
+    const withSchema = changes.get('responseJsonSchema') === false
+    const system = systemTexts(messages, withSchema ? settings.object : undefined).map((text) =>
+      JSON.stringify({ text }),
+    )
     const contents = this.#conversations.write(messages, parts, changes.has('alternate'))
     return (
       `{"contents":[${contents}]` +
@@ -35,19 +42,8 @@ export class GenerateRequests {
   }
 }
 
-/** What the system says, with the schema of the answer where the server takes none. */
-function systemTexts(
-  messages: readonly Message[],
-  { object }: ModelSettings,
-  changes: Changes,
-): readonly string[] {
-  const texts = messages.flatMap(({ role, content }) =>
-    role === 'system' && content.trim() ? [content] : [],
-  )
-  if (!object || changes.get('responseJsonSchema') !== false) return texts
-  const schema = JSON.stringify(object.schema)
-  return [
-    ...texts,
-    `Answer with one JSON value and nothing else. It fits this JSON Schema: ${schema}`,
-  ]
+/** Pictures, sounds and files as parts. */
+const forms: FileForms = {
+  text: (text) => ({ text }),
+  file: ({ mediaType: mimeType }, data) => ({ inlineData: { mimeType, data } }),
 }

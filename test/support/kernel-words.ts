@@ -38,6 +38,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
+    'core/runtime/model/sdk/answer-parts.ts': 'that kind of delta',
     'core/runtime/agent/step-log.ts': 'a key of an entry of the journal',
     'core/runtime/agent/ask/model-call.ts': 'a key of a reply of a model',
     'core/runtime/agent/ask/tally.ts': 'a kind of delta, and a key of a reply',

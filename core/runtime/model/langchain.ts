@@ -5,7 +5,7 @@ import type { Delta, Message, Model, ModelRequest, ToolSpec } from '../../plugin
 import { callSlots, type CallPiece } from './transport/call-slots.ts'
 import { functionTool } from './function-tool.ts'
 import { joinNeighbours } from './transport/neighbours.ts'
-import { Patience } from './transport/patience.ts'
+import { Patience } from './sdk/patience.ts'
 import { providerFault, type Asked } from './transport/provider-fault.ts'
 
 /**
