@@ -1,4 +1,4 @@
-import type { Model, ModelSettings } from '#core'
+import type { Model, ModelSettings } from '#core/models'
 import { contractChecks, modelContract } from '#core/testing'
 
 /** What the check of a model is made with. */

@@ -54,9 +54,10 @@ async function provider(options: FakeProviderOptions = {}): Promise<FakeProvider
       return results === 2 ? { reasoning: think, calls: [note('green')] } : 'Noted.'
     }
     if (asked.includes('In one answer')) return { calls: [note('red'), note('blue'), clock] }
-    if (asked.includes('Call contract_clock.') || /"tool_choice":\{/.test(asked))
-      return { calls: [clock] }
     if (media.length > 0) return { describes: true }
+    // What is asked with tools and without a note is to call the other tool.
+    if (asked.includes('contract_clock') && !asked.includes('What shall I note'))
+      return { calls: [clock] }
     return { text: 'Hello to you.', usage: { inputTokens: 30, outputTokens: 5 } }
   }
   return made
@@ -150,11 +151,20 @@ class Spoiled implements Model {
   readonly #good: WireModel
   readonly #drops: Delta['type'] | undefined
   readonly #isDeaf: boolean
+  readonly #isForgetful: boolean
 
-  constructor(good: WireModel, how: { readonly drops?: Delta['type']; readonly isDeaf?: boolean }) {
+  constructor(
+    good: WireModel,
+    how: {
+      readonly drops?: Delta['type']
+      readonly isDeaf?: boolean
+      readonly isForgetful?: boolean
+    },
+  ) {
     this.#good = good
     this.#drops = how.drops
     this.#isDeaf = how.isDeaf ?? false
+    this.#isForgetful = how.isForgetful ?? false
   }
 
   get origin(): string {
@@ -164,13 +174,20 @@ class Spoiled implements Model {
   async *stream(request: ModelRequest): AsyncGenerator<Delta> {
     const { signal } = this.#isDeaf ? new AbortController() : request
     for await (const delta of this.#good.stream({ ...request, signal }))
-      if (delta.type !== this.#drops) yield delta
+      if (delta.type === 'provider' && this.#isForgetful) yield unsigned(delta)
+      else if (delta.type !== this.#drops) yield delta
   }
+}
+
+/** Provider data in which no signature holds any more. */
+function unsigned({ data }: Extract<Delta, { type: 'provider' }>): Delta {
+  const json = JSON.stringify(data, (name, value) => (name === 'signature' ? 'lost' : value))
+  return { type: 'provider', data: JSON.parse(json) }
 }
 
 describe('the check of a model', () => {
   it.each([
-    ['loses a signature', { drops: 'provider' }, 'The model loses what its provider wants back'],
+    ['loses a signature', { isForgetful: true }, 'The model loses what its provider wants back'],
     ['reports no usage', { drops: 'usage' }, 'The model reports no usage.'],
     ['ignores abort', { isDeaf: true }, 'The model ignores the abort'],
   ] as const)('that %s says so in a sentence', async (_, how, sentence) => {

@@ -43,12 +43,12 @@ it.each(['', '/v1', '/v1/', '/v1/responses'])('an address may end in "%s"', asyn
     baseUrl: provider.url + end,
     signal: new AbortController().signal,
   })
-  expect(names).toEqual(provider.rules.models ?? names)
-  expect(provider.requests.at(-1)?.path ?? '/v1/models').toBe('/v1/models')
+  expect(names).toContain('fake-large')
+  expect(provider.requests[0]?.path).toBe('/v1/models')
   const messages = [{ role: 'user', id: 'u', content: 'Hello.' }] as const
   const { signal } = new AbortController()
   await model.streamTo({ messages, tools: [], signal }, () => {})
-  expect(provider.requests[0]).toMatchObject({
+  expect(provider.requests.at(-1)).toMatchObject({
     path: '/v1/responses',
     headers: { authorization: `Bearer ${provider.key}`, 'x-room': 'a' },
   })
