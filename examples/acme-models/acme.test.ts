@@ -15,8 +15,11 @@ it('the wire of the page has at most 150 lines', () => {
   expect(wire.split('\n').length).toBeLessThanOrEqual(150)
 })
 
-it('the wire of the page keeps the contract of models', async () => {
-  await using provider = await fakeProvider({ chat: 'extra_content' })
+it.each([
+  ['keeps the contract of models', {}, undefined],
+  ['gives back what its provider signs', { chat: 'extra_content' }, ['tool loop']],
+] as const)('the wire of the page %s', async (_, rules, only) => {
+  await using provider = await fakeProvider(rules)
   const { models } = acme.definition
   if (typeof models !== 'object' || !models.acme) throw new Error('The plugin brings no models.')
   const { open } = models.acme
@@ -34,10 +37,10 @@ it('the wire of the page keeps the contract of models', async () => {
       provider.answer(...answers)
       return open('fake-large', ctx)
     },
-    { key: provider.key },
+    { key: provider.key, only },
   )
   expect(report.findings).toEqual([])
-  expect(report.checked).toEqual(contractChecks().map(({ name }) => name))
+  expect(report.checked).toEqual(contractChecks({ only }).map(({ name }) => name))
 })
 
 it('an app answers with a model of the page', async () => {

@@ -47,7 +47,11 @@ function lineOf(message: Message, files?: PartTexts): string {
       ...{ id, type: 'function', function: { name, arguments: JSON.stringify(args) } },
       ...(Array.isArray(kept) && kept[nth] && { extra_content: kept[nth] }),
     }))
-    return JSON.stringify({ role, content: content || null, ...(tool_calls && { tool_calls }) })
+    return JSON.stringify({
+      role,
+      content: content || null,
+      ...(tool_calls?.length && { tool_calls }),
+    })
   }
   const result = role === 'tool' && { tool_call_id: message.toolCallId }
   const said = JSON.stringify({ role, ...result, content })
