@@ -6,6 +6,7 @@ import { callSlots, type CallPiece } from './transport/call-slots.ts'
 import { functionTool } from './function-tool.ts'
 import { LangChainCounts } from './usage/langchain-counts.ts'
 import { joinNeighbours } from './transport/neighbours.ts'
+import { Patience } from './sdk/patience.ts'
 import { providerFault, type Asked } from './transport/provider-fault.ts'
 
 /**
@@ -222,39 +223,6 @@ async function foreignMessages(messages: readonly Message[]): Promise<unknown[]>
       }
     }
   })
-}
-
-/** Waits for promises of a model that may hear neither the signal nor the clock. */
-class Patience {
-  readonly #signal: AbortSignal
-  readonly #idleMs: number
-  readonly #name: string
-  #fail: (error: unknown) => void = () => {}
-  readonly #onAbort = () => this.#fail(this.#signal.reason)
-
-  constructor(signal: AbortSignal, idleMs: number, name: string) {
-    this.#signal = signal
-    this.#idleMs = idleMs
-    this.#name = name
-    signal.addEventListener('abort', this.#onAbort)
-  }
-
-  /** What the promise brings, unless the signal fires or the time is up before. */
-  for<T>(promise: Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#fail = reject
-      if (this.#signal.aborted) this.#onAbort()
-      const timer = setTimeout(() => {
-        const silent = `"${this.#name}" sent nothing for ${this.#idleMs / 1000} s.`
-        reject(new RuntimeError('MODEL_TIMEOUT', silent))
-      }, this.#idleMs)
-      promise.then(resolve, reject).finally(() => clearTimeout(timer))
-    })
-  }
-
-  end(): void {
-    this.#signal.removeEventListener('abort', this.#onAbort)
-  }
 }
 
 function faultOf(error: unknown, asked: Asked): RuntimeError {
