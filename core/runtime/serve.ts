@@ -101,6 +101,7 @@ export function serve(
       ratePerMinute: config.RATE_LIMIT_PER_MINUTE,
       trustProxy: config.TRUST_PROXY_ENABLED,
       connections: connectionsOf(blueprint),
+      uploadBytesPerS: config.UPLOAD_MIN_BYTES_PER_S,
     },
     around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
