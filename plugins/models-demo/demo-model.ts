@@ -21,12 +21,23 @@ export function demoModel({
     label: 'Demonstration model (no key, no network)',
     // It takes every file, to say by name that it looks into none.
     reads: { image: ['*/*'], audio: ['*/*'], file: ['*/*'] },
-    async *stream({ messages, tools, signal }) {
+    can: { object: true },
+    async *stream({ messages, tools, signal, settings }) {
       signal.throwIfAborted()
-      const { decide } = await import('./demo/decide.ts') // the rules are sixteen files, and no start needs them
+      const { decide } = await import('./demo/decide.ts') // the rules are twenty files, and no start needs them
       const { withoutAttached } = await import('./demo/turn.ts')
       const { messages: words, sentence } = withoutAttached(messages)
-      const act = await decide(words, tools, now())
+      const { zoneIn } = await import('./demo/moments.ts')
+      const system = messages.find(({ role }) => role === 'system')?.content ?? ''
+      const present = { at: now(), zone: zoneIn(system) }
+      if (settings?.object) {
+        const { objectFor } = await import('./demo/object.ts')
+        const text = JSON.stringify(objectFor(settings.object.schema, words, present))
+        yield { type: 'text', text }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
+        return
+      }
+      const act = await decide(words, tools, present)
       const usage = (characters: number) =>
         ({ type: 'usage', ...estimatedUsage({ messages, tools }, characters) }) as const
       if ('calls' in act) {
