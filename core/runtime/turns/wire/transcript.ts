@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { Message } from '../../../plugin.ts'
+import type { EventPart, Message } from '../../../plugin.ts'
 import type { RunDatabase, StepsTable } from '../journal/tables.ts'
+import { shownPart } from '../shown-part.ts'
 import type { UserMessage } from '../user-message.ts'
 import { messageOf, noteOf } from '../journal/steps.ts'
 
@@ -11,6 +12,8 @@ export interface HistoryCall {
   readonly args: unknown
   status: 'isRunning' | 'done' | 'error'
   output?: string
+  /** The pictures, sounds and files of the result. */
+  parts?: readonly EventPart[]
 }
 
 /** A line of the history as clients read it. */
@@ -209,6 +212,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryMessage[] {
       if (!call) continue
       call.status = message.failed ? 'error' : 'done'
       call.output = message.content
+      if (message.parts?.length) call.parts = message.parts.map(shownPart)
     } else if (message.role === 'user') {
       if (row.kind !== 'plugin' || origin === 'all') messages.push(toHuman(message, row))
       current = undefined
