@@ -194,9 +194,9 @@ async function foreignMessages(request: ModelRequest): Promise<unknown[]> {
   const ids = new Map<string, string>()
   const all: unknown[] = []
   /** What follows the results of a step: not every provider takes pictures in results. */
-  let after: object[] = []
+  let after: Block[] = []
   const follow = () => {
-    if (after.length > 0) all.push(new HumanMessage({ content: after as never }))
+    if (after.length > 0) all.push(new HumanMessage({ content: after }))
     after = []
   }
   for (const message of joinNeighbours(request.messages)) {
@@ -211,7 +211,7 @@ async function foreignMessages(request: ModelRequest): Promise<unknown[]> {
         const text = content ? [{ type: 'text', text: content }] : []
         all.push(
           blocks.length > 0
-            ? new HumanMessage({ content: [...text, ...blocks] as never })
+            ? new HumanMessage({ content: [...text, ...blocks] })
             : new HumanMessage(content),
         )
         break
@@ -245,11 +245,14 @@ async function foreignMessages(request: ModelRequest): Promise<unknown[]> {
   return all
 }
 
+/** A piece of a message's content. */
+type Block = Record<string, unknown> & { readonly type: string }
+
 /** Pictures in the form that chat models of every version take, sounds and files in LangChain's own since version 1. */
 function blocksOf(
   parts: readonly MessagePart[] = [],
   { file }: ModelRequest,
-): Promise<readonly object[]> {
+): Promise<readonly Block[]> {
   return Promise.all(
     parts.map(async ({ type, mediaType, name, file: id }) => {
       if (!file) return { type: 'text', text: `[${type} "${name ?? mediaType}" is not there]` }
