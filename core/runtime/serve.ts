@@ -50,6 +50,13 @@ export interface Served {
   readonly streams: Places
 }
 
+const limitsOf = (blueprint: Blueprint) => ({
+  ratePerMinute: blueprint.config.RATE_LIMIT_PER_MINUTE,
+  trustProxy: blueprint.config.TRUST_PROXY_ENABLED,
+  connections: connectionsOf(blueprint),
+  uploadBytesPerS: blueprint.config.UPLOAD_MIN_BYTES_PER_S,
+})
+
 /** Makes the HTTP server and the sockets with every route behind them. Neither listens yet. */
 export function serve(
   blueprint: Blueprint,
@@ -57,8 +64,8 @@ export function serve(
   closers: Closers,
 ): { readonly http: Http; readonly channel: Channel } {
   const { config, records, log, chosen } = blueprint
-  const { ground, identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
-  const { store, audit } = ground
+  const { identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
+  const { store, audit } = served.ground
   // Some routes call the server or the channel, and both are made with the routes: such a handler runs when both are there.
   const kernel = kernelRoutes({
     config,
@@ -97,12 +104,7 @@ export function serve(
     web: mountsOf(records),
     unserved: () => pendingIn(records),
     access: callers,
-    limits: {
-      ratePerMinute: config.RATE_LIMIT_PER_MINUTE,
-      trustProxy: config.TRUST_PROXY_ENABLED,
-      connections: connectionsOf(blueprint),
-      uploadBytesPerS: config.UPLOAD_MIN_BYTES_PER_S,
-    },
+    limits: limitsOf(blueprint),
     around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
     publicUrl: config.PUBLIC_URL,

@@ -1,3 +1,4 @@
+import { pairsIn } from './pairs.ts'
 import { byDescription } from './choices.ts'
 import { cue, stemsAround, wordsOf } from './cues.ts'
 import { findings, withoutFindings, wordFindings, type Finding, type Kind } from './findings.ts'
@@ -395,16 +396,4 @@ function objectOf(
   const own = alternativeFor(field.schema, root, sentence.text)
   const { args, missing } = fillObject(own, root, sentence, found, room, depth + 1)
   return missing.length === 0 && Object.keys(args).length > 0 ? args : undefined
-}
-
-/** The pairs in `colour=red size=5`, for objects without named properties. */
-function pairsIn(text: string): Record<string, unknown> | undefined {
-  const pairs = [...text.matchAll(/\b([\p{L}_]\w*)\s*=\s*("[^"]*"|[^\s,;]+)/gu)]
-  if (pairs.length === 0) return undefined
-  return Object.fromEntries(
-    pairs.map(([, key = '', value = '']) => {
-      const plain = value.replace(/^"|"$/g, '')
-      return [key, plain !== '' && !Number.isNaN(Number(plain)) ? Number(plain) : plain]
-    }),
-  )
 }
