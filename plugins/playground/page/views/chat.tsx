@@ -13,7 +13,10 @@ import {
   type IMessage,
 } from 'oracle-runtime-client'
 import type { Oracle } from '../oracle.ts'
+import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
+import { FileList } from '../parts/file-view.tsx'
+import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
@@ -63,7 +66,14 @@ export function ChatView(props: Props) {
       />
       <div className="conversation">
         <Fault error={fault ?? error} />
-        {sessionId && <Conversation key={sessionId} {...props} onSettled={refetch} />}
+        {sessionId && (
+          <Conversation
+            key={sessionId}
+            {...props}
+            kept={sessions.find((one) => one.sessionId === sessionId)?.model}
+            onSettled={refetch}
+          />
+        )}
       </div>
     </div>
   )
@@ -123,8 +133,13 @@ function Conversation({
   draft,
   onDraftSent,
   onEvent,
+  kept,
   onSettled,
-}: Props & { onSettled: () => Promise<void> }) {
+}: Props & {
+  /** The model that the session keeps. */
+  kept: string | undefined
+  onSettled: () => Promise<void>
+}) {
   const address = { oracleDid: oracle.did, sessionId }
   const chat = useChat({ ...address, onPaymentRequiredError: () => {}, uiComponents: components })
   const {
@@ -141,6 +156,8 @@ function Conversation({
   const approval = useApproval(address)
   const announcer = useChatAnnouncer(address)
   const { models, model, setModel } = useModels(oracle.did)
+  useEffect(() => setModel(kept), [sessionId, kept])
+  const files = useUploads(oracle)
   const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
   const starts = useRef(new Map<string, number>())
   const [text, setText] = useState('')
@@ -159,9 +176,11 @@ function Conversation({
   })
 
   const say = async (message: string) => {
-    if (!message.trim() || isSending) return
+    if (!message.trim() || isSending || !files.isReady) return
+    const { attachments } = files
     setText('')
-    await sendMessage(message)
+    files.clear()
+    await sendMessage(message, attachments.length > 0 ? { attachments } : {})
     await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
   }
   useEffect(() => {
@@ -212,7 +231,13 @@ function Conversation({
           event.preventDefault()
           void say(text)
         }}
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault()
+          files.add(event.dataTransfer.files)
+        }}
       >
+        <UploadList uploads={files.uploads} onRemove={files.remove} />
         <label className="grow">
           <span className="hidden">Message</span>
           <textarea
@@ -220,6 +245,12 @@ function Conversation({
             value={text}
             placeholder="Ask something"
             onChange={(event) => setText(event.target.value)}
+            onPaste={(event) => {
+              const pasted = event.clipboardData.files
+              if (pasted.length === 0) return
+              event.preventDefault()
+              files.add(pasted)
+            }}
             onKeyDown={(event) => {
               if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
               event.preventDefault()
@@ -228,6 +259,7 @@ function Conversation({
           />
         </label>
         <div className="row spread">
+          <AttachButton onAdd={files.add} />
           <label>
             <span className="hidden">Model</span>
             <select value={model ?? ''} onChange={(event) => setModel(event.target.value)}>
@@ -244,7 +276,7 @@ function Conversation({
               Stop
             </button>
           ) : (
-            <button type="submit" disabled={!text.trim()}>
+            <button type="submit" disabled={!text.trim() || !files.isReady}>
               Send
             </button>
           )}
@@ -255,7 +287,7 @@ function Conversation({
 }
 
 function Message({ message }: { message: IMessage }) {
-  const { type, content, reasoning, isComplete, isReasoning } = message
+  const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
   const parts = Array.isArray(content) ? content : [content]
   const text = parts.filter((part) => typeof part === 'string').join('')
   const places = parts.filter((part) => typeof part !== 'string')
@@ -273,6 +305,14 @@ function Message({ message }: { message: IMessage }) {
         </div>
       ))}
       {text && <p className="text">{text}</p>}
+      <FileList
+        label="Attached files"
+        files={attachments.map(({ fileId, filename, mimetype }) => ({
+          fileId,
+          name: filename ?? 'file',
+          mediaType: mimetype ?? '',
+        }))}
+      />
       {type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />
       )}
