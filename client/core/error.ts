@@ -79,7 +79,7 @@ export async function errorOf(response: Response): Promise<OracleError> {
   const wait = Number(headers.get('retry-after') ?? NaN)
   return new OracleError(
     codes[status] ?? (status < 500 ? 'invalid_request' : 'server'),
-    body.message ?? `The server answered ${status} with something that is not its own.`,
+    body.message ?? `The answer ${status} is not the server’s.`,
     {
       status,
       serverCode: body.code,

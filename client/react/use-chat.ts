@@ -61,8 +61,7 @@ export function useChat<Tools = AnyTools>(options: IChatOptions): ChatResult<Too
   const latest = useLatest(options)
   useEffect(() => chat.use(() => latest.current), [chat])
   const sendMessage = useCallback(
-    (text: string, { attachments }: SendOptions = {}) =>
-      chat.sendMessage(text, latest.current, attachments),
+    (text: string, more?: SendOptions) => chat.sendMessage(text, latest.current, more),
     [chat],
   )
   const abortStream = useCallback(() => chat.abortStream(), [chat])

@@ -100,26 +100,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     notices,
   })
   const grantable = { records, ownDids: identity.ownDids }
-  const { http, channel } = serve(
-    blueprint,
-    {
-      ground,
-      identity,
-      grantable,
-      addresses,
-      setups,
-      setupFaults,
-      rateLimits,
-      tools,
-      rooms,
-      jobs,
-      notices,
-      files: kept.files,
-      conversations,
-      streams,
-    },
-    closers,
-  )
+  const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
+  const files = kept.files
+  const { http, channel } = serve(blueprint, { ...served, files, conversations }, closers)
 
   goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
