@@ -68,6 +68,14 @@ export type {
   ToolSpec,
 } from './plugin/model.ts'
 export type {
+  HeaderSection,
+  LateFact,
+  ToldFacts,
+  View,
+  ViewLabel,
+  ViewSection,
+} from './plugin/public/public.ts'
+export type {
   AnyRoute,
   BodyLine,
   Method,

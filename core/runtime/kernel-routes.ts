@@ -9,6 +9,7 @@ import type { Identity } from './auth/identity.ts'
 import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts'
 import type { Setups } from './boot/setup.ts'
 import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
+import { viewRouteKeys, viewRoutes } from './boot/told.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { Files } from './files/files.ts'
 import { fileRouteKeys, fileRoutes } from './files/routes.ts'
@@ -22,6 +23,7 @@ import type { Store } from './store/store.ts'
 const keys = [
   ...serverRouteKeys,
   ...wellKnownRouteKeys,
+  ...viewRouteKeys,
   ...delegationRouteKeys,
   ...grantRouteKeys,
   ...auditRouteKeys,
@@ -53,6 +55,8 @@ export interface KernelRouteParts {
   readonly addresses: OwnAddresses
   /** The models that answer. */
   readonly models: { readonly default: Model }
+  /** What plugins add to the document of the oracle. */
+  facts(): Promise<Readonly<Record<string, unknown>>>
   openapi(): unknown
   /** Called when a user has revoked a delegation. */
   onRevoked(did: string): void
@@ -77,7 +81,9 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       oracleDid: identity.oracleDid,
       addresses: () => parts.addresses.told,
       models: parts.models,
+      facts: () => parts.facts(),
     }),
+    ...viewRoutes(records),
     ...delegationRoutes({
       auth: identity.auth,
       delegations: identity.delegations,

@@ -204,7 +204,7 @@ interface BeforeSetups {
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, log }: Blueprint,
+  { config, records, envOf, fetch, clock, log }: Blueprint,
   { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
@@ -214,6 +214,7 @@ async function openSetups(
     log,
     db: store.db,
     fetch,
+    environment: config.NODE_ENV,
     oracle: {
       did: identity.oracleDid,
       aliases: identity.aliases,

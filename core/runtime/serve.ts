@@ -15,6 +15,7 @@ import { pendingIn } from './boot/refusal.ts'
 import type { RoomState } from './store/room-state.ts'
 import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
+import { factsOf, headersOf } from './boot/told.ts'
 import { Channel } from './channel/channel.ts'
 import type { Closers } from './closers.ts'
 import type { Files } from './files/files.ts'
@@ -65,14 +66,8 @@ export function serve(
     records,
     store,
     models: chosen.models,
-    identity,
-    grantable: served.grantable,
-    setups,
-    jobs,
-    notices: served.notices,
-    files: served.files,
-    conversations,
-    addresses,
+    ...served,
+    facts: () => factsOf(records, log),
     openapi: () => http.openapi(),
     onRevoked: (did) => channel.revoked(did),
   }).map(([key, route]): ServedRoute => {
@@ -104,6 +99,7 @@ export function serve(
     },
     around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
+    headers: headersOf(records),
     publicUrl: config.PUBLIC_URL,
     name: config.ORACLE_NAME,
     version: runtimeVersion,
