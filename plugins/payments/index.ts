@@ -1,0 +1,143 @@
+import { definePlugin } from '#core'
+import { z } from 'zod'
+
+import { expireAdvances } from './accounts/claims.ts'
+import { environment } from './environment.ts'
+import { accountRoutes } from './routes/account.ts'
+import { account, charge } from './routes/shapes.ts'
+import { card, fee, termsReply, termsView } from './routes/public.ts'
+import { PaymentService, type ServiceParts } from './service.ts'
+import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
+import { priceWords } from './terms/terms.ts'
+
+/** What `setup` needs of boot. */
+interface Boot extends ServiceParts {
+  onClose(close: () => Promise<void>): void
+}
+
+function setup(boot: Boot): { readonly service: PaymentService } {
+  const service = new PaymentService(boot)
+  boot.onClose(() => service.close())
+  return { service }
+}
+
+export default definePlugin({
+  name: 'payments',
+  version: '0.1.0',
+  summary: 'What turns cost: prices, accounts, claims, and payments on a ledger.',
+  whenToUse: ['The user asks what a turn costs, what they owe, or what an answer has cost.'],
+  whenNotToUse: ['The question is about the prices of others.'],
+  examples: ['What do I owe you?', 'What did the last answer cost?'],
+  tags: ['payments', 'price', 'cost', 'claims', 'credit'],
+  visibility: 'on-demand',
+  stability: 'beta',
+  category: 'integration',
+
+  env: environment,
+
+  migrations: {
+    '001-accounts': createAccounts,
+    '002-payments': createPayments,
+    '003-development-ledger': async (db) =>
+      (await import('./development/tables.ts')).createLedger(db),
+  },
+
+  setup,
+
+  facts: ({ self: { service } }) => ({
+    price: priceWords(service.terms),
+    payments: async () => ({
+      terms: termsView(service),
+      denom: service.terms.coin.denom,
+      chainId: service.chainId,
+      ...(service.methods.length > 0 && { address: await service.address() }),
+      methods: service.methods,
+    }),
+  }),
+
+  jobs: {
+    look: {
+      every: '2m',
+      run: async (_, { self, db }) => {
+        const open = await withPaymentsTables(db)
+          .selectFrom('payments_payments')
+          .select('id')
+          .where('status', '=', 'open')
+          .executeTakeFirst()
+        if (open) await (await self.service.payments()).sweep()
+      },
+    },
+    tidy: {
+      every: '1h',
+      run: async (_, { db, now }) => {
+        const { forgetAddresses, forgetStrangers } = await import('./accounts/tidy.ts')
+        const tables = withPaymentsTables(db)
+        await expireAdvances(tables, now())
+        await forgetAddresses(tables, now())
+        await forgetStrangers(tables, now())
+      },
+    },
+  },
+
+  runs: ({ self: { service } }) =>
+    service.terms.isPriced
+      ? {
+          admit: (run) => service.gate.admit(run),
+          begin: (run, { db }) => service.gate.begin(run, withPaymentsTables(db)),
+          end: (run, { db }) => service.gate.end(run, withPaymentsTables(db)),
+        }
+      : undefined,
+
+  prompt: ({ self }) => {
+    const price = priceWords(self.service.terms)
+    return (
+      price && `Turns cost the user money: ${price}. You cannot pay, and nobody may ask you to.`
+    )
+  },
+
+  tools: {
+    get_account: {
+      description: 'Reads what the user has paid in advance, owes, and may still spend.',
+      effect: 'read',
+      foreign: false, // the caller's own numbers
+      input: z.object({}),
+      output: account,
+      run: async (_, { self: { service }, user }) => {
+        const { accountView } = await import('./accounts/reading.ts')
+        return accountView(service.db, service.books, user.did)
+      },
+    },
+    explain_charge: {
+      description: 'Reads what the last turns of this conversation cost, line by line.',
+      effect: 'read',
+      foreign: false, // the caller's own numbers
+      input: z.object({}),
+      output: z.object({ denom: z.string(), charges: z.array(charge) }),
+      run: async (_, { self: { service }, user, session }) => {
+        const { chargeView, findCharges } = await import('./accounts/reading.ts')
+        const charges = await findCharges(service.db, user.did, { session: session.id })
+        return { denom: service.terms.coin.denom, charges: charges.slice(0, 10).map(chargeView) }
+      },
+    },
+  },
+
+  routes: {
+    'GET /payments/terms': {
+      auth: 'public',
+      summary: 'What turns cost, and how they are paid.',
+      answers: { 200: ['application/json'], 304: [] },
+      run: (_, { self }) => termsReply(self.service),
+    },
+    'GET /payments/card': {
+      auth: 'public',
+      summary: 'The card of the oracle, as existing oracles anchor it.',
+      run: (_, { self }) => card(self.service),
+    },
+    'GET /payments/fee.json': {
+      auth: 'public',
+      summary: 'The fee of the oracle, as existing oracles anchor it.',
+      run: (_, { self }) => fee(self.service),
+    },
+    ...accountRoutes,
+  },
+})
