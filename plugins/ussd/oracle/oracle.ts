@@ -153,6 +153,9 @@ export class Oracle {
     } catch (error) {
       // UNAVAILABLE and unknown errors pass, so the next look tries again; any other refusal of the turn is final.
       if (!(error instanceof RuntimeError) || error.code === 'UNAVAILABLE') throw error
+      // Who has to pay first reads how much: asking again would change nothing.
+      if (error.code === 'PAYMENT_REQUIRED')
+        return this.#keep(request_id, 'answered', plain(error.message))
       this.#log.warn({ err: error }, 'the runtime refused the turn of a question')
       return this.#keep(request_id, 'lost', '')
     }
