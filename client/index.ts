@@ -43,6 +43,7 @@ export type {
   IComponentMetadata,
   IMessage,
   IWalletProps,
+  LedgerMessage,
   MessageContent,
   MintFn,
   ModelInfo,

@@ -14,6 +14,7 @@ import {
 } from 'oracle-runtime-client'
 import type { Oracle } from '../oracle.ts'
 import { Fault } from '../parts/fault.tsx'
+import { Payment } from '../parts/payment.tsx'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
@@ -126,7 +127,10 @@ function Conversation({
   onSettled,
 }: Props & { onSettled: () => Promise<void> }) {
   const address = { oracleDid: oracle.did, sessionId }
-  const chat = useChat({ ...address, onPaymentRequiredError: () => {}, uiComponents: components })
+  const [unpaid, setUnpaid] = useState<readonly string[]>([])
+  const said = useRef('')
+  const onPaymentRequiredError = (claimIds: string[]) => setUnpaid(claimIds)
+  const chat = useChat({ ...address, onPaymentRequiredError, uiComponents: components })
   const {
     messages,
     sendMessage,
@@ -161,6 +165,8 @@ function Conversation({
   const say = async (message: string) => {
     if (!message.trim() || isSending) return
     setText('')
+    setUnpaid([])
+    said.current = message
     await sendMessage(message)
     await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
   }
@@ -202,7 +208,15 @@ function Conversation({
               onAnswer={() => end.current?.focus()}
             />
           )}
-          <Fault error={sendMessageError ?? error} />
+          {unpaid.length > 0 ? (
+            <Payment
+              oracleDid={oracle.did}
+              claimIds={unpaid}
+              onPaid={() => void say(said.current)}
+            />
+          ) : (
+            <Fault error={sendMessageError ?? error} />
+          )}
         </div>
       </Waiting>
       <p className="hidden" {...announcer} />
