@@ -5,16 +5,8 @@ enableCompileCache() // before anything is imported, so that the next start read
 const { createApp, RuntimeError } = await import('#core')
 const { bundled } = await import('./plugins/index.ts')
 
-// The composition root: which plugins, where to listen, when to stop.
+// The composition root: which plugins, and where to listen.
 const app = createApp({ plugins: bundled })
-let stopping = false
-for (const signal of ['SIGTERM', 'SIGINT'] as const)
-  process.on(signal, () => {
-    if (stopping) process.exit(1) // a second one means now
-    stopping = true
-    app.close().then(() => process.exit(0), fail)
-  })
-process.on('SIGHUP', () => void app.then((running) => running.reload()).catch(fail))
 
 try {
   const { url } = await app.listen()

@@ -116,6 +116,13 @@ export const catalogue = {
       'Too many turns are under way, or were begun today: of this DID, from this address or on this server. ' +
       '`details` says which limit it is.',
   },
+  BUDGET_SPENT: {
+    status: 429,
+    means:
+      'The allowance of tokens or of money is used up: that of the user for today, or that of the turn. ' +
+      '`Retry-After` says when the next day begins.',
+    retryable: true,
+  },
   TOO_MANY_CONNECTIONS: {
     status: 429,
     means:
@@ -281,9 +288,10 @@ export const catalogue = {
   },
   MODEL_ANSWER_INVALID: {
     status: 502,
-    means: 'What the provider sent is not an answer of a chat model.',
+    means: 'What the provider sent is not the answer that was asked for.',
   },
   MODEL_ANSWER_TOO_LONG: { status: 502, means: 'The answer went past the size that is accepted.' },
+  MODEL_CALLS_SPENT: { status: 429, means: 'Plugins have asked models too often in this turn.' },
   MODEL_UNREACHABLE: {
     status: 502,
     means: "The model's provider could not be reached.",

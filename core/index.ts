@@ -11,6 +11,7 @@ export { created, reply, text } from './runtime/http/answer/reply.ts'
 export {
   definePlugin,
   type AnyPlugin,
+  type AskableModel,
   type AttachmentContext,
   type Database,
   type Delta,
@@ -29,6 +30,7 @@ export {
   type ModelRequest,
   type Notice,
   type OfferSettings,
+  type OfferedModels,
   type Oracle,
   type Plugin,
   type PluginSessions,

@@ -2,6 +2,15 @@ import type { AnyDefinition, AnyPlugin, Plugin, PluginDefinition } from './plugi
 import type { Parsed, SchemaLike, ShapeLike } from './plugin/schema.ts'
 
 // What a plugin author sees. The types stand by idea in the folder beside; everybody imports them from here.
+export type {
+  AskableModel,
+  AskedLine,
+  AskedPrompt,
+  AskOptions,
+  Embedded,
+  EmbedOptions,
+  OfferedModels,
+} from './plugin/models/asking.ts'
 export type { Boot, Booted, Oracle } from './plugin/boot.ts'
 export type {
   AnyAttachmentSection,
@@ -52,18 +61,20 @@ export type {
   Embeddings,
   MessagePart,
   Model,
+  ModelCall,
   ModelOpening,
   ModelProvider,
   ModelSection,
-  OfferedModels,
   OfferSettings,
   ModelPrice,
   ModelReply,
   ModelRequest,
   ModelSettings,
   ModelUsage,
+  PricedModel,
   ProviderData,
   RunUsage,
+  TurnUsage,
   ToolCall,
   ToolSpec,
 } from './plugin/model.ts'

@@ -4,6 +4,7 @@ import preferences from './preferences/index.ts'
 import queryGateway from './query-gateway/index.ts'
 import registry from './registry/index.ts'
 import sampling from './sampling/index.ts'
+import usage from './usage/index.ts'
 import ussd from './ussd/index.ts'
 import weather from './weather/index.ts'
 
@@ -15,6 +16,7 @@ export const bundled = [
   queryGateway,
   registry,
   sampling,
+  usage,
   ussd,
   weather,
 ]

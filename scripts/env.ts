@@ -28,7 +28,7 @@ for (const [index, variable] of variables.entries()) {
   console.log(wrapped(variable.description + tail, width, '    '))
 }
 
-console.log('\nProviders of models: what MODEL names needs its own')
+console.log('\nProviders of models: what MODEL and EMBEDDING_MODEL name needs its own')
 const ofProviders = providerVariables().map(({ name, description }) => [
   name,
   env[name] ? 'set' : 'unset',

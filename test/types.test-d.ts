@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { created, parts, reply, text } from '../core/index.ts'
+import {
+  created,
+  parts,
+  reply,
+  text,
+  type AskableModel,
+  type OfferedModels,
+} from '../core/index.ts'
 import { definePlugin, type ToolsOf, type StateOf, type SelfOf, type User } from '../core/plugin.ts'
 
 type Equal<A, B> =
@@ -966,3 +973,107 @@ definePlugin({
 
 // @ts-expect-error a picture has its type and its bytes
 parts([{ type: 'image', data: new Uint8Array() }])
+
+// Models: what handlers ask them for has the type of its schema, in every handler.
+const Table = z.object({ guests: z.coerce.number(), at: z.enum(['noon', 'night']).default('noon') })
+type Table = { guests: number; at: 'noon' | 'night' }
+const maker = definePlugin({
+  name: 'maker',
+  summary: 'Brings models, and asks them.',
+  env: { MAKER_KEY: z.string().optional() },
+  setup: ({ models }) => {
+    const named = models.get('maker/large')
+    same<typeof named, AskableModel>()
+    return { ask: (text: string) => named.text(text), count: 1 }
+  },
+  models: {
+    maker: {
+      label: 'Maker',
+      needs: ['MAKER_KEY'],
+      fault: (_, { env, variable }) => {
+        same<typeof env, { MAKER_KEY: string | undefined }>()
+        same<typeof variable, string | undefined>()
+        return undefined
+      },
+      open: (name, { env, self, settings, key }) => {
+        same<typeof name, string>()
+        same<typeof env.MAKER_KEY, string | undefined>()
+        same<typeof self.count, number>()
+        same<typeof settings.temperature, number | undefined>()
+        same<typeof key, string | undefined>()
+        return { id: `maker/${name}`, stream: async function* () {} }
+      },
+      embed: (name, { self }) => ({
+        id: `maker/${name}-${self.count}`,
+        embed: async (texts, { kind, signal }) => {
+          same<typeof texts, readonly string[]>()
+          same<typeof kind, 'query' | 'document'>()
+          signal.throwIfAborted()
+          return { vectors: texts.map(() => new Float32Array(2)) }
+        },
+      }),
+    },
+  },
+  tools: {
+    book: {
+      description: 'Books.',
+      input: z.object({ words: z.string() }),
+      output: z.object({ guests: z.number() }),
+      async run({ words }, { model, models }) {
+        const table = await model.object(Table, words, { reasoning: 'low', timeoutMs: 1000 })
+        same<typeof table, Table>()
+        const texts = await model.object(z.array(z.string()), [{ role: 'user', content: words }])
+        same<typeof texts, string[]>()
+        same<Awaited<ReturnType<typeof model.text>>, string>()
+        const { vectors, dimensions } = await models.embed(texts, { kind: 'document' })
+        same<typeof vectors, readonly Float32Array[]>()
+        same<typeof dimensions, number>()
+        // @ts-expect-error what texts are for is said
+        await models.embed(texts)
+        // @ts-expect-error a schema comes first
+        await model.object({ guests: 1 }, words)
+        // @ts-expect-error a tool is chosen by no handler
+        await model.text(words, { toolChoice: 'none' })
+        return table
+      },
+    },
+  },
+  subAgents: {
+    host: {
+      description: 'Hosts.',
+      prompt: async (_, { model }) => (await model.object(Table, 'x')).at,
+    },
+  },
+  middleware: {
+    async model({ model }, next) {
+      same<Awaited<ReturnType<typeof model.text>>, string>()
+      return await next()
+    },
+  },
+  routes: {
+    'GET /tables': {
+      auth: 'ucan',
+      run: async (_, { model, models }) => {
+        const one = await models.get().object(Table, 'x')
+        same<typeof one, Table>()
+        return (await model.object(Table, 'x')).guests
+      },
+    },
+  },
+  jobs: {
+    sort: {
+      async run(_, { model, models }) {
+        same<typeof models, OfferedModels>()
+        const one = await model.object(Table, 'x')
+        same<typeof one, Table>()
+      },
+    },
+  },
+})
+same<SelfOf<typeof maker>['count'], number>()
+definePlugin({
+  name: 'unopened',
+  summary: 'Opens nothing.',
+  // @ts-expect-error a provider of models opens them
+  models: { none: { label: 'None' } },
+})

@@ -66,6 +66,10 @@ export interface IMessage<Tools = AnyTools> {
   readonly isComplete?: boolean
   readonly createdAt?: string
   readonly attachments?: readonly Attachment[]
+  /** On the first message of a run: how the run stands, and why it failed. */
+  readonly run?: { readonly runId: string; readonly status: string; readonly code?: string }
+  /** On the last message of an answer that did not come to its own end. */
+  readonly ended?: 'aborted' | 'interrupted' | 'failed'
 }
 
 /** Where the turn of a chat stands. */

@@ -34,6 +34,8 @@ function count(min: number, max: number) {
     .pipe(z.number().min(min, says).max(max, says))
 }
 
+const shares = 'a number from 0 to 1'
+const drainLimits = 'a whole number of milliseconds from 0 to 600,000'
 const loopLimits = 'a whole number of milliseconds from 0 to 3,600,000'
 
 /** The kernel's own environment. `docs/operate.md` and `npm run env` are made from it. */
@@ -85,6 +87,17 @@ export const kernelEnv = {
   MODEL_CONTEXT_WINDOW: count(1000, 100_000_000)
     .optional()
     .describe('How many tokens a model reads whose settings do not say so'),
+  MODEL_SUMMARY: onOff
+    .default(true)
+    .describe(
+      'off: the oldest messages of a conversation that its model cannot read are left out, without a summary of them',
+    ),
+  EMBEDDING_MODEL: z
+    .string()
+    .optional()
+    .describe(
+      'What makes vectors of texts: provider/name, or lexical, the default, which needs no model and finds what is written alike',
+    ),
   ORACLE_NAME: z.string().default('Oracle').describe('What clients show'),
   ORACLE_INSTRUCTIONS: z
     .string()
@@ -142,6 +155,25 @@ export const kernelEnv = {
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
     .describe('How much is logged'),
+  REQUEST_LOG: z
+    .enum(['all', 'errors', 'off'], 'all, errors or off')
+    .default('all')
+    .describe(
+      'Which requests leave a line in the log when they end; errors: what failed or was slow',
+    ),
+  REQUEST_LOG_SAMPLE: z.coerce
+    .number(shares)
+    .min(0, shares)
+    .max(1, shares)
+    .default(1)
+    .describe('The share of successful requests that leave a line'),
+  SLOW_MS: count(1, 3_600_000)
+    .default(2000)
+    .describe('A request that takes longer, in milliseconds, always leaves a line'),
+  LOG_IP: onOff.default(false).describe('on: the lines of requests name the client’s address'),
+  LOG_DIDS: onOff
+    .default(false)
+    .describe('on: the lines of requests name users by their whole DID, not its last 8 characters'),
   UCAN_AUTH_MAX_TTL_SECONDS: z.coerce
     .number()
     .int()
@@ -194,6 +226,15 @@ export const kernelEnv = {
   AUTH_DELEGATION_ONLY: onOff
     .default(true)
     .describe('off: a delegation without an invocation does not authenticate'),
+  DRAIN_MS: z.coerce
+    .number(drainLimits)
+    .int(drainLimits)
+    .min(0, drainLimits)
+    .max(600_000, drainLimits)
+    .default(0)
+    .describe(
+      'How long the server goes on serving after it was asked to stop, while /readyz says 503',
+    ),
   RUN_LEASE_MS: milliseconds
     .default(10_000)
     .describe('A run whose process is silent this long is taken over'),

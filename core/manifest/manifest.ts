@@ -75,6 +75,7 @@ const sections = [
   'headers',
   'views',
   'notices',
+  'onUsage',
 ]
 const knownKeys = [...Object.keys(manifestSchema.shape), ...sections]
 const middlewareKinds = ['http', 'turn', 'model', 'tool']

@@ -18,9 +18,16 @@ export { Assembly } from '../runtime/model/assemble.ts'
 export { askProvider, type Question } from '../runtime/model/transport/ask.ts'
 export { functionTool } from '../runtime/model/function-tool.ts'
 export { estimatedUsage } from '../runtime/model/estimate.ts'
+export { billionths, tokenCount } from '../runtime/model/usage/counts.ts'
+export {
+  readSummaryRequest,
+  type AskedSummary,
+  type SummaryLine,
+} from '../runtime/model/window/summary-request.ts'
 export { unquote } from '../runtime/base/quote.ts'
 export type { AnswerFraming } from '../runtime/model/transport/answer.ts'
 export { callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'
+export { withForcedTool } from '../runtime/model/transport/forced-tool.ts'
 export { ConversationJson } from '../runtime/model/transport/conversation-json.ts'
 export { endpoint } from '../runtime/model/transport/endpoint.ts'
 export { joinNeighbours } from '../runtime/model/transport/neighbours.ts'

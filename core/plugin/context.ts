@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely'
+import type { AskableModel, OfferedModels } from './models/asking.ts'
 import type { AnyPlugin, StateOf } from './definition.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
-import type { Model, ModelRequest } from './model.ts'
+import type { Model, ModelRequest, TurnUsage } from './model.ts'
 import type { PluginSessions, Rooms } from './sessions.ts'
 import type { Turns } from './turns.ts'
 
@@ -81,6 +82,10 @@ interface Call {
   readonly requestId: string
   /** Starts turns: for messages that came from elsewhere, and for what the plugin wants asked. */
   readonly turns: Turns
+  /** The model of the turn; outside of turns the default one. `text` and `object` ask it something aside. */
+  readonly model: AskableModel
+  /** The models of the app, and vectors of texts. */
+  readonly models: OfferedModels
   /**
    * Adds ids to the audit line of this call: never words, arguments or secrets. Every write of a signed-in caller and
    * every `write` tool has a line anyway; a public route, a GET and a `read` tool get one when their handlers call this.
@@ -123,8 +128,6 @@ interface OfTurn {
    * as Idempotency-Key. Empty where no tool is called: in a prompt and in the middleware of turns and models.
    */
   readonly callKey: string
-  /** The model of the turn. */
-  readonly model: Model
   /**
    * What came with the turn, as a frozen copy. Over HTTP these are the client's own words: go by `origin` for what nobody
    * may make up.
@@ -163,13 +166,18 @@ export interface ModelContext<
 > extends TurnContext<Env, Self, State, Peers, Inputs> {
   /** What the model is asked. Replace the request before `next()` to change it. */
   request: ModelRequest
+  /** What the turn has cost so far; undefined before its first call of a model has ended. */
+  readonly spent: TurnUsage | undefined
 }
 
 /** What the instructions of an app may depend on: who speaks, and where. */
 export type InstructionsContext = Pick<
   TurnContext,
-  'user' | 'session' | 'room' | 'requestId' | 'signal' | 'model'
->
+  'user' | 'session' | 'room' | 'requestId' | 'signal'
+> & {
+  /** The model of the turn. */
+  readonly model: Model
+}
 
 /** Who the agent is and how it speaks: text, or a function that answers at once with the text of one turn. */
 export type Instructions = string | ((ctx: InstructionsContext) => string | undefined)

@@ -5,7 +5,7 @@ import type { ModelContext, TurnContext } from './context.ts'
 import type { AnyJob, JobContext, JobSection, UnknownInputs } from './jobs.ts'
 import type { Manifest } from './manifest.ts'
 import type { Middleware } from './middleware.ts'
-import type { ModelSection } from './model.ts'
+import type { ModelCall, ModelSection } from './model.ts'
 import type { Notice } from './notices.ts'
 import type { ToldFacts, HeaderSection, ViewSection } from './public/public.ts'
 import type {
@@ -148,6 +148,14 @@ interface Offers<
   readonly attachments?: AttachmentSection<
     AttachmentContext<In['env'], In['self'], In['peers'], In['jobs']>
   >
+  /**
+   * Told of each call of a model as it ends, in a turn or not: at most once, and nobody waits for it. It is for figures; who
+   * bills goes by `runs.end`, which is told exactly once.
+   */
+  onUsage?(
+    call: ModelCall,
+    ctx: RunContext<In['env'], In['self'], In['peers'], In['jobs']>,
+  ): MaybePromise<void>
   /**
    * Carries a notice to where its user is: a phone, a room, a mailbox. The runtime calls it as a job, so it may run again
    * after a crash: pass `ctx.job.key`, which names the notice, on to what must happen once.

@@ -22,8 +22,11 @@ export interface ModelUsage {
   readonly reasoningTokens?: number
   /** The provider did not count, or the call was cut off: the tokens are judged by the length of the texts. */
   readonly estimated?: true
-  /** What the provider itself says that the call cost: whole billionths of a US dollar, in digits. */
-  readonly cost?: string
+  /**
+   * Whole billionths of a US dollar, in digits; null or absent where nobody knows, and never 0 for that. A provider gives what
+   * it says itself; the kernel puts what the price comes to in its place.
+   */
+  readonly cost?: string | null
 }
 
 /** A picture, a sound or a file that stands in a message beside its text. Its bytes lie in the kernel's table of files. */
@@ -47,6 +50,39 @@ export interface ProviderData {
 export interface RunUsage extends ModelUsage {
   /** The id of the model. */
   readonly model: string
+  /** How many calls these were; one where it is absent. */
+  readonly calls?: number
+}
+
+/** What a whole turn cost, its sub-agents and its summaries included. */
+export interface TurnUsage extends ModelUsage {
+  readonly calls: number
+  /** The same for each model. */
+  readonly models: readonly RunUsage[]
+}
+
+/** One call of a model as it ended: who asked whom, for what, and what it cost. */
+export interface ModelCall {
+  /** The id of the model that was asked. */
+  readonly model: string
+  /** The user whom the call served, where it served one. */
+  readonly did?: string
+  /** The run that the call belongs to; outside of turns there is none. */
+  readonly runId?: string
+  readonly sessionId?: string
+  /** The plugin that asked. */
+  readonly plugin?: string
+  readonly kind: 'turn' | 'sub-agent' | 'summary' | 'plugin' | 'embedding'
+  /** What the call cost. A call that failed before it said anything is taken to have cost nothing. */
+  readonly usage: ModelUsage
+  /** How long the call took, in milliseconds. */
+  readonly ms: number
+  /** How long it took until the first piece of the answer came; absent where none did. */
+  readonly firstMs?: number
+  /** How often the model was asked before it answered or failed. */
+  readonly attempts: number
+  /** The code of the fault by which the call ended; `ABORTED` where nobody waited any more. */
+  readonly code?: string
 }
 
 /** A line of the conversation. Plain data: the runtime stores it as it stands. */
@@ -240,7 +276,12 @@ export interface Embedder {
   readonly id: string
   embed(
     texts: readonly string[],
-    options: { readonly kind: 'query' | 'document'; readonly signal: AbortSignal },
+    options: {
+      readonly kind: 'query' | 'document'
+      readonly signal: AbortSignal
+      /** Told before each further attempt. */
+      readonly onRetry?: (attempt: number) => void
+    },
   ): Promise<Embeddings>
 }
 
@@ -262,7 +303,10 @@ export interface ModelProvider<Env = unknown, Self = unknown> {
   /** What is wrong with a model, found at boot and without network: a sentence, and what to do. */
   fault?(
     name: string,
-    ctx: Pick<ModelOpening<Env, Self>, 'env' | 'settings' | 'key'>,
+    ctx: Pick<ModelOpening<Env, Self>, 'env' | 'settings' | 'key'> & {
+      /** The variable that names the model: MODEL, or another one. */
+      readonly variable?: string
+    },
   ): { readonly message: string; readonly hint: string } | undefined
   /** Opens a model, at its first call and once: what a model needs is imported here. */
   open(name: string, ctx: ModelOpening<Env, Self>): MaybePromise<Model>
@@ -271,15 +315,16 @@ export interface ModelProvider<Env = unknown, Self = unknown> {
     signal: AbortSignal,
     ctx: Pick<ModelOpening<Env, Self>, 'env' | 'self' | 'fetch' | 'log'>,
   ): Promise<readonly string[]>
-  /** Opens a model that makes vectors. */
+  /** Opens a model that makes vectors, at its first use and once: what EMBEDDING_MODEL can name. */
   embed?(name: string, ctx: ModelOpening<Env, Self>): MaybePromise<Embedder>
 }
 
 /** The providers of a plugin, by what stands before the first slash of a name in MODEL. */
 export type ModelSection<Env, Self> = Readonly<Record<string, ModelProvider<Env, Self>>>
 
-/** The models of the app, outside of a turn. */
-export interface OfferedModels {
-  /** The model of an id of MODEL; without an id the default. Throws MODEL_UNKNOWN, which lists the ids. */
-  get(id?: string): Model
+/** A model of the app and what it costs, as far as that is known before the first call. */
+export interface PricedModel {
+  readonly id: string
+  /** Absent where nobody has said. A model for which nobody pays has a price of 0. */
+  readonly price?: ModelPrice
 }

@@ -8,7 +8,7 @@ import { enforceRules, type OutboundRules } from './outbound/rules.ts'
 import { kernelEnv } from '../manifest/kernel-env.ts'
 import type { AnyPlugin, Fetch, HttpLayer, Shape } from '../plugin.ts'
 import type { Instructions } from '../plugin/context.ts'
-import { createLog } from './base/log.ts'
+import { openLog } from './base/log.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
 import { readEnvironment, withGenerated } from './boot/environment.ts'
@@ -18,9 +18,11 @@ import { stopOn } from './boot/stop-on.ts'
 import { Closers } from './closers.ts'
 import { readInstructions } from './boot/instructions.ts'
 import { readOptions } from './boot/options.ts'
+import { mindSignals } from './boot/signals.ts'
 import { readPlans } from './jobs/plan.ts'
 import { kernelRouteKeys } from './kernel-routes.ts'
 import { ChosenModels } from './model/choose.ts'
+import { ChosenEmbedder } from './model/embed/chosen-embedder.ts'
 import type { GivenModel } from './model/given.ts'
 import type { SettingsByPattern } from './model/settings.ts'
 import { openParts } from './parts.ts'
@@ -58,13 +60,21 @@ export interface AppOptions {
   readonly clock?: TestClock
 }
 
+/** Where an app listens, and whether signals close it. */
+export interface ListenOptions {
+  readonly port?: number
+  readonly host?: string
+  /** False: SIGTERM, SIGINT and SIGHUP are the caller's. */
+  readonly signals?: boolean
+}
+
 /** A running app. */
 export interface App {
-  /** Starts answering. By default on HOST and PORT; port 0 takes a free one. */
-  listen(address?: {
-    readonly port?: number
-    readonly host?: string
-  }): Promise<{ readonly url: string; readonly port: number }>
+  /**
+   * Starts answering. By default on HOST and PORT; port 0 takes a free one. SIGTERM and SIGINT then close the app, unless
+   * `signals` is false or the process handles them itself.
+   */
+  listen(options?: ListenOptions): Promise<{ readonly url: string; readonly port: number }>
   /** Ends streams, waits for requests in flight, closes plugins in reverse order, then the database. */
   close(): Promise<void>
   /** What the boot made of every plugin, and which variables there are. */
@@ -83,8 +93,17 @@ export type StartingApp = Promise<App> & Pick<App, 'listen' | 'close'>
 export function createApp(options: AppOptions, kit?: KitOptions): StartingApp {
   const booting: Promise<App> = boot(options, kit)
   booting.catch(() => undefined) // whoever awaits the promise, or listens, gets the fault
+  const later = { close: async () => (await booting).close(), reload: async () => {} }
   return Object.assign(booting, {
-    listen: async (address?: { port?: number; host?: string }) => (await booting).listen(address),
+    async listen(options?: ListenOptions) {
+      // A signal may come while the app boots.
+      const early = options?.signals === false ? undefined : mindSignals(later)
+      try {
+        return await (await booting).listen(options)
+      } finally {
+        early?.leave()
+      }
+    },
     close: async () => (await booting).close(),
   })
 }
@@ -131,17 +150,12 @@ async function draw(
   const plan = planBoot({ plugins, added, features, source, kernelRoutes: kernelRouteKeys })
   const { config, records, envOf } = plan
   const { clock } = options
-  const chosen = new ChosenModels({
-    given: options.model,
-    settings: options.modelSettings,
-    config,
-    source,
-    records,
-    envOf,
-    now: clock && (() => clock.now().getTime()),
-  })
-  const secrets = [...secretValues(shapes, source), ...chosen.secrets]
-  const log = createLog({
+  const choice = { settings: options.modelSettings, config, source, records, envOf }
+  const now = clock && (() => clock.now().getTime())
+  const chosen = new ChosenModels({ ...choice, given: options.model, now })
+  const embedder = new ChosenEmbedder(choice)
+  const secrets = [...secretValues(shapes, source), ...chosen.secrets, ...embedder.secrets]
+  const { log, writeLines } = openLog({
     level: config.LOG_LEVEL ?? 'info',
     pretty: isForAuthors(given),
     secrets,
@@ -154,19 +168,22 @@ async function draw(
     options.instructions,
     config,
   )
-  stopOn([...wrongOptions, ...plan.faults, ...faults, ...chosen.faults, ...ofInstructions], log)
+  const ofModels = [...chosen.faults, ...embedder.faults]
+  stopOn([...wrongOptions, ...plan.faults, ...faults, ...ofModels, ...ofInstructions], log)
   return {
     config,
     records,
     envOf,
     plans,
     chosen,
+    embedder,
     instructions,
     source,
     secrets,
     fetch,
     http,
     log,
+    writeLines,
     dataDir,
     clock,
   }

@@ -4,9 +4,11 @@ import type { EnvSource } from '../manifest/env.ts'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
 import type { Fetch, HttpLayer } from '../plugin.ts'
 import type { Instructions } from '../plugin/context.ts'
+import type { OpenLog } from './base/log.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { JobPlans } from './jobs/plan.ts'
 import type { ChosenModels } from './model/choose.ts'
+import type { ChosenEmbedder } from './model/embed/chosen-embedder.ts'
 import type { DataDir } from './store/data-dir.ts'
 import type { TestClock } from './boot/test-clock.ts'
 
@@ -20,6 +22,8 @@ export interface Blueprint {
   readonly plans: JobPlans
   /** The models that answer. */
   readonly chosen: ChosenModels
+  /** What makes vectors of texts. */
+  readonly embedder: ChosenEmbedder
   /** Who the agent is and how it speaks. */
   readonly instructions: Instructions | undefined
   /** The environment, with what was generated for authors. */
@@ -31,6 +35,8 @@ export interface Blueprint {
   /** Layers of the app itself around every request, outside of those of plugins. */
   readonly http: readonly HttpLayer[]
   readonly log: Logger
+  /** Writes lines of JSON into the log that were made elsewhere, many at once. */
+  readonly writeLines: OpenLog['writeLines']
   /** Without a directory the app writes no file. */
   readonly dataDir: DataDir | undefined
   /** The clock of a test, in place of the real time. */

@@ -3,6 +3,7 @@ import { masking } from './base/log.ts'
 import { AuditTable } from './audit/table.ts'
 import { AuditTrail } from './audit/trail.ts'
 import type { Blueprint } from './blueprint.ts'
+import { Readiness } from './boot/probes.ts'
 import type { Closers } from './closers.ts'
 import { openRedis } from './http/limits/redis.ts'
 import { kernelMigrations } from './kernel-tables.ts'
@@ -16,6 +17,7 @@ export interface Ground {
   readonly store: Store
   readonly audit: AuditTrail
   readonly redis: Redis | undefined
+  readonly readiness: Readiness
 }
 
 /** Opens the database with the kernel's tables, the audit trail and Redis. */
@@ -34,7 +36,7 @@ export async function openGround(blueprint: Blueprint, closers: Closers): Promis
   closers.add(() => redis?.disconnect())
   const audit = auditTrail(blueprint, store)
   closers.add(() => audit.close())
-  return { lock, store, audit, redis }
+  return { lock, store, audit, redis, readiness: new Readiness(() => store.ping()) }
 }
 
 function auditTrail({ config, secrets, log }: Blueprint, store: Store): AuditTrail {

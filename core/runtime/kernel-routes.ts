@@ -7,10 +7,12 @@ import type { Grantable } from './auth/grants/request.ts'
 import { grantRouteKeys, grantRoutes } from './auth/grants/routes.ts'
 import type { Identity } from './auth/identity.ts'
 import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts'
+import { probeRouteKeys, probeRoutes } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
 import { viewRouteKeys, viewRoutes } from './boot/told.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
+import type { Ground } from './ground.ts'
 import type { Files } from './files/files.ts'
 import { fileRouteKeys, fileRoutes } from './files/routes.ts'
 import type { AppJobs } from './jobs/jobs.ts'
@@ -18,10 +20,10 @@ import { jobRouteKeys, jobRoutes } from './jobs/routes.ts'
 import type { Notices } from './notices/notices.ts'
 import { noticeRouteKeys, noticeRoutes } from './notices/routes.ts'
 import type { OwnAddresses } from './own-addresses.ts'
-import type { Store } from './store/store.ts'
 
 const keys = [
   ...serverRouteKeys,
+  ...probeRouteKeys,
   ...wellKnownRouteKeys,
   ...viewRouteKeys,
   ...delegationRouteKeys,
@@ -44,7 +46,7 @@ export const kernelRouteKeys: readonly string[] = keys
 export interface KernelRouteParts {
   readonly config: KernelEnv
   readonly records: readonly PluginRecord[]
-  readonly store: Store
+  readonly ground: Ground
   readonly identity: Identity
   readonly grantable: Grantable
   readonly setups: Setups
@@ -64,7 +66,8 @@ export interface KernelRouteParts {
 
 /** Every route of the kernel, in the order of its keys. */
 export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyRoute][] {
-  const { config, records, store, identity, setups } = parts
+  const { config, records, identity, setups } = parts
+  const { store, readiness } = parts.ground
   const routes: Record<(typeof keys)[number], AnyRoute> = {
     ...serverRoutes({
       environment: config.NODE_ENV,
@@ -75,6 +78,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       jobs: () => parts.jobs.health(),
       openapi: () => parts.openapi(),
     }),
+    ...probeRoutes(readiness),
     ...wellKnownRoutes({
       config,
       signer: identity.signer,

@@ -4,7 +4,7 @@ import { delegationMigrations } from './auth/grants/delegations.ts'
 import { grantsMigration } from './auth/grants/grants.ts'
 import { fileMigrations } from './files/tables.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
-import { jobsMigration } from './jobs/tables.ts'
+import { jobsMigration, upTimesMigration } from './jobs/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
 import { kernelNamesMigration } from './store/kernel-names.ts'
 import { roomNamesMigration, roomStateMigration } from './store/room-state.ts'
@@ -21,6 +21,7 @@ export const kernelMigrations = {
     '005-jobs': jobsMigration,
     '006-room-names': roomNamesMigration,
     '007-notices': noticesMigration,
+    '008-job-up-times': upTimesMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

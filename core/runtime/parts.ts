@@ -10,9 +10,10 @@ import { masking } from './base/log.ts'
 import { isActive, stateLine } from './base/plugin-record.ts'
 import type { Blueprint } from './blueprint.ts'
 import { authorsWords } from './boot/environment.ts'
+import { UsageListeners } from './boot/on-usage.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
-import { Attachments } from './attachments/attachments.ts'
+import { LazyAttachments } from './attachments/lazy.ts'
 import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
@@ -20,7 +21,9 @@ import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
-import { offerLines } from './model/offer-lines.ts'
+import { AppModels } from './model/aside/app-models.ts'
+import { Embedding } from './model/embed/embedding.ts'
+import { offerLines, pricesOf } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
@@ -61,8 +64,10 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   closers.add(() => notices.close())
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
-  const setups = await openSetups(blueprint, { ground, identity, addresses, jobs, rooms }, closers)
-  const setupFaults = [...(await setups.run(records.filter(isActive))), ...blueprint.chosen.late()]
+  const listeners = new UsageListeners(records, log)
+  const before = { ground, identity, addresses, jobs, rooms, listeners }
+  const setups = await openSetups(blueprint, before, closers)
+  const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
   // A setup that missed a variable has excluded its plugin.
@@ -84,6 +89,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     ...kept,
     audit,
     log,
+    onCall: (call) => listeners.tell(call),
     oracleDid: identity.oracleDid,
     rights: identity.grants,
     restoreUser: (did) => identity.auth.restore(did),
@@ -125,25 +131,28 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
 }
 
+/** The faults of models whose names could not be checked before every plugin was set up. */
+const late = ({ chosen, embedder }: Blueprint) => [...chosen.late(), ...embedder.late()]
+
 /** The files of users, and what brings the contents of attachments. */
 function filesOf(
   { config, records, chosen, source, log }: Blueprint,
   { store }: Ground,
   closers: Closers,
-): { readonly files: Files; readonly attachments: Attachments } {
+): { readonly files: Files; readonly attachments: LazyAttachments } {
   const perUserBytes = config.FILES_PER_USER_MB * 1024 * 1024
   const files = new Files({ store, log, perUserBytes })
   closers.add(() => files.close())
   const web = { isForAuthors: isForAuthors(source), hosts: config.ATTACHMENT_HOSTS ?? [] }
-  return { files, attachments: new Attachments({ files, records, models: chosen.models, web }) }
+  return { files, attachments: new LazyAttachments({ files, records, models: chosen.models, web }) }
 }
 
 /** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */
-function report({ records, chosen, log }: Blueprint): void {
+function report({ records, chosen, embedder, log }: Blueprint): void {
   // A warning, because an operator looks for a plugin that the boot left out for want of a variable.
   for (const record of records)
     if (!record.isAdded) log[record.state === 'excluded' ? 'warn' : 'info'](stateLine(record))
-  for (const line of [...offerLines(chosen.models), ...chosen.notes]) log.info(line)
+  for (const line of [...offerLines(chosen.models), embedder.line, ...chosen.notes]) log.info(line)
   for (const line of chosen.warnings) log.warn(line)
 }
 
@@ -200,16 +209,23 @@ interface BeforeSetups {
   readonly addresses: OwnAddresses
   readonly jobs: AppJobs
   readonly rooms: RoomState
+  readonly listeners: UsageListeners
 }
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { config, records, envOf, fetch, clock, log }: Blueprint,
-  { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
+  { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
+  { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
   for (const { name, definition } of records.filter(isActive))
     if (definition.migrations) await store.migrate(name, definition.migrations)
+  const models = new AppModels({
+    models: chosen.models,
+    embedding: new Embedding(embedder),
+    log,
+    tell: (call) => listeners.tell(call),
+  })
   const setups = new Setups({
     log,
     db: store.db,
@@ -223,7 +239,9 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
+    prices: () => pricesOf(chosen.models),
     jobsOf: (definition) => jobs.of(definition),
+    modelsOf: (plugin) => models.of(plugin),
     rooms,
     now: clock?.now ?? machineNow,
     envOf,

@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import { type EnvSource, isForAuthors, unsaidEnvironment } from '../manifest/env.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import type { Tools } from './agent/tools/tools.ts'
-import type { App } from './app.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { App, ListenOptions } from './app.ts'
 import type { Grants } from './auth/grants/grants.ts'
 import type { Grant } from './auth/grants/rows.ts'
 import { readGrantRequest } from './auth/grants/request.ts'
@@ -12,6 +13,7 @@ import type { Blueprint } from './blueprint.ts'
 import { withGenerated } from './boot/environment.ts'
 import { offerLines } from './model/offer-lines.ts'
 import { reportOf, type BootReport } from './boot/report.ts'
+import { mindSignals, type Minding } from './boot/signals.ts'
 import type { Closers } from './closers.ts'
 import type { Parts } from './parts.ts'
 
@@ -39,6 +41,9 @@ export class RunningApp implements App {
   readonly log: Logger
   readonly #options: RunningOptions
   readonly #parts: Parts
+  #minding: Minding | undefined
+  #isListening = false
+  #closing: Promise<void> | undefined
 
   constructor(options: RunningOptions) {
     const { config, records, log } = options.blueprint
@@ -50,8 +55,8 @@ export class RunningApp implements App {
   }
 
   get report(): BootReport {
-    const { source, plans, chosen } = this.#options.blueprint
-    return reportOf(this.records, source, plans, offerLines(chosen.models))
+    const { source, plans, chosen, embedder } = this.#options.blueprint
+    return reportOf(this.records, source, plans, [...offerLines(chosen.models), embedder.line])
   }
 
   get oracleDid(): string {
@@ -71,13 +76,15 @@ export class RunningApp implements App {
     return (await this.grants.issue(await readGrantRequest(this.#parts.grantable, request))).grant
   }
 
-  async listen({ port, host }: { port?: number; host?: string } = {}) {
+  async listen({ port, host, signals = true }: ListenOptions = {}) {
     const { ground, addresses, http, identity, setups, guard } = this.#parts
     const { blueprint, closers, startedAt } = this.#options
     const at = { port: port ?? this.config.PORT, host: host ?? addresses.host }
     const unsaid = unsaidEnvironment(blueprint.source, at.host)
     if (unsaid) throw unsaid
+    if (signals) this.#mind()
     const address = await http.listen(at)
+    this.#isListening = true
     addresses.listensAt(address.url)
     ground.lock?.describe({ address: address.url })
     const ms = Math.round(performance.now() - startedAt)
@@ -94,6 +101,21 @@ export class RunningApp implements App {
     closers.add(() => clearTimeout(warming))
     setTimeout(() => guard.begin(), guardAfterMs).unref()
     return address
+  }
+
+  #mind(): void {
+    const reload = async () => {
+      // A key that is wrong now must not end a server whose old keys still hold.
+      await this.reload().catch((err: unknown) =>
+        this.log.error({ err }, 'the keys could not be read anew, those of before stay'),
+      )
+    }
+    this.#minding ??= mindSignals({ close: () => this.close(), reload })
+    const { elsewhere } = this.#minding
+    if (elsewhere.length > 0)
+      this.log.info(
+        `this process handles ${elsewhere.join(' and ')} itself: its handlers have to call close()`,
+      )
   }
 
   /** Loads the modules that the first caller needs, so that the caller does not wait for them. */
@@ -123,7 +145,25 @@ export class RunningApp implements App {
   }
 
   close(): Promise<void> {
-    return this.#options.closers.close()
+    this.#closing ??= this.#leave()
+    return this.#closing
+  }
+
+  /** Tells balancers, gives them DRAIN_MS to notice while everything still serves, then closes. */
+  async #leave(): Promise<void> {
+    this.#parts.ground.readiness.leave()
+    try {
+      if (this.#isListening && this.config.DRAIN_MS > 0) {
+        this.log.info(`about to stop: requests are still served for ${this.config.DRAIN_MS} ms`)
+        await pause(this.config.DRAIN_MS)
+      }
+      await this.#options.closers.close()
+    } catch (err) {
+      this.log.error({ err }, 'the app could not be closed in an orderly way')
+      throw err
+    } finally {
+      this.#minding?.leave()
+    }
   }
 
   /** The environment, with what was generated for authors. */

@@ -13,6 +13,7 @@ import { checkMade, mountsOf } from './boot/plan.ts'
 import { pluginRoutes } from './boot/plugin-routes.ts'
 import { pendingIn } from './boot/refusal.ts'
 import type { RoomState } from './store/room-state.ts'
+import { isProbe } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
 import { factsOf, headersOf } from './boot/told.ts'
@@ -21,6 +22,7 @@ import type { Closers } from './closers.ts'
 import type { Files } from './files/files.ts'
 import type { Ground } from './ground.ts'
 import { Http } from './http/http.ts'
+import { RequestLog } from './http/answer/request-log.ts'
 import { connectionsAllowed } from './http/limits/connections.ts'
 import type { Places } from './http/limits/places.ts'
 import type { RateLimits } from './http/limits/rate-limit.ts'
@@ -64,7 +66,6 @@ export function serve(
   const kernel = kernelRoutes({
     config,
     records,
-    store,
     models: chosen.models,
     ...served,
     facts: () => factsOf(records, log),
@@ -73,7 +74,7 @@ export function serve(
   }).map(([key, route]): ServedRoute => {
     const own = { log, db: store.db, env: config, now: blueprint.clock?.now ?? machineNow }
     const context = (base: object) => Object.assign(base, own) as unknown as RouteContext
-    return { key, owner: 'the kernel', route, context }
+    return { key, owner: 'the kernel', route, context, isProbe: isProbe(key) }
   })
   const routes = (): ServedRoute[] => [
     ...kernel,
@@ -87,16 +88,13 @@ export function serve(
     audit,
     rateLimits,
     db: store.db,
+    requestLog: requestLogOf(blueprint, closers),
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),
     unserved: () => pendingIn(records),
     access: callers,
-    limits: {
-      ratePerMinute: config.RATE_LIMIT_PER_MINUTE,
-      trustProxy: config.TRUST_PROXY_ENABLED,
-      connections: connectionsOf(blueprint),
-    },
+    limits: limitsOf(blueprint),
     around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
     headers: headersOf(records),
@@ -178,6 +176,29 @@ function callersOf(
     isOwnOrigin: (origin) => addresses.isOwnOrigin(origin),
     log,
   })
+}
+
+const limitsOf = (blueprint: Blueprint) => ({
+  ratePerMinute: blueprint.config.RATE_LIMIT_PER_MINUTE,
+  trustProxy: blueprint.config.TRUST_PROXY_ENABLED,
+  connections: connectionsOf(blueprint),
+})
+
+/** What writes a line about each request; undefined where no such line would be written. */
+function requestLogOf(
+  { config, log, writeLines }: Blueprint,
+  closers: Closers,
+): RequestLog | undefined {
+  if (config.REQUEST_LOG === 'off' || !log.isLevelEnabled('info')) return undefined
+  const requestLog = new RequestLog(writeLines, {
+    mode: config.REQUEST_LOG,
+    sample: config.REQUEST_LOG_SAMPLE,
+    slowMs: config.SLOW_MS,
+    showsAddresses: config.LOG_IP,
+    showsDids: config.LOG_DIDS,
+  })
+  closers.add(() => requestLog.close())
+  return requestLog
 }
 
 /** How many connections the server takes. The log warns when the process may open fewer than CONNECTIONS_TOTAL. */

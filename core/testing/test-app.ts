@@ -205,7 +205,7 @@ class AppOfTest implements TestApp {
       },
       { memory: this.#memory, bundled: this.#bundled },
     )
-    const { url } = await app.listen({ port: 0, host: '127.0.0.1' })
+    const { url } = await app.listen({ port: 0, host: '127.0.0.1', signals: false })
     this.#life = Object.assign(life, { app, url })
   }
 
@@ -304,6 +304,7 @@ const onlyWhile =
 
 /** Limits that no test meets by chance; a test about a limit sets its own. The watchdog is off, because it would end the test run. */
 const generousLimits = {
+  REQUEST_LOG: 'off',
   EVENT_LOOP_LIMIT_MS: '0',
   RATE_LIMIT_PER_MINUTE: '1000000',
   CALLS_PER_MINUTE: '1000000',

@@ -60,6 +60,7 @@ export class Thread {
       results: { areKept: false },
       signal: signal ?? new AbortController().signal,
       model: noModel,
+      asked: { count: 0 },
       consent: new Consent({ request: { message: '', approvals } }),
       loaded: new Set(),
       states: new Map(app.records.map((record) => [record.name, startingState(record)])),

@@ -34,8 +34,6 @@ async function startOne(): Promise<string> {
   if (named) throw new Error(`No server answers at ${named}.`)
   console.log(`No server answers at ${address}: this process is one, until Ctrl-C.`)
   const app = await createApp({ plugins: [registry], env: { LOG_LEVEL: 'warn', ...process.env } })
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.on(signal, () => void app.close().then(() => process.exit(0)))
   const { url } = await app.listen()
   console.log(`listening on ${url}`)
   return url

@@ -6,7 +6,8 @@ import {
   type ModelTransport,
   type OfferSettings,
 } from '#core/models'
-import { addressOf, headersOf, variables, type Access } from './access.ts'
+import { addressOf, headersOf, type Access } from './access.ts'
+import { variables } from './names.ts'
 import { changeOf } from './changes.ts'
 import { EventReader } from './reader.ts'
 import { MessagesRequests } from './requests.ts'

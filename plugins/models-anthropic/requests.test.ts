@@ -224,7 +224,7 @@ describe('the settings of a request to Messages', () => {
     expect(await set({ toolChoice: 'none' })).toMatchObject({ tool_choice: { type: 'none' } })
   })
 
-  it('ask for an object by its schema, or in words where the server has no mode for it', async () => {
+  it('ask for an object by its schema, or by a call where the server has no mode for it', async () => {
     const schema = {
       $schema: 'x',
       type: 'object',
@@ -244,9 +244,13 @@ describe('the settings of a request to Messages', () => {
       },
     })
     const changes: Changes = new Map([['format', false]])
-    const { system, output_config } = await bodyOf([user('Hi')], { settings, changes })
-    expect(output_config).toBeUndefined()
-    expect(system[0].text).toContain(JSON.stringify(schema))
+    const thinking = { ...settings, reasoning: 'high' as const }
+    const forced = await bodyOf([user('Hi')], { settings: thinking, changes })
+    expect(forced.output_config).toBeUndefined()
+    expect(forced.tools).toMatchObject([{ name: 'o', input_schema: { required: ['minimum'] } }])
+    expect(forced.tool_choice).toEqual({ type: 'tool', name: 'o' })
+    // The provider takes no forced call from a model that thinks.
+    expect(forced.thinking).toBeUndefined()
   })
 
   it('merge fields of the operator, but never over the conversation', async () => {

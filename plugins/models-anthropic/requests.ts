@@ -1,4 +1,4 @@
-import type { Changes, Message, ModelRequest, ModelSettings } from '#core/models'
+import { withForcedTool, type Changes, type Message, type ModelRequest } from '#core/models'
 import { Conversations, withMark } from './conversation.ts'
 import { isThought, keptOf } from './kept.ts'
 import { partsIn, readParts, type PartBlocks } from './parts.ts'
@@ -18,7 +18,8 @@ export class MessagesRequests {
   }
 
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
-  body(request: ModelRequest, changes: Changes): string | Promise<string> {
+  body(asked: ModelRequest, changes: Changes): string | Promise<string> {
+    const request = changes.get('format') === false ? withForcedTool(asked) : asked
     const parts = partsIn(request)
     if (parts.length === 0) return this.#written(request, changes)
     return readParts(parts, request).then((blocks) => this.#written(request, changes, blocks))
@@ -30,7 +31,7 @@ export class MessagesRequests {
     const marking = (json: string, isLast: boolean) => (marked && isLast ? withMark(json) : json)
     const hasTools = tools.length > 0
     const declared = tools.map((tool, at) => marking(toolJson(tool), at === tools.length - 1))
-    const blocks = systemTexts(messages, settings, changes)
+    const blocks = systemTexts(messages)
     const system = blocks.map((text, at) =>
       marking(`{"type":"text","text":${JSON.stringify(text)}}`, at === blocks.length - 1),
     )
@@ -45,21 +46,10 @@ export class MessagesRequests {
   }
 }
 
-/** What the system says, with the schema of the answer where the server has no mode for objects. */
-function systemTexts(
-  messages: readonly Message[],
-  { object }: ModelSettings,
-  changes: Changes,
-): readonly string[] {
-  const texts = messages.flatMap(({ role, content }) =>
+function systemTexts(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap(({ role, content }) =>
     role === 'system' && content.trim() ? [content] : [],
   )
-  if (!object || changes.get('format') !== false) return texts
-  const schema = JSON.stringify(object.schema)
-  return [
-    ...texts,
-    `Answer with one JSON value and nothing else. It fits this JSON Schema: ${schema}`,
-  ]
 }
 
 /**

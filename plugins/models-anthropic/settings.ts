@@ -27,8 +27,7 @@ export function settingsJson(settings: ModelSettings, asking: Asking): string {
   const maxTokens = typeof most === 'number' ? Math.min(most, wanted) : wanted
   const { thinking, effort } = thinkingOf(settings, maxTokens, asking)
   const isThinking = thinking !== undefined && thinking.type !== 'disabled'
-  const hasFormat = object !== undefined && changes.get('format') !== false
-  const format = hasFormat && { type: 'json_schema', schema: strictSchema(object.schema) }
+  const format = object && { type: 'json_schema', schema: strictSchema(object.schema) }
   const fields: Readonly<Record<string, unknown>> = {
     max_tokens: maxTokens,
     // A model that thinks takes neither.

@@ -1,5 +1,5 @@
 import type { Model } from '#core'
-import { estimatedUsage } from '#core/models'
+import { estimatedUsage, readSummaryRequest } from '#core/models'
 
 interface DemoOptions {
   /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */
@@ -21,8 +21,24 @@ export function demoModel({
     label: 'Demonstration model (no key, no network)',
     // It takes every file, to say by name that it looks into none.
     reads: { image: ['*/*'], audio: ['*/*'], file: ['*/*'] },
-    async *stream({ messages, tools, signal }) {
+    can: { object: true },
+    async *stream({ messages, tools, settings, signal }) {
       signal.throwIfAborted()
+      const asked = readSummaryRequest(messages)
+      if (asked) {
+        const { summaryOf } = await import('./demo/summary.ts')
+        const text = summaryOf(asked)
+        yield { type: 'text', text }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
+        return
+      }
+      if (settings?.object) {
+        const { fillObject } = await import('./fill-object.ts')
+        const text = JSON.stringify(fillObject(settings.object.schema, messages, now()))
+        yield { type: 'text', text }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
+        return
+      }
       const { decide } = await import('./demo/decide.ts') // the rules are sixteen files, and no start needs them
       const { withoutAttached } = await import('./demo/turn.ts')
       const { messages: words, sentence } = withoutAttached(messages)

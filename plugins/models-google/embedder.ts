@@ -1,5 +1,6 @@
 import { askProvider, modelFault, type Embedder, type Embeddings } from '#core/models'
-import { addressOf, headersOf, resourceOf, variables, type Access } from './access.ts'
+import { addressOf, headersOf, resourceOf, type Access } from './access.ts'
+import { variables } from './names.ts'
 
 /** How many texts one request holds: the provider takes 100. */
 const mostTexts = 96
@@ -31,15 +32,18 @@ export class GoogleEmbedder implements Embedder {
   /** A vector for each text, in their order. */
   async embed(
     texts: readonly string[],
-    { kind, signal }: { readonly kind: 'query' | 'document'; readonly signal: AbortSignal },
+    options: Parameters<Embedder['embed']>[1],
   ): Promise<Embeddings> {
     const vectors: Float32Array[] = []
     for (let at = 0; at < texts.length; at += mostTexts)
-      vectors.push(...(await this.#ask(texts.slice(at, at + mostTexts), kind, signal)))
+      vectors.push(...(await this.#ask(texts.slice(at, at + mostTexts), options)))
     return { vectors }
   }
 
-  async #ask(texts: readonly string[], kind: 'query' | 'document', signal: AbortSignal) {
+  async #ask(
+    texts: readonly string[],
+    { kind, signal, onRetry }: Parameters<Embedder['embed']>[1],
+  ) {
     const { name, apiKey, headers, attempts } = this.#options
     const model = name.includes('/') ? name : `models/${name}`
     const taskType = kind === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT'
@@ -56,6 +60,7 @@ export class GoogleEmbedder implements Embedder {
       asked: { model: name, secret: apiKey, settings: variables },
       signal,
       ...(attempts !== undefined && { attempts }),
+      ...(onRetry && { onRetry }),
     })) as { readonly embeddings?: unknown } | null
     const vectors = vectorsOf(answer?.embeddings)
     if (vectors?.length === texts.length) return vectors

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { usualAddress, variables } from './access.ts'
+import { usualAddress, variables } from './names.ts'
 import { addressFault } from './address-fault.ts'
 
 /** The key: where both variables are set, the provider's own programs take the first. */

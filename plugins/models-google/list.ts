@@ -1,5 +1,6 @@
 import { askProvider } from '#core/models'
-import { addressOf, headersOf, variables, type Access } from './access.ts'
+import { addressOf, headersOf, type Access } from './access.ts'
+import { variables } from './names.ts'
 
 /** How many models a page has at most, as the provider limits it. */
 const pageSize = 1000

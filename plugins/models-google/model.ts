@@ -6,7 +6,8 @@ import {
   type ModelTransport,
   type OfferSettings,
 } from '#core/models'
-import { addressOf, headersOf, resourceOf, variables, type Access } from './access.ts'
+import { addressOf, headersOf, resourceOf, type Access } from './access.ts'
+import { variables } from './names.ts'
 import { changeOf } from './changes.ts'
 import { ChunkReader } from './reader.ts'
 import { GenerateRequests } from './requests.ts'

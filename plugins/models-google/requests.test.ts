@@ -168,15 +168,15 @@ describe('the settings of a request to generateContent', () => {
     })
   })
 
-  it('ask for an object by its schema, or in words where the server takes none', async () => {
+  it('ask for an object by its schema, or by a call where the server takes none', async () => {
     const settings = { object: { name: 'o', schema: { $schema: 'x', type: 'object' } } }
     expect((await set(settings)).generationConfig).toEqual({
       responseMimeType: 'application/json',
       responseJsonSchema: { type: 'object' },
     })
-    const worded = await set(settings, new Map([['responseJsonSchema', false]]))
-    expect(worded.generationConfig).toEqual({ responseMimeType: 'application/json' })
-    expect(worded.systemInstruction.parts[0].text).toContain('{"$schema":"x","type":"object"}')
+    const called = await set(settings, new Map([['responseJsonSchema', false]]))
+    expect(called.generationConfig).toBeUndefined()
+    expect(called.toolConfig.functionCallingConfig.allowedFunctionNames).toEqual(['o'])
   })
 
   it('merge fields of the operator, but never over the conversation', async () => {

@@ -1,4 +1,4 @@
-import type { Changes, Message, ModelRequest, ModelSettings } from '#core/models'
+import { withForcedTool, type Changes, type Message, type ModelRequest } from '#core/models'
 import { Conversations } from './contents.ts'
 import { partsIn, readParts, type PartTexts } from './parts.ts'
 import { settingsJson } from './settings.ts'
@@ -15,7 +15,8 @@ export class GenerateRequests {
   }
 
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
-  body(request: ModelRequest, changes: Changes): string | Promise<string> {
+  body(asked: ModelRequest, changes: Changes): string | Promise<string> {
+    const request = changes.get('responseJsonSchema') === false ? withForcedTool(asked) : asked
     const parts = partsIn(request)
     if (parts.length === 0) return this.#written(request, changes)
     return readParts(parts, request).then((texts) => this.#written(request, changes, texts))
@@ -24,7 +25,7 @@ export class GenerateRequests {
   #written(request: ModelRequest, changes: Changes, parts?: PartTexts): string {
     const { messages, tools, settings = {} } = request
     const hasTools = tools.length > 0
-    const system = systemTexts(messages, settings, changes).map((text) => JSON.stringify({ text }))
+    const system = systemTexts(messages).map((text) => JSON.stringify({ text }))
     const contents = this.#conversations.write(messages, parts, changes.has('alternate'))
     return (
       `{"contents":[${contents}]` +
@@ -35,19 +36,8 @@ export class GenerateRequests {
   }
 }
 
-/** What the system says, with the schema of the answer where the server takes none. */
-function systemTexts(
-  messages: readonly Message[],
-  { object }: ModelSettings,
-  changes: Changes,
-): readonly string[] {
-  const texts = messages.flatMap(({ role, content }) =>
+function systemTexts(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap(({ role, content }) =>
     role === 'system' && content.trim() ? [content] : [],
   )
-  if (!object || changes.get('responseJsonSchema') !== false) return texts
-  const schema = JSON.stringify(object.schema)
-  return [
-    ...texts,
-    `Answer with one JSON value and nothing else. It fits this JSON Schema: ${schema}`,
-  ]
 }

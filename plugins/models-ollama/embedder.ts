@@ -40,7 +40,7 @@ export class OllamaEmbedder {
   /** A vector for each text, in the order of the texts. A text that is too long is refused, never cut. */
   async embed(
     texts: readonly string[],
-    { signal }: { readonly signal: AbortSignal },
+    { signal, onRetry }: { readonly signal: AbortSignal; onRetry?(attempt: number): void },
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly usage?: ModelUsage }> {
     const { name, apiKey, headers } = this.#options
     const url = addressOf(this.#options, '/api/embed')
@@ -55,6 +55,7 @@ export class OllamaEmbedder {
       }),
       asked: { model: name, secret: apiKey, settings: settingNames },
       signal,
+      ...(onRetry && { onRetry }),
     })) as { readonly embeddings?: unknown; readonly prompt_eval_count?: unknown } | null
     const vectors = vectorsIn(answer?.embeddings)
     if (vectors?.length !== texts.length)

@@ -6,6 +6,7 @@ import {
   type ModelRequest,
   type ModelSettings,
   type ToolSpec,
+  withForcedTool,
 } from '#core/models'
 
 /** What is known of a model when its requests are written. */
@@ -29,7 +30,8 @@ export class OllamaRequests {
   }
 
   /** The body of a request; a promise where messages have pictures, whose bytes have to be read. */
-  body(request: ModelRequest, changes: Changes): string | Promise<string> {
+  body(asked: ModelRequest, changes: Changes): string | Promise<string> {
+    const request = changes.has('format') ? withForcedTool(asked) : asked
     const { messages } = request
     if (messages.some(hasParts))
       return Promise.all(messages.map((message) => lineWithParts(message, request))).then((lines) =>
@@ -53,7 +55,7 @@ export class OllamaRequests {
       truncate: false,
       shift: false,
       think: reasoning && this.#think(reasoning, changes),
-      format: object && !changes.has('format') ? plain(object.schema) : undefined,
+      format: object && plain(object.schema),
       ...body,
       options: {
         temperature,

@@ -26,6 +26,8 @@ export interface Compatible {
   readonly reads?: Model['reads']
   /** The provider has no mode for answers by a JSON Schema. */
   readonly withoutSchemas?: true
+  /** The provider makes no vectors of texts. */
+  readonly withoutVectors?: true
 }
 
 const named = (
@@ -65,13 +67,15 @@ export const compatible: Readonly<Record<string, Compatible>> = {
     reasoning: 'content',
     emptyReasoning: true,
     withoutSchemas: true,
+    withoutVectors: true,
   }),
   mistral: named('mistral', 'Mistral', 'https://api.mistral.ai/v1'),
-  groq: named('groq', 'Groq', 'https://api.groq.com/openai/v1'),
+  groq: named('groq', 'Groq', 'https://api.groq.com/openai/v1', { withoutVectors: true }),
   xai: named('xai', 'xAI', 'https://api.x.ai/v1'),
   moonshotai: named('moonshotai', 'Moonshot AI', 'https://api.moonshot.ai/v1', {
     reasoning: 'content',
     withoutSchemas: true,
+    withoutVectors: true,
   }),
   'z-ai': named('z-ai', 'Z.ai', 'https://api.z.ai/api/paas/v4', {
     reasoning: 'content',

@@ -49,13 +49,13 @@ function providerOf(name: string, row: Compatible): ModelProvider<Env> {
     free: keyless,
     needs: keyless ? [] : address ? [[key, base]] : [key, base],
     ...(name === 'openai' && { prefixes: ['gpt-', 'o3', 'o4'] }),
-    fault(model, { env, settings, key: given }) {
+    fault(model, { env, settings, key: given, variable = 'MODEL' }) {
       const own = settings.baseUrl
       const url = own ?? env[base] ?? address ?? ''
       const wrong = addressFault(url, own ? `baseUrl of "${name}/${model}"` : base, key)
       if (wrong || keyless || given || env[key] || !needsKey(url, address)) return wrong
       return {
-        message: `MODEL names "${name}/${model}", but ${key} is not set.`,
+        message: `${variable} names "${name}/${model}", but ${key} is not set.`,
         hint: `Set ${key}, or set ${base} to a compatible endpoint that needs no key.`,
       }
     },
@@ -77,6 +77,24 @@ function providerOf(name: string, row: Compatible): ModelProvider<Env> {
       const { listModels } = await import('./chat/list.ts')
       return listModels({ apiKey: env[key], baseUrl: env[base], row, signal })
     },
+    ...(!row.withoutVectors && { embed: embedderOf(name, row) }),
+  }
+}
+
+function embedderOf(name: string, row: Compatible): NonNullable<ModelProvider<Env>['embed']> {
+  return async (model, { env, settings, key }) => {
+    const { EmbeddingsModel } = await import('./embedder.ts')
+    const { keyFrom, headers, attempts } = settings
+    return new EmbeddingsModel({
+      id: `${name}/${model}`,
+      name: model,
+      apiKey: key ?? env[row.key],
+      baseUrl: settings.baseUrl ?? env[row.base],
+      row,
+      keyFrom,
+      headers,
+      attempts,
+    })
   }
 }
 

@@ -9,6 +9,7 @@ import {
 import type { AnyPlugin } from '../../core/plugin.ts'
 import { planBoot } from '../../core/runtime/boot/plan.ts'
 import { RunGates } from '../../core/runtime/turns/gates/gates.ts'
+import { noModels } from './no-models.ts'
 import { silent } from './silent-log.ts'
 
 /** A database that has nothing. */
@@ -40,6 +41,7 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
       turns: { start: none },
       sessions: { say: none, ensure: none },
       rooms: { read: none, update: none },
+      ...noModels,
     }
     if (typeof record.definition.runs === 'object') record.runs = record.definition.runs
   }

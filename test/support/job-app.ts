@@ -7,10 +7,11 @@ import type { PluginRecord } from '../../core/runtime/base/plugin-record.ts'
 import { planBoot } from '../../core/runtime/boot/plan.ts'
 import { AppJobs, type AppJobsOptions } from '../../core/runtime/jobs/jobs.ts'
 import { readPlans } from '../../core/runtime/jobs/plan.ts'
-import { jobsMigration, type JobRow } from '../../core/runtime/jobs/tables.ts'
+import { jobsMigration, type JobRow, upTimesMigration } from '../../core/runtime/jobs/tables.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import type { Where } from './each-database.ts'
 import type { Logged } from './server.ts'
+import { noModels } from './no-models.ts'
 
 /** What a test of jobs may set. */
 export interface JobAppOptions {
@@ -47,7 +48,7 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
     )
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   const store = options.store ?? (await openStore({ databaseUrl: where.databaseUrl, log }))
-  await store.migrate('test-jobs', { '001-jobs': jobsMigration })
+  await store.migrate('test-jobs', { '001-jobs': jobsMigration, '002-up': upTimesMigration })
   const { records, faults } = planBoot({ plugins, features: {}, source: {}, kernelRoutes: [] })
   const { plans, faults: planFaults } = await readPlans(records)
   for (const fault of [...faults, ...planFaults]) throw fault
@@ -83,6 +84,7 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
         },
       },
       rooms: new RoomState({ db: store.db, log, oracleDid: 'did:key:zOracle' }).ofPlugin(record),
+      ...noModels,
     }
   }
   let closed: Promise<void> | undefined

@@ -15,6 +15,8 @@ export interface JobServerSettings {
   readonly workMs?: number
   /** With it the plugin has a job that ticks so often. */
   readonly every?: number
+  /** How long a tick is at work, not at all by default. */
+  readonly tickMs?: number
 }
 
 /** A line of the notes. */
@@ -27,7 +29,15 @@ export interface JobNote {
 }
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as JobServerSettings
-const { databaseUrl, dataDir = ':memory:', notes, leaseMs, workMs = 10, every } = settings
+const {
+  databaseUrl,
+  dataDir = ':memory:',
+  notes,
+  leaseMs,
+  workMs = 10,
+  every,
+  tickMs = 0,
+} = settings
 const note = (line: Omit<JobNote, 'pid'>) =>
   appendFileSync(notes, `${JSON.stringify({ ...line, pid: process.pid })}\n`)
 
@@ -47,8 +57,10 @@ const worker = definePlugin({
     ...(every !== undefined && {
       tick: {
         every,
-        run: (_: unknown, { job }: { job: { dueAt: Date; key: string; attempt: number } }) =>
-          note({ what: 'tick', n: job.dueAt.getTime(), key: job.key, attempt: job.attempt }),
+        async run(_: unknown, { job }: { job: { dueAt: Date; key: string; attempt: number } }) {
+          note({ what: 'tick', n: job.dueAt.getTime(), key: job.key, attempt: job.attempt })
+          await sleep(tickMs)
+        },
       },
     }),
   },

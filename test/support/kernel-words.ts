@@ -37,10 +37,11 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
-    'core/runtime/agent/step-log.ts': 'a key of an entry of the journal',
+    'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
     'core/runtime/agent/ask/model-call.ts': 'a key of a reply of a model',
     'core/runtime/agent/ask/tally.ts': 'a kind of delta, and a key of a reply',
     'core/plugin/model.ts': 'a kind of delta that models stream',
+    'core/runtime/model/aside/ask-aside.ts': 'that kind of delta',
     'core/runtime/model/assemble.ts': 'that kind of delta',
     'core/runtime/model/langchain.ts': 'that kind of delta',
     'core/testing/scripted-model.ts': 'that kind of delta',

@@ -10,6 +10,7 @@ import { openStore } from '../../core/runtime/store/store.ts'
 import { runMigrations, withRunTables } from '../../core/runtime/turns/journal/tables.ts'
 import { askingEngine } from '../support/asking-engines.ts'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
+import { endGates, endsIn, makeEndTable } from '../support/ends.ts'
 import { heldEngine } from '../support/held-engine.ts'
 import { type Replica, replica, someone } from '../support/replica.ts'
 import { silent } from '../support/silent-log.ts'
@@ -153,6 +154,43 @@ await onEachDatabase('a turn that a plugin starts while another is under way', (
     await here.call('POST', '/messages/abort', { sessionId })
     expect((await kept.ended).status).toBe('finished')
     expect(ran).toEqual(['hold on', 'Kept'])
+  })
+
+  test('that is stopped by its name never begins, and whoever hears of ends hears of that once', async () => {
+    const { here, sessionId, ran, release, start } = await held({ gates: endGates() })
+    await makeEndTable(here.store)
+    const requestId = randomUUID()
+    const turn = start({
+      session: sessionId,
+      message: 'Dropped',
+      from: 'plugin',
+      requestId,
+      metadata: { reply: 'to' },
+    })
+    await turn.begun
+    const stop = () => here.call('POST', '/messages/abort', { sessionId, requestId })
+    expect((await stop()).body).toEqual({ success: true })
+    expect(await turn.ended).toEqual({ status: 'aborted', text: '' })
+    const told = async () =>
+      (await endsIn(here.store.db)).filter((end) => end.sessionId === sessionId)
+    await expect.poll(async () => (await told()).length, patient).toBe(1)
+    release('hold on')
+    await expect.poll(async () => (await told()).length, patient).toBe(2)
+    expect((await told())[0]).toMatchObject({
+      did: someone,
+      status: 'aborted',
+      cause: 'stopped',
+      from: 'plugin',
+      origin: 'clerk',
+      metadata: { reply: 'to' },
+      said: false,
+      reply: '',
+      usage: [],
+    })
+    expect(ran).toEqual(['hold on'])
+    // Nothing of the turn was recorded, so its name is free.
+    const again = start({ session: sessionId, message: 'Dropped', requestId })
+    expect((await again.ended).status).toBe('finished')
   })
 
   test('ends with its session', async () => {

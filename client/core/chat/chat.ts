@@ -117,11 +117,12 @@ export class Chat extends ChatTurns {
 
   // The history, and the run that may be under way.
 
-  protected load(): Promise<void> {
-    return (this.#loading ??= this.#loadNow().finally(() => (this.#loading = undefined)))
+  protected load(isOpen?: boolean): Promise<void> {
+    return (this.#loading ??= this.#loadNow(isOpen).finally(() => (this.#loading = undefined)))
   }
 
-  async #loadNow(): Promise<void> {
+  /** With `isOpen` a run is known to be under way, of which the history may have nothing yet. */
+  async #loadNow(isOpen?: boolean): Promise<void> {
     const { sessionId, config } = this.parts
     if (!sessionId) return
     try {
@@ -133,7 +134,7 @@ export class Chat extends ChatTurns {
       if (!this.isMounted) return
       this.#cursor = cursor ?? '0'
       this.#loadedAt = Date.now()
-      if (!this.turn && !isSettled(messages)) {
+      if (!this.turn && (isOpen || !isSettled(messages))) {
         const runId = (isFirst && this.memory.read()?.runId) || (await this.#openRun())
         if (!this.isMounted) return
         if (runId && !this.turn) this.#join(runId)
@@ -205,14 +206,15 @@ export class Chat extends ChatTurns {
       return this.runPageTool(turn, event.payload)
     // Another tab or device says something, and this tab follows. A history that is being read may lack the end.
     if (event.eventName === 'done') await this.#loading
-    if (!this.turn && requestId && requestId !== this.getSnapshot().run.requestId) void this.load()
+    if (!this.turn && requestId && requestId !== this.getSnapshot().run.requestId)
+      void this.load(true)
   }
 }
 
 /** Whether nothing can be under way: nobody has spoken, or the oracle spoke last and called nothing. */
 function isSettled(messages: readonly IMessage[]): boolean {
   const last = messages.at(-1)
-  return !last || (last.type === 'ai' && !last.toolCalls?.length)
+  return last?.type !== 'human' && !last?.toolCalls?.length
 }
 
 /** A page that came by plain HTTP has no `randomUUID`, but its objects have such names. */

@@ -14,10 +14,9 @@ export class History {
 
   /** Takes the history as the server has it, without what the turn tells itself. */
   take(fresh: readonly IMessage[], turn: Turn | undefined, waitingCallId?: string): void {
-    const start = turn ? turn.startIn(fresh) : fresh.length
-    if (turn) turn.user ??= fresh[start]
+    const before = turn ? turn.before(fresh) : fresh
     const isOpen = (callId: string) => !!turn || callId === waitingCallId
-    const messages = reconciled(this.#messages, shown(fresh.slice(0, start), isOpen))
+    const messages = reconciled(this.#messages, shown(before, isOpen))
     const unsent = this.#unsent
     const isKept =
       !unsent ||
@@ -32,9 +31,7 @@ export class History {
 
   /** Leaves out what a turn tells itself. The history may have come before the chat knew the turn's message. */
   cut(turn: Turn): void {
-    const start = turn.startIn(this.#messages)
-    turn.user ??= this.#messages[start]
-    this.#messages = this.#messages.slice(0, start)
+    this.#messages = turn.before(this.#messages)
   }
 
   /** Adds what a turn said to the history. */

@@ -27,8 +27,8 @@ export class Turn {
   declare runId?: string
   declare user?: IMessage
   declare continues?: boolean
-  /** The id of `user` in the history, once the event `run` has said it. */
-  declare userMessageId?: string
+  /** The run, once its first event has come: from then on the turn tells the run's messages itself. */
+  declare heard?: string
   /** What the run says, once the code that reads it is there. */
   declare reply?: LiveReply
   /** The user asked to stop the run. */
@@ -53,10 +53,12 @@ export class Turn {
     return [...(user ? [user] : []), ...(reply?.messages ?? [])]
   }
 
-  /** How many messages of a history stand before the user's message that began this turn. */
-  startIn(history: readonly IMessage[]): number {
-    const at = history.findIndex(({ id }) => id === this.userMessageId)
-    return at < 0 ? history.length : at
+  /** The messages of a history before this turn. What the turn tells itself is left out, but for the words that began it. */
+  before(history: readonly IMessage[]): readonly IMessage[] {
+    const first = history.find(({ run }) => run && run.runId === this.heard)
+    if (!first) return history
+    if (first.type === 'human') this.user ??= first
+    return history.slice(0, history.indexOf(first))
   }
 
   /** Notes that the page begins a call. False when the page must not: the call has begun, or is another tab's. */

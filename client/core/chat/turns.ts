@@ -102,8 +102,8 @@ export abstract class ChatTurns extends ChatView {
     if (eventName === 'run') {
       turn.requestId = payload.requestId
       if (payload.continues) turn.continues = true
-      else if (payload.userMessageId) {
-        turn.userMessageId = payload.userMessageId
+      else {
+        turn.heard = payload.runId
         this.history.cut(turn)
         this.changed()
       }

@@ -38,8 +38,9 @@ export async function bringByPlugin(
   if (refusal) throw refusal
   const { base } = record
   if (base === undefined) throw new RuntimeError('UNAVAILABLE', 'The plugin is not set up.')
+  const asked = record.modelsWithin?.({ signal: () => signal, did: user.did })
   const own = { user, requestId, signal, attachment: fields, audit: () => undefined }
-  const brought = await read(uri, { ...base, ...own })
+  const brought = await read(uri, { ...base, ...asked, ...own })
   if (brought === undefined) return undefined
   const { bytes, mediaType, name }: FetchedAttachment =
     brought instanceof Uint8Array ? { bytes: brought } : brought

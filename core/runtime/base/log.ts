@@ -11,18 +11,76 @@ interface LogOptions {
   readonly write?: (line: string) => void
 }
 
-/** The runtime's log. It writes a secret of the environment as `[secret]`. */
-export function createLog({ level, pretty, secrets, write }: LogOptions): Logger {
+/** How much of a line is written, in bytes. */
+export const longestLine = 16 * 1024
+/** How much of one text within a line is kept at first, and then, for as long as the line is too long. */
+const textLengths = [4_096, 1_024, 256, 64]
+/** How deep into its fields a line is cut, and how many fields of an object it keeps then. */
+const deepest = { depth: 6, fields: 50 }
+const cutMark = '… [cut]'
+
+/** The runtime's log, and the way past its formatting for whoever has whole lines of JSON. */
+export interface OpenLog {
+  readonly log: Logger
+  /** Writes short lines of JSON, each with its line feed, as the log writes its own, but all at once. */
+  writeLines(lines: readonly string[]): void
+}
+
+/**
+ * Opens the runtime's log. It writes a secret of the environment as `[secret]`. A line is at most 16 KiB: what is longer loses the
+ * ends of its long texts, causes and stacks included, each marked `[cut]`.
+ */
+export function openLog({ level, pretty, secrets, write }: LogOptions): OpenLog {
   const out = write ?? ((line: string) => void process.stdout.write(line))
   const masked = masking(secrets)
-  const destination: DestinationStream = {
-    write(line) {
-      const safe = masked(line)
-      out(pretty ? forPeople(safe) : safe)
+  const writeLine = (line: string) => {
+    const safe = bounded(masked(line))
+    out(pretty ? forPeople(safe) : safe)
+  }
+  const destination: DestinationStream = { write: writeLine }
+  return {
+    log: pino({ level, base: null, serializers: { err: readable } }, destination),
+    writeLines(lines) {
+      if (pretty || write) for (const line of lines) writeLine(line)
+      else out(masked(lines.join('')))
     },
   }
-  return pino({ level, base: null, serializers: { err: readable } }, destination)
 }
+
+/** A line that is not too long. It stays JSON; one that is none, because a masked secret broke it, loses its end. */
+function bounded(line: string): string {
+  if (line.length <= longestLine / 3 || Buffer.byteLength(line) <= longestLine) return line
+  let entry: unknown
+  try {
+    entry = JSON.parse(line)
+  } catch {
+    return `${atMost(line, longestLine / 4)}\n`
+  }
+  // Of very many fields the first are kept; the sentence is never among those that go.
+  const { level, time, plugin, msg, ...rest } = fieldsIn(entry)
+  for (const length of textLengths) {
+    const short = `${JSON.stringify(cut({ level, time, plugin, msg, ...rest }, length))}\n`
+    if (Buffer.byteLength(short) <= longestLine) return short
+  }
+  return `${JSON.stringify(cut({ level, time, plugin, msg, cut: true }, 1_024))}\n`
+}
+
+/** The value with texts of at most this length, and without what is too deep or too much. */
+function cut(value: unknown, length: number, depth = 0): unknown {
+  if (typeof value === 'string') return atMost(value, length)
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === deepest.depth) return cutMark
+  const entries = Object.entries(value)
+  const kept = entries
+    .slice(0, deepest.fields)
+    .map(([name, field]) => [atMost(name, length), cut(field, length, depth + 1)] as const)
+  const more = entries.length > kept.length
+  if (Array.isArray(value)) return [...kept.map(([, field]) => field), ...(more ? [cutMark] : [])]
+  return Object.fromEntries([...kept, ...(more ? [[cutMark, entries.length - kept.length]] : [])])
+}
+
+const atMost = (text: string, length: number): string =>
+  text.length <= length ? text : text.slice(0, length).toWellFormed() + cutMark
 
 /** An error as the log keeps it. One that throws when it is read must not fail whoever logs it. */
 function readable(err: Error): unknown {

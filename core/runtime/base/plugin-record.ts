@@ -4,11 +4,15 @@ import type {
   AnyRoute,
   AnyRunSection,
   AnyTool,
+  AskableModel,
   Database,
   ToldFacts,
   Fetch,
   Log,
+  Model,
+  ModelCall,
   ModelSection,
+  OfferedModels,
   PluginSessions,
   Rooms,
   Turns,
@@ -50,6 +54,8 @@ export interface PluginRecord {
   gate?: Gate
   /** What handlers reach, shared by every call; absent until setup has finished. */
   base?: PluginBase
+  /** The models for one call of a handler, in place of those of `base`; there as soon as `base` is. */
+  modelsWithin?: ModelsWithin
   tools: Readonly<Record<string, AnyTool>>
   routes: Readonly<Record<string, AnyRoute>>
   web: Readonly<Record<string, WebModule | WebEntry>>
@@ -63,6 +69,27 @@ export interface PluginRecord {
   readonly isAdded: boolean
 }
 
+/** One call of a handler, as far as it matters to the models that the handler asks. */
+export interface ModelScope {
+  /** Fires when nobody waits for the handler any more. It is read when the handler asks. */
+  readonly signal?: () => AbortSignal
+  /** The model of the turn; without it the default one. */
+  readonly model?: Model
+  readonly did?: string
+  readonly runId?: string
+  readonly sessionId?: string
+  /** Counts what is asked aside in a turn, whichever plugin asks. */
+  readonly asked?: { count: number }
+  /** Told of each call of a model, beside whoever is told of all calls of the app. */
+  readonly tell?: (call: ModelCall) => void
+}
+
+/** The models as one plugin reaches them in one call of a handler. */
+export type ModelsWithin = (scope: ModelScope) => {
+  readonly models: OfferedModels
+  readonly model: AskableModel
+}
+
 /** The part of every handler's context that never changes after boot. */
 export interface PluginBase {
   readonly env: Readonly<Record<string, unknown>>
@@ -73,6 +100,9 @@ export interface PluginBase {
   readonly db: Database
   readonly jobs: AnyJobs
   readonly turns: Turns
+  readonly models: OfferedModels
+  /** The default model. */
+  readonly model: AskableModel
   readonly rooms: Rooms
   readonly sessions: PluginSessions
   readonly now: Now

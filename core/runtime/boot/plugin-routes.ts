@@ -16,6 +16,8 @@ export function pluginRoutes(record: PluginRecord, rooms: RoomState): ServedRout
       context(base) {
         // `base` has the request's part of the context, `baseOf(record)` the plugin's: together they are a whole one.
         const ctx = Object.assign(base, baseOf(record)) as RouteContext
+        const scope = { signal: () => ctx.signal, did: base.user?.did }
+        Object.assign(ctx, record.modelsWithin?.(scope))
         return ucan && record.definition.state
           ? Object.assign(ctx, { state: startingState(record) })
           : ctx

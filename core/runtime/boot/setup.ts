@@ -24,7 +24,7 @@ import type {
 import { settleLimits } from '../http/routes/settle-limits.ts'
 import type { Now } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
-import { enter, settledState, type PluginRecord } from '../base/plugin-record.ts'
+import { enter, settledState, type ModelsWithin, type PluginRecord } from '../base/plugin-record.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { PendingWork, type Work } from './pending-work.ts'
 import { ReadyCalls } from './ready.ts'
@@ -40,8 +40,11 @@ export interface SetupOptions {
   readonly environment: Boot['environment']
   readonly oracle: Oracle
   readonly holdsCredential: Boot['holdsCredential']
+  readonly prices: () => Boot['prices']
   /** `jobs` of a plugin. */
   readonly jobsOf: (definition: AnyDefinition) => AnyJobs
+  /** `models` of a plugin. */
+  readonly modelsOf: (plugin: string) => ModelsWithin
   readonly rooms: RoomState
   readonly now: Now
   /** The parsed environment slice of each active plugin. */
@@ -123,8 +126,10 @@ export class Setups {
     }
 
     const { log, db, fetch, envOf } = this.#options
-    const { oracle, holdsCredential, jobsOf, environment } = this.#options
-    const known = { oracle, holdsCredential, environment }
+    const { oracle, holdsCredential, jobsOf, modelsOf, prices, environment } = this.#options
+    const modelsWithin = modelsOf(name)
+    const { models, model } = modelsWithin({})
+    const known = { oracle, holdsCredential, prices: prices(), environment }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),
@@ -133,6 +138,7 @@ export class Setups {
       plugins: peers,
       turns: this.#turnsOf(name),
       jobs: jobsOf(definition),
+      models,
       rooms: this.#options.rooms.ofPlugin(record),
       sessions: this.#sessionsOf(name),
       now: this.#options.now,
@@ -149,7 +155,8 @@ export class Setups {
     const self = await definition.setup?.(boot)
     const booted: Booted = { ...shared, ...known, self }
     this.#takeMade(record, booted, records)
-    record.base = { ...shared, self }
+    record.base = { ...shared, self, model }
+    record.modelsWithin = modelsWithin
     if (this.#late.has(record) && !this.#closed) this.#after?.joinLate(record)
     this.#settle(record)
   }

@@ -29,6 +29,7 @@ import {
   type ServedRoute,
 } from './routes/run-route.ts'
 import type { EventStream } from './routes/streamed.ts'
+import type { RequestLog } from './answer/request-log.ts'
 import { isTwisted, type Target } from './read/target.ts'
 
 /** What the dispatcher needs: the routes, who may call them, and the limits. */
@@ -38,6 +39,8 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
   /** Layers around every request, outermost first. */
   readonly around: readonly HttpLayer[]
   readonly rateLimits: RateLimits
+  /** Where each request leaves its line; without it none does. */
+  readonly requestLog?: RequestLog
   readonly ratePerMinute: number
   readonly trustProxy: boolean
   readonly cors: string
@@ -52,8 +55,9 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
 interface Entry {
   readonly cors: Cors
   readonly limit: CountRequest
+  readonly isProbe: boolean
   readonly run: RouteRunner
-  /** What the layers around a request are told of its route. */
+  /** What the layers around a request, and the log, are told of its route. */
   readonly named: { readonly route: string; readonly plugin: string }
 }
 
@@ -103,6 +107,7 @@ export class Dispatcher {
     res.setHeader('X-Request-Id', requestId)
     res.setHeader('X-Content-Type-Options', 'nosniff')
     if (this.#farewell !== undefined) res.shouldKeepAlive = false
+    this.#options.requestLog?.begin(koa)
     try {
       koa.request.ip = this.#addressOf(req)
       const target = readHead(req)
@@ -200,6 +205,7 @@ export class Dispatcher {
         const entry: Entry = {
           cors: corsOf(served.route, this.#serverCors),
           limit: isOwn ? uncounted : count,
+          isProbe: served.isProbe ?? false,
           named: { route: served.key, plugin: served.owner },
           run: prepareRoute(served, key, this.#runOptions, readInput, count),
         }
@@ -227,8 +233,14 @@ export class Dispatcher {
     const path = isTwisted(target.path) ? '' : target.path
     const match = this.#table.find(method, path)
     if (match !== undefined) {
-      const { cors, limit, run, named } = match.entry
-      if (this.#layers) Object.assign(koa.state, named)
+      const { cors, limit, run, named, isProbe } = match.entry
+      const { state } = koa
+      state.route = named.route
+      state.plugin = named.plugin
+      if (isProbe) {
+        state.isProbe = true
+        return run(koa, match.captures, target)
+      }
       setCors(cors, req, res)
       refuseForeign(cors, req, this.#options.publicOrigin)
       await limit(koa, match.captures, target.query)

@@ -14,6 +14,7 @@ import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './routes/openapi.ts'
 import type { Places } from './limits/places.ts'
 import { RateLimits } from './limits/rate-limit.ts'
+import type { RequestLog } from './answer/request-log.ts'
 import { responseOf } from './answer/response-of.ts'
 import { answerRaw, parserError } from './answer/raw-answer.ts'
 import type { ServedRoute } from './routes/run-route.ts'
@@ -60,6 +61,8 @@ export interface HttpOptions {
     /** How many connections there may be; without it, as many as the system has. */
     readonly connections?: number
   }
+  /** Where each request leaves its line; without it none does. */
+  readonly requestLog?: RequestLog
   /** Where open event streams are counted; without it the server does not count them. */
   readonly streams?: Places
   /** `*`, or origins with commas between. */
@@ -125,6 +128,7 @@ export class Http {
       access: options.access,
       audit: options.audit,
       rateLimits: this.#rateLimits,
+      requestLog: options.requestLog,
       around: options.around ?? [],
       cors: options.cors,
       headers: options.headers,
@@ -232,6 +236,7 @@ export class Http {
     })
     server.on('clientError', (error, socket) => {
       const refusal = parserError(error)
+      if (refusal) this.#options.requestLog?.unreadable(refusal)
       // Bytes of an answer are out already, so a second one would be read as part of it.
       if (refusal === undefined || responseOf(socket)?.headersSent) socket.destroy()
       else answerRaw(socket, refusal)
@@ -246,7 +251,8 @@ export class Http {
 
   #upgraded(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#connections.upgraded(req.socket)
-    const take = this.#upgrades.get(readTarget(req.url ?? '')?.path ?? '')
+    const path = readTarget(req.url ?? '')?.path ?? ''
+    const take = this.#upgrades.get(path)
     // Another listener of `upgrade` may know this path, and is then the one that answers.
     if (take === undefined && this.server.listenerCount('upgrade') > 1) return
     const context = this.#koa.createContext(req, new nodeHttp.ServerResponse(req))
@@ -257,12 +263,16 @@ export class Http {
       .then(async () => {
         if (take === undefined)
           throw new RuntimeError('NOT_FOUND', 'No socket is served at this address.')
+        context.state.route = `GET ${path}`
         await take(req, socket, head, context.ip)
+        this.#options.requestLog?.upgraded(context)
         socket.off('error', gone)
       })
-      .catch((thrown: unknown) =>
-        answerRaw(socket, this.#failures.explain(context, thrown), context.state.requestId),
-      )
+      .catch((thrown: unknown) => {
+        const refusal = this.#failures.explain(context, thrown)
+        this.#options.requestLog?.upgraded(context, refusal)
+        answerRaw(socket, refusal, context.state.requestId)
+      })
   }
 }
 

@@ -124,6 +124,8 @@ export class Mounts {
       const refusal = asked.refusal?.()
       if (refusal) throw refusal
       if (index === 0 && hasCredential) koa.user = await this.#options.access.optional(koa)
+      koa.state.route = asked.mount
+      koa.state.plugin = asked.owner
       underWay(`web ${asked.mount} of ${asked.owner}`)
       return asked.handler(koa, () => ask(index + 1))
     }

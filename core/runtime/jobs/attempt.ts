@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import { attemptMs, defaultAttempts } from '../../manifest/jobs.ts'
 import type { Job, JobContext } from '../../plugin.ts'
 import { Facts } from '../audit/line.ts'
-import type { PluginBase } from '../base/plugin-record.ts'
+import type { PluginRecord } from '../base/plugin-record.ts'
 import { underWay } from '../watchdog/under-way.ts'
 import type { ClaimedJob } from './claims.ts'
 import { parseData } from './input.ts'
@@ -57,6 +57,8 @@ export class Attempt {
   readonly facts = new Facts()
   /** When this process claimed the job or last renewed its lease. */
   heldSince = performance.now()
+  /** How long the handler was at work; known when the attempt has ended. */
+  tookMs = 0
   readonly #stopping = new AbortController()
   readonly #signal: AbortSignal
   readonly #over = Promise.withResolvers<'over'>()
@@ -131,7 +133,7 @@ export class Attempt {
       throw new GivenUp(`${attempts} attempts began and none ended: ${row.error ?? 'see the log'}.`)
     underWay(`job ${row.plugin}.${row.name}`)
     const data = await parseData(`${row.plugin}.${row.name}`, job, row.data)
-    await job.run(data, contextOf(record.base, this.#signal, this.#job(), this.facts))
+    await job.run(data, contextOf(record, this.#signal, this.#job(), this.facts))
   }
 
   #job(): Job {
@@ -167,13 +169,14 @@ const sentences = {
 
 /** What the handler sees. Only jobs of plugins whose setup has finished are claimed. */
 function contextOf(
-  base: PluginBase | undefined,
+  { base, modelsWithin }: PluginRecord,
   signal: AbortSignal,
   job: Job,
   facts: Facts,
 ): JobContext {
   if (base === undefined) throw new RuntimeError('UNAVAILABLE', 'The plugin is not set up.')
-  return { ...base, signal, job, requestId: job.id, audit: (ids) => facts.add(ids) }
+  const asked = modelsWithin?.({ signal: () => signal, did: job.user })
+  return { ...base, ...asked, signal, job, requestId: job.id, audit: (ids) => facts.add(ids) }
 }
 
 /** Whether the job is tried again after this, and when. */

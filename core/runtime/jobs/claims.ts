@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { Planned } from './schedules.ts'
 import { type JobStore, listOf, type JobRow } from './tables.ts'
 
 /** How many jobs one statement claims. */
@@ -111,13 +112,16 @@ export const endPlanned = (
       owner = null, lease_until = 0`,
   )
 
-/** Notes which planned time an attempt is about, and the key that all attempts for this time share. */
+/**
+ * Notes which planned time an attempt is about, the key that all attempts for this time share, and when servers were up.
+ */
 export const settlePlanned = (
   store: JobStore,
   held: HeldJob,
-  planned: number,
+  { planned, up }: Planned,
   key: string,
-): Promise<boolean> => change(store, held, sql`planned_at = ${sql.lit(planned)}, key = ${key}`)
+): Promise<boolean> =>
+  change(store, held, sql`planned_at = ${sql.lit(planned)}, key = ${key}, up = ${up}`)
 
 /** Whether this process still held the job, so that the change was made. */
 async function change(store: JobStore, held: HeldJob, set: RawBuilder<unknown>): Promise<boolean> {

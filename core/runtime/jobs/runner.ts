@@ -18,8 +18,9 @@ import {
 } from './claims.ts'
 import { type JobStore, jobsChannel } from './tables.ts'
 import { carryingJob, type KnownJob, type KnownJobs } from './known-jobs.ts'
+import type { JobPlan } from './plan.ts'
 import { sweepJobs } from './bounds.ts'
-import { keepSchedule, mendSchedules } from './schedules.ts'
+import { keepSchedule, mendSchedules, ScheduleWatch } from './schedules.ts'
 
 /** How often a replica looks for jobs of which no notification told it. */
 const pollMs = 5_000
@@ -51,6 +52,7 @@ export interface JobRunnerOptions {
 /** Runs the jobs of this process: claims them when they are due, keeps their leases and writes how they ended. */
 export class JobRunner {
   readonly #options: JobRunnerOptions
+  readonly #watch: ScheduleWatch
   readonly #running = new Map<Attempt, Promise<void>>()
   readonly #timers: NodeJS.Timeout[] = []
   #next: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined
@@ -64,6 +66,7 @@ export class JobRunner {
 
   constructor(options: JobRunnerOptions) {
     this.#options = options
+    this.#watch = new ScheduleWatch(options.jobs, options.known)
   }
 
   /** Begins to run jobs. Where no plugin has jobs, it only sweeps the rows that plugins of before have left. */
@@ -171,6 +174,8 @@ export class JobRunner {
       while (this.#again && !this.#isClosed) {
         this.#again = false
         this.#isPrepared ||= await this.#prepare()
+        const nextHeldMs = await this.#watch.look()
+        if (nextHeldMs !== undefined) this.wake(Math.max(nextHeldMs, 1))
         const free = Math.min(concurrency - this.#running.size, jobsPerClaim)
         // When an attempt ends, its place is free and the runner looks again.
         if (free <= 0) break
@@ -217,14 +222,14 @@ export class JobRunner {
     this.#running.set(attempt, work)
   }
 
-  /** Which planned time the attempt is about: what was missed is made up once, as its newest time. */
+  /** Which planned time the attempt is about: what was missed by all servers is made up once, as its newest time. */
   async #settle(row: ClaimedJob, { plan, kind }: KnownJob): Promise<ClaimedJob | undefined> {
     const { jobs } = this.#options
     if (plan === undefined || row.key !== '') return row
-    const newest = plan.newest(row.planned_at, await jobs.time())
-    const key = `${kind.split(' ')[0]}@${new Date(newest).toISOString()}`
-    const held = await settlePlanned(jobs, row, newest, key)
-    return held ? { ...row, planned_at: newest, key } : undefined
+    const settled = this.#watch.plannedFor(row, plan, await jobs.time())
+    const key = `${kind.split(' ')[0]}@${new Date(settled.planned).toISOString()}`
+    const held = await settlePlanned(jobs, row, settled, key)
+    return held ? { ...row, planned_at: settled.planned, key } : undefined
   }
 
   async #carry(attempt: Attempt): Promise<void> {
@@ -232,7 +237,7 @@ export class JobRunner {
     const { plugin, name, attempts, late_ms } = attempt.row
     const began = performance.now()
     const end = await attempt.run()
-    const ms = Math.round(performance.now() - began)
+    const ms = (attempt.tookMs = Math.round(performance.now() - began))
     let outcome: AttemptEnd['outcome'] = end.outcome
     // Whoever reads that a job is done finds its audit line.
     await this.#tellAudit(attempt, end)
@@ -259,7 +264,8 @@ export class JobRunner {
     }
   }
 
-  async #write({ row, known }: Attempt, end: AttemptEnd): Promise<boolean> {
+  async #write(attempt: Attempt, end: AttemptEnd): Promise<boolean> {
+    const { row, known } = attempt
     const { jobs, masked, store } = this.#options
     const error = 'error' in end ? masked(end.error) : undefined
     if (end.outcome === 'retry') {
@@ -275,9 +281,20 @@ export class JobRunner {
     if (end.outcome === 'lost') return false
     if (known.plan === undefined && end.outcome === 'dead') return this.#bury(row, error)
     if (known.plan === undefined) return endJob(jobs, row, end.outcome, error)
+    return endPlanned(jobs, row, await this.#nextOf(attempt, known.plan), error)
+  }
+
+  /**
+   * The planned time after the one that an attempt was about. What fell due while the job was longer at work than its
+   * interval, or waited between two attempts, is made up once: else a slow job would fall behind for ever.
+   */
+  async #nextOf({ row, tookMs }: Attempt, plan: JobPlan): Promise<number> {
+    const next = plan.after(row.planned_at, row.planned_at)
     // The row of a plan without a further time stays until the operator deletes it.
-    const next = known.plan.after(row.planned_at, row.planned_at) ?? Number.MAX_SAFE_INTEGER
-    return endPlanned(jobs, row, next, error)
+    if (next === undefined) return Number.MAX_SAFE_INTEGER
+    const hasWaited = row.due_at > row.planned_at
+    if (tookMs < next - row.planned_at && !hasWaited) return next
+    return plan.newest(next, await this.#options.jobs.time())
   }
 
   /** Ends a job as dead. The user whose data it was about is told in the same transaction. */

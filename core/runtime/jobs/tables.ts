@@ -37,6 +37,8 @@ export interface JobRow {
   ended_at: number | null
   /** Since when no server has known the job. */
   orphaned_at: number | null
+  /** Of a schedule: when a server was up that runs it, as JSON; see `schedules.ts`. Null when nobody knows. */
+  up: string | null
 }
 
 const statements = [
@@ -59,6 +61,11 @@ const statements = [
 export const jobsMigration: Migration = async (db) => {
   // As text: what is written here is the same on both databases.
   for (const statement of statements) await sql.raw(statement).execute(db)
+}
+
+/** Notes with a schedule when a server was up that runs it, for the migration owner `kernel`. */
+export const upTimesMigration: Migration = async (db) => {
+  await sql`alter table kernel_jobs add column up text`.execute(db)
 }
 
 /** What a store of jobs is made of. */

@@ -31,6 +31,7 @@ export interface ModelChoice {
     readonly MODEL_SMALL?: string
     readonly MODEL_SETTINGS?: string
     readonly MODEL_CONTEXT_WINDOW?: number
+    readonly EMBEDDING_MODEL?: string
   }
   readonly source: EnvSource
   readonly records: readonly PluginRecord[]
@@ -65,7 +66,9 @@ export class ChosenModels {
     faults.push(...providersOf(records.filter(isActive)).faults)
     this.faults = faults
     const names = [...this.#opened.keys()]
-    this.warnings = this.#settings.unmatched([...all.map(({ id }) => id), ...names])
+    const { EMBEDDING_MODEL: embedder } = config
+    const known = [...all.map(({ id }) => id), ...names, ...(embedder ? [embedder] : [])]
+    this.warnings = this.#settings.unmatched(known)
     this.notes = config.MODEL === undefined && choice.given === undefined ? this.#unused() : []
     this.secrets = names.flatMap((name) => {
       const { keyFrom } = this.#opened.get(name)!.settings

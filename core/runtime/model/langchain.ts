@@ -4,6 +4,7 @@ import { modelFault } from './transport/model-fault.ts'
 import type { Delta, Message, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
 import { callSlots, type CallPiece } from './transport/call-slots.ts'
 import { functionTool } from './function-tool.ts'
+import { LangChainCounts } from './usage/langchain-counts.ts'
 import { joinNeighbours } from './transport/neighbours.ts'
 import { providerFault, type Asked } from './transport/provider-fault.ts'
 
@@ -33,7 +34,7 @@ interface Chunk {
   readonly content?: unknown
   readonly tool_call_chunks?: readonly CallPiece[]
   readonly tool_calls?: readonly CallPiece[]
-  readonly usage_metadata?: { readonly input_tokens?: number; readonly output_tokens?: number }
+  readonly usage_metadata?: unknown
   readonly additional_kwargs?: { readonly reasoning_content?: unknown }
   readonly response_metadata?: unknown
   /** Joins the next chunk to this one. */
@@ -84,8 +85,7 @@ export class LangChainModel implements Model {
     const calls = callSlots()
     const waiting = new Patience(signal, this.#idleMs, this.label)
     let chunks: AsyncIterator<Chunk> | undefined
-    let inputTokens = 0
-    let outputTokens = 0
+    const counts = new LangChainCounts()
     let size = 0
     let isWhole = false
     const all: Chunk[] = []
@@ -94,8 +94,7 @@ export class LangChainModel implements Model {
       for (;;) {
         const { done, value } = await waiting.for(chunks.next())
         if (done) break
-        inputTokens += value.usage_metadata?.input_tokens ?? 0
-        outputTokens += value.usage_metadata?.output_tokens ?? 0
+        if (value.usage_metadata) counts.add(value.usage_metadata)
         all.push(value)
         for (const delta of deltas(value, calls)) {
           size += 'text' in delta ? delta.text.length : (delta.args?.length ?? 0)
@@ -116,7 +115,8 @@ export class LangChainModel implements Model {
       // Nothing waits for the end of the iterator: a model that ignores its signal might never end it.
       if (!isWhole) void Promise.resolve(chunks?.return?.()).catch(() => {})
     }
-    if (inputTokens || outputTokens) yield { type: 'usage', inputTokens, outputTokens }
+    const usage = counts.usage()
+    if (usage) yield { type: 'usage', ...usage }
     const data = ownData(all)
     if (data) yield { type: 'provider', data }
   }

@@ -87,7 +87,7 @@ export function nameFault(
           : `Set ${either[0]}, or take "${name}" out of ${variable}.`,
       )
     }
-  const own = provider.fault?.(model, { env, settings, key: keyFrom && source[keyFrom] })
+  const own = provider.fault?.(model, { env, settings, key: keyFrom && source[keyFrom], variable })
   return own && fault(own.message, own.hint)
 }
 

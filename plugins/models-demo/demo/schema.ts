@@ -16,6 +16,7 @@ export interface JsonSchema {
   readonly exclusiveMaximum?: number
   readonly minLength?: number
   readonly maxLength?: number
+  readonly minItems?: number
   readonly additionalProperties?: boolean | JsonSchema
   readonly anyOf?: readonly JsonSchema[]
   readonly oneOf?: readonly JsonSchema[]

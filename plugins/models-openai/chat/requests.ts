@@ -2,6 +2,7 @@ import {
   ConversationJson,
   functionTool,
   joinNeighbours,
+  withForcedTool,
   type Changes,
   type Message,
   type ModelRequest,
@@ -27,7 +28,8 @@ export class ChatRequests {
   }
 
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
-  body(request: ModelRequest, changes: Changes): string | Promise<string> {
+  body(asked: ModelRequest, changes: Changes): string | Promise<string> {
+    const request = changes.get('response_format') === false ? withForcedTool(asked) : asked
     const rule = changes.get('reasoning_content')
     if (rule !== this.#rule) {
       this.#rule = rule

@@ -4,6 +4,7 @@ import {
   type Message,
   type ModelRequest,
   type ToolSpec,
+  withForcedTool,
 } from '#core/models'
 import { effortFor } from './changes.ts'
 import { callIds, itemsOf, itemsWithParts } from './input.ts'
@@ -22,7 +23,8 @@ export class ResponsesRequests {
   }
 
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
-  body(request: ModelRequest, changes: Changes): string | Promise<string> {
+  body(asked: ModelRequest, changes: Changes): string | Promise<string> {
+    const request = changes.has('text.format') ? withForcedTool(asked) : asked
     const { messages } = request
     const ids = callIds(messages)
     if (messages.some(hasParts))
@@ -81,7 +83,7 @@ function settingsJson(settings: Settings, changes: Changes, hasTools: boolean): 
     max_output_tokens: lengthFor(maxOutputTokens, changes.get('length')),
     reasoning: reasoning && thinking(efforts[reasoning], changes),
     tool_choice: hasTools && !changes.has('tool_choice') ? choiceOf(toolChoice) : undefined,
-    text: object && !changes.has('text.format') ? { format: formatOf(object) } : undefined,
+    text: object && { format: formatOf(object) },
     ...settings.body,
   }
   let json = ''

@@ -312,21 +312,22 @@ await describeWith('postgres', 'the oracle over USSD, on PostgreSQL', (url) => {
   suite(fresh)
 
   it('answers at the server that is asked next, while the first still carries the turn', async () => {
-    const env = { ...fixed, ...(await fresh()), USSD_REPLY_BUDGET_MS: '200' }
+    // The answer of the agent never comes within the budget, and every other screen does, however busy the machine is.
+    const env = { ...fixed, ...(await fresh()), USSD_REPLY_BUDGET_MS: '4000' }
     const { model, go } = halting(['It ', 'will.'])
     await using one = await testApp({ plugins: [ussd], model, env })
     await using two = await testApp({ plugins: [ussd], model: scriptedModel([]), env })
     const here = phoneOf(one)
     await here.dial()
-    await here.type('3', 'Will it rain?')
+    expect(await here.type('3', 'Will it rain?')).toMatch(/^CON Still working\./)
     const there = phoneOf(two)
     await there.dial()
     expect(await there.type('3')).toMatch(/^CON Still working\./)
     go()
     await expect
-      .poll(() => there.type('1'), { timeout: 15_000 })
+      .poll(() => there.type('1'), { timeout: 60_000 })
       .toMatch(/^CON It will\.\n1\. Ask again/)
-  })
+  }, 120_000)
 })
 
 describe('what the agent said', () => {

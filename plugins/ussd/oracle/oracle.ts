@@ -153,10 +153,10 @@ export class Oracle {
     } catch (error) {
       // UNAVAILABLE and unknown errors pass, so the next look tries again; any other refusal of the turn is final.
       if (!(error instanceof RuntimeError) || error.code === 'UNAVAILABLE') throw error
-      // Who has to pay first reads how much: asking again would change nothing.
-      if (error.code === 'PAYMENT_REQUIRED')
-        return this.#keep(request_id, 'answered', plain(error.message))
       this.#log.warn({ err: error }, 'the runtime refused the turn of a question')
+      // Asking again would not help who has to pay or to wait, so the phone shows what the refusal says.
+      if (error.status === 402 || error.status === 429)
+        return this.#keep(request_id, 'answered', plain(error.message))
       return this.#keep(request_id, 'lost', '')
     }
     // Without an end event the turn continues on another server.

@@ -1,12 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { scriptedModel, testApp } from '#core/testing'
+import { describe, expect, it, vi } from 'vitest'
+import { z } from 'zod'
+import { definePlugin } from '#core'
+import { call, scriptedModel, testApp } from '#core/testing'
 import { heldModel } from '../../support/held-model.ts'
 import { tabStorage, testOracle, type TestOracle } from '../oracle.ts'
 import { until } from '../page.ts'
 import { chatOf, ended, library, plain } from './chats.ts'
+
+const patient = { timeout: 20_000 }
 
 describe('a reload', () => {
   it('in mid-stream loses nothing, and Stop still stops', async () => {
@@ -45,6 +49,55 @@ describe('a reload', () => {
     await sending
     await until(() => ended(there))
     expect(plain(there)).toEqual(plain(here))
+  })
+})
+
+describe("a chat that opens in the middle of a plugin's turn", () => {
+  it('shows each step of the turn once, before its end and after', async () => {
+    const model = heldModel(
+      ['It is on '],
+      ['shelf 7.'],
+      ['Welcome.', { text: 'Let me look. ', calls: [call('find_book', { title: 'Emma' })] }],
+    )
+    const librarian = definePlugin({
+      name: 'librarian',
+      summary: 'Looks for books by itself.',
+      routes: {
+        'POST /look': {
+          auth: 'public',
+          input: z.object({ did: z.string(), session: z.string() }),
+          async run({ did, session }, { turns }) {
+            const turn = turns.start({ user: { did }, session, message: 'Find it', from: 'plugin' })
+            return { ...(await turn.begun) }
+          },
+        },
+      },
+    })
+    await using oracle = await testOracle({ plugins: [library, librarian], model })
+    const sessionId = await oracle.session()
+    const first = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    await first.sendMessage('Hello')
+    const { did } = oracle.wallet.initialWallet
+    expect((await oracle.app.post('/look', { did, session: sessionId })).status).toBe(200)
+    await until(() => model.requests.length === 3)
+    // The first step is kept within two seconds; a chat that opens sooner joins with the next event.
+    await vi.waitFor(async () => {
+      await first.refetchMessages()
+      expect(plain(first).length).toBeGreaterThan(2)
+    }, patient)
+    const chat = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    const said = () => plain(chat).map(({ type, content }) => `${type}: ${String(content).trim()}`)
+    const steps = ['human: Hello', 'ai: Welcome.', 'ai: Let me look.']
+    const shows = (last: string) =>
+      vi.waitFor(() => expect(said()).toEqual([...steps, last]), patient)
+    await shows('ai: It is on')
+    await chat.refetchMessages()
+    expect(said()).toEqual([...steps, 'ai: It is on'])
+    model.goOn()
+    await until(() => ended(chat))
+    await shows('ai: It is on shelf 7.')
+    await chat.refetchMessages()
+    expect(said()).toEqual([...steps, 'ai: It is on shelf 7.'])
   })
 })
 

@@ -23,7 +23,13 @@ async function serve(begins: Promise<void>): Promise<string> {
       messages: [
         { id: 'user-r-0', type: 'human', content: 'Earlier', isComplete: true },
         { id: 'a-0', type: 'ai', content: 'Yes.', isComplete: true },
-        { id: 'm-7', type: 'human', content: 'Count', isComplete: true },
+        {
+          id: 'm-7',
+          type: 'human',
+          content: 'Count',
+          isComplete: true,
+          run: { runId: 'r-1', status: 'running' },
+        },
         { id: 'a-1', type: 'ai', content: 'One ', toolCalls: [call], isComplete: false },
       ],
     },

@@ -66,6 +66,11 @@ export class Narrator {
     this.#tell('model', { model, instead, code })
   }
 
+  /** Tells that a model reads less of the conversation from now on. The transcript keeps every word. */
+  context(shortened: Readonly<Record<'kind', string>>): void {
+    this.#tell('context', { ...shortened })
+  }
+
   /** Tells that a call begins, or with `ending`, that the call has ended. */
   toolCall(
     call: ToolCall,

@@ -2,6 +2,7 @@ import type {
   AnyPlugin,
   Emit,
   Model,
+  ModelCall,
   Session,
   StateOf,
   TurnContext,
@@ -9,7 +10,8 @@ import type {
 } from '../../../plugin.ts'
 import type { Facts } from '../../audit/line.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
-import type { PluginBase, PluginRecord } from '../../base/plugin-record.ts'
+import type { ModelScope, PluginBase, PluginRecord } from '../../base/plugin-record.ts'
+import type { CallsOfTurn } from './calls.ts'
 import type { Consent } from './consent.ts'
 import type { FilesOfTurn } from './files.ts'
 
@@ -25,6 +27,12 @@ export interface Turn {
   readonly rootId: string
   readonly signal: AbortSignal
   readonly model: Model
+  /** The run of the turn; absent where no run carries it. */
+  readonly runId?: string
+  /** How often plugins have asked models aside. The turn and its sub-agents share it. */
+  readonly asked?: { count: number }
+  /** Told of each call of a model that plugins make in the turn. */
+  readonly tell?: (call: ModelCall) => void
   /** What came with the request: frozen, for handlers to read. */
   readonly metadata?: Readonly<Record<string, unknown>>
   /** The plugin that started the turn. */
@@ -37,6 +45,8 @@ export interface Turn {
   readonly results: { areKept: boolean }
   /** The files of the user; absent where nothing keeps files. The turn and its sub-agents share them. */
   readonly files?: FilesOfTurn
+  /** The calls of models that the turn makes; absent where there is no turn. */
+  readonly calls?: CallsOfTurn
   /** Names of the on-demand plugins that this thread has loaded. */
   readonly loaded: Set<string>
   /** The state of each plugin by the plugin's name. The states are plain objects that handlers assign to. */
@@ -56,16 +66,17 @@ export interface OfCall {
 
 /** The context of one plugin's handler in a turn. */
 export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): TurnContext {
+  const signal = call?.signal ?? turn.signal
   return {
     ...(record.base as PluginBase), // a turn only reaches plugins whose setup has finished
+    ...record.modelsWithin?.(scopeOf(turn, signal)),
     user: turn.user,
     session: turn.session,
     room: turn.room,
     requestId: turn.requestId,
-    signal: call?.signal ?? turn.signal,
+    signal,
     audit: (ids) => call?.facts?.add(ids),
     callKey: call ? `${turn.rootId}:${call.id}` : '',
-    model: turn.model,
     metadata: turn.metadata ?? noMetadata,
     origin: turn.origin,
     approvals: turn.consent.approvals,
@@ -75,6 +86,18 @@ export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): Tu
       frozen(structuredClone(stateOf(turn, plugin.name))) as Readonly<StateOf<P>>,
   }
 }
+
+/** The turn as far as it matters to the models that its handlers ask. */
+const scopeOf = (turn: Turn, signal: AbortSignal): ModelScope => ({
+  signal: () => signal,
+  model: turn.model,
+  did: turn.user.did,
+  // The run as `runs.end` names it, also where another run goes on with it.
+  ...(turn.runId !== undefined && { runId: turn.rootId }),
+  sessionId: turn.session.id,
+  asked: turn.asked,
+  tell: turn.tell,
+})
 
 function stateOf(turn: Turn, plugin: string): Record<string, unknown> {
   const state = turn.states.get(plugin)

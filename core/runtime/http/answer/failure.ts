@@ -25,7 +25,9 @@ export class Failures {
   explain({ method, state }: Context, thrown: unknown): RuntimeError {
     const error = this.toError(thrown)
     const { cause = error, code } = error
-    const fields = { err: cause, code, method, requestId: state.requestId }
+    const { requestId, route, plugin } = state
+    const fields = { err: cause, code, method, requestId, route, plugin }
+    state.code = code
     // Clients ask again and again while a plugin is not there, and the log has said why it is not.
     if (isGateCode(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
     // 501 says that the operator has switched something off, so the log need not say it.

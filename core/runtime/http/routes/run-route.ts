@@ -44,6 +44,8 @@ export interface ServedRoute {
   /** A plugin's name, or `the kernel`. */
   readonly owner: string
   readonly route: AnyRoute
+  /** A probe passes every limit and rule for browsers. */
+  readonly isProbe?: boolean
   /** Adds `env`, `self`, `db` and the rest to the base, on it or inheriting from it. */
   context(base: RouteBase): RouteContext | Promise<RouteContext>
 }
@@ -154,6 +156,7 @@ class PreparedRoute {
     const route = this.#route
     const auth = this.#auth
     let trace: Trace | undefined
+    if (auth !== 'public') koa.state.who = 'unknown'
     try {
       const who =
         auth === 'public'
@@ -168,6 +171,7 @@ class PreparedRoute {
                 route.own !== undefined,
               )
       const caller = who?.caller ?? koa.ip
+      if (who) koa.state.who = auth === 'own' ? 'own' : caller
       trace = this.#traced && new Trace(this.#traced, koa, caller, captures)
       const exchange = new Exchange(koa, caller, who?.user, this.#readableLineBytes, trace)
       koa.res.statusCode = 200

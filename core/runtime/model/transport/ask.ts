@@ -17,6 +17,8 @@ export interface Question {
   readonly signal: AbortSignal
   /** How often it is asked, where the fault may pass: four times by default. */
   readonly attempts?: number
+  /** Told before each further attempt. */
+  readonly onRetry?: (attempt: number) => void
   /** How long the server may take until it begins to answer. */
   readonly headMs?: number
 }
@@ -35,6 +37,7 @@ export async function askProvider(question: Question): Promise<unknown> {
       signal.throwIfAborted()
       const wait = waitBefore(attempt, error)
       if (attempt >= attempts || wait === undefined) throw error
+      question.onRetry?.(attempt + 1)
       await pause(wait, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
   }

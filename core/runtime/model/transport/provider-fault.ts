@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Code } from '../../../error-codes.ts'
 import { type RuntimeError, isRetryable } from '../../../errors.ts'
 import { modelFault } from './model-fault.ts'
+import { toldWindow } from './told-window.ts'
 
 /** The model and the provider that were asked, for the sentences of errors. */
 export interface Asked {
@@ -31,6 +32,7 @@ export function providerFault(complaint: Complaint, asked: Asked): RuntimeError 
       retryable: isRetryable(code),
       upstreamStatus: complaint.status,
       retryAfterSeconds: seconds,
+      ...(code === 'MODEL_CONTEXT_TOO_LONG' && toldWindow(complaint.text)),
     },
     headers: seconds === undefined ? undefined : { 'Retry-After': String(Math.ceil(seconds)) },
     // A refusal of the key often quotes the key, so its text is not kept.
@@ -84,7 +86,8 @@ function codeOf({ status = 0, text }: Complaint): Code {
 
 const tooLong = new RegExp(
   'context_length_exceeded|contextoverflow|context[ _](length|window|size)|maximum context|' +
-    'prompt is too long|too many (input )?tokens|exceeds? .*(token|context)',
+    'prompt is too long|too many (input )?tokens|exceeds? .*(token|context)|maximum prompt length|' +
+    'input is too long|reduce the length of the messages|max_new_tokens. must be <=',
 )
 
 /** Reads the fault from `{ error: { code, type, message } }`, `{ error: 'words' }` or `{ message }`; empty for any other text. */

@@ -3,13 +3,14 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Log, RunCause, RunUsage } from '../../../plugin.ts'
 import { isConnectionError } from '../../store/database-errors.ts'
 import { CarriedRun, type CarriedRunOptions, type CarriedRunParts } from './carried-run.ts'
-import { closeJournal, givenUpNotice } from './close.ts'
+import { closeJournal, givenUpNotice, type JournalClosing } from './close.ts'
 import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from './quarantine.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import { promoteRun } from '../journal/leases.ts'
+import { neverApproved } from '../journal/stop.ts'
 import type { RunStatus, Stop } from '../journal/tables.ts'
 import { userMessageId } from '../user-message.ts'
-import { type Engine, type Run, type RunEnd, RunLost } from '../run.ts'
+import { type Engine, type Run, type RunEnd, RunLost, StoppedMeanwhile } from '../run.ts'
 
 /** How long an engine that was told to stop may go on before the run ends without it. */
 const stopPatienceMs = 3_000
@@ -119,11 +120,16 @@ export class Carrier {
 
   async #toItsEnd(run: CarriedRun): Promise<void> {
     try {
-      const { news } = this.#parts
       const outcome = await this.#outcome(run)
-      const end = news?.withNotice(run, outcome) ?? outcome
-      await this.#end(run, end)
-      news?.ended(run, statusOf(run, end))
+      try {
+        await this.#end(run, outcome)
+      } catch (error) {
+        if (!(error instanceof StoppedMeanwhile)) throw error
+        // Nobody was asked yet: the question is taken back, and the run ends as any run that is stopped.
+        run.stop(error.why)
+        await this.#closeJournal(run, { lost: neverApproved })
+        await this.#end(run, { ...outcome, status: 'aborted' })
+      }
     } catch (error) {
       const { runId } = run
       if (!(error instanceof RunLost) || error.cause !== undefined)
@@ -143,7 +149,7 @@ export class Carrier {
     if (isOverdue(run)) {
       if (!run.stopped)
         this.#log.warn({ runId: row.id }, `A run was given up after ${takeovers} takeovers`)
-      await this.#closeJournal(run, run.stopped ? undefined : givenUpNotice)
+      await this.#closeJournal(run, run.stopped ? {} : { notice: givenUpNotice })
       return { status: 'interrupted' }
     }
     if (run.refusal) {
@@ -175,7 +181,7 @@ export class Carrier {
       { runId: run.runId, sessionId: run.sessionId },
       'A run was quarantined: the process died twice while it carried the run',
     )
-    await this.#closeJournal(run, quarantinedNotice)
+    await this.#closeJournal(run, { notice: quarantinedNotice })
     const { message, code } = quarantined
     run.emit('error', { error: message, code, retryable: false })
     return { status: 'failed', error: quarantined }
@@ -226,7 +232,7 @@ export class Carrier {
     })
   }
 
-  #closeJournal(run: CarriedRun, notice?: string): Promise<void> {
+  #closeJournal(run: CarriedRun, closing: Omit<JournalClosing, 'usageOf'> = {}): Promise<void> {
     const usageOf = async (of: CarriedRun, said: string) => {
       try {
         return await this.#usageOf?.(of, said)
@@ -237,11 +243,13 @@ export class Carrier {
         return undefined
       }
     }
-    return closeJournal(this.#parts.store, run, { notice, usageOf })
+    return closeJournal(this.#parts.store, run, { ...closing, usageOf })
   }
 
-  async #end(run: CarriedRun, end: RunEnd): Promise<void> {
+  async #end(run: CarriedRun, outcome: RunEnd): Promise<void> {
     const { stopped } = run
+    const { news } = this.#parts
+    const end = news?.withNotice(run, outcome) ?? outcome
     run.end = end
     if (stopped?.why === 'aborted') {
       const wait = endAfterStopMs - (performance.now() - stopped.at)
@@ -249,9 +257,11 @@ export class Carrier {
     }
     this.#parts.at('before the end is kept', run.runId)
     const status = statusOf(run, end)
-    await run.feed.finish(status, { ...end, cause: causeOf(run, status, end) })
+    const usage = await run.spent()
+    await run.feed.finish(status, { ...end, cause: causeOf(run, status, end), usage })
     this.#parts.at('after the end is kept', run.runId)
     if (status !== 'waiting') this.#onKept()
+    news?.ended(run, status)
   }
 
   #forget(run: CarriedRun): void {

@@ -15,6 +15,8 @@ const lostResult = 'Interrupted: it is not known whether this was done.'
 export interface JournalClosing {
   /** What the user reads behind what was said. */
   readonly notice?: string
+  /** What the model reads in place of a result that will not come; by default that nobody knows whether the call was done. */
+  readonly lost?: string
   /** What an answer cost of which nobody counts any more than the words that were said. */
   usageOf?(run: CarriedRun, said: string): Promise<RunUsage | undefined>
 }
@@ -26,7 +28,7 @@ export interface JournalClosing {
 export async function closeJournal(
   store: RunStore,
   run: CarriedRun,
-  { notice, usageOf }: JournalClosing = {},
+  { notice, lost = lostResult, usageOf }: JournalClosing = {},
 ): Promise<void> {
   await run.feed.flush()
   let said = await saidSince(store, run.runId)
@@ -42,7 +44,7 @@ export async function closeJournal(
     id: randomUUID(),
     toolCallId: id,
     name,
-    content: lostResult,
+    content: lost,
     failed: true,
   }))
   if (said !== '')

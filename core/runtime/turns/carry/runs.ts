@@ -281,13 +281,15 @@ export class Runs {
       run.user.did === did && (requestId === undefined || run.requestId === requestId)
     // The model and the tools hear of the stop before the database does.
     for (const run of this.#carrier.ofSession(sessionId)) if (isMeant(run)) run.stop('aborted')
-    const stopped = await stopRuns(this.#store, { did, sessionId, requestId })
+    const onUnqueued = this.#settler.unqueued.bind(this.#settler)
+    const stopped = await stopRuns(this.#store, { did, sessionId, requestId, onUnqueued })
     if (!stopped) throw this.sessions.unknown(sessionId)
     for (const runId of this.#carrier.stop(stopped.runIds, 'aborted'))
       this.#replicas.tell('aborted', runId)
     if (stopped.unqueued !== undefined) {
       this.#waiting.left(stopped.unqueued)
       this.#replicas.tell('left', stopped.unqueued)
+      this.#settler.nudge()
     }
     if (stopped.closed?.length) {
       this.#settler.nudge()

@@ -104,11 +104,14 @@ export class Batcher {
   async #writeSome(feeds: readonly Feed[]): Promise<boolean> {
     const started = performance.now()
     try {
-      const lost = await this.#store.write(feeds.flatMap((feed) => feed.take() ?? []))
+      const refused = await this.#store.write(feeds.flatMap((feed) => feed.take() ?? []))
       this.lastWritten = started
-      for (const feed of feeds)
-        if (lost.has(feed.runId)) feed.lose('another process carries it')
-        else feed.written()
+      for (const feed of feeds) {
+        const why = refused.get(feed.runId)
+        if (why === undefined) feed.written()
+        else if (why === 'lost') feed.lose('another process carries it')
+        else feed.stopped(why)
+      }
       return true
     } catch (error) {
       if (passes(error)) {

@@ -1,11 +1,11 @@
-import type { RunCause } from '../../../plugin.ts'
+import type { RunCause, TurnUsage } from '../../../plugin.ts'
 import { join, sealed, toData, type EventFacts, type Unsealed, unsealed } from './data.ts'
 import { type RunEvent, toBatches } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
-import { type RunEnd, RunLost } from '../run.ts'
+import { type RunEnd, RunLost, StoppedMeanwhile } from '../run.ts'
 import type { Batcher } from './batcher.ts'
 import type { RunRow } from '../journal/store.ts'
-import type { RunStatus } from '../journal/tables.ts'
+import type { RunStatus, Stop } from '../journal/tables.ts'
 import type { RunWrite } from '../journal/write.ts'
 import type { StepRow } from '../journal/steps.ts'
 
@@ -29,13 +29,23 @@ interface Pending {
   steps: StepRow[]
   kept?: RunWrite['kept']
   /** The end, with the events that readers have once the database has it. */
-  end?: RunWrite['end'] & { readonly last: readonly RunEvent[] }
+  end?: RunWrite['end'] & {
+    readonly last: readonly RunEvent[]
+    readonly kept: PromiseWithResolvers<void>
+  }
   settles: PromiseWithResolvers<void>[]
   /** Whether a caller waits until this is written. */
   urgent: boolean
 }
 
 const nothing = (): Pending => ({ events: [], length: 0, steps: [], settles: [], urgent: false })
+
+/** What else there is to say of an end. */
+interface EndFacts {
+  readonly cause?: RunCause
+  /** What the turn cost, for its readers. */
+  readonly usage?: TurnUsage
+}
 
 /** Brings the events and steps of one run from the engine to the readers and into the database. */
 export class Feed {
@@ -51,6 +61,7 @@ export class Feed {
   #textLength: number
   #said = false
   #closed = false
+  #isLettingGo = false
   #over = false
   #tick: Unsealed[] = []
   /** What a person is asked: told with the end of the run, for no answer counts before the database has the question. */
@@ -138,25 +149,52 @@ export class Feed {
   /** Ends the run. Readers get `done`, and before it what a person is asked, once everything is stored. */
   finish(
     status: RunStatus,
-    { cause, checkpoint, save }: Omit<RunEnd, 'status'> & { readonly cause?: RunCause } = {},
+    { cause, checkpoint, save, usage }: Omit<RunEnd, 'status'> & EndFacts = {},
   ): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
-    this.close()
+    this.#closed = true
     const asked = status === 'waiting' ? this.#questions : []
-    const last = [...asked, unsealed('done', { status })].map((item): RunEvent => {
+    const last = [...asked, unsealed('done', { status, usage })].map((item): RunEvent => {
       const data = toData(item.event, item.data, this.#facts, '')
       return { id: ++this.#lastSeq, event: item.event, data }
     })
+    const kept = Promise.withResolvers<void>()
     this.#pending.events.push(...last)
-    this.#pending.end = { status, cause, checkpoint, save, last }
-    return this.#settled()
+    this.#pending.end = { status, cause, checkpoint, save, last, kept }
+    return this.#settled('now', kept)
+  }
+
+  /**
+   * Told when the database refused the end of a run that was to wait for a person, because somebody has stopped the run.
+   * The end is taken back, of which no reader has heard; all else is written again, and the run may end in another way.
+   */
+  stopped(why: Stop): void {
+    const end = this.#underWay?.pending.end
+    if (!this.#underWay || !end || this.#over) return
+    const { pending } = this.#underWay
+    const later = this.#pending
+    this.#underWay = undefined
+    this.#lastSeq -= end.last.length
+    this.#questions = []
+    this.#pending = {
+      events: pending.events.slice(0, -end.last.length),
+      length: pending.length,
+      steps: pending.steps,
+      kept: pending.kept,
+      settles: [...pending.settles.filter((settle) => settle !== end.kept), ...later.settles],
+      urgent: true,
+    }
+    this.#closed = this.#isLettingGo
+    if (this.#hasPending()) this.#batcher.toWrite(this, true)
+    end.kept.reject(new StoppedMeanwhile(why))
   }
 
   /** Takes nothing more from the engine; what the feed has is still written. */
   close(): void {
     this.seal()
     this.#closed = true
+    this.#isLettingGo = true
   }
 
   /** What to write next: the same again until `written` says that the database has it. */
@@ -213,8 +251,7 @@ export class Feed {
     this.window.move()
   }
 
-  #settled(urgency: 'now' | 'soon' = 'now'): Promise<void> {
-    const settle = Promise.withResolvers<void>()
+  #settled(urgency: 'now' | 'soon' = 'now', settle = Promise.withResolvers<void>()): Promise<void> {
     this.#pending.settles.push(settle)
     this.#pending.urgent ||= urgency === 'now'
     this.#batcher.toWrite(this, urgency === 'now')

@@ -159,7 +159,8 @@ function contextOf(
   const { base } = record
   if (base === undefined) throw new RuntimeError('UNAVAILABLE', 'The plugin is not set up.')
   const { signal, requestId, trx } = own
-  const ctx = { ...base, signal, requestId, audit: () => undefined }
+  const asked = record.modelsWithin?.({ signal: () => signal })
+  const ctx = { ...base, ...asked, signal, requestId, audit: () => undefined }
   if (trx === undefined) return ctx
   // The plugin has types for its own tables, so the transaction is handed over without those of the kernel.
   const db: Parameters<Save>[0] = trx

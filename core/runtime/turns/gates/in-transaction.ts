@@ -2,16 +2,24 @@ import { RuntimeError } from '../../../errors.ts'
 import type { AnyRunContext } from '../../../plugin.ts'
 
 /**
- * What `begin` and `end` find in place of `sessions` and `turns`. Both write in a transaction of their own. On SQLite,
- * which takes one writer, that transaction and the one of `begin` or `end` would wait for each other. And when `begin` or
- * `end` is called again, because its transaction did not commit, the words would be said twice.
+ * What `begin` and `end` find in place of `sessions`, `turns` and models. Sessions and turns write in a transaction of their
+ * own. On SQLite, which takes one writer, that transaction and the one of `begin` or `end` would wait for each other. And
+ * when `begin` or `end` is called again, because its transaction did not commit, the words would be said twice. A model takes
+ * seconds, for which a transaction must not stay open.
  */
-export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns'> = {
+export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' | 'model'> = {
   sessions: {
     say: async () => refuse('sessions.say'),
     ensure: async () => refuse('sessions.ensure'),
   },
   turns: { start: () => refuse('turns.start') },
+  model: {
+    id: 'none',
+    stream: () => refuse('model.stream'),
+    text: async () => refuse('model.text'),
+    object: async () => refuse('model.object'),
+  },
+  models: { get: () => refuse('models.get'), embed: async () => refuse('models.embed') },
 }
 
 function refuse(what: string): never {

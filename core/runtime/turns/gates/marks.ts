@@ -138,10 +138,10 @@ export async function turnsWaitingIn(
   return rows.toSorted((a, b) => a.place - b.place)
 }
 
-/** Keeps what a consumer has yet to hear of a run whose session is deleted in this transaction. */
+/** Keeps what a consumer has yet to hear of a turn that has no row any more, or never had one. */
 export async function keepFacts(
   db: RunDatabase,
-  { session_id, root_id, consumer }: Mark,
+  { session_id, root_id, consumer }: Pick<Mark, 'session_id' | 'root_id' | 'consumer'>,
   facts: string,
 ): Promise<void> {
   await db

@@ -14,6 +14,7 @@ import {
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
+import type { WaitingTurnsTable } from '../waiting-tables.ts'
 import {
   type EndingFacts,
   endingOf,
@@ -80,6 +81,16 @@ export class Settler {
   async expect(trx: RunDatabase, root: Root, request: TurnRequest): Promise<void> {
     const { store, gates } = this.#options
     await markUnsettled(store, trx, root, gates.consumersOf(request))
+  }
+
+  /** Notes who has to hear that a waiting turn never begins, in the transaction by which a stop takes it out of the queue. */
+  async unqueued(trx: RunDatabase, turn: WaitingTurnsTable): Promise<void> {
+    const request: TurnRequest = JSON.parse(turn.request) // written when the turn was queued
+    const root = { session_id: turn.session_id, root_id: turn.id }
+    await this.expect(trx, root, request)
+    const facts = JSON.stringify(endingOfWaiting(turn, request, 'stopped'))
+    for (const consumer of this.#options.gates.consumersOf(request))
+      await keepFacts(trx, { ...root, consumer }, facts)
   }
 
   /** A run has ended: its end is told soon, and nobody waits for that. */
@@ -213,7 +224,7 @@ export class Settler {
     const endings = new Map<string, EndingFacts>()
     for (const turn of await turnsWaitingIn(trx, sessionId)) {
       const request: TurnRequest = JSON.parse(turn.request) // written when the turn was queued
-      endings.set(turn.id, endingOfWaiting(turn, request))
+      endings.set(turn.id, endingOfWaiting(turn, request, 'deleted'))
       await this.expect(trx, { session_id: sessionId, root_id: turn.id }, request)
     }
     return endings

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { takeSession } from './sessions.ts'
 import { positionOf, unanswered } from './steps.ts'
 import type { RunRow, RunStore } from './store.ts'
+import type { WaitingTurnsTable } from '../waiting-tables.ts'
 import type { RunDatabase, Stop } from './tables.ts'
 
 /** How long a Stop that came before its message waits for the message. */
@@ -13,6 +14,8 @@ export interface StopRequest {
   readonly did: string
   readonly sessionId: string
   readonly requestId?: string
+  /** Called in the transaction that takes a turn out of the queue. */
+  onUnqueued?(trx: RunDatabase, turn: WaitingTurnsTable): Promise<void>
 }
 
 /** What a Stop came upon. */
@@ -33,7 +36,7 @@ export interface Stopped {
  */
 export function stopRuns(
   store: RunStore,
-  { did, sessionId, requestId }: StopRequest,
+  { did, sessionId, requestId, onUnqueued }: StopRequest,
 ): Promise<Stopped | undefined> {
   return store.commits.atomic(async (trx) => {
     // Taking the session's row lets no message slip in between the look and the note.
@@ -49,9 +52,12 @@ export function stopRuns(
       .where('request_id', '=', requestId)
       .executeTakeFirst()
     if (!run) {
-      const { rows } = await sql<{ id: string }>`delete from kernel_waiting_turns
-        where session_id = ${sessionId} and request_id = ${requestId} returning id`.execute(trx)
-      if (rows[0]) return { runIds: [], isKnown: true, unqueued: rows[0].id }
+      const { rows } = await sql<WaitingTurnsTable>`delete from kernel_waiting_turns
+        where session_id = ${sessionId} and request_id = ${requestId} returning *`.execute(trx)
+      if (rows[0]) {
+        await onUnqueued?.(trx, rows[0])
+        return { runIds: [], isKnown: true, unqueued: rows[0].id }
+      }
       const until = sql<number>`${store.now} + ${earlyStopMs}`
       await trx
         .insertInto('kernel_early_stops')
@@ -107,6 +113,10 @@ export async function stopOpenRuns(
   return { carried: ids.filter((id) => !closed.includes(id)), closed }
 }
 
+/** What the model reads of a call that a person was asked about when the run ended. */
+export const neverApproved =
+  'Nobody approved this before the conversation went on, so it was not done.'
+
 /** Gives a closed run's unanswered calls a result, because a model must never read a call without one. */
 async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow): Promise<void> {
   const open = unanswered(await store.stepsOf(run, trx))
@@ -126,7 +136,7 @@ async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow
           id: randomUUID(),
           toolCallId: id,
           name,
-          content: 'Nobody approved this before the conversation went on, so it was not done.',
+          content: neverApproved,
           failed: true,
         }),
         created_at: store.now,

@@ -3,7 +3,13 @@ import { Commits, type CommitStore } from './commits.ts'
 import { before, beginQueries, type Place } from './begin-queries.ts'
 import { fromBatch, type RunEvent } from './event-lines.ts'
 import { databaseNow } from '../../base/clock.ts'
-import { type Dialect, type RunDatabase, type RunsTable, withRunTables } from './tables.ts'
+import {
+  type Dialect,
+  type RunDatabase,
+  type RunsTable,
+  type Stop,
+  withRunTables,
+} from './tables.ts'
 import { batchWriter, type RunWrite } from './write.ts'
 import { positionOf, type StepRow } from './steps.ts'
 import type { TurnRequest } from '../run.ts'
@@ -108,8 +114,11 @@ export class RunStore {
     return row && toRequest(row.request, row.body)
   }
 
-  /** Writes for many runs; resolves to those that this process does not hold any more. */
-  async write(writes: readonly RunWrite[]): Promise<Set<string>> {
+  /**
+   * Writes for many runs. Resolves to those of which nothing was written, and why: this process does not hold the run any
+   * more, or the run was to wait for a person and was stopped.
+   */
+  async write(writes: readonly RunWrite[]): Promise<ReadonlyMap<string, 'lost' | Stop>> {
     const ends = writes.flatMap(({ id, end }) => (end ? [{ id, save: end.save }] : []))
     const isSaving = ends.some(({ save }) => save)
     const write = async (db: RunDatabase) => {
@@ -124,23 +133,27 @@ export class RunStore {
       ? this.commits.atomic(write, durability)
       : this.commits.single(write, durability))
     const missing = writes.filter(({ id }) => !written.has(id))
-    if (missing.length === 0) return new Set()
+    if (missing.length === 0) return new Map()
     // The database's answer to an earlier try may have been lost: then the write stands, and this try found it done.
     const rows = await this.db
       .selectFrom('kernel_runs')
-      .select(['id', 'epoch', 'version'])
+      .select(['id', 'epoch', 'version', 'owner', 'stop'])
       .where(
         'id',
         'in',
         missing.map(({ id }) => id),
       )
       .execute()
-    const done = new Map(rows.map((row) => [row.id, row]))
-    const lost = missing.filter(({ id, epoch, version }) => {
-      const row = done.get(id)
-      return row?.epoch !== epoch || row.version !== version
-    })
-    return new Set(lost.map(({ id }) => id))
+    const found = new Map(rows.map((row) => [row.id, row]))
+    const refused = new Map<string, 'lost' | Stop>()
+    for (const { id, epoch, version, end } of missing) {
+      const row = found.get(id)
+      const isOurs = row?.epoch === epoch && row.owner === this.owner
+      if (row?.epoch === epoch && row.version === version) continue
+      const isStopped = isOurs && row.version === version - 1 && end?.status === 'waiting'
+      refused.set(id, (isStopped && row.stop) || 'lost')
+    }
+    return refused
   }
 
   /** A page of a run's events after a number, oldest first. */
@@ -214,14 +227,27 @@ export class RunStore {
       .execute()
   }
 
-  /** The messages before a position, newest first. */
+  /** The messages and the summaries before a position, newest first. */
   stepsBefore(sessionId: string, position: number, limit: number): Promise<StepRow[]> {
     return this.db
       .selectFrom('kernel_steps')
       .selectAll()
       .where('session_id', '=', sessionId)
       .where('position', '<', position)
-      .where('kind', 'in', ['user', 'plugin', 'assistant', 'tool'])
+      .where('kind', 'in', ['user', 'plugin', 'assistant', 'tool', 'summary'])
+      .orderBy('position', 'desc')
+      .limit(limit)
+      .execute()
+  }
+
+  /** The words that began runs before a position, newest first. */
+  wordsBefore(sessionId: string, position: number, limit: number): Promise<StepRow[]> {
+    return this.db
+      .selectFrom('kernel_steps')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('position', '<', position)
+      .where('kind', 'in', ['user', 'plugin'])
       .orderBy('position', 'desc')
       .limit(limit)
       .execute()

@@ -38,7 +38,8 @@ type Write = (
 /**
  * Makes the function that writes for many runs at once. Every run's part counts only while `owner` holds the
  * run in that epoch (the fence) and extends its lease. Resolves to the ids that were written: for any
- * other, either another process has the run, or this very write was carried out before. `now` is the time, as SQL.
+ * other, either another process has the run, or this very write was carried out before, or the run was to wait for a
+ * person and somebody has stopped it. `now` is the time, as SQL.
  */
 export function batchWriter(dialect: Dialect, now: string): Write {
   return dialect === 'postgres' ? postgresWriter(now) : sqliteWriter(now)
@@ -66,18 +67,12 @@ const end = (now: string) => `
   checkpoint = coalesce(w.checkpoint, kernel_runs.checkpoint),
   owner = case when w.status is null then kernel_runs.owner end,
   ended_at = case when w.status is null then null else ${now} end,
-  status = case
-    when w.status is null then kernel_runs.status
-    when w.status <> 'waiting' or kernel_runs.stop is null then w.status
-    when kernel_runs.stop = 'aborted' then 'aborted'
-    else 'interrupted' end,
-  cause = case
-    when w.status is null then kernel_runs.cause
-    when w.status <> 'waiting' or kernel_runs.stop is null then w.cause
-    when kernel_runs.stop = 'aborted' then 'stopped'
-    else 'superseded' end`
+  status = coalesce(w.status, kernel_runs.status),
+  cause = case when w.status is null then kernel_runs.cause else w.cause end`
+// A stop that was asked for wins over the end of a run that is about to wait for a person.
 const fence = (owner: string) =>
-  `kernel_runs.id = w.id and kernel_runs.epoch = w.epoch and kernel_runs.version = w.version - 1 and kernel_runs.owner = ${owner}`
+  `kernel_runs.id = w.id and kernel_runs.epoch = w.epoch and kernel_runs.version = w.version - 1 and kernel_runs.owner = ${owner}
+  and (w.status is null or w.status <> 'waiting' or kernel_runs.stop is null)`
 
 function postgresWriter(now: string): Write {
   const leaseNow = `(extract(epoch from clock_timestamp()) * 1000)::bigint`

@@ -1,8 +1,9 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Message } from '../../../plugin.ts'
-import type { RunDatabase, StepsTable } from '../journal/tables.ts'
+import { fromBatch } from '../journal/event-lines.ts'
+import type { RunDatabase, RunStatus, StepsTable } from '../journal/tables.ts'
 import type { UserMessage } from '../user-message.ts'
-import { messageOf, noteOf } from '../journal/steps.ts'
+import { isNote, messageOf, noteOf } from '../journal/steps.ts'
 
 /** A tool call in the history, with its outcome. A rendered component stands there as a call with the component's name. */
 export interface HistoryCall {
@@ -11,6 +12,15 @@ export interface HistoryCall {
   readonly args: unknown
   status: 'isRunning' | 'done' | 'error'
   output?: string
+}
+
+/** What became of a run, as its first message in the history says it. */
+export interface HistoryRun {
+  readonly runId: string
+  /** Where the run stands; of a run that went on after an approval, where the last of its runs stands. */
+  readonly status: RunStatus
+  /** Why it failed: the code of the event `error`, for as long as the run's events are kept. */
+  readonly code?: string
 }
 
 /** A line of the history as clients read it. */
@@ -27,6 +37,10 @@ export interface HistoryMessage {
   readonly model?: string
   /** The plugin whose words these are, where they are not the user's. */
   readonly origin?: string
+  /** On the first message of each run: a person's words, or the answer where a plugin or an approval began the run. */
+  run?: HistoryRun
+  /** On the last message of an answer that did not come to its own end. */
+  ended?: 'aborted' | 'interrupted' | 'failed'
 }
 
 /** A whole conversation. */
@@ -73,7 +87,8 @@ export class Transcripts {
   async all(sessionId: string, origin?: 'all'): Promise<WholeHistory> {
     const rows = await this.#rows(sessionId, 0, Infinity)
     const last = rows.findLast(({ kind }) => kindsOf(origin).some((spoken) => spoken === kind))
-    return { messages: toHistory(rows, origin), ...(last && { cursor: String(last.position) }) }
+    const messages = await this.#withRuns(sessionId, toHistory(rows, origin))
+    return { messages, ...(last && { cursor: String(last.position) }) }
   }
 
   async page(
@@ -110,8 +125,12 @@ export class Transcripts {
     const hasNewer = forward
       ? isMore
       : before !== undefined && (await this.#any(sessionId, '>', last, origin))
+    const lines = toHistory(await this.#rows(sessionId, first, end || Infinity), origin)
+    const kinds = kindsOf(origin)
+    const from = hasOlder && (await this.#goesOn(sessionId, lines[0], '<', first, kinds))
+    const to = hasNewer && (await this.#goesOn(sessionId, lines.at(-1), '>', last, ['assistant']))
     return {
-      messages: toHistory(await this.#rows(sessionId, first, end || Infinity), origin),
+      messages: await this.#withRuns(sessionId, lines, { from, to }),
       prevCursor: hasOlder ? String(first) : null,
       nextCursor: hasNewer ? String(last) : null,
       hasOlder,
@@ -128,7 +147,105 @@ export class Transcripts {
       .where('run_id', '=', runId)
       .orderBy('position')
       .execute()
-    return toHistory(rows).findLast(({ type }) => type === 'ai')
+    return toHistory(rows).findLast(({ message }) => message.type === 'ai')?.message
+  }
+
+  /** The run of a page's outermost message, where it has messages beyond the page. */
+  async #goesOn(
+    sessionId: string,
+    line: HistoryLine | undefined,
+    side: '<' | '>',
+    position: number,
+    kinds: readonly StepsTable['kind'][],
+  ): Promise<string | undefined> {
+    const row = await this.#db
+      .selectFrom('kernel_steps')
+      .select('run_id')
+      .where('session_id', '=', sessionId)
+      .where('run_id', '=', line?.runId ?? '')
+      .where('kind', 'in', kinds)
+      .where('position', side, position)
+      .limit(1)
+      .executeTakeFirst()
+    return row?.run_id
+  }
+
+  /**
+   * The messages, with what became of the runs that they belong to. `from` and `to` are the runs that have messages before
+   * these and after them.
+   */
+  async #withRuns(
+    sessionId: string,
+    lines: readonly HistoryLine[],
+    { from, to }: { readonly from?: string | false; readonly to?: string | false } = {},
+  ): Promise<HistoryMessage[]> {
+    const runs = await this.#runsOf(sessionId, new Set(lines.map(({ runId }) => runId)))
+    const first = new Set(from ? [from] : [])
+    for (const { runId, message, isSaid } of lines) {
+      const run = runs.get(runId)
+      if (run && !isSaid && !first.has(runId)) message.run = run.told
+      first.add(runId)
+    }
+    const last = new Set(to ? [to] : [])
+    for (const { runId, message } of lines.toReversed()) {
+      const ended = runs.get(runId)?.own
+      if (message.type !== 'ai' || last.has(runId)) continue
+      last.add(runId)
+      if (ended === 'aborted' || ended === 'interrupted' || ended === 'failed')
+        message.ended = ended
+    }
+    return lines.map(({ message }) => message)
+  }
+
+  /** How these runs of a session stand, by id. */
+  async #runsOf(
+    sessionId: string,
+    ids: ReadonlySet<string>,
+  ): Promise<ReadonlyMap<string, ToldRun>> {
+    const found = new Map<string, ToldRun>()
+    if (ids.size === 0) return found
+    let runs = this.#db
+      .selectFrom('kernel_runs')
+      .select(['id', 'root_id', 'status'])
+      .where('session_id', '=', sessionId)
+    // A page names its runs; a whole conversation may have more than a statement takes.
+    if (ids.size <= mostNamed)
+      runs = runs.where('root_id', 'in', (named) =>
+        named
+          .selectFrom('kernel_runs')
+          .select('root_id')
+          .where('id', 'in', [...ids]),
+      )
+    const rows = await runs.orderBy('turn').execute()
+    const newest = new Map(rows.map(({ root_id, status }) => [root_id, status]))
+    const codes = await this.#codesOf(
+      rows.flatMap(({ id, status }) => (status === 'failed' && ids.has(id) ? [id] : [])),
+    )
+    for (const { id, root_id, status } of rows) {
+      const code = codes.get(id)
+      const now = status === 'continued' ? (newest.get(root_id) ?? status) : status
+      if (ids.has(id))
+        found.set(id, { own: status, told: { runId: id, status: now, ...(code && { code }) } })
+    }
+    return found
+  }
+
+  /** The codes of the errors with which runs failed, as far as their events are kept; of the newest runs alone. */
+  async #codesOf(failed: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (failed.length === 0) return new Map()
+    const rows = await this.#db
+      .selectFrom('kernel_run_events')
+      .select(['run_id', 'body'])
+      .where('run_id', 'in', failed.slice(-mostFailed))
+      .where('body', 'like', '%\terror\t%')
+      .execute()
+    return new Map(
+      rows.flatMap((row) =>
+        fromBatch(row).flatMap(({ event, data }) =>
+          event === 'error' ? [[row.run_id, String(JSON.parse(data).code)] as const] : [],
+        ),
+      ),
+    )
   }
 
   #rows(sessionId: string, from: number, before: number): Promise<Row[]> {
@@ -160,6 +277,24 @@ export class Transcripts {
   }
 }
 
+/** Of how many failed runs a history says why they failed. */
+const mostFailed = 100
+/** Up to how many runs are named one by one. */
+const mostNamed = 500
+
+/** A run's own status, and what its first message says of it. */
+interface ToldRun {
+  readonly own: RunStatus
+  readonly told: HistoryRun
+}
+
+/** A message and its run. What a plugin said without a model has a run of its own that nobody follows. */
+interface HistoryLine {
+  readonly message: HistoryMessage
+  readonly runId: string
+  readonly isSaid?: boolean
+}
+
 function toPosition(cursor: string): number {
   const position = Number(cursor)
   if (/^\d{1,16}$/.test(cursor) && Number.isSafeInteger(position)) return position
@@ -176,8 +311,8 @@ function toPosition(cursor: string): number {
  * Folds rows into messages: results into the call they answer, components beside the call that made them. The words of
  * plugins begin a turn as a user's do, and are left out of the messages unless all are asked for.
  */
-function toHistory(rows: readonly Row[], origin?: 'all'): HistoryMessage[] {
-  const messages: HistoryMessage[] = []
+function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
+  const lines: HistoryLine[] = []
   const askedIn = new Map<string, HistoryMessage>()
   /** The assistant's last message of the turn, and what was rendered before there was one. */
   let current: HistoryMessage | undefined
@@ -185,7 +320,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryMessage[] {
   const rendered = new Map<string, HistoryCall>()
   for (const row of rows) {
     if (row.kind === 'inner') continue
-    if (row.kind === 'note') {
+    if (isNote(row)) {
       const { components, partial } = noteOf(row)
       if (partial && current) current.isComplete = false
       for (const { eventId, toolCallId, name, args } of components ?? []) {
@@ -210,7 +345,8 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryMessage[] {
       call.status = message.failed ? 'error' : 'done'
       call.output = message.content
     } else if (message.role === 'user') {
-      if (row.kind !== 'plugin' || origin === 'all') messages.push(toHuman(message, row))
+      if (row.kind !== 'plugin' || origin === 'all')
+        lines.push({ message: toHuman(message, row), runId: row.run_id })
       current = undefined
       early = []
     } else if (message.role === 'assistant' && 'said' in message) {
@@ -221,16 +357,16 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryMessage[] {
         said.toolCalls = [
           { id: component.eventId, name: component.name, args: component.args, status: 'done' },
         ]
-      messages.push(said)
+      lines.push({ message: said, runId: row.run_id, isSaid: true })
     } else if (message.role === 'assistant') {
       current = toAi(message, row)
       if (early.length > 0) current.toolCalls = [...early, ...(current.toolCalls ?? [])]
       early = []
-      messages.push(current)
+      lines.push({ message: current, runId: row.run_id })
       for (const { id } of message.toolCalls ?? []) askedIn.set(id, current)
     }
   }
-  return messages
+  return lines
 }
 
 type Said<Role> = Extract<Message, { role: Role }>

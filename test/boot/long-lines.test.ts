@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest'
+import { openLog, longestLine } from '../../core/runtime/base/log.ts'
+
+/** What a log writes, with a secret that it must not write. */
+function logged(pretty = false) {
+  const lines: string[] = []
+  const write = (line: string) => void lines.push(line)
+  const { log } = openLog({ level: 'info', pretty, secrets: ['tell-nobody'], write })
+  return { log, lines }
+}
+
+const long = 'x'.repeat(1_000_000)
+
+describe('a line of the log', () => {
+  it('that is not too long stays as it is', () => {
+    const { log, lines } = logged()
+    const words = 'y'.repeat(10_000)
+    log.info({ words }, 'short enough')
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ words, msg: 'short enough' })
+  })
+
+  it.each([
+    ['a sentence', { err: undefined }, long],
+    ['a field', { body: long }, 'A body came'],
+    [
+      'many fields',
+      Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`f${i}`, i])),
+      'Fields',
+    ],
+    ['a long list', { list: Array.from({ length: 100_000 }, (_, i) => `item ${i}`) }, 'A list'],
+    ['long names', { [long]: 1, [`${long}2`]: 2 }, 'Names'],
+    ['many bytes in few characters', { body: '水'.repeat(50_000) }, 'Bytes'],
+    ['an error', { err: new Error(long) }, 'It failed'],
+    ['a cause', { err: new Error('outer', { cause: new Error(long) }) }, 'It failed'],
+  ])('is at most 16 KiB of JSON, marked as cut: %s', (_, fields, sentence) => {
+    const { log, lines } = logged()
+    log.warn(fields, sentence)
+    const [line = ''] = lines
+    expect(Buffer.byteLength(line)).toBeLessThanOrEqual(longestLine)
+    expect(line.endsWith('\n')).toBe(true)
+    expect(line).toContain('cut')
+    expect(JSON.parse(line)).toMatchObject({ level: 40, msg: expect.any(String) })
+  })
+
+  it('keeps the beginning of a stack, which says where', () => {
+    const { log, lines } = logged()
+    const err = new Error('short')
+    err.stack = `Error: short\n    at here (file.ts:1:1)\n${'    at there (other.ts:2:2)\n'.repeat(10_000)}`
+    log.error({ err }, 'It failed')
+    const { stack } = JSON.parse(lines[0] ?? '').err
+    expect(stack).toMatch(/^Error: short\n {4}at here/)
+    expect(stack).toMatch(/\[cut\]$/)
+  })
+
+  it('holds no secret, wherever it was cut', () => {
+    for (const at of [4_090, 4_086, 1_020]) {
+      const { log, lines } = logged()
+      log.info({ body: `${'z'.repeat(at)}tell-nobody${long}` }, 'A body came')
+      expect(lines[0]).not.toContain('tell-n')
+    }
+  })
+
+  it('is cut for people as well', () => {
+    const { log, lines } = logged(true)
+    log.error({ err: new Error(long), body: long }, 'It failed')
+    expect(Buffer.byteLength(lines.join(''))).toBeLessThanOrEqual(longestLine)
+    expect(lines[0]).toContain('[cut]')
+  })
+})
