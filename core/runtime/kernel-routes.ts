@@ -10,7 +10,7 @@ import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts
 import { probeRouteKeys, probeRoutes } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
-import { viewRouteKeys, viewRoutes } from './boot/told.ts'
+import { viewRouteKeys, viewRoutes } from './told/told.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { Ground } from './ground.ts'
 import type { Files } from './files/files.ts'

@@ -17,6 +17,16 @@ const till = definePlugin({
   requires: [payments],
   tools: {
     ring: { description: 'Rings.', input: z.object({}), effect: 'write', run: () => 'Rung.' },
+    print: {
+      description: 'Prints.',
+      input: z.object({}),
+      effect: 'write',
+      async run(_, ctx) {
+        for (const amount of [40, 50])
+          await ctx.plugins.payments.charge(ctx, { key: 'paper', amount, reason: 'Paper' })
+        return 'Printed.'
+      },
+    },
     jam: {
       description: 'Jams.',
       input: z.object({}),
@@ -131,6 +141,20 @@ const cases: Readonly<
     amount: '5701',
     status: 'due',
     lines: ['turn', 'tool'],
+  },
+  'what another plugin adds, once a key': {
+    steps: [call('print', {}), 'Printed.'],
+    go: ({ until }) => until('done'),
+    amount: '5041',
+    status: 'due',
+    lines: ['turn', 'extra'],
+  },
+  'what another plugin adds to a turn that fails': {
+    steps: [call('print', {}), new Error('500')],
+    go: ({ until }) => until('done'),
+    amount: '0',
+    status: 'void',
+    lines: [],
   },
   'a turn that costs more than its most': {
     steps: [[call('ring', {}), call('ring', {}), call('ring', {}), call('ring', {})], 'Rung.'],

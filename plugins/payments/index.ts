@@ -1,6 +1,7 @@
-import { definePlugin } from '#core'
+import { definePlugin, type TurnContext } from '#core'
 import { z } from 'zod'
 
+import { addExtra, type ExtraOfTurn } from './accounts/charges.ts'
 import { expireAdvances } from './accounts/claims.ts'
 import { environment } from './environment.ts'
 import { accountRoutes } from './routes/account.ts'
@@ -15,10 +16,18 @@ interface Boot extends ServiceParts {
   onClose(close: () => Promise<void>): void
 }
 
-function setup(boot: Boot): { readonly service: PaymentService } {
+/** What a tool that adds to the cost of its turn hands on of its context. */
+type Turn = Pick<TurnContext, 'user' | 'session'>
+
+function setup(boot: Boot) {
   const service = new PaymentService(boot)
   boot.onClose(() => service.close())
-  return { service }
+  return {
+    service,
+    /** Adds to what the turn under way costs, once a key: for plugins that require this one. */
+    charge: ({ user, session }: Turn, extra: ExtraOfTurn): Promise<void> =>
+      addExtra(service.db, { did: user.did, sessionId: session.id }, extra),
+  }
 }
 
 export default definePlugin({

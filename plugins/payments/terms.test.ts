@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import payments from './index.ts'
-import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
+import { paidApp, pay, session, settledAccount } from '../../test/support/paid-app.ts'
 
 const boot = async (env: Record<string, string>) => {
   const app = await testApp({
@@ -133,6 +133,24 @@ test('ids that are none, too many, or of nothing', async () => {
   const twice = (await prepare([claim.id, claim.id])).body
   expect(twice).toMatchObject({ amount: '5' })
   expect((await prepare([claim.id])).body.paymentId).toBe(twice.paymentId)
+})
+
+test('no words, keys or signatures stand in a log line, an answer of payments or a memo', async () => {
+  const sentence = 'the heron waits in the reeds at dawn'
+  const app = await paidApp({ steps: [`I heard: ${sentence}`], env: { LOG_LEVEL: 'trace' } })
+  const user = await app.user()
+  const sessionId = await session(user)
+  const say = () => user.post(`/messages/${sessionId}`, { message: sentence, stream: false })
+  while ((await say()).status === 200) await settledAccount(user)
+  const paid = await pay(user)
+  expect(paid.settled?.status).toBe(200)
+  const told = await Promise.all(
+    ['account', 'claims', 'charges', 'terms'].map((name) => user.get(`/payments/${name}`)),
+  )
+  const all = JSON.stringify([told.map(({ body }) => body), app.log, paid.prepared.body.memo])
+  expect(all).not.toContain('heron')
+  expect(JSON.stringify([paid.prepared.body.memo])).not.toContain(user.did)
+  expect(paid.prepared.body.memo).not.toContain(sessionId)
 })
 
 test('two owners of the gate refuse each alone, and neither charges for what the other refused', async () => {

@@ -9,7 +9,7 @@ import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyPlugin } from '../../plugin.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
 import { refusalOf } from './refusal.ts'
-import { checkToldBy } from './told.ts'
+import { checkToldBy } from '../told/told.ts'
 import { checkMounts, checkRoutes, type DeclaredRoute } from '../http/routes/routes.ts'
 import { settleLimits } from '../http/routes/settle-limits.ts'
 

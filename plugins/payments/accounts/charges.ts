@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { RunBeginning, RunEnding } from '#core'
+import { type RunBeginning, type RunEnding, RuntimeError } from '#core'
 import { billOf } from '../terms/bill.ts'
 import type { ChargeRow, PaymentsDatabase } from '../tables.ts'
 import { type Books, dayOf, lockAccount, takeHold } from './account.ts'
@@ -143,18 +143,40 @@ async function setCharge(
 /** How many extras one turn may have. */
 const mostExtras = 100
 
-/** Adds to the charge of a turn, once a run and key. */
+/** What another plugin adds to the charge of the turn under way. */
+export interface ExtraOfTurn {
+  /** The same key of a turn counts once, also when its tool runs again after a crash. */
+  readonly key: string
+  /** A whole number of the smallest unit. */
+  readonly amount: number
+  readonly reason: string
+}
+
+/** Adds to the charge of the turn that is under way in a session. Where the turn costs nothing, nothing is added. */
 export async function addExtra(
   db: PaymentsDatabase,
-  extra: { runId: string; did: string; key: string; amount: number; reason: string },
+  turn: { readonly did: string; readonly sessionId: string },
+  { key, amount, reason }: ExtraOfTurn,
 ): Promise<void> {
-  const { runId, did, key, amount, reason } = extra
+  if (!Number.isSafeInteger(amount) || amount <= 0)
+    throw new RuntimeError('INPUT_INVALID', `A charge of ${amount} is no whole number above 0.`)
+  const { did, sessionId } = turn
+  const charge = await db
+    .selectFrom('payments_charges')
+    .select('run_id')
+    .where('did', '=', did)
+    .where('session_id', '=', sessionId)
+    .where('status', '=', 'held')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  if (!charge) return
+  const runId = charge.run_id
   const { rows } = await sql<{ count: number }>`select count(*) as count from payments_extras
     where run_id = ${runId}`.execute(db)
   if (Number(rows[0]?.count) >= mostExtras) return
   await db
     .insertInto('payments_extras')
-    .values({ run_id: runId, key, did, amount, reason })
+    .values({ run_id: runId, key: key.slice(0, 200), did, amount, reason: reason.slice(0, 200) })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
 }
