@@ -13,9 +13,19 @@ export type ToolCallOf<Tools> = {
     readonly status?: 'isRunning' | 'done' | 'error'
     readonly output?: string
     readonly error?: string
+    readonly parts?: readonly ResultPart[]
     readonly result?: Tools[Name] extends { output: infer Output } ? Output : unknown
   }
 }[keyof Tools & string]
+
+/** A picture, a sound or a file that a tool gave; `GET /files/:fileId` has its bytes. */
+export interface ResultPart {
+  readonly type: 'image' | 'audio' | 'file'
+  readonly mediaType: string
+  readonly name?: string
+  readonly bytes: number
+  readonly fileId: string
+}
 
 /** A call of any tool in a message. */
 export type ToolCall = ToolCallOf<AnyTools>
@@ -29,6 +39,7 @@ export interface IComponentMetadata {
     readonly status?: 'isRunning' | 'done' | 'error'
     readonly output?: string
     readonly error?: string
+    readonly parts?: readonly ResultPart[]
     readonly toolName: string
     readonly sessionId: string
     readonly isToolCall?: boolean

@@ -60,8 +60,8 @@ export function serve(
   closers: Closers,
 ): { readonly http: Http; readonly channel: Channel } {
   const { config, records, log, chosen } = blueprint
-  const { ground, identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
-  const { store, audit } = ground
+  const { identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
+  const { store, audit } = served.ground
   // Some routes call the server or the channel, and both are made with the routes: such a handler runs when both are there.
   const kernel = kernelRoutes({
     config,
@@ -182,6 +182,7 @@ const limitsOf = (blueprint: Blueprint) => ({
   ratePerMinute: blueprint.config.RATE_LIMIT_PER_MINUTE,
   trustProxy: blueprint.config.TRUST_PROXY_ENABLED,
   connections: connectionsOf(blueprint),
+  uploadBytesPerS: blueprint.config.UPLOAD_MIN_BYTES_PER_S,
 })
 
 /** What writes a line about each request; undefined where no such line would be written. */

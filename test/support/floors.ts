@@ -7,6 +7,7 @@ export const floors: readonly (readonly string[])[] = [
   ['store', 'outbound'],
   ['audit', 'told'],
   ['http/read', 'model/transport', 'model/usage'],
+  ['model/sdk'],
   ['http/answer', 'model'],
   ['http/limits', 'model/embed', 'model/window'],
   ['http/routes', 'model/aside'],

@@ -2,7 +2,7 @@ import type { EventSocket } from '../../later/socket.ts'
 import { OracleError, toOracleError } from '../error.ts'
 import type { AnyEvent } from '../events.ts'
 import type { ChatUse } from '../page.ts'
-import type { IMessage, OracleConfig } from '../records.ts'
+import type { Attachment, IMessage, OracleConfig } from '../records.ts'
 import { onReturn, pause } from '../timing.ts'
 import { ChatTurns } from './turns.ts'
 
@@ -51,10 +51,20 @@ export class Chat extends ChatTurns {
   refetchMessages = (): Promise<void> => this.load()
 
   /** Says something. Resolves when the turn is over; what goes wrong is in the snapshot. */
-  async sendMessage(text: string, use?: ChatUse): Promise<void> {
+  async sendMessage(
+    text: string,
+    use?: ChatUse,
+    attachments?: readonly Attachment[],
+  ): Promise<void> {
     const { sessionId, model } = this.parts
     const requestId = uuid()
-    const user: IMessage = { id: requestId, type: 'human', content: text, isComplete: true }
+    const user: IMessage = {
+      id: requestId,
+      type: 'human',
+      content: text,
+      isComplete: true,
+      attachments,
+    }
     this.history.dropUnsent(text)
     this.leave()
     const turn = this.begin({ requestId, user, isOurs: true, use })
@@ -67,6 +77,7 @@ export class Chat extends ChatTurns {
         requestId,
         model: model(),
         approvals: this.approvals,
+        attachments,
         timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         ...(await this.#announced()),
       }

@@ -32,6 +32,9 @@ import { ReadyCalls } from './ready.ts'
 /** How long boot waits for one setup before the server starts answering without it. */
 const graceMs = 1000
 
+/** How long boot waits for the setup of a plugin that makes its models in a function: without them nobody knows what answers. */
+const modelsGraceMs = 30_000
+
 /** What every setup gets, beside what its plugin has of its own. */
 export interface SetupOptions {
   readonly log: Logger
@@ -87,7 +90,7 @@ export class Setups {
     for (const record of records) {
       const work = this.#setUp(record, records)
       this.#finished.set(record.name, work)
-      const outcome = await withinGrace(work)
+      const outcome = await withinGrace(work, graceOf(record))
       if (outcome === 'done') continue
       if (outcome === 'late') this.#goOnBehind(record, work)
       else if (lacksVariable(outcome.thrown) && !record.isForced)
@@ -282,9 +285,15 @@ export class Setups {
   }
 }
 
-async function withinGrace(work: Promise<void>): Promise<'done' | 'late' | { thrown: unknown }> {
+const graceOf = ({ definition }: PluginRecord): number =>
+  typeof definition.models === 'function' ? modelsGraceMs : graceMs
+
+async function withinGrace(
+  work: Promise<void>,
+  ms: number,
+): Promise<'done' | 'late' | { thrown: unknown }> {
   let timer: NodeJS.Timeout | undefined
-  const grace = new Promise<'late'>((resolve) => (timer = setTimeout(resolve, graceMs, 'late')))
+  const grace = new Promise<'late'>((resolve) => (timer = setTimeout(resolve, ms, 'late')))
   const outcome = await Promise.race([
     work.then(
       () => 'done' as const,

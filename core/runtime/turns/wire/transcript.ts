@@ -1,7 +1,8 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { Message } from '../../../plugin.ts'
+import type { EventPart, Message } from '../../../plugin.ts'
 import { fromBatch } from '../journal/event-lines.ts'
 import type { RunDatabase, RunStatus, StepsTable } from '../journal/tables.ts'
+import { shownPart } from '../shown-part.ts'
 import type { UserMessage } from '../user-message.ts'
 import { isNote, messageOf, noteOf } from '../journal/steps.ts'
 
@@ -12,6 +13,8 @@ export interface HistoryCall {
   readonly args: unknown
   status: 'isRunning' | 'done' | 'error'
   output?: string
+  /** The pictures, sounds and files of the result. */
+  parts?: readonly EventPart[]
 }
 
 /** What became of a run, as its first message in the history says it. */
@@ -344,6 +347,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
       if (!call) continue
       call.status = message.failed ? 'error' : 'done'
       call.output = message.content
+      if (message.parts?.length) call.parts = message.parts.map(shownPart)
     } else if (message.role === 'user') {
       if (row.kind !== 'plugin' || origin === 'all')
         lines.push({ message: toHuman(message, row), runId: row.run_id })
