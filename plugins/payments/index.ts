@@ -1,8 +1,7 @@
-import { definePlugin, type TurnContext } from '#core'
+import { definePlugin, type Log, type TurnContext } from '#core'
 import { z } from 'zod'
 
 import { addExtra, type ExtraOfTurn } from './accounts/charges.ts'
-import { expireAdvances } from './accounts/claims.ts'
 import { environment } from './environment.ts'
 import { accountRoutes } from './routes/account.ts'
 import { account, charge } from './routes/shapes.ts'
@@ -10,10 +9,13 @@ import { card, fee, termsReply, termsView } from './routes/public.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
 import { priceWords } from './terms/terms.ts'
+import { keepUp } from './upkeep.ts'
 
 /** What `setup` needs of boot. */
 interface Boot extends ServiceParts {
+  readonly log: Log
   onClose(close: () => Promise<void>): void
+  onReady(call: (signal: AbortSignal) => void): void
 }
 
 /** What a tool that adds to the cost of its turn hands on of its context. */
@@ -21,7 +23,14 @@ type Turn = Pick<TurnContext, 'user' | 'session'>
 
 function setup(boot: Boot) {
   const service = new PaymentService(boot)
-  boot.onClose(() => service.close())
+  let upkeep: Promise<void> | undefined
+  boot.onReady((signal) => {
+    if (service.terms.isPriced) upkeep = keepUp(service, boot.log, signal)
+  })
+  boot.onClose(async () => {
+    await service.close()
+    await upkeep
+  })
   return {
     service,
     /** Adds to what the turn under way costs, once a key: for plugins that require this one. */
@@ -63,30 +72,6 @@ export default definePlugin({
       methods: service.methods,
     }),
   }),
-
-  jobs: {
-    look: {
-      every: '2m',
-      run: async (_, { self, db }) => {
-        const open = await withPaymentsTables(db)
-          .selectFrom('payments_payments')
-          .select('id')
-          .where('status', '=', 'open')
-          .executeTakeFirst()
-        if (open) await (await self.service.payments()).sweep()
-      },
-    },
-    tidy: {
-      every: '1h',
-      run: async (_, { db, now }) => {
-        const { forgetAddresses, forgetStrangers } = await import('./accounts/tidy.ts')
-        const tables = withPaymentsTables(db)
-        await expireAdvances(tables, now())
-        await forgetAddresses(tables, now())
-        await forgetStrangers(tables, now())
-      },
-    },
-  },
 
   runs: ({ self: { service } }) =>
     service.terms.isPriced

@@ -104,7 +104,7 @@ await onEachDatabase('only the ledger’s word counts', (where) => {
     expect((await user.get('/payments/account')).body).toMatchObject({ owed: '0', claims: [] })
   })
 
-  test('a payment that nobody settled lets the next message through, also after a crash', async () => {
+  test('a payment that nobody settled lets the next message through, and is found after a crash', async () => {
     const app = await paidApp({ where, env: { PAYMENTS_FIRST_CREDIT: '0' } })
     const user = await app.user()
     const payer = await app.user()
@@ -115,10 +115,15 @@ await onEachDatabase('only the ledger’s word counts', (where) => {
     const { body } = await user.post('/payments/prepare', { address })
     // Another wallet than the one that was prepared for sends the money, with the memo of the payment.
     await send(payer, body.messages[0].value.toAddress, '50000', body.memo)
-    await app.crash()
-    await app.again()
-    expect((await user.get('/payments/account')).body.balance).toBe('0')
     await expect.poll(async () => (await say()).status, { timeout: 20_000 }).toBe(200)
     expect((await pay(user)).prepared.status).toBe(409)
+
+    const { memo, to } = await prepared(user, '1000000')
+    await send(payer, to, '1000000', memo)
+    await app.crash()
+    await app.again()
+    await expect
+      .poll(async () => Number(await balance(user)), { timeout: 20_000 })
+      .toBeGreaterThan(1_000_000)
   })
 })

@@ -12,6 +12,30 @@ export async function forgetAddresses(db: PaymentsDatabase, now: Date): Promise<
   await db.deleteFrom('payments_addresses').where('day', '<', before).execute()
 }
 
+/** How long free and void charges are kept, and what was asked for and nobody paid. Bills that were paid or are due stay. */
+const unpaidMs = 90 * day
+
+/** Forgets advance claims and payments that ran out, and charges that cost nothing. */
+export async function forgetUnpaid(db: PaymentsDatabase, now: Date): Promise<void> {
+  const before = now.getTime() - unpaidMs
+  await db
+    .deleteFrom('payments_claims')
+    .where('status', '=', 'expired')
+    .where('created_at', '<', before)
+    .execute()
+  await db
+    .deleteFrom('payments_payments')
+    .where('status', '=', 'expired')
+    .where('created_at', '<', before)
+    .execute()
+  await db
+    .deleteFrom('payments_charges')
+    .where('status', 'in', ['free', 'void'])
+    .where('claim_id', 'is', null)
+    .where('created_at', '<', before)
+    .execute()
+}
+
 /** Forgets accounts that never had any money in them: DIDs cost nothing, so there may be many. */
 export async function forgetStrangers(db: PaymentsDatabase, now: Date): Promise<void> {
   const strangers = await db
