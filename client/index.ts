@@ -44,6 +44,7 @@ export type {
   IComponentMetadata,
   IMessage,
   IWalletProps,
+  LedgerMessage,
   MessageContent,
   MintFn,
   ModelInfo,

@@ -79,6 +79,14 @@ export type {
   ToolSpec,
 } from './plugin/model.ts'
 export type {
+  HeaderSection,
+  LateFact,
+  ToldFacts,
+  View,
+  ViewLabel,
+  ViewSection,
+} from './plugin/public/public.ts'
+export type {
   AnyRoute,
   BodyLine,
   Method,

@@ -16,6 +16,8 @@ export type OracleErrorCode =
   | 'config_unresolved'
   | 'schema_unsupported'
   | 'plugin_not_available'
+  | 'payment_pending'
+  | 'payment_failed'
 
 /** The body of every error answer of an oracle. The server has the same type; a test compares the two. */
 export interface ErrorBody {

@@ -205,8 +205,14 @@ export interface IWalletProps {
   readonly matrix: { readonly accessToken: string; readonly homeServer: string }
 }
 
+/** A message of a transaction, by the name that its chain has for it. */
+export interface LedgerMessage {
+  readonly typeUrl: string
+  readonly value: any // any: what the type says, so that a wallet typed for its chain's messages fits
+}
+
 /** Signs and broadcasts messages to a chain. */
-export type TransactionFn = (messages: readonly unknown[], memo?: string) => Promise<unknown>
+export type TransactionFn = (messages: readonly LedgerMessage[], memo?: string) => Promise<unknown>
 /** Makes a token for an oracle. */
 export type MintFn = (oracleDid: string) => Promise<Serialized>
 

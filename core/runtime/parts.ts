@@ -197,7 +197,7 @@ interface BeforeSetups {
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
+  { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
   { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
@@ -213,6 +213,7 @@ async function openSetups(
     log,
     db: store.db,
     fetch,
+    environment: config.NODE_ENV,
     oracle: {
       did: identity.oracleDid,
       aliases: identity.aliases,

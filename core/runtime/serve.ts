@@ -16,6 +16,7 @@ import type { RoomState } from './store/room-state.ts'
 import { isProbe } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
+import { factsOf, headersOf } from './told/told.ts'
 import { Channel } from './channel/channel.ts'
 import type { Closers } from './closers.ts'
 import type { Files } from './files/files.ts'
@@ -65,16 +66,9 @@ export function serve(
   const kernel = kernelRoutes({
     config,
     records,
-    ground: served.ground,
     models: chosen.models,
-    identity,
-    grantable: served.grantable,
-    setups,
-    jobs,
-    notices: served.notices,
-    files: served.files,
-    conversations,
-    addresses,
+    ...served,
+    facts: () => factsOf(records, log),
     openapi: () => http.openapi(),
     onRevoked: (did) => channel.revoked(did),
   }).map(([key, route]): ServedRoute => {
@@ -103,6 +97,7 @@ export function serve(
     limits: limitsOf(blueprint),
     around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
+    headers: headersOf(records),
     publicUrl: config.PUBLIC_URL,
     name: config.ORACLE_NAME,
     version: runtimeVersion,

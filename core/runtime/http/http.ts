@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
 import Koa from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { Database, HttpLayer, Log, ServedApi } from '../../plugin.ts'
+import type { Database, HeaderSection, HttpLayer, Log, ServedApi } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Access } from './routes/access.ts'
 import { Arrivals } from './limits/arrivals.ts'
@@ -73,6 +73,8 @@ export interface HttpOptions {
   readonly streams?: Places
   /** `*`, or origins with commas between. */
   readonly cors: string
+  /** The headers of plugins that pages of other origins may send and read. */
+  readonly headers?: HeaderSection
   /** Layers around every request, outermost first. */
   readonly around?: readonly HttpLayer[]
   /** Where idempotency keys are kept. Without it the header is ignored. */
@@ -135,6 +137,7 @@ export class Http {
       requestLog: options.requestLog,
       around: options.around ?? [],
       cors: options.cors,
+      headers: options.headers,
       idempotency: this.#idempotency,
       publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
       sse: { ...sseLimits, ...options.sse },

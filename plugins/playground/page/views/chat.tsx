@@ -9,6 +9,7 @@ import {
   useOracleSessions,
   useRun,
   type AnyEvent,
+  type Attachment,
   type IChatSession,
   type IMessage,
 } from 'oracle-runtime-client'
@@ -16,11 +17,18 @@ import type { Oracle } from '../oracle.ts'
 import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { FileList } from '../parts/file-view.tsx'
+import { Payment } from '../parts/payment.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
 import { Welcome } from './welcome.tsx'
+
+/** A message as it was sent. */
+interface Said {
+  readonly message: string
+  readonly attachments: readonly Attachment[]
+}
 
 interface Props {
   readonly oracle: Oracle
@@ -141,7 +149,10 @@ function Conversation({
   onSettled: () => Promise<void>
 }) {
   const address = { oracleDid: oracle.did, sessionId }
-  const chat = useChat({ ...address, onPaymentRequiredError: () => {}, uiComponents: components })
+  const [unpaid, setUnpaid] = useState<readonly string[]>([])
+  const said = useRef<Said>({ message: '', attachments: [] })
+  const onPaymentRequiredError = (claimIds: string[]) => setUnpaid(claimIds)
+  const chat = useChat({ ...address, onPaymentRequiredError, uiComponents: components })
   const {
     messages,
     sendMessage,
@@ -180,6 +191,12 @@ function Conversation({
     const { attachments } = files
     setText('')
     files.clear()
+    await deliver({ message, attachments })
+  }
+  /** Sends a message, and keeps it for the case that something has to be paid first. */
+  const deliver = async ({ message, attachments }: Said) => {
+    setUnpaid([])
+    said.current = { message, attachments }
     await sendMessage(message, attachments.length > 0 ? { attachments } : {})
     await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
   }
@@ -221,7 +238,15 @@ function Conversation({
               onAnswer={() => end.current?.focus()}
             />
           )}
-          <Fault error={sendMessageError ?? error} />
+          {unpaid.length > 0 ? (
+            <Payment
+              oracleDid={oracle.did}
+              claimIds={unpaid}
+              onPaid={() => void deliver(said.current)}
+            />
+          ) : (
+            <Fault error={sendMessageError ?? error} />
+          )}
         </div>
       </Waiting>
       <p className="hidden" {...announcer} />
