@@ -8,10 +8,9 @@ export function AttachButton({ onAdd }: { onAdd: (files: Iterable<File>) => void
     <>
       <input
         ref={picker}
-        className="hidden"
+        hidden
         type="file"
         multiple
-        tabIndex={-1}
         aria-label="Files to attach"
         onChange={({ target }) => {
           onAdd([...(target.files ?? [])])
