@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
-import { plainPrefix } from './http/prefixes.ts'
+import { plainPrefix, readLegacyPrefix } from './http/prefixes.ts'
 
 const list = z
   .string()
   .transform((text) => text.split(',').flatMap((item) => item.trim() || []))
   .default([])
+const startedAt = new Date()
 const flag = z.stringbool().default(false)
 
 function readAuthorities(file: string): string {
@@ -50,7 +51,11 @@ export default definePlugin({
       .transform(plainPrefix)
       .optional()
       .describe('The current prefix of the routes; default: what the annotations share'),
-    GATEWAY_LEGACY_PREFIXES: list.describe('Old prefixes that lead to the same routes'),
+    GATEWAY_LEGACY_PREFIXES: list
+      .refine((prefixes) => prefixes.every((text) => readLegacyPrefix(text, startedAt)), {
+        error: 'it is no list of prefixes such as "old, older=2026-01-31"',
+      })
+      .describe('Old prefixes of the same routes, each with the day since when: old=2026-01-31'),
     GATEWAY_STRICT_QUERY: flag.describe('Refuse query parameters that name no field'),
     GATEWAY_DISABLED: list.describe('Services or service/methods that answer 501'),
     GATEWAY_DEADLINE_MS: z.coerce
@@ -67,6 +72,12 @@ export default definePlugin({
       .optional()
       .meta({ secret: true })
       .describe('Key that clients must send'),
+    GATEWAY_RATE_PER_MINUTE: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(600)
+      .describe('Requests a minute from one address'),
     GATEWAY_CORS_ORIGINS: list.describe('Origins whose pages may read answers, or *'),
   },
 
@@ -120,7 +131,10 @@ export default definePlugin({
       }),
       corsOrigins: env.GATEWAY_CORS_ORIGINS,
       prefix: env.GATEWAY_PREFIX,
-      legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.map(plainPrefix),
+      legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.flatMap(
+        (text) => readLegacyPrefix(text, startedAt) ?? [],
+      ),
+      ratePerMinute: env.GATEWAY_RATE_PER_MINUTE,
       deadlineMs: env.GATEWAY_DEADLINE_MS,
       holdsCredential,
     })
@@ -156,5 +170,11 @@ export default definePlugin({
     },
   },
 
-  web: ({ self }) => ({ '/': self.serve }),
+  web: ({ self }) => ({
+    '/': {
+      handler: self.serve,
+      // The gateway counts by itself, because the kernel's refusal has neither the form of its errors nor its CORS headers.
+      limit: { max: Number.MAX_SAFE_INTEGER, perMs: 60_000 },
+    },
+  }),
 })
