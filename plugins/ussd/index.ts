@@ -2,6 +2,9 @@ import { z } from 'zod'
 import { definePlugin, RuntimeError, text } from '#core'
 import { foreignEntries, gatewayList, isEmptyList } from './gateways.ts'
 import { Gateway } from './gateway.ts'
+import { configuredAdapters } from './adapters/configured.ts'
+import { adapterRoute } from './adapters/route.ts'
+import { type Body, phoneIn } from './adapters/translate.ts'
 import { isGuestSession, isPhoneSession } from './oracle/oracle.ts'
 import { readKey } from './accounts/pins.ts'
 import { invalidInput, requestSchema, unavailable, type UssdRequest } from './request.ts'
@@ -63,7 +66,19 @@ export default definePlugin({
       .int()
       .positive()
       .default(100)
-      .describe('Requests a minute from one address'),
+      .describe('Requests a minute from one address, at each address of the gateway'),
+    USSD_ADAPTERS: z
+      .string()
+      .transform((list, ctx) => {
+        try {
+          return configuredAdapters(list)
+        } catch (thrown) {
+          ctx.addIssue({ code: 'custom', message: thrown instanceof Error ? thrown.message : '' })
+          return z.NEVER
+        }
+      })
+      .default([])
+      .describe('Aggregators with bodies of their own: names, or paths of JSON files'),
     USSD_TRUSTED_GATEWAYS: z
       .string()
       .default('')
@@ -125,37 +140,51 @@ export default definePlugin({
 
   routes: ({ env, self }) => {
     const isTrusted = gatewayList(env.USSD_TRUSTED_GATEWAYS)
+    const perAddress = { max: env.USSD_RATE_LIMIT_PER_MINUTE, perMs: 60_000 }
+    const perCaller = (phoneOf: (body: unknown) => string | undefined) => ({
+      ...perAddress,
+      async by({ ip }: { ip: string }, body: () => Promise<unknown>) {
+        if (!isTrusted(ip)) {
+          // A stranger is refused here, before the server reads the body of the request.
+          if (env.USSD_TRUSTED_GATEWAYS_ONLY) throw noGateway(ip)
+          return undefined
+        }
+        // A request that cannot be read counts for the address, and the route answers it.
+        const read = await body().catch(() => undefined)
+        return read === undefined ? undefined : phoneOf(read)
+      },
+    })
+    const { aggregators } = self
     return {
+      ...Object.fromEntries(
+        env.USSD_ADAPTERS.map((adapter) => [
+          `POST /api/ussd/${adapter.name}` as const,
+          {
+            ...adapterRoute(adapter, aggregators),
+            limit: perCaller((body) => phoneIn(adapter, body as Body)), // the route's schema has parsed the body
+          },
+        ]),
+      ),
+
       'POST /api/ussd': {
         auth: 'public',
         // Only telecom gateways call this route. A page of another site must not be able to send inputs in the name of a phone.
         cors: false,
         summary: 'One input of a phone, as a telecom gateway hands it over.',
         answers: { 200: ['text/plain'] },
-        limit: {
-          max: env.USSD_RATE_LIMIT_PER_MINUTE,
-          perMs: 60_000,
-          async by({ ip }, body) {
-            if (!isTrusted(ip)) {
-              // A stranger is refused here, before the server reads the body of the request.
-              if (env.USSD_TRUSTED_GATEWAYS_ONLY) throw noGateway(ip)
-              return undefined
-            }
-            // A request that cannot be read counts for the address, and the route answers it.
-            const read = await body().catch(() => undefined)
-            return read === undefined ? undefined : (read as UssdRequest).phoneNumber // requestSchema has parsed the body
-          },
-        },
+        limit: perCaller((body) => (body as UssdRequest).phoneNumber), // requestSchema has parsed the body
         // Session and text identify a repeated request. The refusal of a reused Idempotency-Key would be a status no phone can show.
         idempotent: true,
         input: requestSchema,
         onInvalid: () => text(invalidInput),
         onFault: () => text(unavailable),
-        run: async (request: UssdRequest, { audit }) => text(await self.answer(request, audit)),
+        run: async (request: UssdRequest, { audit }) =>
+          text(await self.answer({ ...request, network: request.networkCode }, audit)),
       },
 
       'GET /api/ussd/debug/:sessionId': {
         auth: 'operator',
+        limit: perAddress,
         summary: 'Where a session stands.',
         async run({ sessionId }: { sessionId: string }) {
           const session = await self.find(sessionId)
@@ -170,6 +199,8 @@ export default definePlugin({
               context: {
                 sessionId,
                 phoneNumber: session.phone,
+                networkCode: session.network,
+                operator: session.operator,
                 message: session.body,
                 isAuthenticated: session.state.account !== undefined,
               },
@@ -182,6 +213,7 @@ export default definePlugin({
 
       'GET /api/ussd/sessions': {
         auth: 'operator',
+        limit: perAddress,
         summary: 'The sessions that are active.',
         async run() {
           const activeSessions = await self.active()
@@ -191,6 +223,7 @@ export default definePlugin({
 
       'GET /api/ussd/metrics': {
         auth: 'operator',
+        limit: perAddress,
         summary:
           'Sessions, reply times, and the screens where people give up, since this server started.',
         run: () => self.metrics(),
