@@ -35,8 +35,9 @@ export default definePlugin({
   env: {
     GATEWAY_UPSTREAM: z
       .string()
-      .regex(/^[^/\s]+:\d+$/, 'it is no host:port')
-      .describe('host:port of the gRPC server whose queries are served'),
+      .regex(/^[^/\s,]+:\d+(\s*,\s*[^/\s,]+:\d+){0,15}$/, 'it is no list of at most 16 host:port')
+      .transform((text) => text.split(',').map((address) => address.trim()))
+      .describe('host:port of the gRPC servers whose queries are served, with commas between'),
     GATEWAY_TLS: flag.describe('Speak TLS to the upstream'),
     GATEWAY_TLS_CA: z.string().optional().describe('PEM file of the authorities to trust for it'),
     GATEWAY_DESCRIPTORS: z.string().optional().describe('FileDescriptorSet file of the services'),
@@ -82,7 +83,7 @@ export default definePlugin({
   },
 
   async setup({ env, log, holdsCredential, onClose, pending, health }) {
-    const { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
+    const { GATEWAY_UPSTREAM: upstreams, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
     if (file === undefined && !env.GATEWAY_REFLECTION)
       throw new RuntimeError(
         'ENV_MISSING',
@@ -91,12 +92,22 @@ export default definePlugin({
           hint: 'Set GATEWAY_DESCRIPTORS to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.',
         },
       )
-    const { Catalogue, Gate, Gateway, Http2Transport, Queries } = await import('./parts.ts')
-    const transport = new Http2Transport({
-      upstream,
+    const { Catalogue, Gate, Gateway, Http2Transport, Queries, Upstreams } =
+      await import('./parts.ts')
+    const security = {
       tls: env.GATEWAY_TLS,
       ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
-    })
+    }
+    const transports = upstreams.map((upstream) => ({
+      name: upstream,
+      transport: new Http2Transport({ upstream, ...security }),
+    }))
+    const [first] = transports
+    // One upstream needs nobody who chooses.
+    const transport =
+      transports.length === 1 && first
+        ? first.transport
+        : new Upstreams(transports, { tell: (sentence) => log.warn(sentence) })
     onClose(() => transport.close())
     const catalogue = Catalogue.open({
       transport,
@@ -122,7 +133,7 @@ export default definePlugin({
     const gateway = new Gateway({
       catalogue,
       transport,
-      upstream,
+      upstreams,
       log,
       dialect: env.GATEWAY_DIALECT,
       gate: new Gate({

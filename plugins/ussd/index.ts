@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError, text } from '#core'
-import { foreignEntries, gatewayList, isEmptyList } from './gateways.ts'
+import { callerLimits } from './caller-limits.ts'
+import { foreignEntries, isEmptyList } from './gateways.ts'
 import { Gateway } from './gateway.ts'
 import { configuredAdapters } from './adapters/configured.ts'
 import { adapterRoute } from './adapters/route.ts'
@@ -21,11 +22,6 @@ const key = () => z.string().min(32).meta({ secret: true })
 const smallScreen =
   'The user is at a feature phone with screens of 180 letters. Answer in the language of the ' +
   'question, in plain words without markup, in at most three short sentences.'
-
-const noGateway = (ip: string) =>
-  new RuntimeError('FORBIDDEN', `${ip} is no gateway of this service.`, {
-    hint: 'The operator lists gateways in USSD_TRUSTED_GATEWAYS; behind a proxy TRUST_PROXY_ENABLED=true is needed.',
-  })
 
 export default definePlugin({
   name: 'ussd',
@@ -139,21 +135,8 @@ export default definePlugin({
   },
 
   routes: ({ env, self }) => {
-    const isTrusted = gatewayList(env.USSD_TRUSTED_GATEWAYS)
     const perAddress = { max: env.USSD_RATE_LIMIT_PER_MINUTE, perMs: 60_000 }
-    const perCaller = (phoneOf: (body: unknown) => string | undefined) => ({
-      ...perAddress,
-      async by({ ip }: { ip: string }, body: () => Promise<unknown>) {
-        if (!isTrusted(ip)) {
-          // A stranger is refused here, before the server reads the body of the request.
-          if (env.USSD_TRUSTED_GATEWAYS_ONLY) throw noGateway(ip)
-          return undefined
-        }
-        // A request that cannot be read counts for the address, and the route answers it.
-        const read = await body().catch(() => undefined)
-        return read === undefined ? undefined : phoneOf(read)
-      },
-    })
+    const perCaller = callerLimits(env)
     const { aggregators } = self
     return {
       ...Object.fromEntries(

@@ -31,7 +31,7 @@ import { formFor, ndjsonType, sendStream } from './streams.ts'
 export interface GatewayOptions {
   readonly catalogue: Catalogue
   readonly transport: Transport
-  readonly upstream: string
+  readonly upstreams: readonly string[]
   readonly dialect: Dialect
   readonly gate: Gate
   readonly corsOrigins: readonly string[]

@@ -90,7 +90,8 @@ function screenIn(body: unknown): { text: string; goesOn: boolean } {
 const walk = ['1', '1', '0', '0', '*']
 
 await onEachDatabase('the bodies of four aggregators', ({ databaseUrl }) => {
-  const where = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }
+  const where: Record<string, string> =
+    databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }
 
   it('drive the same menu to the same screens', async () => {
     const seen = new Map<string, unknown[]>()
@@ -185,9 +186,7 @@ describe('requests of an aggregator', () => {
         continueSession: false,
       },
     })
-    const long = new URLSearchParams([
-      ...(recorded['africas-talking']!([]) as URLSearchParams),
-    ] as string[][])
+    const long = new URLSearchParams(recorded['africas-talking']!([]) as URLSearchParams)
     long.set('text', '1'.repeat(183))
     expect((await send(app, 'africas-talking', long)).body).toBe(
       'END Invalid input. Please try again.',

@@ -91,12 +91,11 @@ export class Sessions {
     return this.#queue.take(id, async () => {
       const session = this.#hot(id) ?? (await this.find(id))
       if (session?.phone !== phone || session.ended || session.workingSince > 0) return
-      const { rows, metrics } = this.#options
       const gone = { ...session, version: session.version + 1, expiresAt: Date.now() }
       // Another replica that has taken the next input meanwhile knows better.
-      if (!(await rows.save(toRow(gone)))) return
+      if (!(await this.#options.rows.save(toRow(gone)))) return
       this.#held.delete(id)
-      metrics.dropped(screenName(session.state))
+      this.#options.metrics.dropped(screenName(session.state))
     })
   }
 
