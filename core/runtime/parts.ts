@@ -13,7 +13,7 @@ import { authorsWords } from './boot/environment.ts'
 import { UsageListeners } from './boot/on-usage.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
-import { Attachments } from './attachments/attachments.ts'
+import { LazyAttachments } from './attachments/lazy.ts'
 import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
@@ -100,26 +100,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     notices,
   })
   const grantable = { records, ownDids: identity.ownDids }
-  const { http, channel } = serve(
-    blueprint,
-    {
-      ground,
-      identity,
-      grantable,
-      addresses,
-      setups,
-      setupFaults,
-      rateLimits,
-      tools,
-      rooms,
-      jobs,
-      notices,
-      files: kept.files,
-      conversations,
-      streams,
-    },
-    closers,
-  )
+  const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
+  const files = kept.files
+  const { http, channel } = serve(blueprint, { ...served, files, conversations }, closers)
 
   goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
@@ -139,12 +122,12 @@ function filesOf(
   { config, records, chosen, source, log }: Blueprint,
   { store }: Ground,
   closers: Closers,
-): { readonly files: Files; readonly attachments: Attachments } {
+): { readonly files: Files; readonly attachments: LazyAttachments } {
   const perUserBytes = config.FILES_PER_USER_MB * 1024 * 1024
   const files = new Files({ store, log, perUserBytes })
   closers.add(() => files.close())
   const web = { isForAuthors: isForAuthors(source), hosts: config.ATTACHMENT_HOSTS ?? [] }
-  return { files, attachments: new Attachments({ files, records, models: chosen.models, web }) }
+  return { files, attachments: new LazyAttachments({ files, records, models: chosen.models, web }) }
 }
 
 /** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */
@@ -214,7 +197,7 @@ interface BeforeSetups {
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
+  { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
   { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
@@ -230,6 +213,7 @@ async function openSetups(
     log,
     db: store.db,
     fetch,
+    environment: config.NODE_ENV,
     oracle: {
       did: identity.oracleDid,
       aliases: identity.aliases,

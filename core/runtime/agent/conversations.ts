@@ -53,7 +53,7 @@ export interface ConversationOptions {
   /** The files of users. */
   readonly files?: Files
   /** Brings what is attached to messages. */
-  readonly attachments?: Attachments
+  readonly attachments?: Pick<Attachments, 'attach'>
   /** Told of each call of a model when it has ended. */
   readonly onCall?: (call: ModelCall) => void
   readonly audit: AuditTrail
@@ -90,6 +90,7 @@ export class Conversations {
       files: options.files,
       clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
       promptBudgetMs: config.PROMPT_BUDGET_MS,
+      ...(config.MODEL_SUMMARY && { summaries: { small: () => models.small } }),
       loopLimits: { modelCalls: config.TURN_MAX_CALLS, callsAtOnce: config.STEP_MAX_CALLS },
     })
     const runs = new Runs({
