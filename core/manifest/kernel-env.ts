@@ -64,6 +64,9 @@ export const kernelEnv = {
     .regex(/^postgres(ql)?:\/\//, 'a postgres:// URL')
     .optional()
     .meta({ secret: true, description: 'Selects PostgreSQL in place of the embedded SQLite' }),
+  DATABASE_POOL: count(1, 1_000)
+    .default(10)
+    .describe('How many connections to PostgreSQL the queries of this process share'),
   REDIS_URL: z
     .string()
     .regex(/^rediss?:\/\//, 'a redis:// URL')

@@ -31,12 +31,34 @@ function parseInteger(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text)
 }
 
-/** The settings of a connection. A setting in the URL itself (`?statement_timeout=0`) goes first. */
-export function postgresSettings(url: string): pg.PoolConfig & { readonly target: string } {
+/** How long PostgreSQL lets a statement run, and a transaction lie idle. A setting in the URL itself (`?statement_timeout=0`) goes first. */
+const serverLimits = { statement_timeout: 30_000, idle_in_transaction_session_timeout: 60_000 }
+
+/**
+ * How PostgreSQL learns of the limits: from the parameters by which a connection starts, or, where something between
+ * refuses those, from each transaction. A statement without a transaction then has the client's limit only.
+ */
+export type LimitsBy = 'startup' | 'transaction'
+
+/** The settings of connections, and what they were made of. */
+export interface PostgresSettings {
+  readonly settings: pg.PoolConfig
+  /** Host, port and database, for messages: the URL holds the password. */
+  readonly target: string
+  /** What sets the limits at the beginning of a transaction; undefined where connections start with the limits. */
+  readonly limits: string | undefined
+}
+
+/** The settings of connections to the server at a URL, which stands in the variable `name`. */
+export function postgresSettings(
+  url: string,
+  by: LimitsBy = 'startup',
+  name = 'DATABASE_URL',
+): PostgresSettings {
   const scheme = /^(\w+):/.exec(url)?.[1]
   const wrong = (why: string) =>
     // Never the URL itself, nor a cause that quotes it: it holds the password.
-    new RuntimeError('ENV_INVALID', `DATABASE_URL ${why}.`, {
+    new RuntimeError('ENV_INVALID', `${name} ${why}.`, {
       hint: 'It has the form postgres://user:password@host:5432/database; encode special characters of the password (%40 for @).',
     })
   if (scheme !== 'postgres' && scheme !== 'postgresql')
@@ -47,21 +69,46 @@ export function postgresSettings(url: string): pg.PoolConfig & { readonly target
   } catch {
     throw wrong('cannot be read as a URL')
   }
+  const { connectionString, limits } = by === 'startup' ? startingWith(url) : without(url)
   return {
     target: `${host}:${port}/${database}`,
-    connectionString: url,
-    fallback_application_name: 'oracle-runtime',
-    types,
-    connectionTimeoutMillis: 5_000,
-    idleTimeoutMillis: 30_000,
-    statement_timeout: 30_000,
-    idle_in_transaction_session_timeout: 60_000,
-    // PostgreSQL ends a slow statement itself; this limit is for a server that fell silent.
-    query_timeout: 35_000,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
+    limits,
+    settings: {
+      connectionString,
+      fallback_application_name: 'oracle-runtime',
+      types,
+      connectionTimeoutMillis: 5_000,
+      idleTimeoutMillis: 30_000,
+      ...(by === 'startup' && serverLimits),
+      // PostgreSQL ends a slow statement itself; this limit is for a server that fell silent.
+      query_timeout: 35_000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    },
   }
 }
+
+const startingWith = (url: string) => ({ connectionString: url, limits: undefined })
+
+/** The URL without the limits, and the SQL that sets them: those of the URL where it has some. */
+function without(url: string) {
+  const asked: Record<string, string> = {}
+  const connectionString = url.replaceAll(
+    /(?<=[?&])(statement_timeout|idle_in_transaction_session_timeout)=(\d+)(&|$)/g,
+    (_, limit: string, ms: string) => {
+      asked[limit] = ms
+      return ''
+    },
+  )
+  const limits = Object.entries(serverLimits).map(
+    ([limit, ms]) => `set local ${limit} = ${asked[limit] ?? ms}`,
+  )
+  return { connectionString, limits: limits.join('; ') }
+}
+
+/** Whether a pooler refused the parameters by which a connection starts. */
+export const isParameterRefused = (error: unknown): boolean =>
+  error instanceof Error && /\bstartup parameter\b/i.test(error.message)
 
 /**
  * A client that ends itself after an answer failed to come. pg would hand the client back to the pool, and the next
@@ -142,11 +189,16 @@ export class Pool extends pg.Pool {
   }
 }
 
+/** What a dialect is made of, and the SQL with which its transactions begin. */
+interface PortableConfig extends PostgresDialectConfig {
+  readonly limits?: string | undefined
+}
+
 /** Kysely's dialect, with streams (by a cursor) and with errors that say when the database does not answer. */
 export class PortableDialect extends PostgresDialect {
-  readonly #config: PostgresDialectConfig
+  readonly #config: PortableConfig
 
-  constructor(config: PostgresDialectConfig) {
+  constructor(config: PortableConfig) {
     super(config)
     this.#config = config
   }
@@ -158,12 +210,14 @@ export class PortableDialect extends PostgresDialect {
 
 class PortableDriver extends PostgresDriver {
   readonly #pool: PostgresDialectConfig['pool']
+  readonly #limits: string | undefined
   readonly #known = new WeakSet<DatabaseConnection>()
   readonly #inTransaction = new WeakSet<DatabaseConnection>()
 
-  constructor(config: PostgresDialectConfig) {
+  constructor(config: PortableConfig) {
     super(config)
     this.#pool = config.pool
+    this.#limits = config.limits
   }
 
   override async acquireConnection(
@@ -181,7 +235,10 @@ class PortableDriver extends PostgresDriver {
     const executeQuery = connection.executeQuery.bind(connection)
     connection.executeQuery = (query, abort) => executeQuery<any>(query, abort).catch(rethrow)
     connection.streamQuery = (query, chunkSize) =>
-      streamByCursor(connection, query, chunkSize, this.#inTransaction.has(connection))
+      streamByCursor(connection, query, chunkSize, {
+        inTransaction: this.#inTransaction.has(connection),
+        begin: this.#withLimits('begin read only'),
+      })
     return connection
   }
 
@@ -189,8 +246,18 @@ class PortableDriver extends PostgresDriver {
     connection: DatabaseConnection,
     settings: TransactionSettings,
   ): Promise<void> {
-    await super.beginTransaction(connection, settings)
+    const executeQuery: DatabaseConnection['executeQuery'] = ({ sql }, abort) =>
+      connection.executeQuery(CompiledQuery.raw(this.#withLimits(sql)), abort)
+    // Kysely's words for the beginning and the limits go to the server together: a far one is asked once.
+    await super.beginTransaction(
+      this.#limits ? { ...connection, executeQuery } : connection,
+      settings,
+    )
     this.#inTransaction.add(connection)
+  }
+
+  #withLimits(begin: string): string {
+    return this.#limits === undefined ? begin : `${begin}; ${this.#limits}`
   }
 
   override async releaseConnection(
@@ -207,12 +274,12 @@ async function* streamByCursor<R>(
   connection: DatabaseConnection,
   query: CompiledQuery,
   chunkSize: number,
-  inTransaction: boolean,
+  { inTransaction, begin }: { readonly inTransaction: boolean; readonly begin: string },
 ): AsyncGenerator<QueryResult<R>> {
   const run = (sql: string, parameters: readonly unknown[] = []) =>
     connection.executeQuery<R>(CompiledQuery.raw(sql, [...parameters]))
   const cursor = `rows_${++cursors}`
-  if (!inTransaction) await run('begin read only')
+  if (!inTransaction) await run(begin)
   let broken = false
   try {
     await run(`declare ${cursor} no scroll cursor for ${query.sql}`, query.parameters)

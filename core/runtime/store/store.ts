@@ -9,6 +9,7 @@ import { type Channels, localChannels } from './channels.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
+import type { LimitsBy } from './postgres.ts'
 import { abandonFile, openSharedSqlite, openSqlite, sqliteDialect } from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'
 
@@ -53,6 +54,8 @@ export interface StoreOptions {
   readonly isClockSet?: boolean
   /** An open database in memory that outlives the store. */
   readonly memory?: DatabaseSync
+  /** How many connections to PostgreSQL the queries share. */
+  readonly poolSize?: number
 }
 
 /** Opens PostgreSQL, a SQLite file, or a database in memory: the first of them that is described. */
@@ -121,22 +124,26 @@ async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
 
 async function openPostgres(
   url: string,
-  { log, patienceMs = 10_000, isClockSet }: StoreOptions,
+  options: StoreOptions,
+  limitsBy: LimitsBy = 'startup',
 ): Promise<Store> {
-  const { Pool, PortableDialect, postgresSettings } = await import('./postgres.ts') // most servers need no pg
+  const { log, patienceMs = 10_000, isClockSet, poolSize = 10 } = options
+  const postgres = await import('./postgres.ts') // most servers need no pg
+  const { Pool, PortableDialect } = postgres
   const { PostgresChannels } = await import('./postgres-channels.ts')
-  const { target, ...settings } = postgresSettings(url)
-  const pool = new Pool(settings, log)
+  const { target, settings, limits } = postgres.postgresSettings(url, limitsBy)
+  const pool = new Pool({ ...settings, max: poolSize }, log)
   // A pool for `ping` alone, so that a busy pool does not look like a dead database.
   const pinger = new Pool({ ...settings, max: 1, query_timeout: 5_000 }, log)
   // A migration may take its time; the connection goes when the last one has run.
-  const migrating = { max: 1, statement_timeout: 0, query_timeout: 0, idleTimeoutMillis: 1_000 }
+  const migrating = { max: 1, query_timeout: 0, idleTimeoutMillis: 1_000 }
+  const unlimited = { statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
   const migrator = new Pool(
-    { ...settings, ...migrating, idle_in_transaction_session_timeout: 0 },
+    { ...settings, ...migrating, ...(limitsBy === 'startup' && unlimited) },
     log,
   )
   const channels = new PostgresChannels(settings, pool, log)
-  const db: Database = new Kysely({ dialect: new PortableDialect({ pool }) })
+  const db: Database = new Kysely({ dialect: new PortableDialect({ pool, limits }) })
   const store = assemble(log, {
     kind: 'postgres',
     now: nowOf('postgres', isClockSet),
@@ -158,10 +165,18 @@ async function openPostgres(
     await firstAnswer(store.db, target, log, patienceMs)
   } catch (error) {
     await store.close()
-    throw error
+    if (limitsBy === 'transaction' || !postgres.isParameterRefused(causeOf(error))) throw error
+    log.warn(
+      `A pooler in front of PostgreSQL at ${target} refuses time limits at the start of a connection: ` +
+        'each transaction sets them, and other statements have the limit of the client.',
+    )
+    return openPostgres(url, options, 'transaction')
   }
   return store
 }
+
+/** What the driver threw, within the error for the operator. */
+const causeOf = (error: unknown): unknown => fieldsIn(fieldsIn(error).cause).cause
 
 /** Waits for a PostgreSQL that is still starting, but not for one that refuses the connection. */
 async function firstAnswer(db: Database, target: string, log: Log, patienceMs: number) {
@@ -173,7 +188,8 @@ async function firstAnswer(db: Database, target: string, log: Log, patienceMs: n
     } catch (error) {
       const { cause } = fieldsIn(error)
       const reason = cause instanceof Error ? cause.message : String(error)
-      if (!isConnectionError(error) || isRefusal(cause) || performance.now() > deadline)
+      const isOver = isRefusal(cause) || performance.now() > deadline
+      if (!isConnectionError(error) || isOver)
         throw new RuntimeError(
           'DATABASE_UNREACHABLE',
           `PostgreSQL at ${target} cannot be used: ${reason}.`,
