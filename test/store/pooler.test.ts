@@ -103,7 +103,7 @@ await onPostgres('a full pool', ({ databaseUrl }) => {
     expect(answer.status).toBe(503)
     expect(answer.headers.get('retry-after')).toBe('1')
     const text = await answer.text()
-    expect(JSON.parse(text)).toMatchObject({ error: 'Busy, try again' })
+    expect(JSON.parse(text)).toMatchObject({ message: 'Busy, try again' })
     expect(text).not.toMatch(/connection|transaction|pool/i)
   })
 })

@@ -862,7 +862,13 @@ await describeWith('postgres', 'on a PostgreSQL server', (server) => {
       open.push(wire)
       const { settings } = postgresSettings(`${wire.url}?query_timeout=200`)
       const pool = new Pool(settings, silent)
-      const channels = new PostgresChannels(settings, pool, silent, 50)
+      const channels = new PostgresChannels({
+        pool,
+        settings,
+        log: silent,
+        heartbeatMs: 50,
+        migrate: async () => {},
+      })
       open.push(channels, { close: () => pool.close(0) })
       let gaps = 0
       await channels.listen(

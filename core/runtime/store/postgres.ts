@@ -9,6 +9,7 @@ import type {
 import pg from 'pg'
 import type { Log } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
+import type { ChannelMessage } from './channels/channels.ts'
 import { translated } from './database-errors.ts'
 import { forever } from '../base/until-aborted.ts'
 
@@ -192,6 +193,11 @@ export class Pool extends pg.Pool {
 /** What a dialect is made of, and the SQL with which its transactions begin. */
 interface PortableConfig extends PostgresDialectConfig {
   readonly limits?: string | undefined
+  /** Whom the driver tells, after the commit, what statements have told by `told`. */
+  readonly channels?: {
+    readonly isTelling: boolean
+    told(messages: readonly ChannelMessage[]): void
+  }
 }
 
 /** Kysely's dialect, with streams (by a cursor) and with errors that say when the database does not answer. */
@@ -211,6 +217,9 @@ export class PortableDialect extends PostgresDialect {
 class PortableDriver extends PostgresDriver {
   readonly #pool: PostgresDialectConfig['pool']
   readonly #limits: string | undefined
+  readonly #channels: PortableConfig['channels']
+  /** What open transactions have told, which counts once they are committed. */
+  readonly #toTell = new WeakMap<DatabaseConnection, ChannelMessage[]>()
   readonly #known = new WeakSet<DatabaseConnection>()
   readonly #inTransaction = new WeakSet<DatabaseConnection>()
 
@@ -218,6 +227,7 @@ class PortableDriver extends PostgresDriver {
     super(config)
     this.#pool = config.pool
     this.#limits = config.limits
+    this.#channels = config.channels
   }
 
   override async acquireConnection(
@@ -233,7 +243,12 @@ class PortableDriver extends PostgresDriver {
     this.#known.add(connection)
     // Kysely releases the connection that it made, so the driver changes that object instead of wrapping it.
     const executeQuery = connection.executeQuery.bind(connection)
-    connection.executeQuery = (query, abort) => executeQuery<any>(query, abort).catch(rethrow)
+    connection.executeQuery = async (query, abort) => {
+      const result = await executeQuery<any>(query, abort).catch(rethrow)
+      if (this.#channels?.isTelling && query.sql.includes('pg_notify('))
+        this.#told(connection, toldIn(result.rows))
+      return result
+    }
     connection.streamQuery = (query, chunkSize) =>
       streamByCursor(connection, query, chunkSize, {
         inTransaction: this.#inTransaction.has(connection),
@@ -256,6 +271,19 @@ class PortableDriver extends PostgresDriver {
     this.#inTransaction.add(connection)
   }
 
+  override async commitTransaction(
+    connection: Parameters<PostgresDriver['commitTransaction']>[0],
+  ): Promise<void> {
+    await super.commitTransaction(connection)
+    this.#channels?.told(this.#toTell.get(connection) ?? [])
+    this.#toTell.delete(connection)
+  }
+
+  #told(connection: DatabaseConnection, messages: readonly ChannelMessage[]): void {
+    if (!this.#inTransaction.has(connection)) return this.#channels?.told(messages)
+    this.#toTell.set(connection, [...(this.#toTell.get(connection) ?? []), ...messages])
+  }
+
   #withLimits(begin: string): string {
     return this.#limits === undefined ? begin : `${begin}; ${this.#limits}`
   }
@@ -264,9 +292,19 @@ class PortableDriver extends PostgresDriver {
     connection: Parameters<PostgresDriver['releaseConnection']>[0],
   ): Promise<void> {
     this.#inTransaction.delete(connection)
+    this.#toTell.delete(connection)
     await super.releaseConnection(connection)
   }
 }
+
+/** What rows say that they have told: see `told`. */
+const toldIn = (rows: readonly Readonly<Record<string, unknown>>[]): ChannelMessage[] =>
+  rows.flatMap((row) =>
+    [row.told, row.told_too].flatMap((text) => {
+      const [, channel, payload] = (typeof text === 'string' && /^(\w+) (.*)$/s.exec(text)) || []
+      return channel !== undefined && payload !== undefined ? [{ channel, payload }] : []
+    }),
+  )
 
 let cursors = 0
 

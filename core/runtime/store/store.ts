@@ -5,10 +5,12 @@ import { RuntimeError } from '../../errors.ts'
 import type { Database, Log, Migration } from '../../plugin.ts'
 import { databaseNow, setNow } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
-import { type Channels, localChannels } from './channels.ts'
+import { type Channels, type Listening, localChannels } from './channels/channels.ts'
+import { channelMigrations, channelsOwner } from './channels/hearers.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
+import type { PostgresChannels as ListeningChannels, SelfTest } from './postgres-channels.ts'
 import type { LimitsBy } from './postgres.ts'
 import { abandonFile, openSharedSqlite, openSqlite, sqliteDialect } from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'
@@ -27,6 +29,8 @@ export interface Store extends Omit<Channels, 'close'> {
    * of the process, and a power cut once `synced` has resolved. On PostgreSQL there is no difference.
    */
   readonly unsynced: Database
+  /** How this process hears others on the same database. */
+  listening(): Listening
   /** Resolves when everything that was committed so far is on the disk. */
   synced(): Promise<void>
   /** Whether the database answers a question within the time. Never throws. */
@@ -56,6 +60,12 @@ export interface StoreOptions {
   readonly memory?: DatabaseSync
   /** How many connections to PostgreSQL the queries share. */
   readonly poolSize?: number
+  /** A postgres:// URL without a pooler, for the connection that listens. */
+  readonly listenUrl?: string | undefined
+  /** Carries messages between replicas where the connection does not hear them. */
+  readonly redisUrl?: string | undefined
+  /** How often the server finds out whether it hears itself. */
+  readonly selfTest?: SelfTest
 }
 
 /** Opens PostgreSQL, a SQLite file, or a database in memory: the first of them that is described. */
@@ -79,6 +89,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     synced: async () => wal?.synced(),
     migrationDb: db,
     channels: localChannels(log),
+    listening: () => 'direct',
     // Asks beside the line of queries, so that a long transaction does not look like a dead database.
     async ask() {
       // SQLite reads the pages of a broken file again, for somebody may have repaired the file.
@@ -142,9 +153,22 @@ async function openPostgres(
     { ...settings, ...migrating, ...(limitsBy === 'startup' && unlimited) },
     log,
   )
-  const channels = new PostgresChannels(settings, pool, log)
-  const db: Database = new Kysely({ dialect: new PortableDialect({ pool, limits }) })
-  const store = assemble(log, {
+  const { listenUrl, redisUrl, selfTest } = options
+  const listening =
+    listenUrl === undefined
+      ? settings
+      : postgres.postgresSettings(listenUrl, 'transaction', 'DATABASE_LISTEN_URL').settings
+  const channels: ListeningChannels = new PostgresChannels({
+    pool,
+    settings: listening,
+    isOtherAddress: listenUrl !== undefined,
+    log,
+    redisUrl,
+    selfTest,
+    migrate: () => store.migrate(channelsOwner, channelMigrations),
+  })
+  const db: Database = new Kysely({ dialect: new PortableDialect({ pool, limits, channels }) })
+  const store: Store = assemble(log, {
     kind: 'postgres',
     now: nowOf('postgres', isClockSet),
     db,
@@ -152,6 +176,7 @@ async function openPostgres(
     synced: async () => undefined,
     migrationDb: new Kysely({ dialect: new PortableDialect({ pool: migrator }) }),
     channels,
+    listening: () => channels.way,
     ask: () => pinger.query('select 1'),
     async end() {
       await Promise.all([pool, pinger, migrator].map((each) => each.close(graceMs)))
@@ -209,6 +234,7 @@ interface Parts {
   synced(): Promise<void>
   readonly migrationDb: Database
   readonly channels: Channels
+  listening(): Listening
   /** A question that only a living database answers. */
   ask(): Promise<unknown>
   end(): Promise<void>
@@ -216,7 +242,7 @@ interface Parts {
 }
 
 function assemble(log: Log, parts: Parts): Store {
-  const { kind, now, db, unsynced, synced, migrationDb, channels, ask, end, cut } = parts
+  const { kind, now, db, unsynced, synced, migrationDb, channels, ask, end, cut, listening } = parts
   let asking: Promise<boolean> | undefined
   let migrated: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
@@ -228,6 +254,7 @@ function assemble(log: Log, parts: Parts): Store {
     synced,
     listen: (channel, onPayload, onGap) => channels.listen(channel, onPayload, onGap),
     notify: (channel, payload) => channels.notify(channel, payload),
+    listening,
 
     async ping(timeoutMs = 1_000) {
       // However often `ping` is called, the database gets one question at a time.
@@ -256,7 +283,8 @@ function assemble(log: Log, parts: Parts): Store {
     },
 
     close() {
-      closed ??= Promise.all([channels.close(), end()]).then(() => {})
+      // The channels say goodbye to the other processes over the pool.
+      closed ??= channels.close().finally(end)
       return closed
     },
   }
