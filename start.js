@@ -3,4 +3,7 @@
 import { enableCompileCache } from 'node:module'
 
 enableCompileCache()
+const { prebuildLater, quickenImports } = await import('./prebuilt/checkout.ts')
+quickenImports()
 await import('./server.ts')
+prebuildLater()

@@ -1,10 +1,22 @@
+import payments from './payments/index.ts'
 import playground from './playground/index.ts'
 import preferences from './preferences/index.ts'
 import queryGateway from './query-gateway/index.ts'
 import registry from './registry/index.ts'
 import sampling from './sampling/index.ts'
+import usage from './usage/index.ts'
 import ussd from './ussd/index.ts'
 import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
-export const bundled = [playground, preferences, queryGateway, registry, sampling, ussd, weather]
+export const bundled = [
+  payments,
+  playground,
+  preferences,
+  queryGateway,
+  registry,
+  sampling,
+  usage,
+  ussd,
+  weather,
+]

@@ -5,7 +5,7 @@ import { insideFaults, insideTests } from './support/inside-tests.ts'
 import { kernelWords } from './support/kernel-words.ts'
 
 const paths = globSync([
-  '{core,plugins,client,examples,scripts,testing}/**/*.{ts,tsx}',
+  '{core,plugins,client,examples,prebuilt,scripts,testing}/**/*.{ts,tsx}',
   'server.ts',
   'start.js',
 ])

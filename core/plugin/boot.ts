@@ -1,6 +1,7 @@
 import type { OfferedModels } from './models/asking.ts'
 import type { Database, Fetch, Log } from './context.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
+import type { PricedModel } from './model.ts'
 import type { MaybePromise } from './schema.ts'
 import type { PluginSessions, Rooms } from './sessions.ts'
 import type { Turns } from './turns.ts'
@@ -52,12 +53,16 @@ export interface Boot<
   readonly sessions: PluginSessions
   /** Asks for jobs of the plugin: work that outlives the process. */
   readonly jobs: Jobs<Inputs>
+  /** What the models of the app cost, those of chains one by one. */
+  readonly prices: readonly PricedModel[]
   /** The models of the app: they answer once every plugin is set up. */
   readonly models: OfferedModels
   /** The time. Ask here and not `new Date()`, so that a test can move it. */
   now(): Date
   /** The plugin's room-scoped state, outside a turn. */
   readonly rooms: Rooms<State>
+  /** NODE_ENV. In production a plugin makes up nothing: no keys, no stand-ins for what it is to reach. */
+  readonly environment: 'development' | 'test' | 'production'
   /** Who the oracle is. */
   readonly oracle: Oracle
   /**

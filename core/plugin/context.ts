@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type { AskableModel, OfferedModels } from './models/asking.ts'
 import type { AnyPlugin, StateOf } from './definition.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
-import type { Model, ModelRequest } from './model.ts'
+import type { Model, ModelRequest, TurnUsage } from './model.ts'
 import type { PluginSessions, Rooms } from './sessions.ts'
 import type { Turns } from './turns.ts'
 
@@ -166,6 +166,8 @@ export interface ModelContext<
 > extends TurnContext<Env, Self, State, Peers, Inputs> {
   /** What the model is asked. Replace the request before `next()` to change it. */
   request: ModelRequest
+  /** What the turn has cost so far; undefined before its first call of a model has ended. */
+  readonly spent: TurnUsage | undefined
 }
 
 /** What the instructions of an app may depend on: who speaks, and where. */

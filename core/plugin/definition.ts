@@ -5,8 +5,9 @@ import type { ModelContext, TurnContext } from './context.ts'
 import type { AnyJob, JobContext, JobSection, UnknownInputs } from './jobs.ts'
 import type { Manifest } from './manifest.ts'
 import type { Middleware } from './middleware.ts'
-import type { ModelSection } from './model.ts'
+import type { ModelCall, ModelSection } from './model.ts'
 import type { Notice } from './notices.ts'
+import type { ToldFacts, HeaderSection, ViewSection } from './public/public.ts'
 import type {
   LateRouteSection,
   RouteAuth,
@@ -134,10 +135,27 @@ interface Offers<
   readonly routes?: OrMade<OwnRoutes, In, LateRoutes>
   /** Whole web modules, by mount: a page, a foreign Koa app; `{ handler, limit?, cors? }` gives one rules of its own. */
   readonly web?: OrMade<Readonly<Record<Mount, WebModule | WebEntry>>, In>
+  /**
+   * What the plugin adds to `/.well-known/oracle.json`, by key. A variable of the kernel wins: with ORACLE_PRICE set, the
+   * `price` of a plugin is not told.
+   */
+  facts?(boot: Booted<In['env'], In['self'], In['peers'], In['jobs'], In['state']>): ToldFacts
+  /** Headers of the plugin's own that pages of other origins may send (`allow`) and read (`expose`). */
+  readonly headers?: HeaderSection
+  /** Parts of the playground's page that the plugin brings, by name. */
+  readonly views?: ViewSection
   /** Who brings what users attach by an address of another scheme than https, such as `mxc:`. */
   readonly attachments?: AttachmentSection<
     AttachmentContext<In['env'], In['self'], In['peers'], In['jobs']>
   >
+  /**
+   * Told of each call of a model as it ends, in a turn or not: at most once, and nobody waits for it. It is for figures; who
+   * bills goes by `runs.end`, which is told exactly once.
+   */
+  onUsage?(
+    call: ModelCall,
+    ctx: RunContext<In['env'], In['self'], In['peers'], In['jobs']>,
+  ): MaybePromise<void>
   /**
    * Carries a notice to where its user is: a phone, a room, a mailbox. The runtime calls it as a job, so it may run again
    * after a crash: pass `ctx.job.key`, which names the notice, on to what must happen once.

@@ -22,8 +22,11 @@ export interface ModelUsage {
   readonly reasoningTokens?: number
   /** The provider did not count, or the call was cut off: the tokens are judged by the length of the texts. */
   readonly estimated?: true
-  /** What the provider itself says that the call cost: whole billionths of a US dollar, in digits. */
-  readonly cost?: string
+  /**
+   * Whole billionths of a US dollar, in digits; null or absent where nobody knows, and never 0 for that. A provider gives what
+   * it says itself; the kernel puts what the price comes to in its place.
+   */
+  readonly cost?: string | null
 }
 
 /** A picture, a sound or a file that stands in a message beside its text. Its bytes lie in the kernel's table of files. */
@@ -47,6 +50,15 @@ export interface ProviderData {
 export interface RunUsage extends ModelUsage {
   /** The id of the model. */
   readonly model: string
+  /** How many calls these were; one where it is absent. */
+  readonly calls?: number
+}
+
+/** What a whole turn cost, its sub-agents and its summaries included. */
+export interface TurnUsage extends ModelUsage {
+  readonly calls: number
+  /** The same for each model. */
+  readonly models: readonly RunUsage[]
 }
 
 /** One call of a model as it ended: who asked whom, for what, and what it cost. */
@@ -309,3 +321,10 @@ export interface ModelProvider<Env = unknown, Self = unknown> {
 
 /** The providers of a plugin, by what stands before the first slash of a name in MODEL. */
 export type ModelSection<Env, Self> = Readonly<Record<string, ModelProvider<Env, Self>>>
+
+/** A model of the app and what it costs, as far as that is known before the first call. */
+export interface PricedModel {
+  readonly id: string
+  /** Absent where nobody has said. A model for which nobody pays has a price of 0. */
+  readonly price?: ModelPrice
+}

@@ -10,9 +10,10 @@ import { masking } from './base/log.ts'
 import { isActive, stateLine } from './base/plugin-record.ts'
 import type { Blueprint } from './blueprint.ts'
 import { authorsWords } from './boot/environment.ts'
+import { UsageListeners } from './boot/on-usage.ts'
 import { Setups } from './boot/setup.ts'
 import type { Closers } from './closers.ts'
-import { Attachments } from './attachments/attachments.ts'
+import { LazyAttachments } from './attachments/lazy.ts'
 import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
@@ -22,7 +23,7 @@ import { RateLimits } from './http/limits/rate-limit.ts'
 import { LoopGuard } from './loop-guard.ts'
 import { AppModels } from './model/aside/app-models.ts'
 import { Embedding } from './model/embed/embedding.ts'
-import { offerLines } from './model/offer-lines.ts'
+import { offerLines, pricesOf } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
@@ -63,7 +64,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   closers.add(() => notices.close())
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
-  const setups = await openSetups(blueprint, { ground, identity, addresses, jobs, rooms }, closers)
+  const listeners = new UsageListeners(records, log)
+  const before = { ground, identity, addresses, jobs, rooms, listeners }
+  const setups = await openSetups(blueprint, before, closers)
   const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
@@ -86,6 +89,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     ...kept,
     audit,
     log,
+    onCall: (call) => listeners.tell(call),
     oracleDid: identity.oracleDid,
     rights: identity.grants,
     restoreUser: (did) => identity.auth.restore(did),
@@ -96,26 +100,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     notices,
   })
   const grantable = { records, ownDids: identity.ownDids }
-  const { http, channel } = serve(
-    blueprint,
-    {
-      ground,
-      identity,
-      grantable,
-      addresses,
-      setups,
-      setupFaults,
-      rateLimits,
-      tools,
-      rooms,
-      jobs,
-      notices,
-      files: kept.files,
-      conversations,
-      streams,
-    },
-    closers,
-  )
+  const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
+  const files = kept.files
+  const { http, channel } = serve(blueprint, { ...served, files, conversations }, closers)
 
   goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
@@ -135,12 +122,12 @@ function filesOf(
   { config, records, chosen, source, log }: Blueprint,
   { store }: Ground,
   closers: Closers,
-): { readonly files: Files; readonly attachments: Attachments } {
+): { readonly files: Files; readonly attachments: LazyAttachments } {
   const perUserBytes = config.FILES_PER_USER_MB * 1024 * 1024
   const files = new Files({ store, log, perUserBytes })
   closers.add(() => files.close())
   const web = { isForAuthors: isForAuthors(source), hosts: config.ATTACHMENT_HOSTS ?? [] }
-  return { files, attachments: new Attachments({ files, records, models: chosen.models, web }) }
+  return { files, attachments: new LazyAttachments({ files, records, models: chosen.models, web }) }
 }
 
 /** Writes into the log what the boot has made: a line for each plugin, and for each model that is offered. */
@@ -205,12 +192,13 @@ interface BeforeSetups {
   readonly addresses: OwnAddresses
   readonly jobs: AppJobs
   readonly rooms: RoomState
+  readonly listeners: UsageListeners
 }
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
-  { ground: { store }, identity, addresses, jobs, rooms }: BeforeSetups,
+  { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
+  { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
   for (const { name, definition } of records.filter(isActive))
@@ -219,11 +207,13 @@ async function openSetups(
     models: chosen.models,
     embedding: new Embedding(embedder),
     log,
+    tell: (call) => listeners.tell(call),
   })
   const setups = new Setups({
     log,
     db: store.db,
     fetch,
+    environment: config.NODE_ENV,
     oracle: {
       did: identity.oracleDid,
       aliases: identity.aliases,
@@ -232,6 +222,7 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
+    prices: () => pricesOf(chosen.models),
     jobsOf: (definition) => jobs.of(definition),
     modelsOf: (plugin) => models.of(plugin),
     rooms,

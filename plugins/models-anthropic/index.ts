@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { definePlugin } from '#core'
-import { addressFault } from './address-fault.ts'
-import { usualAddress, variables } from './access.ts'
+import { addressFault, definePlugin } from '#core'
+import { usualAddress, variables } from './names.ts'
 
 export default definePlugin({
   name: 'models-anthropic',

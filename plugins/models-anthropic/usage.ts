@@ -1,4 +1,4 @@
-import type { ModelUsage } from '#core/models'
+import { tokenCount, type ModelUsage } from '#core/models'
 
 /** What the provider says of the cost of an answer. A foreign server sends the fields, so each is checked. */
 export interface Counted {
@@ -39,6 +39,6 @@ export class Counts {
 
 /** The larger of two counts; what is no number of tokens counts nothing. */
 function larger(before: number | undefined, value: unknown): number | undefined {
-  const isCount = typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-  return isCount ? Math.max(before ?? 0, value) : before
+  const count = tokenCount(value)
+  return count === undefined ? before : Math.max(before ?? 0, count)
 }

@@ -1,10 +1,5 @@
 import { endpoint } from '#core/models'
-
-/** The usual address of the provider. */
-export const usualAddress = 'https://generativelanguage.googleapis.com'
-
-/** The names of the variables, for the sentences of errors. */
-export const variables = { key: 'GOOGLE_API_KEY', address: 'GOOGLE_BASE_URL' } as const
+import { usualAddress, variables } from './names.ts'
 
 /** Where the provider is asked, and with which key. */
 export interface Access {

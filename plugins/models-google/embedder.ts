@@ -1,5 +1,6 @@
 import { askProvider, modelFault, type Embedder, type Embeddings } from '#core/models'
-import { addressOf, headersOf, resourceOf, variables, type Access } from './access.ts'
+import { addressOf, headersOf, resourceOf, type Access } from './access.ts'
+import { variables } from './names.ts'
 
 /** How many texts one request holds: the provider takes 100. */
 const mostTexts = 96

@@ -1,4 +1,4 @@
-import type { ModelUsage } from '#core/models'
+import { tokenCount, type ModelUsage } from '#core/models'
 
 /** What the provider says of the cost of an answer. A foreign server sends the fields, so each is checked. */
 export interface Counted {
@@ -19,12 +19,12 @@ export class Counts {
 
   /** Takes the counts of one chunk. */
   add(counted: Counted): void {
-    const prompt = count(counted.promptTokenCount)
+    const prompt = tokenCount(counted.promptTokenCount)
     if (prompt !== undefined) this.#prompt = Math.max(prompt, this.#prompt ?? 0)
-    this.#tools = Math.max(this.#tools, count(counted.toolUsePromptTokenCount) ?? 0)
-    this.#said = Math.max(this.#said, count(counted.candidatesTokenCount) ?? 0)
-    this.#thought = Math.max(this.#thought, count(counted.thoughtsTokenCount) ?? 0)
-    this.#cached = Math.max(this.#cached, count(counted.cachedContentTokenCount) ?? 0)
+    this.#tools = Math.max(this.#tools, tokenCount(counted.toolUsePromptTokenCount) ?? 0)
+    this.#said = Math.max(this.#said, tokenCount(counted.candidatesTokenCount) ?? 0)
+    this.#thought = Math.max(this.#thought, tokenCount(counted.thoughtsTokenCount) ?? 0)
+    this.#cached = Math.max(this.#cached, tokenCount(counted.cachedContentTokenCount) ?? 0)
   }
 
   /** The usage; undefined where the provider counted nothing. It counts thoughts beside the words. */
@@ -38,9 +38,4 @@ export class Counts {
       ...(this.#thought > 0 && { reasoningTokens: this.#thought }),
     }
   }
-}
-
-/** A number of tokens; undefined for what is none. */
-function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 }

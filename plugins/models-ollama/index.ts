@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { definePlugin, type OfferSettings } from '#core'
-import { addressFault } from './address.ts'
+import { addressFault } from './host.ts'
 
 const env = {
   OLLAMA_HOST: z

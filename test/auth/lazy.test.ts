@@ -39,3 +39,14 @@ it('a start does not wait for what carries out turns, runs jobs and works out de
   expect(loaded).not.toContain('plugins/sampling/design/')
   expect(loaded).not.toContain('plugins/sampling/reports/')
 })
+
+it('a start does not wait for what speaks to sockets, to providers of models and for attachments', () => {
+  const loaded = loadedByAStart()
+  expect(loaded).toContain('core/runtime/channel/channel.ts')
+  expect(loaded).not.toMatch(/core\/runtime\/channel\/(peer|plain|socket-io|sockets)\.ts/)
+  expect(loaded).toContain('core/runtime/attachments/lazy.ts')
+  expect(loaded).not.toContain('core/runtime/attachments/attachments.ts')
+  expect(loaded).toContain('plugins/models.ts')
+  expect(loaded).not.toContain('core/models/index.ts')
+  expect(loaded).not.toContain('core/runtime/model/transport/transport.ts')
+})

@@ -43,7 +43,7 @@ describe('a model that is asked aside', () => {
         did: 'did:key:zUser',
         sessionId: 's',
         kind: 'summary',
-        usage,
+        usage: { ...usage, cost: null },
         ms: expect.any(Number),
         firstMs: expect.any(Number),
         attempts: 1,

@@ -19,6 +19,10 @@ export const insideTests: Readonly<Record<string, string>> = {
     'A parser of JSON that is cut off is called at every length of its input.',
   'test/audit/audit.test.ts':
     'Lines that are days old and a database that fails between two lines need the audit table without a server.',
+  'test/boot/long-lines.test.ts':
+    'The bound of a line is arithmetic, and its edges are lines that no app writes at will.',
+  'test/turns/abort.test.ts':
+    'A stop that only the database knows is written there, in the instant before a run waits for a person.',
   'test/auth/capabilities.test.ts':
     'It compares hundreds of random chains of grants with the verdict of ucanto, one call each.',
   'test/auth/delegations.test.ts':
@@ -69,10 +73,16 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':
     'It puts the deltas of the demonstration model together as the runtime does, without an app around it.',
+  'test/model/langchain.test.ts':
+    'What reaches a chat model as parts is read off the request, which an app would hide behind its own.',
   'test/model/langchain-limits.test.ts':
     'It makes the silence and the length that a model is allowed smaller than any app does.',
   'test/model/openai-limits.test.ts':
     'It sets attempts, time limits and the size of an answer, which no variable sets.',
+  'test/model/window.test.ts':
+    'The sentences of providers and the arithmetic of ratios are cases of tables, one call each.',
+  'test/model/usage.test.ts':
+    'It adds and prices counts as cases of a table, far beyond what a turn could cost.',
   'test/notices/made.test.ts':
     'It makes notices in transactions that wait for each other or are undone, and turns the clock of their retention.',
   'test/notices/turns.test.ts':

@@ -121,7 +121,7 @@ await onEachDatabase('end', (where) => {
       from: 'user',
       metadata: { order: 7 },
       said: true,
-      usage: [{ model: 'test/model', inputTokens: 250, outputTokens: 17 }],
+      usage: [{ model: 'test/model', calls: 2, inputTokens: 250, outputTokens: 17, cost: null }],
       tools: [
         { name: 'look', plugin: 'shop', outcome: 'done' },
         { name: 'buy', plugin: 'shop', outcome: 'done' },
@@ -363,7 +363,9 @@ await onEachDatabase('end', (where) => {
     )
     const { sessionId } = await user.say('Look')
     const [end] = await endsOf(app, sessionId, 1)
-    expect(end!.usage).toEqual([{ model: 'test/model', inputTokens: 20, outputTokens: 4 }])
+    expect(end!.usage).toEqual([
+      { model: 'test/model', calls: 4, inputTokens: 20, outputTokens: 4, cost: null },
+    ])
     expect(end!.tools).toEqual([
       { name: 'call_helper', plugin: 'helped', outcome: 'done' },
       { name: 'look', plugin: 'helped', outcome: 'done' },

@@ -41,7 +41,14 @@ await onEachDatabase('an answer whose process died in the middle', (where) => {
       const told = (await office.ends()).find((each) => each.sessionId === sessionId)
       expect(told).toMatchObject({ ...end, said: true })
       expect(told?.usage).toEqual([
-        { model: 'test/clerk', inputTokens: expect.any(Number), outputTokens: 2, estimated: true },
+        {
+          model: 'test/clerk',
+          calls: 1,
+          inputTokens: expect.any(Number),
+          outputTokens: 2,
+          estimated: true,
+          cost: null,
+        },
       ])
       expect(told?.usage[0]?.inputTokens).toBeGreaterThan(1)
     },

@@ -56,7 +56,9 @@ await onEachDatabase('what end is told of the cost of a turn', ({ databaseUrl })
       { text: 'A shelf.', usage: { prompt_tokens: 1_301, completion_tokens: 5 } },
     ])
     expect(status).toBe('finished')
-    expect(usage).toEqual([{ model: 'openai/small-1', inputTokens: 2_535, outputTokens: 22 }])
+    expect(usage).toEqual([
+      { model: 'openai/small-1', calls: 2, inputTokens: 2_535, outputTokens: 22, cost: null },
+    ])
   })
 
   test('is an estimate of an answer on that wire that was cut off', async () => {
@@ -80,7 +82,9 @@ await onEachDatabase('what end is told of the cost of a turn', ({ databaseUrl })
     )
     const { usage, text } = await turnOf({ model })
     expect(text).toBe('A shelf.')
-    expect(usage).toEqual([{ model: expect.any(String), inputTokens: 1_652, outputTokens: 13 }])
+    expect(usage).toEqual([
+      { model: expect.any(String), calls: 2, inputTokens: 1_652, outputTokens: 13, cost: null },
+    ])
   })
 
   test('is an estimate of an answer of such a model that broke off', async () => {

@@ -220,7 +220,7 @@ describe('deliver', () => {
 
   it('does not speak to a receiver whose certificate nobody vouches for', async () => {
     const [key, cert] = ['tls-key.pem', 'tls-certificate.pem'].map((name) =>
-      readFileSync(join(root, 'test/support', name)),
+      readFileSync(join(import.meta.dirname, name)),
     )
     let asked = 0
     const server = createSecureServer({ key, cert }, () => asked++).listen(0, '127.0.0.1')

@@ -1,7 +1,7 @@
 import type { KernelEnv } from '../../manifest/kernel-env.ts'
 import { RuntimeError } from '../../errors.ts'
 import { meant } from '../../manifest/did-you-mean.ts'
-import type { AnyRoute, Log, Turns, User } from '../../plugin.ts'
+import type { AnyRoute, Log, ModelCall, Turns, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { Agent } from './agent.ts'
 import { LazyAgent } from './lazy.ts'
@@ -53,7 +53,9 @@ export interface ConversationOptions {
   /** The files of users. */
   readonly files?: Files
   /** Brings what is attached to messages. */
-  readonly attachments?: Attachments
+  readonly attachments?: Pick<Attachments, 'attach'>
+  /** Told of each call of a model when it has ended. */
+  readonly onCall?: (call: ModelCall) => void
   readonly audit: AuditTrail
   readonly log: Log
 }
@@ -83,10 +85,12 @@ export class Conversations {
       oracleDid,
       rights,
       isRevoked: options.isRevoked,
+      onCall: options.onCall,
       model: (name) => models.get(name),
       files: options.files,
       clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
       promptBudgetMs: config.PROMPT_BUDGET_MS,
+      ...(config.MODEL_SUMMARY && { summaries: { small: () => models.small } }),
       loopLimits: { modelCalls: config.TURN_MAX_CALLS, callsAtOnce: config.STEP_MAX_CALLS },
     })
     const runs = new Runs({

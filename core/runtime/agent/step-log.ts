@@ -1,9 +1,9 @@
-import type { Message, ToolCall } from '../../plugin.ts'
+import type { Message, RunUsage, ToolCall } from '../../plugin.ts'
 import { asSent } from './turn/consent.ts'
-import type { Journal, JournalEntry, RenderedComponent } from '../turns/run.ts'
+import type { Journal, JournalEntry, RenderedComponent, Summary } from '../turns/run.ts'
 
 /** What else an entry says of a step: that the step is incomplete, or that the run waits in the step. */
-type More = Pick<JournalEntry, 'partial' | 'waits' | 'usage'>
+type More = Pick<JournalEntry, 'partial' | 'waits' | 'summary'>
 
 /** Gives what a step changed beside its messages. The log calls it once for every entry that it writes. */
 export type TakeChanges = () => Promise<Pick<JournalEntry, 'loaded' | 'states'>>
@@ -13,11 +13,15 @@ export class StepLog {
   readonly messages: Message[] = []
   /** The same messages in the form in which a model reads them. */
   readonly sent: Message[] = []
+  /** The newest summary that an earlier process has made for this loop. */
+  readonly summary: Summary | undefined
   readonly #journal: Journal
   readonly #within: string | undefined
   readonly #takeChanges: TakeChanges
   #unwritten: Message[] = []
   #components: RenderedComponent[] = []
+  /** What calls of models cost that no message tells of. */
+  #spent: RunUsage[] = []
   /** Settles when the journal has taken over the newest entry. Entries go to the journal one after the other. */
   #given: Promise<unknown> = Promise.resolve()
   /** Settles when all entries so far are written. */
@@ -35,7 +39,9 @@ export class StepLog {
     this.#journal = journal
     this.#within = within
     this.#takeChanges = takeChanges
-    for (const entry of past) if (entry.within === within) this.#keep(entry.messages)
+    const own = past.filter((entry) => entry.within === within)
+    for (const { messages } of own) this.#keep(messages)
+    this.summary = own.findLast(({ summary }) => summary)?.summary
   }
 
   /** The calls of the newest answer that have no result yet. */
@@ -88,6 +94,11 @@ export class StepLog {
     else this.#components[before] = component
   }
 
+  /** Notes for the next entry what calls of models cost whose words no message keeps. */
+  spend(usage: readonly RunUsage[]): void {
+    this.#spent.push(...usage)
+  }
+
   /** Resolves when everything so far is in the journal. */
   async recorded(): Promise<void> {
     if (this.#unwritten.length > 0) void this.#write({}, 'now')
@@ -117,8 +128,10 @@ export class StepLog {
   #write(more: More, urgency: 'now' | 'soon'): Promise<unknown> {
     const messages = this.#unwritten
     const components = this.#components
+    const usage = this.#spent
     this.#unwritten = []
     this.#components = []
+    this.#spent = []
     // The log takes the changes now: the disk may be slow, and what the next step changes belongs to the next entry.
     const changes = this.#takeChanges()
     changes.catch(() => undefined)
@@ -128,6 +141,7 @@ export class StepLog {
         messages,
         ...(await changes),
         ...(components.length > 0 && { components }),
+        ...(usage.length > 0 && { usage }),
         ...(this.#within !== undefined && { within: this.#within }),
         ...more,
       }

@@ -9,15 +9,11 @@ import { readTarget } from '../http/read/target.ts'
 import type { Runs } from '../turns/carry/runs.ts'
 import type { Notices } from '../notices/notices.ts'
 import type { Store } from '../store/store.ts'
-import type { Framing, ClientFrame } from './framing.ts'
+import type { ClientFrame, Framing } from './framing.ts'
 import { channelLimits, type ChannelLimits } from './limits.ts'
-import { type Closing, Peer, type PeerOptions } from './peer.ts'
-import { plain } from './plain.ts'
-import { RoomEvent } from './room-event.ts'
-import { type RoomRuns, SessionRooms } from './rooms.ts'
-import { sessionOf, socketIo } from './socket-io.ts'
-import type { SocketServer } from './socket-server.ts'
-import { tellUser } from './user-events.ts'
+import type { Closing, Peer, PeerOptions } from './peer.ts'
+import type { RoomRuns } from './rooms.ts'
+import type { Sockets } from './sockets.ts'
 
 /** Where replicas tell each other whose tokens were revoked. */
 const revocationChannel = 'kernel_revocations'
@@ -58,9 +54,8 @@ export class Channel {
   readonly #peers = new Set<Peer>()
   readonly #addresses: Places
   readonly #users: Places
-  readonly #rooms: SessionRooms
   #sweeping: NodeJS.Timeout | undefined
-  #server: Promise<SocketServer> | undefined
+  #sockets: Promise<Sockets> | undefined
   #stopListening: (() => Promise<void>) | undefined
 
   constructor(options: ChannelOptions) {
@@ -78,10 +73,9 @@ export class Channel {
     this.#ownOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
     this.#addresses = new Places(limits.perAddress, 'sockets of this address')
     this.#users = new Places(limits.perDid, 'sockets of this DID')
-    this.#rooms = new SessionRooms(options.runs, options.log)
-    http.upgrade('/ws', this.#taking(plain))
-    http.upgrade('/socket.io/', this.#taking(socketIo, sessionOf))
-    http.upgrade('/socket.io', this.#taking(socketIo, sessionOf))
+    http.upgrade('/ws', this.#taking('plain'))
+    http.upgrade('/socket.io/', this.#taking('socket.io'))
+    http.upgrade('/socket.io', this.#taking('socket.io'))
     http.onShutdown.addEventListener('abort', () => this.#closeAll())
   }
 
@@ -117,39 +111,42 @@ export class Channel {
     for (const peer of this.#peers) peer.close('shuttingDown')
   }
 
-  /** Takes upgraded connections that speak this framing. `sessionOf` reads the session from the address. */
-  #taking(framing: Framing, sessionOf?: (query: string) => string | undefined): Upgrade {
+  /** Takes upgraded connections that speak this framing. */
+  #taking(framing: Framing['name']): Upgrade {
     return async (req, socket, head, ip) => {
       const { onShutdown } = this.#http
       refuseForeign(this.#cors, req, this.#ownOrigin)
       if (onShutdown.aborted) throw onShutdown.reason
       const { path, query } = readTarget(req.url ?? '')! // the edge has read it before
-      if (framing === socketIo) checkTransport(query)
+      if (framing === 'socket.io') checkTransport(query)
       const leave = this.#addresses.take(clientNetwork(ip))
       socket.once('close', leave)
       if (socket.destroyed) return leave() // the socket closed before `close` was listened for
       // The code for WebSocket is loaded with the first socket.
-      this.#server ??= import('./socket-server.ts').then(({ SocketServer }) => new SocketServer())
-      const server = await this.#server
-      server.accept(req, socket, head, (ws) =>
-        this.#welcome({ ws, framing, ip, path, sessionId: sessionOf?.(query) }),
+      const sockets = await (this.#sockets ??= this.#load())
+      sockets.server.accept(req, socket, head, (ws) =>
+        this.#welcome(sockets, { framing, query, ws, ip, path }),
       )
     }
   }
 
-  #welcome(arrival: Pick<PeerOptions, 'ws' | 'framing' | 'ip' | 'path' | 'sessionId'>): void {
-    const { framing } = arrival
-    const peer = new Peer({
+  async #load(): Promise<Sockets> {
+    const { Sockets } = await import('./sockets.ts')
+    return new Sockets(this.#runs, this.#log)
+  }
+
+  #welcome(sockets: Sockets, { framing, query, ...arrival }: Arrival): void {
+    const peer = sockets.peer(framing, query, {
       ...arrival,
       limits: this.#limits,
-      work: (peer, frame) => this.#work(peer, frame),
-      onClosed: (peer) => this.#left(peer),
+      work: (peer, frame) => this.#work(sockets, peer, frame),
+      onClosed: (peer) => this.#left(sockets, peer),
       onTooLarge: (peer) => this.#failCalls(peer),
-      onCut: (_, why) => this.#log.info({ framing: framing.name }, `A socket was cut off: ${why}`),
+      onCut: (_, why) => this.#log.info({ framing }, `A socket was cut off: ${why}`),
     })
     this.#peers.add(peer)
     this.#sweeping ??= setInterval(() => this.#sweep(), this.#limits.sweepMs).unref()
-    const greeting = framing.greeting?.()
+    const greeting = peer.framing.greeting?.()
     if (greeting !== undefined) peer.send(greeting)
     if (this.#http.onShutdown.aborted) peer.close('shuttingDown')
   }
@@ -159,12 +156,12 @@ export class Channel {
     for (const peer of this.#peers) peer.look(now)
   }
 
-  #left(peer: Peer): void {
+  #left({ rooms }: Sockets, peer: Peer): void {
     this.#peers.delete(peer)
     peer.member?.leave()
     peer.stopShowing?.()
     peer.userEvents?.end()
-    if (peer.member?.sessionId !== undefined) this.#rooms.leave(peer, peer.member.sessionId)
+    if (peer.member?.sessionId !== undefined) rooms.leave(peer, peer.member.sessionId)
     if (this.#peers.size > 0) return
     clearInterval(this.#sweeping)
     this.#sweeping = undefined
@@ -187,9 +184,9 @@ export class Channel {
         )
   }
 
-  async #work(peer: Peer, frame: ClientFrame): Promise<void> {
+  async #work(sockets: Sockets, peer: Peer, frame: ClientFrame): Promise<void> {
     try {
-      if (frame.kind === 'auth') await this.#enter(peer, frame)
+      if (frame.kind === 'auth') await this.#enter(sockets, peer, frame)
       else if (frame.kind === 'answer') await this.#takeAnswer(peer, frame)
     } catch (error) {
       this.#log.error({ err: error }, 'A frame of a socket could not be worked off')
@@ -199,6 +196,7 @@ export class Channel {
 
   /** Takes a credential. The first opens the session, a later one keeps the socket from ending with the first. */
   async #enter(
+    sockets: Sockets,
     peer: Peer,
     { sessionId = peer.sessionId, tokens, approvals, user: wanted, cursor }: Entering,
   ): Promise<void> {
@@ -231,14 +229,13 @@ export class Channel {
     if (await this.#isRevoked(cids)) return refuse(peer, unauthorized())
     if (!peer.isOpen) return
     if (wanted && !peer.userEvents)
-      peer.userEvents = tellUser(peer, this.#notices.read(did, wanted.after), this.#log)
+      peer.userEvents = sockets.tellUser(peer, this.#notices.read(did, wanted.after))
     if (before || sessionId === undefined) return
-    const heard = await this.#rooms.join(peer, sessionId).welcome(peer)
+    const heard = await sockets.rooms.join(peer, sessionId).welcome(peer)
     // Between the reading of the history and the opening of the socket, nobody told the client what was said.
     if (cursor === undefined || !(await this.#runs.sessions.spokeAfter(sessionId, cursor, heard)))
       return
-    const facts = { sessionId, runId: '', requestId: '' }
-    peer.tell(new RoomEvent(facts, 'message_cache_invalidation', '{}'))
+    sockets.tellToRead(peer, sessionId)
   }
 
   /** Takes what became of a call that the client was asked to carry out. */
@@ -279,6 +276,12 @@ function refuse(peer: Peer, error: unknown): void {
   const told = peer.framing.refused?.(error)
   if (told !== undefined) peer.send(told)
   peer.close(closingOf(error))
+}
+
+/** A socket that has just been opened, and how its client speaks. */
+interface Arrival extends Pick<PeerOptions, 'ws' | 'ip' | 'path'> {
+  readonly framing: Framing['name']
+  readonly query: string
 }
 
 type Entering = Extract<ClientFrame, { kind: 'auth' }>

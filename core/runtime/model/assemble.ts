@@ -3,6 +3,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Delta, ModelReply, ModelUsage, ToolCall } from '../../plugin.ts'
 import { nestsTooDeep } from '../base/safe-json.ts'
 import { maxProviderData } from './transport/wire.ts'
+import { checkedUsage } from './usage/counts.ts'
 
 /** A tool call of which some parts may still come. */
 interface CallSoFar {
@@ -31,7 +32,7 @@ export class Assembly {
         return this.#reasoning.add(delta.text)
       case 'usage': {
         const { type: _, ...usage } = delta
-        this.#usage = usage
+        this.#usage = checkedUsage(usage, this.#usage)
         return
       }
       case 'provider':

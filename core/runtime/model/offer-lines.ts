@@ -1,4 +1,4 @@
-import type { Model } from '../../plugin.ts'
+import type { Model, PricedModel } from '../../plugin.ts'
 import { Chain } from './chain.ts'
 import type { Models } from './choose.ts'
 
@@ -8,6 +8,14 @@ export function offerLines({ all, default: first, small }: Models): string[] {
     (model) => `model: ${nameOf(model)}${model === first && all.length > 1 ? ' (default)' : ''}`,
   )
   return small ? [...lines, `model of summaries: ${nameOf(small)}`] : lines
+}
+
+/** What the models cost that may be asked, each once. */
+export function pricesOf({ all, small }: Models): PricedModel[] {
+  const asked = small ? [...all, small] : all
+  const members = asked.flatMap((model) => (model instanceof Chain ? model.members : [model]))
+  const byId = new Map(members.map((model) => [model.id, model.price]))
+  return [...byId].map(([id, price]) => ({ id, ...(price && { price }) }))
 }
 
 function nameOf(model: Model): string {

@@ -14,6 +14,9 @@ interface OpenedLaterOptions {
   open(): Model | Promise<Model>
 }
 
+/** The price of a model for which nobody pays. */
+const noPrice = { input: 0, output: 0 } as const
+
 /** The settings that go into a request; the others are for whoever opens the model. */
 const asked = ['temperature', 'topP', 'maxOutputTokens', 'reasoning', 'body'] as const
 
@@ -55,7 +58,7 @@ export class OpenedLater implements Model {
     return this.settings.maxOutputTokens ?? this.#model?.maxOutputTokens
   }
   get price(): Model['price'] {
-    return this.settings.price ?? this.#model?.price
+    return this.settings.price ?? this.#model?.price ?? (this.isFree ? noPrice : undefined)
   }
   get reads(): Model['reads'] {
     return this.settings.reads ?? this.#model?.reads

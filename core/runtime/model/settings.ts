@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { meant } from '../../manifest/did-you-mean.ts'
 import type { OfferSettings } from '../../plugin.ts'
+import { mostDollars } from './usage/counts.ts'
 
 /** Settings by the id of a model, in which `*` stands for any text. */
 export type SettingsByPattern = Readonly<Record<string, OfferSettings>>
@@ -11,7 +12,10 @@ export type SettingsByPattern = Readonly<Record<string, OfferSettings>>
 const mostText = 256 * 1024
 
 const milliseconds = z.int('a whole number of milliseconds').min(1).max(3_600_000)
-const dollars = z.number('US dollars for a million tokens').min(0, 'no price below 0')
+const dollars = z
+  .number('US dollars for a million tokens')
+  .min(0, 'no price below 0')
+  .max(mostDollars, 'no price above 1,000,000')
 const mediaTypes = z.array(z.string().regex(/^[\w.+-]+\/[\w.+*-]+$/, 'a media type')).max(50)
 const line = z.string().max(500)
 

@@ -1,4 +1,4 @@
-import type { ModelUsage } from '#core/models'
+import { tokenCount, type ModelUsage } from '#core/models'
 
 /** What a server says that an answer cost. */
 export interface Counted {
@@ -10,20 +10,18 @@ export interface Counted {
 
 /** The usage of an answer; undefined where the server counted nothing. Its counts of the whole hold those of the parts. */
 export function usageOf(counted: Counted | null | undefined): ModelUsage | undefined {
-  const input = count(counted?.input_tokens)
+  const input = tokenCount(counted?.input_tokens)
   if (input === undefined) return undefined
-  const output = count(counted?.output_tokens) ?? 0
-  const cached = Math.min(count(counted?.input_tokens_details?.cached_tokens) ?? 0, input)
-  const thought = Math.min(count(counted?.output_tokens_details?.reasoning_tokens) ?? 0, output)
+  const output = tokenCount(counted?.output_tokens) ?? 0
+  const cached = Math.min(tokenCount(counted?.input_tokens_details?.cached_tokens) ?? 0, input)
+  const thought = Math.min(
+    tokenCount(counted?.output_tokens_details?.reasoning_tokens) ?? 0,
+    output,
+  )
   return {
     inputTokens: input,
     outputTokens: output,
     ...(cached > 0 && { cachedTokens: cached }),
     ...(thought > 0 && { reasoningTokens: thought }),
   }
-}
-
-/** A number of tokens; undefined for what is none. */
-function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
@@ -22,8 +23,7 @@ async function listening(server: Server): Promise<string> {
 }
 
 /** A key that was made for these tests and protects nothing. */
-const pem = (what: 'key' | 'certificate') =>
-  new URL(`../../../test/support/tls-${what}.pem`, import.meta.url).pathname
+const pem = (what: 'key' | 'certificate') => join(import.meta.dirname, `tls-${what}.pem`)
 
 const path = '/ledger/token/params'
 

@@ -154,6 +154,9 @@ export class Oracle {
       // UNAVAILABLE and unknown errors pass, so the next look tries again; any other refusal of the turn is final.
       if (!(error instanceof RuntimeError) || error.code === 'UNAVAILABLE') throw error
       this.#log.warn({ err: error }, 'the runtime refused the turn of a question')
+      // Asking again would not help who has to pay or to wait, so the phone shows what the refusal says.
+      if (error.status === 402 || error.status === 429)
+        return this.#keep(request_id, 'answered', plain(error.message))
       return this.#keep(request_id, 'lost', '')
     }
     // Without an end event the turn continues on another server.

@@ -8,18 +8,19 @@ import type {
   ModelContext,
   ModelReply,
   ModelRequest,
-  ModelUsage,
   ProviderData,
   RunUsage,
 } from '../../../plugin.ts'
 import { Assembly } from '../../model/assemble.ts'
 import { Walk, type Instead } from '../../model/chain.ts'
 import { originOf } from '../../model/for-model.ts'
+import type { Gauges } from '../../model/window/gauges.ts'
+import { bytesOfRequest } from '../../model/window/sizes.ts'
 import { openedModel } from '../../model/opened-later.ts'
 import { onion, type Layer } from '../../base/onion.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { underWay } from '../../watchdog/under-way.ts'
-import { UsageTally } from './tally.ts'
+import { UsageTally, type CountedCall } from './tally.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 
@@ -35,6 +36,14 @@ export interface ModelCalling {
   readonly tally: UsageTally
   /** The model of a chain that answered before in this turn. */
   readonly stayWith?: string
+  /** The request as it was made to fit a model, and how many bytes it has there. */
+  readonly sized?: {
+    readonly request: ModelRequest
+    readonly model: Model
+    readonly bytes: number
+  }
+  /** Whether a request that is too long for its model comes back, to be made shorter. */
+  readonly fitsAgain?: boolean
   /** Notes which model was asked last, and what it answered. */
   readonly said: { model?: Model; reply?: ModelReply }
 }
@@ -55,11 +64,17 @@ export type CallModel = (calling: ModelCalling) => Promise<ModelReply>
 /** The outcome of a model call. After a fault or a stop, the message has the words that the model said before. */
 export interface HeardAnswer {
   readonly message: Extract<Message, { role: 'assistant' }>
+  /** What other models cost that were asked before the one that answered. */
+  readonly beside: readonly RunUsage[]
   readonly fault?: { readonly error: unknown }
 }
 
 /** Composes the plugins' `model` layers around the model itself. One composition serves all calls. */
-export function composeModel(records: readonly PluginRecord[], log?: Log): CallModel {
+export function composeModel(
+  records: readonly PluginRecord[],
+  log?: Log,
+  gauges?: Gauges,
+): CallModel {
   const layers = records
     .filter((record) => record.base && record.definition.middleware?.model)
     .map((record): Layer<ModelCalling, ModelReply> => {
@@ -67,28 +82,35 @@ export function composeModel(records: readonly PluginRecord[], log?: Log): CallM
       return (calling, next) => {
         if (!isOpen(record)) return next()
         // A request that a layer puts in `ctx.request` is the one that the layers inside it and the model get.
-        const ctx: ModelContext = Object.defineProperty(
-          turnContext(record, calling.turn) as ModelContext,
-          'request',
+        const { turn } = calling
+        const ctx: ModelContext = Object.defineProperties(
+          turnContext(record, turn) as ModelContext,
           {
-            enumerable: true,
-            get: () => calling.request,
-            set: (request: ModelRequest) => (calling.request = request),
+            request: {
+              enumerable: true,
+              get: () => calling.request,
+              set: (request: ModelRequest) => (calling.request = request),
+            },
+            spent: { enumerable: true, get: () => turn.calls?.spent },
           },
         )
         return layer(ctx, next)
       }
     })
-  return onion(layers, (calling) => stream(calling, log))
+  return onion(layers, (calling) => stream(calling, log, gauges))
 }
 
 /**
  * The core of the onion: asks the model, or the models of a chain one after the other, hands the deltas to `hear` as they
  * come, and gathers them for the reply.
  */
-async function stream(calling: ModelCalling, log: Log | undefined): Promise<ModelReply> {
+async function stream(
+  calling: ModelCalling,
+  log: Log | undefined,
+  gauges: Gauges | undefined,
+): Promise<ModelReply> {
   const { turn, request, hear, gathered, said } = calling
-  const walk = new Walk(calling.model, calling.stayWith)
+  const walk = new Walk(calling.model, calling.stayWith, gauges?.windowOf)
   for (;;) {
     const { model } = walk
     const instead = walk.takeInstead()
@@ -97,42 +119,60 @@ async function stream(calling: ModelCalling, log: Log | undefined): Promise<Mode
       log?.warn({ ...instead, requestId: turn.requestId }, `model ${model.id} answers`)
     }
     said.model = model
+    const { measured } = gauges?.of(model) ?? {}
+    const call = calling.tally.begin(model, walk.request(request), measured)
     try {
       await openedModel(model)
-      await listen(calling, model, walk.request(request), (delta) => walk.hear(delta))
+      const read = await listen(calling, model, call, (delta) => walk.hear(delta))
+      if (read !== undefined) gauges?.of(model).note(model, bytesIn(calling, model), read)
       walk.answered()
+      call.end()
       return (said.reply = gathered.reply())
     } catch (error) {
+      call.end(turn.signal.aborted, { error })
       turn.signal.throwIfAborted()
+      if (calling.fitsAgain && !walk.hasSpoken && isTooLong(error)) throw error
       walk.next(error)
-      calling.tally.dropSilent()
     }
   }
 }
 
-/** Asks one model, and hands on its deltas. */
+/** Whether a model has refused a request because it is longer than the model can read. */
+export const isTooLong = (error: unknown): error is RuntimeError =>
+  error instanceof RuntimeError && error.code === 'MODEL_CONTEXT_TOO_LONG'
+
+/** How many bytes a request has for a model: counted anew only where a layer or a chain has made another request of it. */
+function bytesIn({ request, sized }: ModelCalling, model: Model): number {
+  const isSame = sized && sized.request === request && sized.model === model
+  return isSame ? sized.bytes : bytesOfRequest(request, model)
+}
+
+/** Asks one model, and hands on its deltas. Resolves to how many tokens the model has read, where its provider says so. */
 async function listen(
-  { turn, hear, gathered, tally }: ModelCalling,
+  { turn, hear, gathered }: ModelCalling,
   model: Model,
-  request: ModelRequest,
+  call: CountedCall,
   heard: (delta: Delta) => void,
-): Promise<void> {
-  const count = tally.call(request)
+): Promise<number | undefined> {
+  const { request } = call
+  let read: number | undefined
   const take = (delta: Delta) => {
     turn.signal.throwIfAborted()
     heard(delta)
-    count(delta)
+    call.take(delta)
     gathered.add(delta)
     if (delta.type === 'text') hear.text(delta.text)
+    else if (delta.type === 'usage') read = delta.estimated ? undefined : delta.inputTokens
     else if (delta.type === 'reasoning') hear.reasoning(delta.text)
     else if (delta.type === 'tool-call' && hear.arguments) {
-      const call = gathered.call(delta.index)
-      if (call) hear.arguments(call)
+      const growing = gathered.call(delta.index)
+      if (growing) hear.arguments(growing)
     }
   }
   underWay(`model ${model.id}`)
   if (model.streamTo) await model.streamTo(request, take)
   else for await (const delta of model.stream(request)) take(delta)
+  return read
 }
 
 /** Calls the model and listens, until the model has answered or failed, or the turn is stopped. */
@@ -141,11 +181,9 @@ export async function hearAnswer(
   asked: Omit<ModelCalling, 'gathered' | 'tally' | 'said'>,
 ): Promise<HeardAnswer> {
   const gathered = new Assembly()
-  const tally = new UsageTally()
+  const { signal, calls } = asked.turn
+  const tally = new UsageTally((facts) => calls?.ended(facts))
   const said: ModelCalling['said'] = {}
-  const { signal } = asked.turn
-  const of = (usage: ModelUsage | undefined) =>
-    usage && { model: (said.model ?? asked.model).id, ...usage }
   try {
     const reply = await untilAborted(signal, callModel({ ...asked, gathered, tally, said }))
     // When a layer answers in place of the model, no text was streamed, so `hear` gets the text now.
@@ -155,14 +193,26 @@ export async function hearAnswer(
       model: said.model?.id,
       ...(isAsSaid(reply, said) && backTo(said.model, provider)),
     }
-    return { message: asMessage({ ...told, ...back, usage: of(tally.ofReply(reply)) }) }
+    const cost = costs(said.model, tally.ofReply(reply, asked.model))
+    return { message: asMessage({ ...told, ...back, usage: cost.usage }), beside: cost.beside }
   } catch (error) {
     // The message leaves out the calls: of the last one only a part may have arrived.
-    const usage = of(tally.ofFailure(signal.aborted))
+    const { usage, beside } = costs(said.model, tally.ofFailure(signal.aborted))
     const { content, reasoning } = gathered.reply()
     const model = said.model?.id
     const message = asMessage({ content, reasoning, toolCalls: [], usage, model })
-    return { message, fault: { error } }
+    return { message, beside, fault: { error } }
+  }
+}
+
+/** What the answer cost, and apart from it what other models cost that were asked for it. */
+function costs(model: Model | undefined, all: readonly RunUsage[]) {
+  const own = model ? all.find((each) => each.model === model.id) : all[0]
+  const { calls, cost, ...usage } = own ?? { model: '', inputTokens: 0, outputTokens: 0 }
+  return {
+    // The journal leaves out what goes without saying: one call, an unknown cost.
+    usage: own && { ...usage, ...((calls ?? 1) > 1 && { calls }), ...(cost && { cost }) },
+    beside: all.filter((each) => each !== own),
   }
 }
 

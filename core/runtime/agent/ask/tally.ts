@@ -1,68 +1,142 @@
-import type { Delta, ModelReply, ModelRequest, ModelUsage } from '../../../plugin.ts'
+import { RuntimeError } from '../../../errors.ts'
+import type {
+  Delta,
+  Model,
+  ModelCall,
+  ModelReply,
+  ModelRequest,
+  ModelUsage,
+  RunUsage,
+} from '../../../plugin.ts'
 import { estimatedUsage } from '../../model/estimate.ts'
+import { checkedUsage, costOf } from '../../model/usage/counts.ts'
+import { UsageSum } from '../../model/usage/usage-sum.ts'
+
+/** What a call of a model says of itself when it has ended. */
+export type CallFacts = Omit<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>
 
 /** One call of the model itself, as far as it has come. */
-interface Counted {
-  readonly request: ModelRequest
+export class CountedCall {
+  readonly #model: Model
+  readonly #request: ModelRequest
+  readonly #tell: (facts: CallFacts) => void
+  readonly #began = performance.now()
+  /** How many characters make a token, where that was measured. */
+  readonly #perToken: number | undefined
+  #firstMs: number | undefined
+  #attempts = 1
   /** How many characters the model gave. */
-  characters: number
-  /** What the provider counted: the newest figures, because some providers send growing ones. */
-  reported: ModelUsage | undefined
-}
+  #characters = 0
+  /** What the provider counted. */
+  #reported: ModelUsage | undefined
+  /** What the call cost, once it has ended; undefined inside where it is taken to have cost nothing. */
+  #cost: { readonly usage: RunUsage | undefined } | undefined
 
-/**
- * Counts what one answer cost. A layer around the model may call it twice, or never. Figures that the provider does not
- * give, and those of a call that was cut off, are estimated.
- */
-export class UsageTally {
-  readonly #calls: Counted[] = []
-
-  /** Begins to count a call of the model; the function that this returns takes its deltas. */
-  call(request: ModelRequest): (delta: Delta) => void {
-    const call: Counted = { request, characters: 0, reported: undefined }
-    this.#calls.push(call)
-    return (delta) => {
-      if (delta.type === 'usage') {
-        const { inputTokens, outputTokens, estimated } = delta
-        call.reported = { inputTokens, outputTokens, ...(estimated && { estimated }) }
-      } else if (delta.type === 'tool-call')
-        call.characters += (delta.name?.length ?? 0) + (delta.args?.length ?? 0)
-      else if (delta.type !== 'provider') call.characters += delta.text.length
+  constructor(
+    model: Model,
+    request: ModelRequest,
+    tell: (facts: CallFacts) => void,
+    perToken: number | undefined,
+  ) {
+    this.#perToken = perToken
+    this.#model = model
+    this.#tell = tell
+    this.#request = {
+      ...request,
+      onRetry: (attempt, fault) => {
+        this.#attempts = attempt
+        request.onRetry?.(attempt, fault)
+      },
     }
   }
 
-  /** Forgets the newest call, of which nothing was heard: another model is asked in its place. */
-  dropSilent(): void {
-    const { characters, reported } = this.#calls.at(-1) ?? {}
-    if (!reported && characters === 0) this.#calls.pop()
+  /** What the model is asked: the call counts the attempts by it. */
+  get request(): ModelRequest {
+    return this.#request
   }
 
-  /** What an answer cost. A layer that answered in place of the model says so in its reply, or it cost nothing. */
-  ofReply(reply: Pick<ModelReply, 'usage'>): ModelUsage | undefined {
-    return this.#calls.length > 0 ? this.#sum(true) : reply.usage
+  /** What the call cost; undefined as long as it has not ended, and where it cost nothing. */
+  get usage(): RunUsage | undefined {
+    return this.#cost?.usage
+  }
+
+  /** Counts the next piece of the answer. */
+  take(delta: Delta): void {
+    if (this.#firstMs === undefined) this.#firstMs = performance.now() - this.#began
+    if (delta.type === 'usage') this.#reported = checkedUsage(delta, this.#reported)
+    else if (delta.type === 'tool-call')
+      this.#characters += (delta.name?.length ?? 0) + (delta.args?.length ?? 0)
+    else if (delta.type !== 'provider') this.#characters += delta.text.length
   }
 
   /**
-   * What an answer cost that did not come to its end. A model that failed before its first word is taken to have cost
-   * nothing; one that was stopped had read its request.
+   * Ends the call, and tells what it was, once. A call that failed before its first word is taken to have cost nothing; one
+   * that was stopped had its request read.
    */
-  ofFailure(isStopped: boolean): ModelUsage | undefined {
-    return this.#sum(isStopped)
+  end(isStopped = false, failure?: { readonly error: unknown }): void {
+    if (this.#cost) return
+    const usage = this.#spent(!failure || isStopped)
+    const model = this.#model.id
+    const priced = usage && { ...usage, cost: costOf(usage, this.#model.price) }
+    this.#cost = { usage: priced && { model, ...priced } }
+    const code = !failure ? undefined : isStopped ? 'ABORTED' : codeOf(failure.error)
+    this.#tell({
+      model,
+      usage: priced ?? { inputTokens: 0, outputTokens: 0, cost: '0' },
+      ms: performance.now() - this.#began,
+      ...(this.#firstMs !== undefined && { firstMs: this.#firstMs }),
+      attempts: this.#attempts,
+      ...(code !== undefined && { code }),
+    })
   }
 
-  #sum(isRead: boolean): ModelUsage | undefined {
-    let sum: ModelUsage | undefined
-    for (const { request, characters, reported } of this.#calls) {
-      if (!reported && characters === 0 && !isRead) continue
-      sum = added(sum, reported ?? estimatedUsage(request, characters))
-    }
-    return sum
+  #spent(isRead: boolean): ModelUsage | undefined {
+    if (this.#reported) return this.#reported
+    if (this.#characters === 0 && !isRead) return undefined
+    return estimatedUsage(this.#request, this.#characters, this.#perToken)
   }
 }
 
-/** Two figures in one, which is estimated when one of them is. */
-const added = (sum: ModelUsage | undefined, more: ModelUsage): ModelUsage => ({
-  inputTokens: (sum?.inputTokens ?? 0) + more.inputTokens,
-  outputTokens: (sum?.outputTokens ?? 0) + more.outputTokens,
-  ...((sum?.estimated || more.estimated) && { estimated: true }),
-})
+/**
+ * Counts what one answer cost. A layer around the model may call it twice, or never, and the models of a chain are asked one
+ * after the other. Figures that a provider does not give, and those of a call that was cut off, are estimated.
+ */
+export class UsageTally {
+  readonly #calls: CountedCall[] = []
+  readonly #tell: (facts: CallFacts) => void
+
+  constructor(tell: (facts: CallFacts) => void = () => {}) {
+    this.#tell = tell
+  }
+
+  /** Begins to count a call of a model; `perToken` is how many characters make a token of it, where that was measured. */
+  begin(model: Model, request: ModelRequest, perToken?: number): CountedCall {
+    const call = new CountedCall(model, request, this.#tell, perToken)
+    this.#calls.push(call)
+    return call
+  }
+
+  /**
+   * What an answer cost, a line for each model that was asked. A layer that answered in place of the model says so in its
+   * reply, or it cost nothing.
+   */
+  ofReply({ usage }: Pick<ModelReply, 'usage'>, asked: Model): RunUsage[] {
+    if (this.#calls.length > 0) return this.ofFailure(false)
+    const counted = usage && checkedUsage(usage)
+    return counted ? [{ model: asked.id, ...counted, cost: costOf(counted, asked.price) }] : []
+  }
+
+  /** What an answer cost that did not come to its end. */
+  ofFailure(isStopped: boolean): RunUsage[] {
+    const sum = new UsageSum()
+    for (const call of this.#calls) {
+      // A model that does not hear its signal goes on, and nobody listens any more.
+      call.end(isStopped, { error: undefined })
+      if (call.usage) sum.add(call.usage)
+    }
+    return sum.byModel()
+  }
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof RuntimeError ? error.code : 'MODEL_FAILED'

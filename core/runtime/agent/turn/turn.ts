@@ -11,6 +11,7 @@ import type {
 import type { Facts } from '../../audit/line.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import type { ModelScope, PluginBase, PluginRecord } from '../../base/plugin-record.ts'
+import type { CallsOfTurn } from './calls.ts'
 import type { Consent } from './consent.ts'
 import type { FilesOfTurn } from './files.ts'
 
@@ -44,6 +45,8 @@ export interface Turn {
   readonly results: { areKept: boolean }
   /** The files of the user; absent where nothing keeps files. The turn and its sub-agents share them. */
   readonly files?: FilesOfTurn
+  /** The calls of models that the turn makes; absent where there is no turn. */
+  readonly calls?: CallsOfTurn
   /** Names of the on-demand plugins that this thread has loaded. */
   readonly loaded: Set<string>
   /** The state of each plugin by the plugin's name. The states are plain objects that handlers assign to. */
@@ -89,7 +92,8 @@ const scopeOf = (turn: Turn, signal: AbortSignal): ModelScope => ({
   signal: () => signal,
   model: turn.model,
   did: turn.user.did,
-  runId: turn.runId,
+  // The run as `runs.end` names it, also where another run goes on with it.
+  ...(turn.runId !== undefined && { runId: turn.rootId }),
   sessionId: turn.session.id,
   asked: turn.asked,
   tell: turn.tell,

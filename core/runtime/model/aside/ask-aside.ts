@@ -20,6 +20,7 @@ import { Walk } from '../chain.ts'
 import { estimatedUsage } from '../estimate.ts'
 import { originOf } from '../for-model.ts'
 import { openedModel } from '../opened-later.ts'
+import { checkedUsage, costOf } from '../usage/counts.ts'
 
 /** For whom and for what a model is asked: what the facts of a call say beside its cost. */
 export type AskedFor = Pick<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>
@@ -158,8 +159,7 @@ class AsideCall {
     this.#walk.hear(delta)
     this.#gathered.add(delta)
     if (delta.type === 'usage') {
-      const { type: _, ...usage } = delta
-      this.#reported = usage // some providers send growing figures: the newest ones count
+      this.#reported = checkedUsage(delta, this.#reported)
       return
     }
     if (delta.type === 'provider') return
@@ -178,9 +178,10 @@ class AsideCall {
 
   /** What the call cost. A model that failed before its first word is taken to have cost nothing; one that was stopped had read. */
   #cost(wasRead: boolean): ModelUsage {
-    if (this.#reported) return this.#reported
-    if (!wasRead && this.#characters === 0) return { inputTokens: 0, outputTokens: 0 }
-    return estimatedUsage(this.#request, this.#characters)
+    if (!this.#reported && !wasRead && this.#characters === 0)
+      return { inputTokens: 0, outputTokens: 0, cost: '0' }
+    const usage = this.#reported ?? estimatedUsage(this.#request, this.#characters)
+    return { ...usage, cost: costOf(usage, this.#model.price) }
   }
 
   #answer(): AsideAnswer {

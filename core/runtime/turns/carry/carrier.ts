@@ -257,7 +257,8 @@ export class Carrier {
     }
     this.#parts.at('before the end is kept', run.runId)
     const status = statusOf(run, end)
-    await run.feed.finish(status, { ...end, cause: causeOf(run, status, end) })
+    const usage = await run.spent()
+    await run.feed.finish(status, { ...end, cause: causeOf(run, status, end), usage })
     this.#parts.at('after the end is kept', run.runId)
     if (status !== 'waiting') this.#onKept()
     news?.ended(run, status)

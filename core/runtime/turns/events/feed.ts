@@ -1,4 +1,4 @@
-import type { RunCause } from '../../../plugin.ts'
+import type { RunCause, TurnUsage } from '../../../plugin.ts'
 import { join, sealed, toData, type EventFacts, type Unsealed, unsealed } from './data.ts'
 import { type RunEvent, toBatches } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
@@ -39,6 +39,13 @@ interface Pending {
 }
 
 const nothing = (): Pending => ({ events: [], length: 0, steps: [], settles: [], urgent: false })
+
+/** What else there is to say of an end. */
+interface EndFacts {
+  readonly cause?: RunCause
+  /** What the turn cost, for its readers. */
+  readonly usage?: TurnUsage
+}
 
 /** Brings the events and steps of one run from the engine to the readers and into the database. */
 export class Feed {
@@ -142,13 +149,13 @@ export class Feed {
   /** Ends the run. Readers get `done`, and before it what a person is asked, once everything is stored. */
   finish(
     status: RunStatus,
-    { cause, checkpoint, save }: Omit<RunEnd, 'status'> & { readonly cause?: RunCause } = {},
+    { cause, checkpoint, save, usage }: Omit<RunEnd, 'status'> & EndFacts = {},
   ): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
     this.#closed = true
     const asked = status === 'waiting' ? this.#questions : []
-    const last = [...asked, unsealed('done', { status })].map((item): RunEvent => {
+    const last = [...asked, unsealed('done', { status, usage })].map((item): RunEvent => {
       const data = toData(item.event, item.data, this.#facts, '')
       return { id: ++this.#lastSeq, event: item.event, data }
     })

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import type { Message, RunEnding, RunTool, RunUsage } from '../../../plugin.ts'
+import type { Message, RunEnding, RunTool } from '../../../plugin.ts'
 import type { Root } from './marks.ts'
-import { messageOf, noteOf, type StepRow } from '../journal/steps.ts'
+import { isNote, messageOf, spentIn, type StepRow } from '../journal/steps.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
@@ -57,7 +57,7 @@ export async function endingOf(
     ...(origin !== undefined && { origin }),
     ...(metadata && { metadata }),
     said: hasSaid(steps, options.notices) || (isOpen && (await wasTold(db, newest.id))),
-    usage: usageOf(steps),
+    usage: spentIn(steps).byModel(),
     tools: await toolsOf(db, root, steps, options),
     startedAt: new Date(Number(first.created_at)),
     endedAt: new Date(Number(newest.ended_at)),
@@ -140,30 +140,6 @@ async function wasTold(db: RunDatabase, runId: string): Promise<boolean> {
   return row !== undefined
 }
 
-function usageOf(steps: readonly StepRow[]): RunUsage[] {
-  const byModel = new Map<string, RunUsage>()
-  for (const row of steps) {
-    const usage = usageOfStep(row)
-    if (!usage) continue
-    const { model, inputTokens, outputTokens, estimated } = usage
-    const sum = byModel.get(model)
-    byModel.set(model, {
-      model,
-      inputTokens: (sum?.inputTokens ?? 0) + inputTokens,
-      outputTokens: (sum?.outputTokens ?? 0) + outputTokens,
-      ...((sum?.estimated || estimated) && { estimated: true }),
-    })
-  }
-  return [...byModel.values()]
-}
-
-function usageOfStep(row: StepRow): RunUsage | undefined {
-  if (row.kind === 'note') return noteOf(row).usage
-  if (row.kind !== 'assistant' && row.kind !== 'inner') return undefined
-  const message = messageOf(row)
-  return message.role === 'assistant' ? message.usage : undefined
-}
-
 /**
  * The calls of the run and of its sub-agents. A write counts as begun from the mark that was set before it; any other call
  * counts by its result. A call without a result was cut off.
@@ -175,7 +151,7 @@ async function toolsOf(
   { pluginOf }: EndingOptions,
 ): Promise<RunTool[]> {
   const calls = new Map<string, { name: string; outcome: RunTool['outcome'] }>()
-  for (const row of steps) if (row.kind !== 'note') noteCalls(calls, messageOf(row))
+  for (const row of steps) if (!isNote(row)) noteCalls(calls, messageOf(row))
   if (calls.size === 0) return []
   const effects = await db
     .selectFrom('kernel_effects')

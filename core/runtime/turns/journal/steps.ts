@@ -1,4 +1,5 @@
-import type { Message } from '../../../plugin.ts'
+import type { Message, RunUsage } from '../../../plugin.ts'
+import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { StepsTable } from './tables.ts'
 import type { JournalEntry } from '../run.ts'
 import type { PluginMessage, UserMessage } from '../user-message.ts'
@@ -29,7 +30,9 @@ export function toRows(owner: StepOwner, firstRow: number, entry: JournalEntry):
     note.within ? 'inner' : kindOf(message),
     message,
   ])
-  if (Object.values(note).some((value) => value !== undefined)) rows.push(['note', note])
+  const isSummary = note.summary !== undefined && note.within === undefined
+  if (Object.values(note).some((value) => value !== undefined))
+    rows.push([isSummary ? 'summary' : 'note', note])
   return rows.map(([kind, body], i) => ({
     session_id: owner.sessionId,
     position: positionOf(owner.turn, firstRow + i),
@@ -46,9 +49,14 @@ function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
   return role
 }
 
+type Told = Message | UserMessage | PluginMessage
+
 /** The message of a row. */
-export const messageOf = ({ body }: Pick<StepRow, 'body'>): Message | UserMessage | PluginMessage =>
-  JSON.parse(body)
+export const messageOf = ({ body }: Pick<StepRow, 'body'>): Told => JSON.parse(body)
+
+/** Whether a row says what a step was beside its messages. */
+export const isNote = ({ kind }: Pick<StepRow, 'kind'>): boolean =>
+  kind === 'note' || kind === 'summary'
 
 /** What a note adds to its step. */
 export const noteOf = ({ body }: Pick<StepRow, 'body'>): Note => JSON.parse(body)
@@ -64,10 +72,32 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
     else steps.set(key, [row])
   }
   return [...steps.values()].map((step) => {
-    const note = step.find(({ kind }) => kind === 'note')
-    const messages = step.filter(({ kind }) => kind !== 'note').map(messageOf)
+    const note = step.find(isNote)
+    const messages = step.filter((row) => !isNote(row)).map(messageOf)
     return { messages, ...(note && noteOf(note)) }
   })
+}
+
+/** What the calls of models cost that the rows tell of. */
+export function spentIn(rows: readonly StepRow[]): UsageSum {
+  const sum = new UsageSum()
+  for (const row of rows) {
+    if (isNote(row)) addSpent(sum, noteOf(row))
+    else if (row.kind === 'assistant' || row.kind === 'inner')
+      addSpent(sum, { messages: [messageOf(row)] })
+  }
+  return sum
+}
+
+/** Adds what the calls of models cost that a step tells of, in its messages or beside them. */
+export function addSpent(
+  sum: UsageSum,
+  step: { readonly messages?: readonly Told[] } & Note,
+): void {
+  for (const message of step.messages ?? [])
+    if (message.role === 'assistant' && message.usage) sum.add(message.usage)
+  for (const usage of step.usage ? [step.usage].flat() : []) sum.add(usage)
+  for (const usage of step.summary?.usage ?? []) sum.add(usage)
 }
 
 /** The calls of tools that have no result. */
@@ -82,3 +112,7 @@ export function unanswered(rows: readonly StepRow[]): { id: string; name: string
   }
   return [...open].map(([id, name]) => ({ id, name }))
 }
+
+/** Whether a step says more than what a call of a model cost. */
+export const isMoreThanCost = ({ messages, partial, waits }: JournalEntry): boolean =>
+  messages.length > 0 || partial === true || waits !== undefined
