@@ -64,11 +64,27 @@ export const kernelEnv = {
     .regex(/^postgres(ql)?:\/\//, 'a postgres:// URL')
     .optional()
     .meta({ secret: true, description: 'Selects PostgreSQL in place of the embedded SQLite' }),
+  DATABASE_LISTEN_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'a postgres:// URL')
+    .optional()
+    .meta({
+      secret: true,
+      description:
+        'The same database without a pooler between, for the one connection that hears other replicas',
+    }),
+  DATABASE_POOL: count(1, 1_000)
+    .default(10)
+    .describe('How many connections to PostgreSQL the queries of this process share'),
   REDIS_URL: z
     .string()
     .regex(/^rediss?:\/\//, 'a redis:// URL')
     .optional()
-    .meta({ secret: true, description: 'Shares rate limits between replicas' }),
+    .meta({
+      secret: true,
+      description:
+        'Shares rate limits between replicas; carries their messages where LISTEN is not heard',
+    }),
   MODEL: z
     .string()
     .optional()
@@ -244,6 +260,9 @@ export const kernelEnv = {
   RUN_LEASE_MS: milliseconds
     .default(10_000)
     .describe('A run whose process is silent this long is taken over'),
+  RUNS_PER_PROCESS: count(1, 1_000_000)
+    .default(500)
+    .describe('How many runs a process carries at most when it takes over what others left'),
   EVENT_LOOP_LIMIT_MS: z.coerce
     .number(loopLimits)
     .int(loopLimits)

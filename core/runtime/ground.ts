@@ -23,11 +23,20 @@ export interface Ground {
 /** Opens the database with the kernel's tables, the audit trail and Redis. */
 export async function openGround(blueprint: Blueprint, closers: Closers): Promise<Ground> {
   const { config, dataDir, clock, memory, log } = blueprint
-  const { DATABASE_URL: databaseUrl } = config
+  const { DATABASE_URL: databaseUrl, DATABASE_LISTEN_URL: listenUrl } = config
   const lock = dataDir && !databaseUrl ? await dataDir.lock({ pid: process.pid }) : undefined
   closers.add(() => lock?.release())
   const isClockSet = clock !== undefined
-  const store = await openStore({ databaseUrl, dataDir, memory, isClockSet, log })
+  const store = await openStore({
+    databaseUrl,
+    listenUrl,
+    redisUrl: config.REDIS_URL,
+    poolSize: config.DATABASE_POOL,
+    dataDir,
+    memory,
+    isClockSet,
+    log,
+  })
   closers.add(() => store.close())
   for (const [owner, migrations] of Object.entries(kernelMigrations))
     await store.migrate(owner, migrations)

@@ -74,6 +74,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       records,
       signingKeyLoaded: identity.signer !== undefined,
       databaseConnected: () => store.ping(),
+      listening: () => store.listening(),
       checkHealth: () => setups.checkHealth(),
       jobs: () => parts.jobs.health(),
       openapi: () => parts.openapi(),

@@ -588,8 +588,13 @@ describe('SQLite', () => {
     const stuck = db.transaction().execute(() => sql`select 1`.execute(db))
     await expect(stuck).rejects.toMatchObject({
       code: 'UNAVAILABLE',
-      message: expect.stringContaining('The database stayed in use for too long'),
-      hint: expect.stringContaining('Inside a transaction use the handle it gives'),
+      message: 'Busy, try again',
+      headers: { 'Retry-After': '1' },
+      cause: expect.objectContaining({
+        message: expect.stringMatching(
+          /^The database stayed in use for too long: .* Inside a transaction use the handle it gives/,
+        ),
+      }),
     })
     expect((await sql`select 1 as n`.execute(db)).rows).toEqual([{ n: 1 }])
     await db.destroy()
@@ -855,9 +860,15 @@ await describeWith('postgres', 'on a PostgreSQL server', (server) => {
     test('is listened to again after it fell silent', async () => {
       const wire = await flakyWire(own.url)
       open.push(wire)
-      const { target, ...settings } = postgresSettings(`${wire.url}?query_timeout=200`)
+      const { settings } = postgresSettings(`${wire.url}?query_timeout=200`)
       const pool = new Pool(settings, silent)
-      const channels = new PostgresChannels(settings, pool, silent, 50)
+      const channels = new PostgresChannels({
+        pool,
+        settings,
+        log: silent,
+        heartbeatMs: 50,
+        migrate: async () => {},
+      })
       open.push(channels, { close: () => pool.close(0) })
       let gaps = 0
       await channels.listen(

@@ -4,6 +4,7 @@
  */
 export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
+  ['store/channels'],
   ['store', 'outbound'],
   ['audit', 'told'],
   ['http/read', 'model/transport', 'model/usage'],

@@ -89,10 +89,16 @@ export const insideTests: Readonly<Record<string, string>> = {
     'A run of a plugin that fails, waits or changes hands needs an engine that does so when it is told.',
   'test/store/data-dir.test.ts':
     'It writes, locks and releases a data directory step by step, which an app does all at once.',
+  'test/store/listening.test.ts':
+    'How often a server tests whether it hears itself is no setting of an app, and a minute is too long for a test.',
   'test/store/migrations.test.ts':
     'It migrates one database from several stores at once and again and again, without the kernel’s own tables.',
+  'test/store/pooler.test.ts':
+    'Time limits of statements and the number of connections show in the sessions of the database only, which no app hands out.',
   'test/store/store.test.ts':
     'It shows the store on its own: statements, transactions, pools and channels of each database.',
+  'test/turns/fencing.test.ts':
+    'What becomes of an engine whose lease ends, and how often a run was attempted, no client sees.',
   'test/turns/request.test.ts':
     'It compares what the engine is handed and how a row is stored, also by older versions; no client sees either.',
   'test/turns/rooms.test.ts':

@@ -19,6 +19,10 @@ const services = {
     url: process.env.TEST_RSCRIPT ?? 'Rscript',
     enable: 'install R (in Debian the package r-base-core), or set TEST_RSCRIPT to its Rscript',
   },
+  pooler: {
+    url: 'command:pgbouncer',
+    enable: 'install PgBouncer (in Debian the package pgbouncer, whose program lies in /usr/sbin)',
+  },
   etcd: {
     url: 'command:etcd+protoc',
     enable: 'install etcd-server, golang-etcd-server-dev and protobuf-compiler (Debian)',

@@ -100,6 +100,7 @@ export class Conversations {
       usageOf: (run, said) => agent.usageOf(run, said),
       oracle: { name: config.ORACLE_NAME, did: oracleDid, entityDid: config.ORACLE_ENTITY_DID },
       leaseMs: config.RUN_LEASE_MS,
+      runsPerProcess: config.RUNS_PER_PROCESS,
       retentionHours: config.RUN_RETENTION_HOURS,
       limits: {
         atOnce: config.TURNS_AT_ONCE,

@@ -9,6 +9,8 @@ export interface ServerFacts {
   readonly records: readonly PluginRecord[]
   readonly signingKeyLoaded: boolean
   databaseConnected(): Promise<boolean>
+  /** How this server hears other replicas. */
+  listening(): 'direct' | 'redis' | 'polling'
   /** Lets plugins say how they are before `/health` answers. */
   checkHealth(): Promise<void>
   /** How the jobs of plugins are; undefined where no plugin has any. */
@@ -85,6 +87,7 @@ export function serverRoutes(
           timestamp: timestamp(),
           uptime: process.uptime(),
           database: connected ? 'connected' : 'unreachable',
+          listening: facts.listening(),
           signingKey: facts.signingKeyLoaded ? 'loaded' : 'missing',
           plugins,
           ...(jobs && { jobs }),
@@ -107,6 +110,11 @@ const healthSchema = z.object({
   timestamp: z.string(),
   uptime: z.number().describe('Seconds since the process started'),
   database: z.enum(['connected', 'unreachable']),
+  listening: z
+    .enum(['direct', 'redis', 'polling'])
+    .describe(
+      'How other replicas are heard: from the database, by Redis, or by looking into a table',
+    ),
   signingKey: z.enum(['loaded', 'missing']),
   plugins: z.record(z.string(), z.string()),
   jobs: z

@@ -4,6 +4,7 @@ import type { LaterJob, Notice } from '../../plugin.ts'
 import type { Due } from './input.ts'
 import type { KnownJob } from './known-jobs.ts'
 import { type JobStore, jobsChannel } from './tables.ts'
+import { tellsThat } from '../store/channels/channels.ts'
 
 /** How long after its end a job is still found by its key. */
 export const keyMs = 7 * 86_400_000
@@ -59,8 +60,10 @@ async function insert(
     returning id`
   const telling =
     store.kind === 'postgres'
-      ? sql<{ id: string }>`with made as (${made}) select id, pg_notify(${jobsChannel},
-          greatest(0, ${dueAt} - ${now})::text) from made`
+      ? sql<{ id: string }>`with made as (${made}) select id, ${tellsThat(
+          jobsChannel,
+          sql`greatest(0, ${dueAt} - ${now})::text`,
+        )} as told from made`
       : sql<{ id: string }>`${made}`
   const { rows } = await telling.execute(db)
   return rows[0]?.id

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { RuntimeError } from '../../errors.ts'
 import { type JobStore, jobsChannel, listOf, type JobRow, type JobState } from './tables.ts'
 import type { KnownJobs } from './known-jobs.ts'
+import { tellsThat } from '../store/channels/channels.ts'
 
 /** A job as the operator sees it, without its data. */
 export interface ListedJob {
@@ -56,7 +57,8 @@ export async function retryNow(store: JobStore, known: KnownJobs, id: string): P
   )
   if (changed === undefined)
     throw await refusal(store, id, 'Only a dead job, or one between two attempts, is tried again.')
-  if (store.kind === 'postgres') await sql`select pg_notify(${jobsChannel}, '0')`.execute(store.db)
+  if (store.kind === 'postgres')
+    await sql`select ${tellsThat(jobsChannel, '0')} as told`.execute(store.db)
   return listed(changed, new Set(known.all.map(({ kind }) => kind)))
 }
 

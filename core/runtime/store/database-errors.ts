@@ -23,6 +23,8 @@ const socketCodes = new Set([
 
 /** SQLSTATEs about who connects and where to: PostgreSQL answered, and waiting does not help. */
 const refused = /^(28...|3D000)$/
+/** What poolers say to a parameter that they do not know. */
+const protocolViolation = '08P01'
 /** The connection (08), a full disk (53100), too many connections (53300), a server that stops, crashed or starts (57P0x). */
 const gone = /^(08...|53[13]00|57P0[1-5])$/
 
@@ -54,16 +56,17 @@ export function isFileBusy(error: unknown): boolean {
   return typeof errcode === 'number' && (errcode & 0xff) === sqliteBusy
 }
 
-/** Whether PostgreSQL answered and refused the connection: a wrong password, an unknown database. */
+/** Whether the server answered and refused the connection: a wrong password, an unknown database, a parameter. */
 export function isRefusal(error: unknown): boolean {
   const { code } = facts(error)
-  return typeof code === 'string' && refused.test(code)
+  return typeof code === 'string' && (refused.test(code) || code === protocolViolation)
 }
 
 /** The error that the layers above get for a driver's: the same one, unless the database cannot be had. */
 export function translated(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  if (error.message === allTaken) return databaseBusy('Every connection to the database', error)
+  if (error.message === allTaken)
+    return databaseBusy('Every one of the DATABASE_POOL connections to PostgreSQL', error)
   const { code, errcode } = facts(error)
   const unreachable =
     (typeof errcode === 'number' && sqliteGone.has(errcode & 0xff)) ||
@@ -74,16 +77,20 @@ export function translated(error: unknown): unknown {
   return new RuntimeError('DATABASE_UNREACHABLE', 'The database does not answer.', { cause: error })
 }
 
-/** The error for a wait for a free connection that took too long. */
+/**
+ * The error for a wait for a free connection that took too long. Whoever asked reads only that the server is busy; what
+ * was in use stands in the cause, which goes to the log.
+ */
 export function databaseBusy(what: string, cause?: unknown): RuntimeError {
-  return new RuntimeError(
-    'UNAVAILABLE',
-    `${what} stayed in use for too long: by a transaction or a stream of rows that is still open.`,
-    {
-      hint: 'Inside a transaction use the handle it gives, never the outer db, and await nothing slow.',
-      cause,
-    },
+  const forOperators = new Error(
+    `${what} stayed in use for too long: by a transaction or a stream of rows that is still open. ` +
+      'Inside a transaction use the handle it gives, never the outer db, and await nothing slow.',
+    { cause },
   )
+  return new RuntimeError('UNAVAILABLE', 'Busy, try again', {
+    headers: { 'Retry-After': '1' },
+    cause: forOperators,
+  })
 }
 
 function facts(error: unknown): { code?: unknown; errcode?: unknown } {

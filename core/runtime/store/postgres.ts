@@ -9,6 +9,7 @@ import type {
 import pg from 'pg'
 import type { Log } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
+import type { ChannelMessage } from './channels/channels.ts'
 import { translated } from './database-errors.ts'
 import { forever } from '../base/until-aborted.ts'
 
@@ -31,12 +32,34 @@ function parseInteger(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text)
 }
 
-/** The settings of a connection. A setting in the URL itself (`?statement_timeout=0`) goes first. */
-export function postgresSettings(url: string): pg.PoolConfig & { readonly target: string } {
+/** How long PostgreSQL lets a statement run, and a transaction lie idle. A setting in the URL itself (`?statement_timeout=0`) goes first. */
+const serverLimits = { statement_timeout: 30_000, idle_in_transaction_session_timeout: 60_000 }
+
+/**
+ * How PostgreSQL learns of the limits: from the parameters by which a connection starts, or, where something between
+ * refuses those, from each transaction. A statement without a transaction then has the client's limit only.
+ */
+export type LimitsBy = 'startup' | 'transaction'
+
+/** The settings of connections, and what they were made of. */
+export interface PostgresSettings {
+  readonly settings: pg.PoolConfig
+  /** Host, port and database, for messages: the URL holds the password. */
+  readonly target: string
+  /** What sets the limits at the beginning of a transaction; undefined where connections start with the limits. */
+  readonly limits: string | undefined
+}
+
+/** The settings of connections to the server at a URL, which stands in the variable `name`. */
+export function postgresSettings(
+  url: string,
+  by: LimitsBy = 'startup',
+  name = 'DATABASE_URL',
+): PostgresSettings {
   const scheme = /^(\w+):/.exec(url)?.[1]
   const wrong = (why: string) =>
     // Never the URL itself, nor a cause that quotes it: it holds the password.
-    new RuntimeError('ENV_INVALID', `DATABASE_URL ${why}.`, {
+    new RuntimeError('ENV_INVALID', `${name} ${why}.`, {
       hint: 'It has the form postgres://user:password@host:5432/database; encode special characters of the password (%40 for @).',
     })
   if (scheme !== 'postgres' && scheme !== 'postgresql')
@@ -47,21 +70,46 @@ export function postgresSettings(url: string): pg.PoolConfig & { readonly target
   } catch {
     throw wrong('cannot be read as a URL')
   }
+  const { connectionString, limits } = by === 'startup' ? startingWith(url) : without(url)
   return {
     target: `${host}:${port}/${database}`,
-    connectionString: url,
-    fallback_application_name: 'oracle-runtime',
-    types,
-    connectionTimeoutMillis: 5_000,
-    idleTimeoutMillis: 30_000,
-    statement_timeout: 30_000,
-    idle_in_transaction_session_timeout: 60_000,
-    // PostgreSQL ends a slow statement itself; this limit is for a server that fell silent.
-    query_timeout: 35_000,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
+    limits,
+    settings: {
+      connectionString,
+      fallback_application_name: 'oracle-runtime',
+      types,
+      connectionTimeoutMillis: 5_000,
+      idleTimeoutMillis: 30_000,
+      ...(by === 'startup' && serverLimits),
+      // PostgreSQL ends a slow statement itself; this limit is for a server that fell silent.
+      query_timeout: 35_000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    },
   }
 }
+
+const startingWith = (url: string) => ({ connectionString: url, limits: undefined })
+
+/** The URL without the limits, and the SQL that sets them: those of the URL where it has some. */
+function without(url: string) {
+  const asked: Record<string, string> = {}
+  const connectionString = url.replaceAll(
+    /(?<=[?&])(statement_timeout|idle_in_transaction_session_timeout)=(\d+)(&|$)/g,
+    (_, limit: string, ms: string) => {
+      asked[limit] = ms
+      return ''
+    },
+  )
+  const limits = Object.entries(serverLimits).map(
+    ([limit, ms]) => `set local ${limit} = ${asked[limit] ?? ms}`,
+  )
+  return { connectionString, limits: limits.join('; ') }
+}
+
+/** Whether a pooler refused the parameters by which a connection starts. */
+export const isParameterRefused = (error: unknown): boolean =>
+  error instanceof Error && /\bstartup parameter\b/i.test(error.message)
 
 /**
  * A client that ends itself after an answer failed to come. pg would hand the client back to the pool, and the next
@@ -142,11 +190,21 @@ export class Pool extends pg.Pool {
   }
 }
 
+/** What a dialect is made of, and the SQL with which its transactions begin. */
+interface PortableConfig extends PostgresDialectConfig {
+  readonly limits?: string | undefined
+  /** Whom the driver tells, after the commit, what statements have told by `told`. */
+  readonly channels?: {
+    readonly isTelling: boolean
+    told(messages: readonly ChannelMessage[]): void
+  }
+}
+
 /** Kysely's dialect, with streams (by a cursor) and with errors that say when the database does not answer. */
 export class PortableDialect extends PostgresDialect {
-  readonly #config: PostgresDialectConfig
+  readonly #config: PortableConfig
 
-  constructor(config: PostgresDialectConfig) {
+  constructor(config: PortableConfig) {
     super(config)
     this.#config = config
   }
@@ -158,12 +216,18 @@ export class PortableDialect extends PostgresDialect {
 
 class PortableDriver extends PostgresDriver {
   readonly #pool: PostgresDialectConfig['pool']
+  readonly #limits: string | undefined
+  readonly #channels: PortableConfig['channels']
+  /** What open transactions have told, which counts once they are committed. */
+  readonly #toTell = new WeakMap<DatabaseConnection, ChannelMessage[]>()
   readonly #known = new WeakSet<DatabaseConnection>()
   readonly #inTransaction = new WeakSet<DatabaseConnection>()
 
-  constructor(config: PostgresDialectConfig) {
+  constructor(config: PortableConfig) {
     super(config)
     this.#pool = config.pool
+    this.#limits = config.limits
+    this.#channels = config.channels
   }
 
   override async acquireConnection(
@@ -179,9 +243,17 @@ class PortableDriver extends PostgresDriver {
     this.#known.add(connection)
     // Kysely releases the connection that it made, so the driver changes that object instead of wrapping it.
     const executeQuery = connection.executeQuery.bind(connection)
-    connection.executeQuery = (query, abort) => executeQuery<any>(query, abort).catch(rethrow)
+    connection.executeQuery = async (query, abort) => {
+      const result = await executeQuery<any>(query, abort).catch(rethrow)
+      if (this.#channels?.isTelling && query.sql.includes('pg_notify('))
+        this.#told(connection, toldIn(result.rows))
+      return result
+    }
     connection.streamQuery = (query, chunkSize) =>
-      streamByCursor(connection, query, chunkSize, this.#inTransaction.has(connection))
+      streamByCursor(connection, query, chunkSize, {
+        inTransaction: this.#inTransaction.has(connection),
+        begin: this.#withLimits('begin read only'),
+      })
     return connection
   }
 
@@ -189,17 +261,50 @@ class PortableDriver extends PostgresDriver {
     connection: DatabaseConnection,
     settings: TransactionSettings,
   ): Promise<void> {
-    await super.beginTransaction(connection, settings)
+    const executeQuery: DatabaseConnection['executeQuery'] = ({ sql }, abort) =>
+      connection.executeQuery(CompiledQuery.raw(this.#withLimits(sql)), abort)
+    // Kysely's words for the beginning and the limits go to the server together: a far one is asked once.
+    await super.beginTransaction(
+      this.#limits ? { ...connection, executeQuery } : connection,
+      settings,
+    )
     this.#inTransaction.add(connection)
+  }
+
+  override async commitTransaction(
+    connection: Parameters<PostgresDriver['commitTransaction']>[0],
+  ): Promise<void> {
+    await super.commitTransaction(connection)
+    this.#channels?.told(this.#toTell.get(connection) ?? [])
+    this.#toTell.delete(connection)
+  }
+
+  #told(connection: DatabaseConnection, messages: readonly ChannelMessage[]): void {
+    if (!this.#inTransaction.has(connection)) return this.#channels?.told(messages)
+    this.#toTell.set(connection, [...(this.#toTell.get(connection) ?? []), ...messages])
+  }
+
+  #withLimits(begin: string): string {
+    return this.#limits === undefined ? begin : `${begin}; ${this.#limits}`
   }
 
   override async releaseConnection(
     connection: Parameters<PostgresDriver['releaseConnection']>[0],
   ): Promise<void> {
     this.#inTransaction.delete(connection)
+    this.#toTell.delete(connection)
     await super.releaseConnection(connection)
   }
 }
+
+/** What rows say that they have told: see `told`. */
+const toldIn = (rows: readonly Readonly<Record<string, unknown>>[]): ChannelMessage[] =>
+  rows.flatMap((row) =>
+    [row.told, row.told_too].flatMap((text) => {
+      const [, channel, payload] = (typeof text === 'string' && /^(\w+) (.*)$/s.exec(text)) || []
+      return channel !== undefined && payload !== undefined ? [{ channel, payload }] : []
+    }),
+  )
 
 let cursors = 0
 
@@ -207,12 +312,12 @@ async function* streamByCursor<R>(
   connection: DatabaseConnection,
   query: CompiledQuery,
   chunkSize: number,
-  inTransaction: boolean,
+  { inTransaction, begin }: { readonly inTransaction: boolean; readonly begin: string },
 ): AsyncGenerator<QueryResult<R>> {
   const run = (sql: string, parameters: readonly unknown[] = []) =>
     connection.executeQuery<R>(CompiledQuery.raw(sql, [...parameters]))
   const cursor = `rows_${++cursors}`
-  if (!inTransaction) await run('begin read only')
+  if (!inTransaction) await run(begin)
   let broken = false
   try {
     await run(`declare ${cursor} no scroll cursor for ${query.sql}`, query.parameters)

@@ -5,10 +5,13 @@ import { RuntimeError } from '../../errors.ts'
 import type { Database, Log, Migration } from '../../plugin.ts'
 import { databaseNow, setNow } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
-import { type Channels, localChannels } from './channels.ts'
+import { type Channels, type Listening, localChannels } from './channels/channels.ts'
+import { channelMigrations, channelsOwner } from './channels/hearers.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
+import type { PostgresChannels as ListeningChannels, SelfTest } from './postgres-channels.ts'
+import type { LimitsBy } from './postgres.ts'
 import { abandonFile, openSharedSqlite, openSqlite, sqliteDialect } from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'
 
@@ -26,6 +29,8 @@ export interface Store extends Omit<Channels, 'close'> {
    * of the process, and a power cut once `synced` has resolved. On PostgreSQL there is no difference.
    */
   readonly unsynced: Database
+  /** How this process hears others on the same database. */
+  listening(): Listening
   /** Resolves when everything that was committed so far is on the disk. */
   synced(): Promise<void>
   /** Whether the database answers a question within the time. Never throws. */
@@ -53,6 +58,14 @@ export interface StoreOptions {
   readonly isClockSet?: boolean
   /** An open database in memory that outlives the store. */
   readonly memory?: DatabaseSync
+  /** How many connections to PostgreSQL the queries share. */
+  readonly poolSize?: number
+  /** A postgres:// URL without a pooler, for the connection that listens. */
+  readonly listenUrl?: string | undefined
+  /** Carries messages between replicas where the connection does not hear them. */
+  readonly redisUrl?: string | undefined
+  /** How often the server finds out whether it hears itself. */
+  readonly selfTest?: SelfTest
 }
 
 /** Opens PostgreSQL, a SQLite file, or a database in memory: the first of them that is described. */
@@ -76,6 +89,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     synced: async () => wal?.synced(),
     migrationDb: db,
     channels: localChannels(log),
+    listening: () => 'direct',
     // Asks beside the line of queries, so that a long transaction does not look like a dead database.
     async ask() {
       // SQLite reads the pages of a broken file again, for somebody may have repaired the file.
@@ -121,23 +135,40 @@ async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
 
 async function openPostgres(
   url: string,
-  { log, patienceMs = 10_000, isClockSet }: StoreOptions,
+  options: StoreOptions,
+  limitsBy: LimitsBy = 'startup',
 ): Promise<Store> {
-  const { Pool, PortableDialect, postgresSettings } = await import('./postgres.ts') // most servers need no pg
+  const { log, patienceMs = 10_000, isClockSet, poolSize = 10 } = options
+  const postgres = await import('./postgres.ts') // most servers need no pg
+  const { Pool, PortableDialect } = postgres
   const { PostgresChannels } = await import('./postgres-channels.ts')
-  const { target, ...settings } = postgresSettings(url)
-  const pool = new Pool(settings, log)
+  const { target, settings, limits } = postgres.postgresSettings(url, limitsBy)
+  const pool = new Pool({ ...settings, max: poolSize }, log)
   // A pool for `ping` alone, so that a busy pool does not look like a dead database.
   const pinger = new Pool({ ...settings, max: 1, query_timeout: 5_000 }, log)
   // A migration may take its time; the connection goes when the last one has run.
-  const migrating = { max: 1, statement_timeout: 0, query_timeout: 0, idleTimeoutMillis: 1_000 }
+  const migrating = { max: 1, query_timeout: 0, idleTimeoutMillis: 1_000 }
+  const unlimited = { statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
   const migrator = new Pool(
-    { ...settings, ...migrating, idle_in_transaction_session_timeout: 0 },
+    { ...settings, ...migrating, ...(limitsBy === 'startup' && unlimited) },
     log,
   )
-  const channels = new PostgresChannels(settings, pool, log)
-  const db: Database = new Kysely({ dialect: new PortableDialect({ pool }) })
-  const store = assemble(log, {
+  const { listenUrl, redisUrl, selfTest } = options
+  const listening =
+    listenUrl === undefined
+      ? settings
+      : postgres.postgresSettings(listenUrl, 'transaction', 'DATABASE_LISTEN_URL').settings
+  const channels: ListeningChannels = new PostgresChannels({
+    pool,
+    settings: listening,
+    isOtherAddress: listenUrl !== undefined,
+    log,
+    redisUrl,
+    selfTest,
+    migrate: () => store.migrate(channelsOwner, channelMigrations),
+  })
+  const db: Database = new Kysely({ dialect: new PortableDialect({ pool, limits, channels }) })
+  const store: Store = assemble(log, {
     kind: 'postgres',
     now: nowOf('postgres', isClockSet),
     db,
@@ -145,6 +176,7 @@ async function openPostgres(
     synced: async () => undefined,
     migrationDb: new Kysely({ dialect: new PortableDialect({ pool: migrator }) }),
     channels,
+    listening: () => channels.way,
     ask: () => pinger.query('select 1'),
     async end() {
       await Promise.all([pool, pinger, migrator].map((each) => each.close(graceMs)))
@@ -158,10 +190,18 @@ async function openPostgres(
     await firstAnswer(store.db, target, log, patienceMs)
   } catch (error) {
     await store.close()
-    throw error
+    if (limitsBy === 'transaction' || !postgres.isParameterRefused(causeOf(error))) throw error
+    log.warn(
+      `A pooler in front of PostgreSQL at ${target} refuses time limits at the start of a connection: ` +
+        'each transaction sets them, and other statements have the limit of the client.',
+    )
+    return openPostgres(url, options, 'transaction')
   }
   return store
 }
+
+/** What the driver threw, within the error for the operator. */
+const causeOf = (error: unknown): unknown => fieldsIn(fieldsIn(error).cause).cause
 
 /** Waits for a PostgreSQL that is still starting, but not for one that refuses the connection. */
 async function firstAnswer(db: Database, target: string, log: Log, patienceMs: number) {
@@ -173,7 +213,8 @@ async function firstAnswer(db: Database, target: string, log: Log, patienceMs: n
     } catch (error) {
       const { cause } = fieldsIn(error)
       const reason = cause instanceof Error ? cause.message : String(error)
-      if (!isConnectionError(error) || isRefusal(cause) || performance.now() > deadline)
+      const isOver = isRefusal(cause) || performance.now() > deadline
+      if (!isConnectionError(error) || isOver)
         throw new RuntimeError(
           'DATABASE_UNREACHABLE',
           `PostgreSQL at ${target} cannot be used: ${reason}.`,
@@ -193,6 +234,7 @@ interface Parts {
   synced(): Promise<void>
   readonly migrationDb: Database
   readonly channels: Channels
+  listening(): Listening
   /** A question that only a living database answers. */
   ask(): Promise<unknown>
   end(): Promise<void>
@@ -200,7 +242,7 @@ interface Parts {
 }
 
 function assemble(log: Log, parts: Parts): Store {
-  const { kind, now, db, unsynced, synced, migrationDb, channels, ask, end, cut } = parts
+  const { kind, now, db, unsynced, synced, migrationDb, channels, ask, end, cut, listening } = parts
   let asking: Promise<boolean> | undefined
   let migrated: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
@@ -212,6 +254,7 @@ function assemble(log: Log, parts: Parts): Store {
     synced,
     listen: (channel, onPayload, onGap) => channels.listen(channel, onPayload, onGap),
     notify: (channel, payload) => channels.notify(channel, payload),
+    listening,
 
     async ping(timeoutMs = 1_000) {
       // However often `ping` is called, the database gets one question at a time.
@@ -240,7 +283,8 @@ function assemble(log: Log, parts: Parts): Store {
     },
 
     close() {
-      closed ??= Promise.all([channels.close(), end()]).then(() => {})
+      // The channels say goodbye to the other processes over the pool.
+      closed ??= channels.close().finally(end)
       return closed
     },
   }

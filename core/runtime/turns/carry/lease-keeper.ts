@@ -15,6 +15,12 @@ import { purgeRuns } from '../journal/retention.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 
 const runsPerClaim = 50
+/** How many claimed runs are brought up at once: each asks the database several things, and others ask it too. */
+const broughtUpAtOnce = 5
+/** How often this process looks whether its leases are over, whatever the database does. */
+const fenceMs = { longest: 250, shortest: 20 }
+/** A look that comes so much later than planned says that the process stood still, not that the database is away. */
+const stoodStillMs = 1_000
 const purgeMs = 10 * 60_000
 /**
  * How long a run with which a process died once is carried alone among such runs, unless a step of it is kept before:
@@ -29,6 +35,8 @@ export interface LeaseKeeperOptions {
   readonly log: Log
   readonly leaseMs: number
   readonly retentionHours: number
+  /** How many runs this process carries at most when it takes runs over. */
+  readonly runsPerProcess: number
   /** Called with every purge. */
   onPurge(): Promise<void>
   /** The runs of this process. */
@@ -44,7 +52,11 @@ export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions
   readonly #timers: NodeJS.Timeout[] = []
   #lastBeat = performance.now()
-  #beating = false
+  /** When the heartbeat that still waits for the database began; undefined while none does. */
+  #beating: number | undefined
+  #lastFence = performance.now()
+  /** Runs that this process has claimed and does not carry yet. */
+  readonly #claimed = new Map<string, RunRow>()
   #sweeping: Promise<void> | undefined
   #again = false
   #trying: Promise<void> | undefined
@@ -58,12 +70,17 @@ export class LeaseKeeper {
   async open(): Promise<void> {
     const { leaseMs, store } = this.#options
     await beat(store)
-    await this.sweep()
+    // The first sweep may claim many runs at once, whose leases have to be renewed while they are brought up.
     this.#timers.push(
       setInterval(() => void this.#beat(), Math.max(leaseMs / 3, 50)).unref(),
       setInterval(() => void this.sweep(), Math.max(leaseMs / 2, 50)).unref(),
+      // Only where there may be other processes: one alone goes on with its runs whatever becomes of its leases.
+      ...(store.dialect === 'postgres'
+        ? [setInterval(() => this.#fence(), this.#fenceMs).unref()]
+        : []),
       setInterval(() => void this.purge(), purgeMs).unref(),
     )
+    await this.sweep()
     void this.purge()
   }
 
@@ -97,15 +114,33 @@ export class LeaseKeeper {
       while (this.#again && !this.#closed) {
         this.#again = false
         await countDeaths(store)
-        const what = { limit: runsPerClaim, except: [...live.keys()], skip: takeoverSkip }
-        const rows = await claimRuns(store, what)
-        for (const row of rows) await this.#carryOn(row)
-        if (rows.length === runsPerClaim) this.#again = true
+        const free = this.#options.runsPerProcess - live.size
+        // A later sweep looks again, when some of these runs have ended.
+        if (free <= 0) break
+        const limit = Math.min(runsPerClaim, free)
+        const rows = await claimRuns(store, { limit, except: [...live.keys()], skip: takeoverSkip })
+        await this.#carryAllOn(rows)
+        if (rows.length === limit) this.#again = true
         if (!this.#trying && !this.#closed) await this.#try()
       }
     } catch (error) {
       log.warn({ err: error }, 'Runs could not be taken over; trying again')
     }
+  }
+
+  /** Carries claimed runs on, a few at a time. From the claim on, every heartbeat renews their leases. */
+  async #carryAllOn(rows: readonly RunRow[]): Promise<void> {
+    for (const row of rows) this.#claimed.set(row.id, row)
+    const waiting = [...rows]
+    const bringUp = async () => {
+      for (let row = waiting.shift(); row && !this.#closed; row = waiting.shift()) {
+        // The run may have been lost meanwhile.
+        if (this.#claimed.has(row.id)) await this.#carryOn(row)
+        this.#claimed.delete(row.id)
+      }
+    }
+    await Promise.all(Array.from({ length: broughtUpAtOnce }, bringUp))
+    for (const { id } of rows) this.#claimed.delete(id)
   }
 
   /** Carries a claimed run on. The lease of a run that cannot be carried runs out, and a later sweep tries the run again. */
@@ -152,22 +187,24 @@ export class LeaseKeeper {
   }
 
   async #beat(): Promise<void> {
-    if (this.#beating || this.#closed) return
-    this.#beating = true
     const { store, live, log, leaseMs, onBeat } = this.#options
     const started = performance.now()
+    // A heartbeat that hangs does not keep the next one from a database that answers again.
+    if (this.#closed || (this.#beating !== undefined && started - this.#beating < leaseMs / 2))
+      return
+    this.#beating = started
     const mine = [...live.values()]
+    const claimed = [...this.#claimed.keys()].filter((id) => !live.has(id))
     try {
       // The heartbeat is written before the leases, so it ends before them. A run whose lease ends while the heartbeat
       // goes on was dropped; where the heartbeat has ended as well, the process died.
       await beat(store)
       if (started - this.#lastBeat > leaseMs) await takeBackDeaths(store)
-      const held = await extendLeases(
-        store,
-        mine.map(({ runId }) => runId),
-      )
-      this.#lastBeat = started
+      const held = await extendLeases(store, [...mine.map(({ runId }) => runId), ...claimed])
+      this.#lastBeat = Math.max(this.#lastBeat, started)
       const rows = new Map(held.map((row) => [row.id, row]))
+      for (const id of claimed)
+        if (rows.get(id)?.epoch !== this.#claimed.get(id)?.epoch) this.#claimed.delete(id)
       for (const run of mine) {
         const row = rows.get(run.runId)
         if (row?.epoch === run.row.epoch) {
@@ -178,12 +215,32 @@ export class LeaseKeeper {
       await onBeat()
     } catch (error) {
       log.warn({ err: error }, 'The leases of runs could not be renewed')
-      // Another process may have claimed the runs by now: the process that reaches the database first goes on with them.
-      for (const run of mine)
-        if (performance.now() - Math.max(this.#lastBeat, run.heldSince) > leaseMs)
-          run.feed.lose('its lease ran out')
+      this.#loseOverdue()
     }
-    this.#beating = false
+    if (this.#beating === started) this.#beating = undefined
+  }
+
+  get #fenceMs(): number {
+    const { longest, shortest } = fenceMs
+    return Math.max(shortest, Math.min(longest, this.#options.leaseMs / 10))
+  }
+
+  /** Looks at the leases by this process's own steady clock: a query to a database that is cut off may hang for long. */
+  #fence(): void {
+    const now = performance.now()
+    const stoodStill = now - this.#lastFence > this.#fenceMs + stoodStillMs
+    this.#lastFence = now
+    // The database knows whether somebody else has the runs by now.
+    if (stoodStill) void this.#beat()
+    else this.#loseOverdue()
+  }
+
+  /** Another process may have claimed these runs by now: the process that reaches the database first goes on with them. */
+  #loseOverdue(): void {
+    const { live, leaseMs } = this.#options
+    for (const run of [...live.values()])
+      if (performance.now() - Math.max(this.#lastBeat, run.heldSince) > leaseMs)
+        run.feed.lose('its lease ran out')
   }
 
   /** Deletes what only the replay of old runs needs. */

@@ -45,6 +45,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly oracle: OracleFacts
   /** A run whose process is silent this long is taken over. */
   readonly leaseMs: number
+  /** How many runs this process carries at most when it takes over what other processes left. */
+  readonly runsPerProcess?: number
   /** How long runs that have ended can be replayed. */
   readonly retentionHours: number
   /** The room of a session outside of this runtime, if it has one: clients read the room with the session. */
@@ -149,6 +151,7 @@ export class Runs {
       log,
       leaseMs,
       retentionHours,
+      runsPerProcess: options.runsPerProcess ?? 500,
       live: this.#carrier.live,
       takeOver: (row) => this.#intake.takeOver(row),
       onBeat: () => clients.answers.look(),

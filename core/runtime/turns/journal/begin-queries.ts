@@ -3,6 +3,7 @@ import { prepared } from '../../store/prepared.ts'
 import type { RunStore } from './store.ts'
 import type { RunsTable, StepsTable } from './tables.ts'
 import { runChannel } from './write.ts'
+import { tellsThat } from '../../store/channels/channels.ts'
 
 /** What the database knows of a session in which a run is to begin. */
 interface Look extends Place {
@@ -149,7 +150,7 @@ const insertRun = ({ db, owner, now, leaseEnd, dialect }: RunStore) =>
       .returningAll()
       .$if(dialect === 'postgres', (insert) =>
         // Every process that holds a socket of this session hears of the run once the run is recorded.
-        insert.returning(sql<string>`pg_notify(${runChannel}, ${told})`.as('told')),
+        insert.returning(tellsThat(runChannel, told).as('told')),
       )
   })
 

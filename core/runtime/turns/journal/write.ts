@@ -4,6 +4,7 @@ import type { Dialect, RunDatabase, RunStatus } from './tables.ts'
 import type { RunCause } from '../../../plugin.ts'
 import type { RunEnd } from '../run.ts'
 import type { StepRow } from './steps.ts'
+import { tellingText } from '../../store/channels/channels.ts'
 
 /** What one run adds to the database at once: all of it or nothing. */
 export interface RunWrite {
@@ -91,8 +92,8 @@ function postgresWriter(now: string): Write {
     where s.run_id in (select id from fence)
   )
   select coalesce(json_agg(id), '[]') as ids,
-    pg_notify('${runChannel}', 'events ' || string_agg(id, ' ')) as told,
-    (select pg_notify('${runChannel}', 'ended') where count(ended_at) > 0) as ended
+    ${tellingText(runChannel, `'events ' || string_agg(id, ' ')`)} as told,
+    (select ${tellingText(runChannel, `'ended'`)} where count(ended_at) > 0) as told_too
   from fence`
   return async (db, owner, leaseMs, writes) => {
     const values = [runsOf(writes), eventsOf(writes), stepsOf(writes), owner, leaseMs]

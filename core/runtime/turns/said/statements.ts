@@ -4,6 +4,7 @@ import { insertWords } from '../journal/begin-queries.ts'
 import type { EventBatch } from '../journal/event-lines.ts'
 import type { RunStore } from '../journal/store.ts'
 import { runChannel } from '../journal/write.ts'
+import { tellsThat } from '../../store/channels/channels.ts'
 
 /** How long words are counted together. */
 export const countedMs = 60_000
@@ -110,7 +111,7 @@ const insertRun = ({ db, now, dialect }: RunStore) =>
         })
         .returning('id')
         .$if(dialect === 'postgres', (insert) =>
-          insert.returning(sql<string>`pg_notify(${runChannel}, ${p.told})`.as('told')),
+          insert.returning(tellsThat(runChannel, p.told).as('told')),
         ),
   )
 

@@ -1,4 +1,5 @@
-import type { Log } from '../../plugin.ts'
+import { type RawBuilder, sql } from 'kysely'
+import type { Log } from '../../../plugin.ts'
 
 /** Short messages between the processes that share a database: ids, never bodies. */
 export interface Channels {
@@ -15,6 +16,29 @@ export interface Channels {
   notify(channel: string, payload: string): Promise<void>
   close(): Promise<void>
 }
+
+/** How the messages of other processes are heard: from the database, from Redis, or by looking into a table. */
+export type Listening = 'direct' | 'redis' | 'polling'
+
+/** A message and its channel. */
+export interface ChannelMessage {
+  readonly channel: string
+  readonly payload: string
+}
+
+/**
+ * Tells listeners at the commit of a PostgreSQL statement. The column has to be called `told`, or `told_too` where a
+ * statement tells two things: from there the driver passes the message on to processes that do not hear NOTIFY.
+ */
+export const tellsThat = (
+  channel: string,
+  payload: RawBuilder<unknown> | string,
+): RawBuilder<string> =>
+  sql<string>`concat(pg_notify(${channel}, ${payload}), ${channel}::text || ' ' || ${payload})`
+
+/** The same as text, for a payload that is SQL itself. */
+export const tellingText = (channel: string, payload: string): string =>
+  `concat(pg_notify('${checkedChannel(channel)}', ${payload}), '${channel} ' || ${payload})`
 
 /** What a channel calls with its messages. */
 export interface Listener {
