@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { strange } from './known-parameters.ts'
 import { readCursor } from './page.ts'
 import { entityId, name, wants } from '../wants.ts'
 
@@ -42,6 +43,7 @@ const filters = {
 }
 
 const prefix = 'property.'
+const listParameters = [...Object.keys(filters), 'limit', 'cursor', `${prefix}<name>`]
 
 /** The query of a list: `?type=&q=&property.fuel=ethanol&limit=&cursor=`. An empty filter counts as absent. */
 export const listSchema = pageSchema
@@ -50,7 +52,11 @@ export const listSchema = pageSchema
   .transform(({ limit, cursor, ...rest }, ctx) => {
     const properties = new Map<string, string>()
     for (const [key, value] of Object.entries(rest)) {
-      if (!key.startsWith(prefix)) continue
+      if (!key.startsWith(prefix)) {
+        if (!Object.hasOwn(filters, key))
+          ctx.addIssue({ code: 'custom', path: [key], message: strange(key, listParameters) })
+        continue
+      }
       if (typeof value === 'string') properties.set(key.slice(prefix.length), value)
       else ctx.addIssue({ code: 'custom', path: [key], message: 'give one value' })
     }

@@ -2,6 +2,8 @@ import { created } from '#core'
 import { route, seesAny } from '../context.ts'
 import { edgePath } from '../did.ts'
 import { etagOf } from '../etag.ts'
+import { refuseLostDigits } from '../digits.ts'
+import { onlyKnown } from '../reading/known-parameters.ts'
 import { walkOf, walkSchema } from '../reading/query.ts'
 import { relationshipSchema } from '../request.ts'
 import { didParameter } from './parameters.ts'
@@ -15,7 +17,7 @@ export const relationshipsRoutes = {
     auth: 'bearer',
     own: seesAny,
     summary: 'The entities that can be reached, breadth first, and the edges between them.',
-    input: walkSchema,
+    input: onlyKnown(walkSchema),
     async run({ did, ...walk }, ctx) {
       const { graph, readers } = await ctx.self.registry()
       return graph.walk(did, walkOf(walk), readers.of(ctx), ctx.signal)
@@ -26,7 +28,9 @@ export const relationshipsRoutes = {
     summary: 'Draws an edge, or changes its properties.',
     answers: { 200: ['application/json'], 201: ['application/json'] },
     input: edgeSchema,
+    raw: true,
     async run({ did, ...relationship }, ctx) {
+      refuseLostDigits(ctx.raw)
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined
       const actor = registry.actorOf(ctx)
@@ -39,7 +43,7 @@ export const relationshipsRoutes = {
   'DELETE /v1/entities/:did/relationships/:role/:target': route({
     auth: 'bearer',
     summary: 'Removes an edge.',
-    input: edgeSchema.omit({ properties: true }),
+    input: onlyKnown(edgeSchema.omit({ properties: true })),
     async run({ did, role, target }, ctx) {
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined
