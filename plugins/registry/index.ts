@@ -1,4 +1,5 @@
-import { definePlugin, type Database, type Oracle } from '#core'
+import { z } from 'zod'
+import { definePlugin, type Database, type Jobs, type Oracle } from '#core'
 import type { Self } from './context.ts'
 import { environment, type Environment } from './environment.ts'
 import type { Registry } from './registry.ts'
@@ -12,7 +13,7 @@ import { relationshipsRoutes } from './routes/relationships.ts'
 import { tools } from './tools.ts'
 
 /** Loads the registry with the first request that needs it, so that a server starts sooner. */
-function setup({ db, oracle, env }: Boot): Self {
+function setup({ db, oracle, env, jobs }: Boot): Self {
   let loading: Promise<Registry> | undefined
   const load = async (): Promise<Registry> => {
     const { Registry } = await import('./registry.ts')
@@ -27,6 +28,7 @@ function setup({ db, oracle, env }: Boot): Self {
         claims: env.REGISTRY_CLAIMS_PER_DID,
       },
       isPublic: env.REGISTRY_READ === 'public',
+      askToFill: (on, key) => jobs.within(on).later('index', {}, { key }),
     })
   }
   return { oracleDid: oracle.did, registry: () => (loading ??= load()) }
@@ -34,11 +36,15 @@ function setup({ db, oracle, env }: Boot): Self {
 
 const wordsOf = (list: string) => new Set(list.split(',').flatMap((word) => word.trim() || []))
 
+/** What the jobs take, by their names. */
+const inputs = { index: z.object({}) }
+
 /** What `setup` needs of boot. */
 interface Boot {
   readonly db: Database
   readonly oracle: Oracle
   readonly env: Environment
+  readonly jobs: Jobs<typeof inputs>
 }
 
 export default definePlugin({
@@ -64,9 +70,19 @@ export default definePlugin({
     '002-protocols': async (db) => (await import('./tables.ts')).createProtocols(db),
     '003-claims': async (db) => (await import('./claims/tables.ts')).createClaims(db),
     '004-rights': async (db) => (await import('./rights/tables.ts')).createRights(db),
+    '005-indexes': async (db) => (await import('./indexes/tables.ts')).createIndexes(db),
   },
 
   setup,
+
+  jobs: {
+    // A protocol has declared an index, or dropped one: its entities are read in bounded steps.
+    index: {
+      input: inputs.index,
+      timeoutMs: 3_600_000,
+      run: async (_, { self, job }) => (await self.registry()).fillIndexes(job.signal),
+    },
+  },
 
   prompt: () =>
     'The registry holds digital twins by DID. Find before you create, walk the graph instead of ' +

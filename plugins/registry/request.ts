@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { classes, groupType } from './entities/kinds.ts'
+import { indexTypes, type IndexType } from './indexes/tables.ts'
 import { did, entityId, isObject, name, record, wants } from './wants.ts'
 
 const aType = 'the name of an entity type, such as "CookstoveEntity"'
@@ -155,8 +156,10 @@ export interface ProtocolDefinition {
   readonly properties: Readonly<Record<string, TypeName | PropertyRule>>
   readonly relationships?: Readonly<Record<string, string>>
   readonly mints?: true | string
+  readonly indexes?: Readonly<Record<string, IndexType>>
 }
 
+const anIndexType = `one of ${indexTypes.join(', ')}`
 const aCredit = 'true or a text, where each entity is a credit for an approved claim'
 
 /** The outline of a protocol; `readDefinition` checks the rules of its properties, and suggests corrections. */
@@ -180,6 +183,14 @@ export const protocolSchema = z.object(
     mints: z
       .union([z.literal(true), name(200, 'what one of them stands for')], wants(aCredit))
       .optional(),
+    indexes: z
+      .record(
+        z.string(),
+        z.enum(indexTypes, wants(anIndexType)),
+        wants('an object: { path: type }'),
+      )
+      .optional()
+      .describe('The properties by which queries find and sort'),
     did: entityId('a DID, or a DID URL with a path').optional(),
     controller: entityId('the DID of the party that may change it').optional(),
   },

@@ -8,6 +8,7 @@ import {
   type ProtocolRequest,
   type TypeName,
 } from '../request.ts'
+import type { IndexType } from '../indexes/tables.ts'
 import { isObject, shown } from '../wants.ts'
 
 /** A protocol with all that it inherits. The registry checks entities against it. */
@@ -17,6 +18,8 @@ export interface Effective {
   readonly relationships?: Readonly<Record<string, string>>
   /** Present: each entity of the protocol is a credit for an approved claim. A text says what one credit stands for. */
   readonly mints?: true | string
+  /** How the properties at these paths are indexed. */
+  readonly indexes?: Readonly<Record<string, IndexType>>
 }
 
 /** A rule in full, where a protocol may give only the name of a type. */
@@ -47,6 +50,7 @@ export function readDefinition(request: ProtocolRequest): ProtocolDefinition {
     properties: properties as ProtocolDefinition['properties'], // checked above
     ...(relationships && { relationships }),
     ...(request.mints !== undefined && { mints: request.mints }),
+    ...(request.indexes && { indexes: request.indexes }),
   }
 }
 
@@ -117,9 +121,14 @@ export function effectiveOf(definition: ProtocolDefinition, parent?: Effective):
   )
   // A protocol that extends one whose entities are credits cannot undo that: its entities are credits too.
   const mints = definition.mints ?? parent?.mints
+  const indexes =
+    parent?.indexes || definition.indexes
+      ? { ...parent?.indexes, ...definition.indexes }
+      : undefined
   return {
     properties: { ...parent?.properties, ...own },
     ...(relationships && { relationships }),
     ...(mints !== undefined && { mints }),
+    ...(indexes && { indexes }),
   }
 }

@@ -7,7 +7,7 @@ import { refuseLostDigits } from '../digits.ts'
 import { tombstoneOf } from '../entities/entity.ts'
 import { demandedTag, etagOf } from '../etag.ts'
 import { onlyKnown } from '../reading/known-parameters.ts'
-import { listSchema, pageSchema } from '../reading/query.ts'
+import { listSchema, pageSchema, querySchema } from '../reading/query.ts'
 import { entitySchema } from '../request.ts'
 import { wants } from '../wants.ts'
 import { didParameter, named } from './parameters.ts'
@@ -33,9 +33,20 @@ export const entitiesRoutes = {
     own: seesAny,
     summary: 'Entities in the order of their creation, page by page.',
     input: listSchema,
-    async run({ filter, limit, after }, ctx) {
-      const { lists, readers } = await ctx.self.registry()
+    async run({ filter, limit, after, query }, ctx) {
+      const { lists, queries, readers } = await ctx.self.registry()
+      if (query) return queries.find(query, readers.of(ctx), ctx.signal)
       return lists.list(filter, readers.of(ctx), limit, after)
+    },
+  }),
+  'POST /v1/query': route({
+    auth: 'bearer',
+    can: { can: 'registry/read' },
+    summary: 'Entities by a condition on their indexed properties and edges, sorted and counted.',
+    input: querySchema,
+    async run(query, ctx) {
+      const { queries, readers } = await ctx.self.registry()
+      return queries.find(query, readers.of(ctx), ctx.signal)
     },
   }),
   'POST /v1/entities/batch': route({
