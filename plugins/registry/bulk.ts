@@ -4,7 +4,10 @@ import type { RegistryDatabase, Tables } from './tables.ts'
 
 const sizes = [64, 16, 4, 1]
 
-/** Makes a function that inserts rows, up to 64 in a statement; `ignoresPresent` leaves rows as they are whose key is there. Kysely compiles each of the statements once. */
+/**
+ * Makes a function that inserts rows, up to 64 in a statement; `ignoresPresent` leaves rows as they are whose key is there.
+ * Kysely compiles each of the statements once.
+ */
 export function bulkInsert<T extends keyof Tables>(
   db: RegistryDatabase,
   table: T,

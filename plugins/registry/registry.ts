@@ -9,6 +9,7 @@ import { Creation } from './entities/creation.ts'
 import { Entities } from './entities/entities.ts'
 import { Indexes, type AskToFill } from './indexes/indexes.ts'
 import { Queries } from './query/queries.ts'
+import { Systems } from './graph/system.ts'
 import { Traversal } from './graph/traverse.ts'
 import { ProtocolChanges } from './protocols/changes.ts'
 import { Conformance } from './protocols/conformance.ts'
@@ -45,6 +46,7 @@ export class Registry {
   readonly entities: Entities
   readonly lists: Lists
   readonly graph: Traversal
+  readonly systems: Systems
   readonly changes: Changes
   readonly batches: Batches
   readonly protocols: Protocols
@@ -74,6 +76,7 @@ export class Registry {
     this.entities = entities
     this.lists = new Lists(db, entities)
     this.graph = new Traversal(db, entities)
+    this.systems = new Systems(db, this.graph)
     this.changes = new Changes({
       db,
       write,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { classes, groupType } from './entities/kinds.ts'
+import { classes, groupType, type TwinClass } from './entities/kinds.ts'
 import { indexTypes, type IndexType } from './indexes/tables.ts'
 import { did, entityId, isObject, name, record, wants } from './wants.ts'
 
@@ -157,8 +157,11 @@ export interface ProtocolDefinition {
   readonly relationships?: Readonly<Record<string, string>>
   readonly mints?: true | string
   readonly indexes?: Readonly<Record<string, IndexType>>
+  readonly class?: TwinClass
+  readonly identifiedBy?: readonly string[]
 }
 
+const aProperty = 'the name of a property'
 const anIndexType = `one of ${indexTypes.join(', ')}`
 const aCredit = 'true or a text, where each entity is a credit for an approved claim'
 
@@ -191,6 +194,16 @@ export const protocolSchema = z.object(
       )
       .optional()
       .describe('The properties by which queries find and sort'),
+    class: z
+      .enum(classes, wants(`one of ${classes.join(', ')}`))
+      .optional()
+      .describe('The class of every entity that follows this protocol'),
+    identifiedBy: z
+      .array(name(100, aProperty), wants('a list of names of properties'))
+      .min(1, wants('at least one name'))
+      .max(8, wants('at most eight names'))
+      .optional()
+      .describe('Properties of which a physical twin has one at least, such as location or serial'),
     did: entityId('a DID, or a DID URL with a path').optional(),
     controller: entityId('the DID of the party that may change it').optional(),
   },

@@ -86,7 +86,7 @@ export class Creation {
     const { known, taken } = await this.#lookUp(all, trx)
     const allowance = await Allowance.open(writing, this.#parts.quotas)
     const making = new Making(this.#parts, writing, allowance, known, taken)
-    if (together) for (const { request } of all) making.promise(request)
+    if (together) for (const { request } of all) await making.promise(request)
     const outcomes: Outcome[] = []
     for (const asked of all) {
       await giveWay()

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { faultsOf } from '#core'
+import { faultsOf, type Fault } from '#core'
 import { controls, mustSpeakFor, type Actor } from '../rights/actor.ts'
 import type { Creation } from './creation.ts'
 import {
@@ -120,7 +120,7 @@ export class Patching {
     if (first.mints !== undefined && !canMint && lagging) candidates.splice(0, 1)
     const found = candidates.map((checker) => ({
       checker,
-      faults: faultsAgainst(checker, after.properties, edges),
+      faults: [...classFaults(checker, row), ...faultsAgainst(checker, after.properties, edges)],
     }))
     const fitting = found.find(({ faults }) => faults.length === 0)
     if (fitting) return fitting.checker
@@ -269,6 +269,17 @@ function merged(before: Entity, body: Readonly<Record<string, unknown>>): Change
   if (parsed.success) return parsed.data
   throw refused(faultsOf(parsed.error))
 }
+
+/** The fault of a protocol whose entities are of another class, which an entity never changes. */
+const classFaults = ({ did, class: twin }: Checker, row: EntityRow): Fault[] =>
+  twin === undefined || twin === row.class
+    ? []
+    : [
+        {
+          path: 'protocol',
+          message: `entities of ${did} are of the class ${twin}; this one is not`,
+        },
+      ]
 
 /** Whether a state is that of a row already: a patch that changes nothing makes no version. */
 function isSameState(row: EntityRow, after: StateColumns): boolean {

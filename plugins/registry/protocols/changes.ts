@@ -4,6 +4,7 @@ import { effectiveOf, readDefinition, type Effective } from './definition.ts'
 import { checkIndexes } from '../indexes/declared.ts'
 import type { Indexes } from '../indexes/indexes.ts'
 import { mustMatch } from '../etag.ts'
+import { checkIdentity, mustFitClass } from './twin-class.ts'
 import { wire, type Protocol, type Protocols } from './protocols.ts'
 import { Allowance, type Quotas } from '../rights/allowance.ts'
 import { conflicting, invalid, unresolved } from '../refusal.ts'
@@ -54,6 +55,7 @@ export class ProtocolChanges {
       })
     const effective = effectiveOf(definition, await this.#parentOf(definition, trx))
     checkIndexes(effective)
+    checkIdentity(effective)
     const allowance = await Allowance.open(writing, this.#quotas)
     allowance.take({ protocols: 1 })
     await allowance.keep()
@@ -123,6 +125,7 @@ export class ProtocolChanges {
     const { did } = row
     const version = row.version + 1
     const effective = effectiveOf(definition, parent)
+    await mustFitClass(did, effective, trx)
     await trx
       .updateTable('registry_protocols')
       .set({ version, updated_at: at })
@@ -181,7 +184,9 @@ export class ProtocolChanges {
     const definition = readDefinition(request)
     await this.#mustNotLoop(did, definition, trx)
     const parent = await this.#parentOf(definition, trx)
-    checkIndexes(effectiveOf(definition, parent))
+    const wanted = effectiveOf(definition, parent)
+    checkIndexes(wanted)
+    checkIdentity(wanted)
     await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
     if (definition.extends !== undefined)
       await trx

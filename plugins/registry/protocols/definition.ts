@@ -8,6 +8,7 @@ import {
   type ProtocolRequest,
   type TypeName,
 } from '../request.ts'
+import type { TwinClass } from '../entities/kinds.ts'
 import type { IndexType } from '../indexes/tables.ts'
 import { isObject, shown } from '../wants.ts'
 
@@ -20,6 +21,10 @@ export interface Effective {
   readonly mints?: true | string
   /** How the properties at these paths are indexed. */
   readonly indexes?: Readonly<Record<string, IndexType>>
+  /** The class of every entity that follows the protocol. */
+  readonly class?: TwinClass
+  /** Properties of which each entity has one at least; only a protocol of physical twins names some. */
+  readonly identifiedBy?: readonly string[]
 }
 
 /** A rule in full, where a protocol may give only the name of a type. */
@@ -51,6 +56,8 @@ export function readDefinition(request: ProtocolRequest): ProtocolDefinition {
     ...(relationships && { relationships }),
     ...(request.mints !== undefined && { mints: request.mints }),
     ...(request.indexes && { indexes: request.indexes }),
+    ...(request.class !== undefined && { class: request.class }),
+    ...(request.identifiedBy && { identifiedBy: request.identifiedBy }),
   }
 }
 
@@ -121,6 +128,8 @@ export function effectiveOf(definition: ProtocolDefinition, parent?: Effective):
   )
   // A protocol that extends one whose entities are credits cannot undo that: its entities are credits too.
   const mints = definition.mints ?? parent?.mints
+  const twin = definition.class ?? parent?.class
+  const identifiedBy = definition.identifiedBy ?? parent?.identifiedBy
   const indexes =
     parent?.indexes || definition.indexes
       ? { ...parent?.indexes, ...definition.indexes }
@@ -130,5 +139,7 @@ export function effectiveOf(definition: ProtocolDefinition, parent?: Effective):
     ...(relationships && { relationships }),
     ...(mints !== undefined && { mints }),
     ...(indexes && { indexes }),
+    ...(twin !== undefined && { class: twin }),
+    ...(identifiedBy && { identifiedBy }),
   }
 }

@@ -1,10 +1,11 @@
+import { z } from 'zod'
 import { created } from '#core'
 import { route, seesAny } from '../context.ts'
 import { edgePath } from '../did.ts'
 import { etagOf } from '../etag.ts'
 import { refuseLostDigits } from '../digits.ts'
 import { onlyKnown } from '../reading/known-parameters.ts'
-import { walkOf, walkSchema } from '../reading/query.ts'
+import { pageSchema, walkOf, walkSchema } from '../reading/query.ts'
 import { relationshipSchema } from '../request.ts'
 import { didParameter } from './parameters.ts'
 
@@ -21,6 +22,16 @@ export const relationshipsRoutes = {
     async run({ did, ...walk }, ctx) {
       const { graph, readers } = await ctx.self.registry()
       return graph.walk(did, walkOf(walk), readers.of(ctx), ctx.signal)
+    },
+  }),
+  'GET /v1/entities/:did/system': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'The network below an entity: its members, the flows between them, and totals.',
+    input: onlyKnown(z.object({ did: didParameter, limit: pageSchema.shape.limit })),
+    async run({ did, limit }, ctx) {
+      const { systems, readers } = await ctx.self.registry()
+      return systems.read(did, limit, readers.of(ctx), ctx.signal)
     },
   }),
   'PUT /v1/entities/:did/relationships/:role/:target': route({
