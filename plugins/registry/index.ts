@@ -10,6 +10,7 @@ import { eventsRoutes } from './routes/events.ts'
 import { identifiersRoutes } from './routes/identifiers.ts'
 import { protocolsRoutes } from './routes/protocols.ts'
 import { relationshipsRoutes } from './routes/relationships.ts'
+import { subscriptionsRoutes } from './routes/subscriptions.ts'
 import { tools } from './tools.ts'
 
 /** Loads the registry with the first request that needs it, so that a server starts sooner. */
@@ -37,7 +38,7 @@ function setup({ db, oracle, env, jobs }: Boot): Self {
 const wordsOf = (list: string) => new Set(list.split(',').flatMap((word) => word.trim() || []))
 
 /** What the jobs take, by their names. */
-const inputs = { index: z.object({}) }
+const inputs = { index: z.object({}), deliver: z.object({ id: z.string() }) }
 
 /** What `setup` needs of boot. */
 interface Boot {
@@ -71,11 +72,34 @@ export default definePlugin({
     '003-claims': async (db) => (await import('./claims/tables.ts')).createClaims(db),
     '004-rights': async (db) => (await import('./rights/tables.ts')).createRights(db),
     '005-indexes': async (db) => (await import('./indexes/tables.ts')).createIndexes(db),
+    '006-subscriptions': async (db) =>
+      (await import('./subscriptions/tables.ts')).createSubscriptions(db),
   },
 
   setup,
 
   jobs: {
+    // Looks for subscriptions with changes before them. The key holds how far one has come: only one job delivers from there.
+    subscriptions: {
+      every: '5s',
+      async run(_, { self, jobs }) {
+        const { subscriptions } = await self.registry()
+        for (const { id, reached } of await subscriptions.behind())
+          await jobs.later('deliver', { id }, { key: `${id}-${reached}` })
+      },
+    },
+
+    deliver: {
+      input: inputs.deliver,
+      attempts: 36,
+      timeoutMs: 300_000,
+      async run({ id }, { self, job, jobs }) {
+        const { subscriptions } = await self.registry()
+        const reached = await subscriptions.deliver(id, job)
+        if (reached !== undefined) await jobs.later('deliver', { id }, { key: `${id}-${reached}` })
+      },
+    },
+
     // A protocol has declared an index, or dropped one: its entities are read in bounded steps.
     index: {
       input: inputs.index,
@@ -98,6 +122,7 @@ export default definePlugin({
     ...protocolsRoutes,
     ...claimsRoutes,
     ...credentialsRoutes,
+    ...subscriptionsRoutes,
     ...identifiersRoutes,
   },
 })

@@ -20,6 +20,7 @@ import { Resolution } from './resolution/resolution.ts'
 import { actorOf, type Actor, type Calling } from './rights/actor.ts'
 import type { Quotas } from './rights/allowance.ts'
 import { Readers } from './rights/reader.ts'
+import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { withRegistryTables } from './tables.ts'
 import { Writer, type Write } from './writing.ts'
 
@@ -42,6 +43,7 @@ export class Registry {
   readonly #write: Write
   readonly #indexes: Indexes
   readonly queries: Queries
+  readonly subscriptions: Subscriptions
   readonly readers: Readers
   readonly entities: Entities
   readonly lists: Lists
@@ -96,6 +98,7 @@ export class Registry {
     this.#write = write
     this.#indexes = indexes
     this.queries = new Queries(db, this.lists)
+    this.subscriptions = new Subscriptions(db, this.queries, oracle, isPublic)
     this.resolution = new Resolution(db, oracle)
   }
 

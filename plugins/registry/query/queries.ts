@@ -5,7 +5,7 @@ import type { Lists } from '../reading/lists.ts'
 import { compareValues, namesOf, valuesAt } from '../indexes/values.ts'
 import { protocolsOf, type Reader } from '../rights/reader.ts'
 import { seenAmong } from '../rights/seen-among.ts'
-import type { RegistryDatabase } from '../tables.ts'
+import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import { bind, type Bound, type EdgeCondition, type Known } from './binding.ts'
 import { printOf, readPosition, writePosition } from './cursor.ts'
 import { parse, type Condition, type Parameters } from './grammar.ts'
@@ -88,6 +88,20 @@ export class Queries {
       ...(more && { nextCursor: writePosition(print, more) }),
       ...(query.count && { count: await this.#count(asked, signal) }),
     }
+  }
+
+  /** The DIDs of some entities, active or not, of which a condition holds and which the reader sees. */
+  async matching(
+    query: Pick<Query, 'where' | 'parameters'>,
+    rows: readonly EntityRow[],
+    reader: Reader,
+  ): Promise<Set<string>> {
+    const parsed = conditionOf(query)
+    const condition = parsed && bind(parsed, await this.#known(pathsOf(parsed), reader))
+    const driver: Driver = { kind: 'entities', descending: false }
+    const met = rows.map((row) => ({ row, position: { value: '', ordinal: row.ordinal } }))
+    const found = await this.#filter({ driver, condition, status: 'all', reader }, met)
+    return new Set(found.map(({ row }) => row.did))
   }
 
   async #count(asked: Plan, signal: AbortSignal | undefined) {
@@ -184,7 +198,11 @@ export class Queries {
   }
 }
 
-function conditionOf({ where, parameters, filter = {} }: Query): Condition | undefined {
+function conditionOf({
+  where,
+  parameters,
+  filter = {},
+}: Pick<Query, 'where' | 'parameters' | 'filter'>): Condition | undefined {
   const parts = Object.entries(filter).flatMap(([name, value]): Condition[] => {
     if (value === undefined) return []
     const values = [value]
