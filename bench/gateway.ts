@@ -23,6 +23,7 @@ async function serve(): Promise<void> {
       DATA_DIR: ':memory:',
       LOG_LEVEL: 'error',
       RATE_LIMIT_PER_MINUTE: '1000000000',
+      GATEWAY_RATE_PER_MINUTE: '1000000000',
       GATEWAY_DIALECT: 'grpc-gateway',
     },
   })

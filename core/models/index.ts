@@ -54,7 +54,7 @@ export type {
   Wire,
   WireBody,
 } from '../runtime/model/transport/wire.ts'
-export { addressFault } from '../manifest/address-fault.ts'
+export { addressFault } from './address-fault.ts'
 export { withFiles, type FileForms, type PartTexts } from './files.ts'
 export { listNames, type ModelList } from './list-names.ts'
 export { fieldsJson, keptList, systemTexts, toolWriter } from './request-json.ts'

@@ -13,7 +13,7 @@ import type { Blueprint } from './blueprint.ts'
 import { withGenerated } from './boot/environment.ts'
 import { offerLines } from './model/offer-lines.ts'
 import { reportOf, type BootReport } from './boot/report.ts'
-import { mindSignals, type Minding } from './boot/signals.ts'
+import { mindSignals, type Minding } from './watchdog/signals.ts'
 import type { Closers } from './closers.ts'
 import type { Parts } from './parts.ts'
 

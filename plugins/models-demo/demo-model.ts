@@ -32,17 +32,20 @@ export function demoModel({
         yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
         return
       }
+      const { decide } = await import('./demo/decide.ts') // the rules are twenty files, and no start needs them
+      const { withoutAttached } = await import('./demo/turn.ts')
+      const { messages: words, sentence } = withoutAttached(messages)
+      const { zoneIn } = await import('./demo/moments.ts')
+      const system = messages.find(({ role }) => role === 'system')?.content ?? ''
+      const present = { at: now(), zone: zoneIn(system) }
       if (settings?.object) {
-        const { fillObject } = await import('./fill-object.ts')
-        const text = JSON.stringify(fillObject(settings.object.schema, messages, now()))
+        const { objectFor } = await import('./demo/object.ts')
+        const text = JSON.stringify(objectFor(settings.object.schema, words, present))
         yield { type: 'text', text }
         yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
         return
       }
-      const { decide } = await import('./demo/decide.ts') // the rules are sixteen files, and no start needs them
-      const { withoutAttached } = await import('./demo/turn.ts')
-      const { messages: words, sentence } = withoutAttached(messages)
-      const act = await decide(words, tools, now())
+      const act = await decide(words, tools, present)
       const usage = (characters: number) =>
         ({ type: 'usage', ...estimatedUsage({ messages, tools }, characters) }) as const
       if ('calls' in act) {

@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
-import { plainPrefix } from './http/prefixes.ts'
+import { plainPrefix, readLegacyPrefix } from './http/prefixes.ts'
 
 const list = z
   .string()
   .transform((text) => text.split(',').flatMap((item) => item.trim() || []))
   .default([])
+const startedAt = new Date()
 const flag = z.stringbool().default(false)
 
 function readAuthorities(file: string): string {
@@ -26,7 +27,7 @@ export default definePlugin({
   whenToUse: ['The user asks about something recorded on the ledger: an entity, a claim, a token.'],
   whenNotToUse: ['Something is to be written to the ledger: this only reads.'],
   examples: ['What does the ledger say about did:x:1?', 'What are the token parameters?'],
-  tags: ['ledger', 'chain', 'grpc', 'query'],
+  tags: ['ledger', 'chain', 'grpc', 'query', 'token', 'balance', 'claim'],
   visibility: 'on-demand',
   stability: 'beta',
   category: 'integration',
@@ -34,8 +35,9 @@ export default definePlugin({
   env: {
     GATEWAY_UPSTREAM: z
       .string()
-      .regex(/^[^/\s]+:\d+$/, 'it is no host:port')
-      .describe('host:port of the gRPC server whose queries are served'),
+      .regex(/^[^/\s,]+:\d+(\s*,\s*[^/\s,]+:\d+){0,15}$/, 'it is no list of at most 16 host:port')
+      .transform((text) => text.split(',').map((address) => address.trim()))
+      .describe('host:port of the gRPC servers whose queries are served, with commas between'),
     GATEWAY_TLS: flag.describe('Speak TLS to the upstream'),
     GATEWAY_TLS_CA: z.string().optional().describe('PEM file of the authorities to trust for it'),
     GATEWAY_DESCRIPTORS: z.string().optional().describe('FileDescriptorSet file of the services'),
@@ -50,7 +52,11 @@ export default definePlugin({
       .transform(plainPrefix)
       .optional()
       .describe('The current prefix of the routes; default: what the annotations share'),
-    GATEWAY_LEGACY_PREFIXES: list.describe('Old prefixes that lead to the same routes'),
+    GATEWAY_LEGACY_PREFIXES: list
+      .refine((prefixes) => prefixes.every((text) => readLegacyPrefix(text, startedAt)), {
+        error: 'it is no list of prefixes such as "old, older=2026-01-31"',
+      })
+      .describe('Old prefixes of the same routes, each with the day since when: old=2026-01-31'),
     GATEWAY_STRICT_QUERY: flag.describe('Refuse query parameters that name no field'),
     GATEWAY_DISABLED: list.describe('Services or service/methods that answer 501'),
     GATEWAY_DEADLINE_MS: z.coerce
@@ -67,11 +73,17 @@ export default definePlugin({
       .optional()
       .meta({ secret: true })
       .describe('Key that clients must send'),
+    GATEWAY_RATE_PER_MINUTE: z.coerce
+      .number()
+      .int()
+      .positive()
+      .default(600)
+      .describe('Requests a minute from one address'),
     GATEWAY_CORS_ORIGINS: list.describe('Origins whose pages may read answers, or *'),
   },
 
   async setup({ env, log, holdsCredential, onClose, pending, health }) {
-    const { GATEWAY_UPSTREAM: upstream, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
+    const { GATEWAY_UPSTREAM: upstreams, GATEWAY_DESCRIPTORS: file, GATEWAY_TLS_CA: ca } = env
     if (file === undefined && !env.GATEWAY_REFLECTION)
       throw new RuntimeError(
         'ENV_MISSING',
@@ -80,12 +92,22 @@ export default definePlugin({
           hint: 'Set GATEWAY_DESCRIPTORS to a FileDescriptorSet file, or set GATEWAY_REFLECTION=true.',
         },
       )
-    const { Catalogue, Gate, Gateway, Http2Transport, Queries } = await import('./parts.ts')
-    const transport = new Http2Transport({
-      upstream,
+    const { Catalogue, Gate, Gateway, Http2Transport, Queries, Upstreams } =
+      await import('./parts.ts')
+    const security = {
       tls: env.GATEWAY_TLS,
       ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
-    })
+    }
+    const transports = upstreams.map((upstream) => ({
+      name: upstream,
+      transport: new Http2Transport({ upstream, ...security }),
+    }))
+    const [first] = transports
+    // One upstream needs nobody who chooses.
+    const transport =
+      transports.length === 1 && first
+        ? first.transport
+        : new Upstreams(transports, { tell: (sentence) => log.warn(sentence) })
     onClose(() => transport.close())
     const catalogue = Catalogue.open({
       transport,
@@ -111,7 +133,7 @@ export default definePlugin({
     const gateway = new Gateway({
       catalogue,
       transport,
-      upstream,
+      upstreams,
       log,
       dialect: env.GATEWAY_DIALECT,
       gate: new Gate({
@@ -120,7 +142,10 @@ export default definePlugin({
       }),
       corsOrigins: env.GATEWAY_CORS_ORIGINS,
       prefix: env.GATEWAY_PREFIX,
-      legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.map(plainPrefix),
+      legacyPrefixes: env.GATEWAY_LEGACY_PREFIXES.flatMap(
+        (text) => readLegacyPrefix(text, startedAt) ?? [],
+      ),
+      ratePerMinute: env.GATEWAY_RATE_PER_MINUTE,
       deadlineMs: env.GATEWAY_DEADLINE_MS,
       holdsCredential,
     })
@@ -156,5 +181,11 @@ export default definePlugin({
     },
   },
 
-  web: ({ self }) => ({ '/': self.serve }),
+  web: ({ self }) => ({
+    '/': {
+      handler: self.serve,
+      // The gateway counts by itself, because the kernel's refusal has neither the form of its errors nor its CORS headers.
+      limit: { max: Number.MAX_SAFE_INTEGER, perMs: 60_000 },
+    },
+  }),
 })

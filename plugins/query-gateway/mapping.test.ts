@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { fromBinary, fromJson, toBinary, type JsonValue } from '@bufbuild/protobuf'
+import { fromBinary, fromJson, toBinary, type JsonValue, type Message } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { compileBinding } from './operations/bind.ts'
 import { readDescriptorSet, registryOf } from './descriptors/descriptors.ts'
@@ -164,7 +164,7 @@ describe('binding', () => {
     return rest
   }
 
-  it.each<[string, Record<string, unknown>]>([
+  it.each<[string, object]>([
     ['a_bool=true', { a_bool: true }],
     ['aBool=true', { a_bool: true }],
     ['an_int64=-5', { an_int64: '-5' }],
@@ -189,6 +189,20 @@ describe('binding', () => {
     ['time=2026-01-01T00:00:00Z', { time: '2026-01-01T00:00:00Z' }],
     ['duration=1.5s', { duration: '1.500s' }],
     ['mask=aBool,aString', { mask: 'aBool,aString' }],
+    ['mask=a_bool,an_inner.text', { mask: 'aBool,anInner.text' }],
+    ['mask=', { mask: '' }],
+    ...['1', 't', 'T', 'TRUE', 'true', 'True'].map(
+      (text) =>
+        [`a_bool=${text}&wrapped_bool=${text}`, { a_bool: true, wrapped_bool: true }] as [
+          string,
+          object,
+        ],
+    ),
+    ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map(
+      (text) =>
+        [`a_bool=${text}&wrapped_bool=${text}`, { wrapped_bool: false }] as [string, object],
+    ),
+    ['by_bool[1]=KIND_ONE&by_bool[F]=1', { by_bool: { true: 'KIND_ONE', false: 'KIND_ONE' } }],
     ['wrapped_int64=5', { wrapped_int64: '5' }],
     ['wrapped_bool=false', { wrapped_bool: false }],
     ['unknown=1&an_inner.unknown=2', {}],
@@ -229,12 +243,24 @@ describe('binding', () => {
     'an_int64=0x10',
     'a_double=0x10',
     'a_float=1e40',
-    'a_bool=TRUE',
+    'a_bool=tRUE',
+    'a_bool=2',
+    'a_bool=',
+    'mask=a bool',
+    'mask=a..b',
+    'mask=a,,b',
     'by_bool[yes]=KIND_ONE',
     'value=x',
     'any=x',
     'inners.text=x&inners=y',
   ])('refuses %s', (query) => expect(() => bound(query)).toThrow())
+
+  it('keeps a path of a mask that JSON cannot say', () => {
+    const { mask } = bind({ path: ['id'], query: 'mask=line_1,an_inner.line_2' }) as Message & {
+      mask: { paths: string[] }
+    }
+    expect(mask.paths).toEqual(['line_1', 'an_inner.line_2'])
+  })
 
   it('lets the path win, prunes a body and refuses unknown names where told to', () => {
     const body = { text: 'body', numbers: [1], unknown: 1, inner: { more: 2 } }

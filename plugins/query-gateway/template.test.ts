@@ -5,7 +5,9 @@ import { parseTemplate } from './operations/template.ts'
 /** The value of the first variable, or the message of the error. */
 function match(template: string, path: string): Record<string, string> | undefined {
   const parsed = parseTemplate(template)
-  const table = createRouteTable([{ verb: 'GET', template: parsed, value: parsed }])
+  const table = createRouteTable([
+    { verb: 'GET', template: parsed, value: parsed, name: 'a.Query/Get' },
+  ])
   const found = table.find('GET', path)
   return (
     found &&
@@ -64,7 +66,12 @@ describe('the template grammar of google/api/http.proto', () => {
   it('puts a literal before a variable, a verb before data, and the rest last', () => {
     const templates = ['/e/{id}', '/e/params', '/e/{id=**}', '/e/{id}:cancel', '/e/{id}/x']
     const table = createRouteTable(
-      templates.map((text) => ({ verb: 'GET', template: parseTemplate(text), value: text })),
+      templates.map((text) => ({
+        verb: 'GET',
+        template: parseTemplate(text),
+        value: text,
+        name: text,
+      })),
     )
     const at = (path: string) => table.find('GET', path)?.value
     expect(at('/e/params')).toBe('/e/params')

@@ -1,6 +1,7 @@
 import type { Database, Log, Turns } from '#core'
 import { Accounts } from './accounts/accounts.ts'
 import { forgetUnused } from './accounts/unused.ts'
+import { Aggregators } from './adapters/aggregators.ts'
 import { Engine } from './session/engine.ts'
 import { Menus } from './screens/entries.ts'
 import type { Menu } from './screens/menu.ts'
@@ -10,10 +11,10 @@ import { knowMore } from './menus/know-more.ts'
 import { Metrics } from './session/metrics.ts'
 import { Oracle } from './oracle/oracle.ts'
 import { Pins } from './accounts/pins.ts'
-import type { UssdRequest } from './request.ts'
 import { SessionRows } from './session/rows.ts'
 import type { Session } from './session/session.ts'
 import { type Audit, Sessions } from './session/sessions.ts'
+import type { Input } from './session/typed.ts'
 import type { Tables } from './tables.ts'
 
 /** What the gateway needs of boot. */
@@ -37,6 +38,8 @@ export class Gateway {
   readonly #metrics = new Metrics()
   readonly #oracle: Oracle
   readonly #sessions: Sessions
+  /** Where the requests of aggregators with bodies of their own are answered. */
+  readonly aggregators: Aggregators
 
   constructor({ env, db, log, turns }: GatewayOptions) {
     const tables = db.withTables<Tables>()
@@ -49,6 +52,7 @@ export class Gateway {
     for (const menu of [knowMore, accountMenu(accounts, pins), askMenu(oracle, accounts)])
       menus.add(menu)
     const rows = new SessionRows(tables)
+    this.aggregators = new Aggregators(this, log)
     this.#oracle = oracle
     this.#menus = menus
     this.#sessions = new Sessions({
@@ -74,8 +78,13 @@ export class Gateway {
   }
 
   /** Answers one input of a phone. */
-  answer(request: UssdRequest, audit?: Audit): Promise<string> {
+  answer(request: Input, audit?: Audit): Promise<string> {
     return this.#sessions.answer(request, audit)
+  }
+
+  /** Ends a session whose caller has hung up. */
+  hangUp(sessionId: string, phoneNumber: string): Promise<void> {
+    return this.#sessions.hangUp(sessionId, phoneNumber)
   }
 
   /** A session that has not expired. */

@@ -1,7 +1,11 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError, text } from '#core'
-import { foreignEntries, gatewayList, isEmptyList } from './gateways.ts'
+import { callerLimits } from './caller-limits.ts'
+import { foreignEntries, isEmptyList } from './gateways.ts'
 import { Gateway } from './gateway.ts'
+import { configuredAdapters } from './adapters/configured.ts'
+import { adapterRoute } from './adapters/route.ts'
+import { type Body, phoneIn } from './adapters/translate.ts'
 import { isGuestSession, isPhoneSession } from './oracle/oracle.ts'
 import { readKey } from './accounts/pins.ts'
 import { invalidInput, requestSchema, unavailable, type UssdRequest } from './request.ts'
@@ -18,11 +22,6 @@ const key = () => z.string().min(32).meta({ secret: true })
 const smallScreen =
   'The user is at a feature phone with screens of 180 letters. Answer in the language of the ' +
   'question, in plain words without markup, in at most three short sentences.'
-
-const noGateway = (ip: string) =>
-  new RuntimeError('FORBIDDEN', `${ip} is no gateway of this service.`, {
-    hint: 'The operator lists gateways in USSD_TRUSTED_GATEWAYS; behind a proxy TRUST_PROXY_ENABLED=true is needed.',
-  })
 
 export default definePlugin({
   name: 'ussd',
@@ -63,7 +62,19 @@ export default definePlugin({
       .int()
       .positive()
       .default(100)
-      .describe('Requests a minute from one address'),
+      .describe('Requests a minute from one address, at each address of the gateway'),
+    USSD_ADAPTERS: z
+      .string()
+      .transform((list, ctx) => {
+        try {
+          return configuredAdapters(list)
+        } catch (thrown) {
+          ctx.addIssue({ code: 'custom', message: thrown instanceof Error ? thrown.message : '' })
+          return z.NEVER
+        }
+      })
+      .default([])
+      .describe('Aggregators with bodies of their own: names, or paths of JSON files'),
     USSD_TRUSTED_GATEWAYS: z
       .string()
       .default('')
@@ -124,38 +135,39 @@ export default definePlugin({
   },
 
   routes: ({ env, self }) => {
-    const isTrusted = gatewayList(env.USSD_TRUSTED_GATEWAYS)
+    const perAddress = { max: env.USSD_RATE_LIMIT_PER_MINUTE, perMs: 60_000 }
+    const perCaller = callerLimits(env)
+    const { aggregators } = self
     return {
+      ...Object.fromEntries(
+        env.USSD_ADAPTERS.map((adapter) => [
+          `POST /api/ussd/${adapter.name}` as const,
+          {
+            ...adapterRoute(adapter, aggregators),
+            limit: perCaller((body) => phoneIn(adapter, body as Body)), // the route's schema has parsed the body
+          },
+        ]),
+      ),
+
       'POST /api/ussd': {
         auth: 'public',
         // Only telecom gateways call this route. A page of another site must not be able to send inputs in the name of a phone.
         cors: false,
         summary: 'One input of a phone, as a telecom gateway hands it over.',
         answers: { 200: ['text/plain'] },
-        limit: {
-          max: env.USSD_RATE_LIMIT_PER_MINUTE,
-          perMs: 60_000,
-          async by({ ip }, body) {
-            if (!isTrusted(ip)) {
-              // A stranger is refused here, before the server reads the body of the request.
-              if (env.USSD_TRUSTED_GATEWAYS_ONLY) throw noGateway(ip)
-              return undefined
-            }
-            // A request that cannot be read counts for the address, and the route answers it.
-            const read = await body().catch(() => undefined)
-            return read === undefined ? undefined : (read as UssdRequest).phoneNumber // requestSchema has parsed the body
-          },
-        },
+        limit: perCaller((body) => (body as UssdRequest).phoneNumber), // requestSchema has parsed the body
         // Session and text identify a repeated request. The refusal of a reused Idempotency-Key would be a status no phone can show.
         idempotent: true,
         input: requestSchema,
         onInvalid: () => text(invalidInput),
         onFault: () => text(unavailable),
-        run: async (request: UssdRequest, { audit }) => text(await self.answer(request, audit)),
+        run: async (request: UssdRequest, { audit }) =>
+          text(await self.answer({ ...request, network: request.networkCode }, audit)),
       },
 
       'GET /api/ussd/debug/:sessionId': {
         auth: 'operator',
+        limit: perAddress,
         summary: 'Where a session stands.',
         async run({ sessionId }: { sessionId: string }) {
           const session = await self.find(sessionId)
@@ -170,6 +182,8 @@ export default definePlugin({
               context: {
                 sessionId,
                 phoneNumber: session.phone,
+                networkCode: session.network,
+                operator: session.operator,
                 message: session.body,
                 isAuthenticated: session.state.account !== undefined,
               },
@@ -182,6 +196,7 @@ export default definePlugin({
 
       'GET /api/ussd/sessions': {
         auth: 'operator',
+        limit: perAddress,
         summary: 'The sessions that are active.',
         async run() {
           const activeSessions = await self.active()
@@ -191,6 +206,7 @@ export default definePlugin({
 
       'GET /api/ussd/metrics': {
         auth: 'operator',
+        limit: perAddress,
         summary:
           'Sessions, reply times, and the screens where people give up, since this server started.',
         run: () => self.metrics(),

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { UssdRequest } from './request.ts'
 
+/** What a phone's network sends for an input. */
+export type Sent = Pick<UssdRequest, 'sessionId' | 'serviceCode' | 'phoneNumber' | 'text'>
 /** Sends a request to a gateway, and resolves to the answer. */
-export type Send = (request: UssdRequest) => Promise<string>
+export type Send = (request: Sent) => Promise<string>
 
 /** A phone as a telecom network sees it: its number, its call, and everything that was typed in the call so far. */
 export class Phone {

@@ -5,6 +5,8 @@ import type { Count } from './accounts/lock-rule.ts'
 export type SessionRow = {
   session_id: string
   phone: string
+  network: string | null
+  operator: string | null
   version: number
   length: number
   mark: string
@@ -170,5 +172,9 @@ export const migrations = {
         .execute()
       await db.schema.createIndex(`${table}_used_at`).on(table).column('used_at').execute()
     }
+  },
+  '005-networks': async (db: Any) => {
+    for (const name of ['network', 'operator'])
+      await db.schema.alterTable('ussd_sessions').addColumn(name, 'varchar(40)').execute()
   },
 }

@@ -5,7 +5,7 @@
 export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
   ['store', 'outbound'],
-  ['audit'],
+  ['audit', 'told'],
   ['http/read', 'model/transport', 'model/usage'],
   ['model/sdk'],
   ['http/answer', 'model'],

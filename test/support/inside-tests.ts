@@ -73,6 +73,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':
     'It puts the deltas of the demonstration model together as the runtime does, without an app around it.',
+  'test/model/langchain.test.ts':
+    'What reaches a chat model as parts is read off the request, which an app would hide behind its own.',
   'test/model/langchain-limits.test.ts':
     'It makes the silence and the length that a model is allowed smaller than any app does.',
   'test/model/openai-limits.test.ts':

@@ -33,12 +33,11 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/limits/rate-limit.ts': 'a driver of koa-ratelimit',
   },
   messages: {
-    'core/runtime/model/settings.ts': 'a field of a request that nobody sets by hand',
     'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
+    'core/runtime/model/settings.ts': 'a field of a request that nobody sets by hand',
     'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
-    'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
     'core/runtime/model/sdk/answer-parts.ts': 'that kind of delta',
     'core/runtime/agent/ask/model-call.ts': 'a key of a reply of a model',
     'core/runtime/agent/ask/tally.ts': 'a kind of delta, and a key of a reply',

@@ -1,3 +1,4 @@
+import { shownPart } from '../turns/shown-part.ts'
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
 import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
@@ -313,8 +314,8 @@ function actionCall({ narrator }: Loop, call: ToolCall, outcome?: ToolOutcome): 
   narrator.actionCall(call, outcome && endingOf(outcome))
 }
 
-const endingOf = ({ content, error }: ToolOutcome) =>
-  error ? { error: error.message } : { output: content }
+const endingOf = ({ content, parts, error }: ToolOutcome) =>
+  error ? { error: error.message } : { output: content, parts: parts?.map(shownPart) }
 
 const asMessage = (call: ToolCall, { content, parts, error, foreign }: ToolOutcome): Message => ({
   role: 'tool',

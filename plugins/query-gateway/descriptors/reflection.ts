@@ -36,6 +36,7 @@ async function reflectBy(
       messages: requests,
       metadata: {},
       deadlineMs,
+      isSafe: true,
     })
     for await (const message of messages) yield readResponse(message)
   }

@@ -2,8 +2,11 @@ import type { Context } from 'koa'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 
 const allowed =
-  'Accept, Authorization, Content-Type, Grpc-Timeout, If-None-Match, Traceparent, X-Api-Key, X-Cosmos-Block-Height'
-const exposed = 'ETag, Link, Deprecation, Retry-After, X-Request-Id, X-Cosmos-Block-Height'
+  'Accept, Authorization, Content-Type, Grpc-Timeout, If-None-Match, Traceparent, X-Api-Key, X-Cosmos-Block-Height, ' +
+  'Grpc-Metadata-X-Cosmos-Block-Height'
+const exposed =
+  'ETag, Link, Deprecation, Retry-After, X-Request-Id, X-Cosmos-Block-Height, ' +
+  'Grpc-Metadata-X-Cosmos-Block-Height'
 
 /** Decides which browser pages may read the answers: none, unless the operator lists origins or `*`. */
 export function createBrowserRule(origins: readonly string[]) {

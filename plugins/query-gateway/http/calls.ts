@@ -50,12 +50,16 @@ export class Calls {
   }
 }
 
-function callOf({ path }: Operation, { message, metadata, deadlineMs, signal }: CallParts): Call {
+function callOf(
+  { path, rule }: Operation,
+  { message, metadata, deadlineMs, signal }: CallParts,
+): Call {
   return {
     path,
     messages: [message],
     metadata,
     signal,
+    isSafe: rule.verb === 'GET',
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
   }
 }

@@ -17,12 +17,11 @@ const statusDesc = bundledRegistry.getMessage('google.rpc.Status')!
 const ipv4 = String.raw`\b\d{1,3}(\.\d{1,3}){3}\b(:\d+)?`
 const ipv6 = String.raw`\[[0-9a-f]{0,4}:[0-9a-f:.]{0,40}:[0-9a-f:.]{0,40}(%[\w.-]{1,40})?\](:\d+)?`
 
-/** Makes a function that renders failures as `{ code, message, details }` and hides every address of the upstream. */
-export function createErrorBody(upstream: string) {
-  const host = upstream.replace(/:\d+$/, '')
-  // A host that is one plain word may be a word of any sentence, so only the host with its port is hidden.
-  const named = /^[a-z]+$/i.test(host) && host !== 'localhost' ? '' : `|\\b${escape(host)}\\b`
-  const addresses = new RegExp(`${escape(upstream)}${named}|${ipv4}|${ipv6}`, 'gi')
+/** Makes a function that renders failures as `{ code, message, details }` and hides every address of an upstream. */
+export function createErrorBody(upstreams: readonly string[]) {
+  // Whole addresses first: of a host that comes first the port would stay.
+  const hidden = [...upstreams.map(escape), ...upstreams.flatMap(hostOf)]
+  const addresses = new RegExp(`${hidden.join('|')}|${ipv4}|${ipv6}`, 'gi')
   const hide = (text: string) => text.replace(addresses, 'upstream')
 
   return (thrown: unknown, registry: Registry, dialect: Dialect): ErrorAnswer | undefined => {
@@ -53,6 +52,13 @@ export function createErrorBody(upstream: string) {
       return []
     }
   }
+}
+
+/** The pattern of an upstream's host alone. */
+function hostOf(upstream: string): string[] {
+  const host = upstream.replace(/:\d+$/, '')
+  // A host that is one plain word may be a word of any sentence, so only the host with its port is hidden.
+  return /^[a-z]+$/i.test(host) && host !== 'localhost' ? [] : [`\\b${escape(host)}\\b`]
 }
 
 const escape = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')

@@ -12,7 +12,7 @@ const complaintMs = 1000
 
 /** What `Failures` needs to answer and log failures. */
 export interface FailuresOptions {
-  readonly upstream: string
+  readonly upstreams: readonly string[]
   readonly dialect: Dialect
   readonly log: Log
 }
@@ -25,8 +25,8 @@ export class Failures {
   /** How many queries failed since the last line in the log, by status. */
   readonly #silent = new Map<number, number>()
 
-  constructor({ upstream, dialect, log }: FailuresOptions) {
-    this.#errorBody = createErrorBody(upstream)
+  constructor({ upstreams, dialect, log }: FailuresOptions) {
+    this.#errorBody = createErrorBody(upstreams)
     this.#dialect = dialect
     this.#log = log
   }

@@ -1,20 +1,28 @@
 import type { Context } from 'koa'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Log, ServedApi, WebModule } from '#core'
+import { RuntimeError, type Log, type ServedApi, type WebModule } from '#core'
 import type { Dialect } from '../json/writer.ts'
 import { describeGateway, type GatewayApi } from '../openapi/document.ts'
 import type { Catalogue } from '../operations/catalogue.ts'
 import type { Operation, Operations } from '../operations/operations.ts'
 import { CallError, grpc } from '../statuses.ts'
 import type { Transport } from '../upstream/transport.ts'
+import { AddressLimit, tooMany } from './address-limit.ts'
 import { answer } from './answer.ts'
 import { createBrowserRule } from './browsers.ts'
 import { Calls, type Answered, type CallParts } from './calls.ts'
 import { Failures } from './failures.ts'
 import type { Gate } from './gate.ts'
-import { deadlineOf, headersFrom, metadataFrom, pinnedHeight, withoutTrace } from './metadata.ts'
+import {
+  deadlineOf,
+  headersFrom,
+  isSameHeight,
+  metadataFrom,
+  pinnedHeight,
+  withoutTrace,
+} from './metadata.ts'
 import { isKnown, pinOf } from './pin.ts'
-import { Prefixes } from './prefixes.ts'
+import { type LegacyPrefix, Prefixes } from './prefixes.ts'
 import { readJson } from './request-body.ts'
 import { SharedCalls } from './shared-calls.ts'
 import { formFor, ndjsonType, sendStream } from './streams.ts'
@@ -23,14 +31,16 @@ import { formFor, ndjsonType, sendStream } from './streams.ts'
 export interface GatewayOptions {
   readonly catalogue: Catalogue
   readonly transport: Transport
-  readonly upstream: string
+  readonly upstreams: readonly string[]
   readonly dialect: Dialect
   readonly gate: Gate
   readonly corsOrigins: readonly string[]
   /** The prefix of the routes; undefined: the first segment that all annotations share. */
   readonly prefix: string | undefined
-  readonly legacyPrefixes: readonly string[]
+  readonly legacyPrefixes: readonly LegacyPrefix[]
   readonly deadlineMs: number
+  /** The most requests a minute from one address. */
+  readonly ratePerMinute: number
   /** Whether a text contains a credential for this server. */
   readonly holdsCredential: (text: string) => boolean
   readonly log: Log
@@ -66,6 +76,7 @@ export class Gateway {
   readonly #calls: Calls
   readonly #failures: Failures
   readonly #shared = new SharedCalls<Answered>()
+  readonly #limit: AddressLimit
   readonly #browsers: ReturnType<typeof createBrowserRule>
   readonly #prefixesOf: (operations: Operations) => Prefixes
   readonly #documents = perOperations((): { document?: Document } => ({}))
@@ -76,6 +87,7 @@ export class Gateway {
     this.#options = options
     this.#calls = new Calls(options.transport)
     this.#failures = new Failures(options)
+    this.#limit = new AddressLimit(options.ratePerMinute)
     this.#browsers = createBrowserRule(options.corsOrigins)
     this.#prefixesOf = perOperations(
       ({ commonPrefix }) => new Prefixes(options.prefix ?? commonPrefix, options.legacyPrefixes),
@@ -103,7 +115,8 @@ export class Gateway {
     const operations = this.#options.catalogue.current
     const { req, res } = koa
     const [raw = '', query = ''] = splitOnce(req.url ?? '', '?')
-    if (operations === undefined) return this.#notYet(koa, next, raw)
+    const waits = isPreflight(req) ? undefined : this.#limit.take(koa.ip)
+    if (operations === undefined) return this.#notYet(koa, next, raw, waits)
     const prefixes = this.#prefixesOf(operations)
     const { path, legacy } = prefixes.place(raw)
     const isHead = koa.method === 'HEAD'
@@ -112,16 +125,20 @@ export class Gateway {
       found = operations.table.find(koa.method, path)
       if (found === undefined && isHead) found = operations.table.find('GET', path)
     } catch (thrown) {
-      if (!prefixes.isOurs(path)) return next()
+      const isOurs = prefixes.isOurs(path)
+      if (waits !== undefined) return this.#refuse(koa, waits, isOurs)
+      if (!isOurs) return next()
       this.#browsers.mark(req.headers, res)
       return this.#failures.answer(koa, thrown)
     }
     const isDocument =
       (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
-    if (found === undefined && !isDocument) return this.#unknown(koa, next, operations, path)
+    const isServed = found !== undefined || isDocument
+    if (waits !== undefined) return this.#refuse(koa, waits, isServed || prefixes.isOurs(path))
+    if (!isServed) return this.#unknown(koa, next, operations, path)
 
     this.#browsers.mark(req.headers, res)
-    if (legacy !== undefined) deprecate(res, path)
+    if (legacy !== undefined) deprecate(res, path, legacy)
     try {
       this.#options.gate.admit(req.headers)
       // The document takes precedence over a binding with a variable, as every literal does.
@@ -136,10 +153,17 @@ export class Gateway {
   }
 
   /** Answers before the descriptors are read: 503 for paths that may be the gateway's, others go on to the runtime. */
-  async #notYet(koa: Context, next: () => Promise<unknown>, raw: string): Promise<unknown> {
+  async #notYet(
+    koa: Context,
+    next: () => Promise<unknown>,
+    raw: string,
+    waits: number | undefined,
+  ): Promise<unknown> {
     const { prefix, legacyPrefixes } = this.#options
     const likely = new Prefixes(prefix ?? '', legacyPrefixes)
-    if (!likely.isOurs(likely.place(raw).path) && prefix !== undefined) return next()
+    const isOurs = likely.isOurs(likely.place(raw).path) || prefix === undefined
+    if (waits !== undefined) return this.#refuse(koa, waits, isOurs)
+    if (!isOurs) return next()
     this.#browsers.mark(koa.req.headers, koa.res)
     return this.#failures.answer(
       koa,
@@ -147,6 +171,17 @@ export class Gateway {
         headers: { 'Retry-After': '2' },
       }),
     )
+  }
+
+  /** Refuses a request that is one too many: in the words of the runtime where the path is not the gateway's. */
+  #refuse(koa: Context, seconds: number, isOurs: boolean): void {
+    if (!isOurs)
+      throw new RuntimeError('RATE_LIMITED', 'Too many requests from this address.', {
+        hint: `Try again in ${seconds} seconds.`,
+        headers: { 'Retry-After': String(seconds) },
+      })
+    this.#browsers.mark(koa.req.headers, koa.res)
+    this.#failures.answer(koa, tooMany(seconds))
   }
 
   /** The gateway's own OpenAPI document, as text. */
@@ -226,9 +261,9 @@ export class Gateway {
       signal,
     )
     const out = headersFrom(reply.metadata)
-    // Where the upstream answers for another height than the client asked for, the answer must not be cached.
+    // Only an answer that names the height which the client asked for is known to be the state at that height.
     const told = out['x-cosmos-block-height']
-    const keeps = pinned !== undefined && (told === undefined || told === height)
+    const keeps = pinned && height !== undefined && told !== undefined && isSameHeight(height, told)
     answer(koa, 200, keeps ? { ...out, ...pinned } : out, reply.json)
   }
 
@@ -285,8 +320,9 @@ async function messageOf(req: IncomingMessage, { operation, path, query }: Asked
 }
 
 /** Sets the headers that tell a client of an old prefix where the path is served now. */
-function deprecate(res: ServerResponse, path: string): void {
-  res.setHeader('Deprecation', 'true')
+function deprecate(res: ServerResponse, path: string, { since }: LegacyPrefix): void {
+  // RFC 9745: a date of RFC 9651, which is seconds after an @.
+  res.setHeader('Deprecation', `@${since}`)
   res.setHeader('Link', `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`)
 }
 
@@ -305,6 +341,10 @@ function leaving(res: ServerResponse): AbortSignal {
   })
   return controller.signal
 }
+
+/** Whether a browser asks what its page may do. The kernel counts no such request, and neither does the gateway. */
+const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
+  method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 
 function splitOnce(text: string, by: string): [string, string] {
   const at = text.indexOf(by)

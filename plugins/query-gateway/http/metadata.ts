@@ -2,7 +2,12 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { CallError, grpc } from '../statuses.ts'
 import type { Metadata } from '../upstream/transport.ts'
 
-const heightHeader = 'x-cosmos-block-height'
+/** The two names of the block height, in requests and in answers. */
+export const heightHeaders = [
+  'x-cosmos-block-height',
+  'grpc-metadata-x-cosmos-block-height',
+] as const
+const [heightHeader] = heightHeaders
 const passed = ['authorization', 'traceparent', 'tracestate']
 /** The prefix of headers that become metadata of the call. */
 export const metadataPrefix = 'grpc-metadata-'
@@ -32,24 +37,43 @@ export function metadataFrom(
   for (const name in headers)
     if (name.startsWith(metadataPrefix)) {
       const key = name.slice(metadataPrefix.length)
-      if (key !== '' && !reserved.test(key) && !kept.test(key)) pass(key, String(headers[name]))
+      if (key !== '' && key !== heightHeader && !reserved.test(key) && !kept.test(key))
+        pass(key, String(headers[name]))
     }
   for (const name of passed) {
     const value = headers[name]
     const isForHere = name === 'authorization' && headers['x-auth-type'] !== undefined
     if (value !== undefined && !isForHere) pass(name, String(value))
   }
-  const height = headers[heightHeader]
-  if (height !== undefined) {
-    if (!/^\d{1,19}$/.test(String(height)))
-      throw new CallError(
-        grpc.invalidArgument,
-        `${heightHeader} is "${String(height)}", which is no block height.`,
-      )
-    metadata[heightHeader] = String(height)
-  }
+  const height = heightOf(headers)
+  if (height !== undefined) metadata[heightHeader] = height
   return metadata
 }
+
+/** The block height that a request names, under either name; the two may not contradict each other. */
+function heightOf(headers: IncomingHttpHeaders): string | undefined {
+  const given = heightHeaders.flatMap((name) => {
+    const value = headers[name]
+    if (value === undefined) return []
+    if (!/^\d{1,19}$/.test(String(value)))
+      throw new CallError(
+        grpc.invalidArgument,
+        `${name} is "${String(value)}", which is no block height.`,
+      )
+    return [String(value)]
+  })
+  const [first, second = first] = given
+  if (first !== undefined && second !== undefined && !isSameHeight(first, second))
+    throw new CallError(
+      grpc.invalidArgument,
+      `${heightHeaders.join(' and ')} name different heights: ${first} and ${second}.`,
+    )
+  return first
+}
+
+/** Whether two texts are the same height: zeros may stand before it. */
+export const isSameHeight = (one: string, other: string): boolean =>
+  /^\d{1,19}$/.test(other) && BigInt(one) === BigInt(other)
 
 /** The text in a binary metadata value, which may hold several values separated by commas. */
 const decoded = (value: string) =>
@@ -76,8 +100,10 @@ export function headersFrom(metadata: Metadata): Record<string, string> {
   for (const name of Object.keys(metadata)) {
     const value = metadata[name]
     if (value === undefined) continue
-    if (name === heightHeader) headers[heightHeader] = String(value)
-    else if (!reserved.test(name) && name !== 'date' && name !== 'server')
+    if (name === heightHeader) {
+      headers[heightHeader] = String(value)
+      headers['Grpc-Metadata-X-Cosmos-Block-Height'] = String(value)
+    } else if (!reserved.test(name) && name !== 'date' && name !== 'server')
       headers[`Grpc-Metadata-${name}`] = String(value)
   }
   return headers

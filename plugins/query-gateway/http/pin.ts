@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Operations } from '../operations/operations.ts'
-import { metadataPrefix } from './metadata.ts'
+import { heightHeaders, metadataPrefix } from './metadata.ts'
 
 const yearSeconds = 31_536_000
 
@@ -20,14 +20,16 @@ export function pinOf(
   gated: boolean,
 ): Pin {
   const hash = createHash('sha256').update(`${fingerprint}\n${identity}`).digest('base64url')
-  const own = Object.keys(headers).filter((name) => name.startsWith(metadataPrefix))
+  const own = Object.keys(headers).filter(
+    (name) => name.startsWith(metadataPrefix) && name !== heightHeaders[1],
+  )
   // A shared cache would give the answer to clients that the gate or the upstream refuses.
   const scope =
     gated || headers.authorization !== undefined || own.length > 0 ? 'private' : 'public'
   return {
     ETag: `"${hash.slice(0, 22)}"`,
     'Cache-Control': `${scope}, max-age=${yearSeconds}, immutable`,
-    Vary: ['x-cosmos-block-height', 'Authorization', 'Origin', ...own].join(', '),
+    Vary: [...heightHeaders, 'Authorization', 'Origin', ...own].join(', '),
   }
 }
 

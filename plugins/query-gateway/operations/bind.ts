@@ -11,6 +11,7 @@ import {
 } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
 import type { HttpRule } from './http-rule.ts'
+import { isMask, type Mask, setMask } from './masks.ts'
 import { scalarInput } from '../json/exact.ts'
 import { bareObject, fieldsByName, pruneUnknown, type JsonObject } from '../json/prune.ts'
 import { hasOwnForm } from '../json/own-forms.ts'
@@ -63,12 +64,19 @@ export function compileBinding(
       Object.assign(json, pruned)
     } else if (body !== undefined && bodyField !== undefined)
       json[bodyField.name] = pruneUnknown(input, { [bodyField.name]: body }, registry, true)
-    if (query !== '' && bodyRule !== '*') bindQuery(json, query)
-    for (const [index, target] of variables.entries()) put(json, target, [path[index] ?? ''], true)
-    return parse(input, json, registry)
+    const masks: Mask[] = []
+    if (query !== '' && bodyRule !== '*') bindQuery(json, query, masks)
+    for (const [index, target] of variables.entries()) {
+      const texts = [path[index] ?? '']
+      if (isMask(target.field)) masks.push({ fields: target.fields, texts })
+      put(json, target, texts, true)
+    }
+    const message = parse(input, json, registry)
+    for (const mask of masks) setMask(message, mask)
+    return message
   }
 
-  function bindQuery(json: JsonObject, query: string): void {
+  function bindQuery(json: JsonObject, query: string, masks: Mask[]): void {
     const given = new Map<string, { target: Target; texts: string[]; mapKey?: string }>()
     for (const [name, text] of readQuery(query)) {
       const bracket = /^([^[\]]+)\[([^\]]*)\]$/.exec(name)
@@ -92,6 +100,7 @@ export function compileBinding(
     for (const [name, { target, texts, mapKey }] of given) {
       if (texts.length > 1 && target.field.fieldKind !== 'list')
         throw invalid(`"${name}" came ${texts.length} times and takes one value.`)
+      if (isMask(target.field) && mapKey === undefined) masks.push({ fields: target.fields, texts })
       put(json, target, texts, false, mapKey)
     }
   }
@@ -115,6 +124,8 @@ const isObject = (value: JsonValue | undefined): value is JsonObject =>
 
 interface Target {
   readonly names: readonly string[]
+  /** The fields of the names; the last one is `field`. */
+  readonly fields: readonly DescField[]
   readonly field: DescField
 }
 
@@ -129,16 +140,18 @@ function resolve(message: DescMessage, path: readonly string[]): Target | undefi
   if (path.length > deepestPath)
     throw invalid(`A query parameter names a field more than ${deepestPath} levels down.`)
   const names: string[] = []
+  const fields: DescField[] = []
   let at: DescMessage | undefined = message
   let field: DescField | undefined
   for (const name of path) {
     field = at && fieldOf(at, name)
     if (field === undefined) return undefined
     names.push(field.name)
+    fields.push(field)
     // A type with a special form in JSON cannot be set field by field.
     at = field.fieldKind === 'message' && !hasOwnForm(field.message) ? field.message : undefined
   }
-  return field && { names, field }
+  return field && { names, fields, field }
 }
 
 const textual = new Set(
@@ -171,6 +184,8 @@ function put(
   }
   const values = texts.map((text) => textAsJson(field, text))
   if (mapKey !== undefined) {
+    if (field.fieldKind === 'map' && field.mapKey === ScalarType.BOOL)
+      mapKey = String(booleanOf(field, mapKey))
     const map = at[field.name]
     const value = values[0] ?? null
     if (isObject(map)) map[mapKey] = value
@@ -185,11 +200,12 @@ function put(
 function textAsJson(field: DescField, text: string): JsonValue {
   const scalar = field.scalar ?? (field.message ? field.message.fields[0]?.scalar : undefined)
   if (field.enum) return enumAsJson(field.enum, text)
+  // The paths of a mask are set once the message is parsed.
+  if (isMask(field) && field.fieldKind !== 'map') return ''
   if (field.message && !field.message.typeName.endsWith('Value')) return text
   switch (scalar) {
     case ScalarType.BOOL:
-      if (text === 'true' || text === 'false') return text === 'true'
-      throw invalid(`${field.name} is "${text}", which is neither true nor false.`)
+      return booleanOf(field, text)
     case ScalarType.BYTES:
       return base64(field, text)
     case ScalarType.STRING:
@@ -199,6 +215,19 @@ function textAsJson(field: DescField, text: string): JsonValue {
         throw invalid(`${field.name} is "${text}", which is no number.`)
       return scalarInput(scalar, text)
   }
+}
+
+const booleans = new Map([
+  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
+  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
+])
+
+/** Reads a boolean in the spellings of Go's ParseBool, which the gateways of ledgers take. */
+function booleanOf({ name }: DescField, text: string): boolean {
+  const value = booleans.get(text)
+  if (value === undefined)
+    throw invalid(`${name} is "${text}", which is neither true nor false, 1 nor 0, t nor f.`)
+  return value
 }
 
 function enumAsJson({ values, typeName }: DescEnum, text: string): JsonValue {

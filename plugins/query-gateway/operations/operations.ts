@@ -112,7 +112,12 @@ export function compileOperations(
   }
 
   const table = createRouteTable(
-    all.map((value) => ({ verb: value.rule.verb, template: value.rule.template, value })),
+    all.map((value) => ({
+      verb: value.rule.verb,
+      template: value.rule.template,
+      value,
+      name: value.path.slice(1),
+    })),
   )
   const firsts = new Set(rules.map(firstWord))
   const [only] = firsts

@@ -6,6 +6,7 @@ import type { PathVariable, Template } from './template.ts'
 interface Entry<T> {
   readonly template: Template
   readonly value: T
+  readonly name: string
 }
 
 interface Node<T> {
@@ -33,6 +34,11 @@ export interface RouteTable<T> {
   readonly conflicts: readonly string[]
 }
 
+/** A route for the table. `name` says in a conflict whose route it is. */
+export interface Routed<T> extends Entry<T> {
+  readonly verb: string
+}
+
 const node = <T>(): Node<T> => ({ literals: new Map(), ends: new Map() })
 
 /**
@@ -40,12 +46,10 @@ const node = <T>(): Node<T> => ({ literals: new Map(), ends: new Map() })
  * an encoded slash is part of an id. From left to right a literal takes precedence over `*`, and `*` over `**`. Text
  * after a colon is data unless a template has exactly that verb.
  */
-export function createRouteTable<T>(
-  entries: readonly { readonly verb: string; readonly template: Template; readonly value: T }[],
-): RouteTable<T> {
+export function createRouteTable<T>(entries: readonly Routed<T>[]): RouteTable<T> {
   const root = node<T>()
   const conflicts: string[] = []
-  for (const { verb, template, value } of entries) {
+  for (const { verb, template, value, name } of entries) {
     let at = root
     for (const part of template.parts) {
       if (part === '*') at = at.any ??= node()
@@ -59,8 +63,11 @@ export function createRouteTable<T>(
     let byMethod = at.ends.get(template.verb)
     if (byMethod === undefined) at.ends.set(template.verb, (byMethod = new Map()))
     const first = byMethod.get(verb)
-    if (first === undefined) byMethod.set(verb, { template, value })
-    else conflicts.push(`${verb} ${template.text} is hidden by ${first.template.text}`)
+    if (first === undefined) byMethod.set(verb, { template, value, name })
+    else
+      conflicts.push(
+        `${verb} ${template.text} of ${name} is hidden by ${first.template.text} of ${first.name}`,
+      )
   }
 
   /** Visits every node that a path leads to, best match first, until `visit` returns true. */

@@ -57,6 +57,37 @@ describe('an answer at a height', () => {
     expect((await gated.get(path, { ...at7, 'if-none-match': etag })).status).toBe(401)
   })
 
+  it('is the same under both names of the height, and says its height under both', async () => {
+    const { ledger, get } = await start()
+    const other = { 'grpc-metadata-x-cosmos-block-height': '7' }
+    const first = await get(path, at7)
+    const second = await get(path, other)
+    for (const { status, headers } of [first, second]) {
+      expect(status).toBe(200)
+      expect(headers.get('x-cosmos-block-height')).toBe('7')
+      expect(headers.get('grpc-metadata-x-cosmos-block-height')).toBe('7')
+      expect(headers.get('cache-control')).toMatch(/^public/)
+      expect(headers.get('vary')).toContain('grpc-metadata-x-cosmos-block-height')
+    }
+    const etag = first.headers.get('etag')!
+    expect(second.headers.get('etag')).toBe(etag)
+    expect((await get(path, { ...other, 'if-none-match': etag })).status).toBe(304)
+    expect(ledger.calls['TokenQuery.Params']).toBe(2)
+    expect((await get(path, { ...at7, ...other })).status).toBe(200)
+    for (const height of ['x', '-1', '8'])
+      expect(
+        await get(path, { ...at7, 'grpc-metadata-x-cosmos-block-height': height }),
+      ).toMatchObject({ status: 400, body: { code: 3 } })
+  })
+
+  it('is not kept where the upstream does not say for which height it answered', async () => {
+    const { get } = await start({ namesHeight: false })
+    const { status, headers } = await get(path, at7)
+    expect(status).toBe(200)
+    expect(headers.get('etag')).toBeNull()
+    expect(headers.get('cache-control')).toBeNull()
+  })
+
   it('is not kept when there is no pin, when it failed, or when the upstream answered for another height', async () => {
     const other = ({ call }: LedgerCall) => {
       const metadata = new grpc.Metadata()
@@ -183,12 +214,12 @@ describe('pages of other origins', () => {
 
 describe('prefixes', () => {
   it('may be several words long, and lead to everything that is served', async () => {
-    const { app, get } = await start({}, { GATEWAY_LEGACY_PREFIXES: '/v1/old/, older' })
+    const { app, get } = await start({}, { GATEWAY_LEGACY_PREFIXES: '/v1/old/, older=2026-01-31' })
     expect((await get('/v1/old/entity/stove%2F7')).body.entity.id).toBe('stove/7')
     expect((await get('/v1/old/openapi.json')).body.openapi).toBe('3.1.0')
     const posted = await app.post('/older/token/carbon:simulate', { gas: '1' })
     expect(posted.body.denom).toBe('carbon')
-    expect(posted.headers.get('deprecation')).toBe('true')
+    expect(posted.headers.get('deprecation')).toBe('@1769817600')
     expect((await get('/older/nothing')).status).toBe(404)
     expect((await get('/olderly/token/params')).body).toMatchObject({
       code: 5,

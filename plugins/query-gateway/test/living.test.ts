@@ -28,7 +28,11 @@ it.each(['v1', 'v1alpha'] as const)(
     await first.close()
     await using app = await testApp({
       plugins: [gateway],
-      env: { GATEWAY_UPSTREAM: first.address, GATEWAY_REFLECTION: 'true' },
+      env: {
+        GATEWAY_RATE_PER_MINUTE: '1000000',
+        GATEWAY_UPSTREAM: first.address,
+        GATEWAY_REFLECTION: 'true',
+      },
     })
     expect((await app.get('/ledger/token/params')).status).toBe(503)
     expect(app.report.plugins[0]).toMatchObject({ state: 'pending' })
@@ -50,7 +54,11 @@ it('asks an upstream that comes back for its descriptors again: it may have been
   const old = await startLedger({ reflection: 'v1', reflected: older() })
   await using app = await testApp({
     plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: old.address, GATEWAY_REFLECTION: 'true' },
+    env: {
+      GATEWAY_RATE_PER_MINUTE: '1000000',
+      GATEWAY_UPSTREAM: old.address,
+      GATEWAY_REFLECTION: 'true',
+    },
   })
   const status = async (path: string) => (await app.get(path)).status
   await expect.poll(() => status('/ledger/entity/params')).toBe(200)
@@ -118,7 +126,11 @@ it('waits for a descriptor file that is not there yet', async () => {
   const ledger = await startLedger()
   await using app = await testApp({
     plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: file },
+    env: {
+      GATEWAY_RATE_PER_MINUTE: '1000000',
+      GATEWAY_UPSTREAM: ledger.address,
+      GATEWAY_DESCRIPTORS: file,
+    },
   })
   expect(app.report.plugins[0]).toMatchObject({ state: 'pending' })
   expect((await app.get('/ledger/token/params')).status).toBe(503)
@@ -138,7 +150,11 @@ it('takes new descriptors while requests run, keeps the old ones when they are b
   const ledger = await startLedger()
   await using app = await testApp({
     plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: file },
+    env: {
+      GATEWAY_RATE_PER_MINUTE: '1000000',
+      GATEWAY_UPSTREAM: ledger.address,
+      GATEWAY_DESCRIPTORS: file,
+    },
   })
   await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
 
@@ -175,7 +191,11 @@ it('makes few upstream calls of ten thousand equal questions', { timeout: 90_000
   const ledger = await startLedger()
   await using app = await testApp({
     plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
+    env: {
+      GATEWAY_RATE_PER_MINUTE: '1000000',
+      GATEWAY_UPSTREAM: ledger.address,
+      GATEWAY_DESCRIPTORS: descriptorFile,
+    },
   })
   await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
   const agent = new Agent({ keepAlive: true, maxSockets: 500 })
@@ -202,7 +222,11 @@ it(
     const ledger = await startLedger({ handlers: { 'TokenQuery.Params': () => gate.promise } })
     await using app = await testApp({
       plugins: [gateway],
-      env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
+      env: {
+        GATEWAY_RATE_PER_MINUTE: '1000000',
+        GATEWAY_UPSTREAM: ledger.address,
+        GATEWAY_DESCRIPTORS: descriptorFile,
+      },
     })
     await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
     // HTTP/1.1 lets a client send requests before it has answers, so each connection sends a hundred at once.
@@ -237,7 +261,11 @@ it(
     const ledger = await startLedger({ handlers: { 'EntityQuery.Params': wait } })
     await using app = await testApp({
       plugins: [gateway],
-      env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
+      env: {
+        GATEWAY_RATE_PER_MINUTE: '1000000',
+        GATEWAY_UPSTREAM: ledger.address,
+        GATEWAY_DESCRIPTORS: descriptorFile,
+      },
     })
     await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
     const agent = new Agent({ keepAlive: true, maxSockets: 32 })
@@ -284,7 +312,11 @@ it('goes on for those who stay when one of those who share a call leaves', async
   const ledger = await startLedger({ handlers: { 'TokenQuery.Params': () => gate.promise } })
   await using app = await testApp({
     plugins: [gateway],
-    env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
+    env: {
+      GATEWAY_RATE_PER_MINUTE: '1000000',
+      GATEWAY_UPSTREAM: ledger.address,
+      GATEWAY_DESCRIPTORS: descriptorFile,
+    },
   })
   await expect.poll(() => app.report.plugins[0]?.state).toBe('available')
   const leaving = new AbortController()

@@ -270,7 +270,7 @@ it('serves none of the rules that cannot work, and says why of each', async () =
     'binds leaf,',
     'binds leaf.nothing',
     'takes nothing as its body',
-    '/r/one/{leaf.text} is hidden by /r/one/{name}',
+    'GET /r/one/{leaf.text} of rules.Rules/Twice is hidden by /r/one/{name} of rules.Rules/One',
   ])
     expect(log).toContain(why)
 })

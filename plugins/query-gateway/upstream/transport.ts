@@ -11,6 +11,8 @@ export interface Call {
   /** The deadline in milliseconds from now; a call without a deadline may last for any time. */
   readonly deadlineMs?: number
   readonly signal?: AbortSignal
+  /** Whether the call only reads, so that another upstream may be asked when this one is away. */
+  readonly isSafe?: boolean
 }
 
 /** The answer to a call for one message. */
@@ -26,7 +28,7 @@ export interface StreamAnswer {
   readonly messages: AsyncIterable<Uint8Array>
 }
 
-/** Calls methods of one upstream. Every failure is a CallError. */
+/** Calls methods of an upstream. Every failure is a CallError. */
 export interface Transport {
   unary(call: Call): Promise<UnaryAnswer>
   serverStream(call: Call): StreamAnswer

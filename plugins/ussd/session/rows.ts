@@ -77,6 +77,8 @@ export class SessionRows {
             .column('session_id')
             .doUpdateSet((eb) => ({
               phone: eb.ref('excluded.phone'),
+              network: eb.ref('excluded.network'),
+              operator: eb.ref('excluded.operator'),
               version: eb.ref('excluded.version'),
               length: eb.ref('excluded.length'),
               mark: eb.ref('excluded.mark'),
@@ -189,6 +191,8 @@ export class SessionRows {
 const columns = [
   'session_id',
   'phone',
+  'network',
+  'operator',
   'version',
   'length',
   'mark',

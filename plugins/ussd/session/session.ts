@@ -5,8 +5,11 @@ import type { SessionRow } from '../tables.ts'
 export interface Session {
   readonly id: string
   readonly phone: string
+  /** The code of the caller's network and the name of its operator, where the gateway told them. */
+  readonly network: string | undefined
+  readonly operator: string | undefined
   readonly version: number
-  /** The length of the text that led to this state; `mark` is the mark of that text. */
+  /** How far the session has come, as `Typed` counts, and the mark of what was typed. */
   readonly length: number
   readonly mark: string
   /** The text of the present screen. */
@@ -26,6 +29,8 @@ export function toRow(session: Session): SessionRow {
   return {
     session_id: session.id,
     phone: session.phone,
+    network: session.network ?? null,
+    operator: session.operator ?? null,
     version: session.version,
     length: session.length,
     mark: session.mark,
@@ -44,6 +49,8 @@ export function fromRow(row: SessionRow): Session {
   return {
     id: row.session_id,
     phone: row.phone,
+    network: row.network ?? undefined,
+    operator: row.operator ?? undefined,
     version: row.version,
     length: row.length,
     mark: row.mark,

@@ -1,17 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Log, type RouteContext, RuntimeError } from '#core'
 import { isLanguage, type Language, languages } from '../screens/catalogue.ts'
+import {
+  mostHeld,
+  abandonedMs,
+  handlerMs,
+  forgetEveryMs,
+  countedWithinMs,
+  pollMs,
+  graceMs,
+  closeMs,
+} from './bounds.ts'
 import { countDropped } from './dropped.ts'
 import { type Caller, type Engine, type Outcome, screenName, type State } from './engine.ts'
 import type { Menus } from '../screens/entries.ts'
 import type { Metrics } from './metrics.ts'
 import type { Pins } from '../accounts/pins.ts'
-import { invalidInput, type UssdRequest } from '../request.ts'
+import { invalidInput } from '../request.ts'
 import { leftoverOf } from './leftover.ts'
 import { Queue } from './queue.ts'
 import type { SessionRows } from './rows.ts'
 import { withinOrUndefined } from './within.ts'
-import { answerOf, fromRow, sanitised, type Session, toRow } from './session.ts'
+import { answerOf, fromRow, type Session, toRow } from './session.ts'
+import { type Input, type Place, type Typed, typedOf } from './typed.ts'
 
 /** Adds ids to the audit line of a request. */
 export type Audit = RouteContext['audit']
@@ -30,20 +41,6 @@ export interface SessionsOptions {
   /** Removes the sessions that expired before then, and what nobody uses any more. */
   readonly forget: (before: number) => Promise<void>
 }
-
-/** How many sessions stay in memory at most; the server reads others from the database when they continue. */
-const mostHeld = 100_000
-/** After this time a handler that has not finished is abandoned: its server has crashed. */
-const abandonedMs = 65_000
-const handlerMs = 60_000
-const forgetEveryMs = 30_000
-/** How much longer rows stay than their sessions, so that `countDropped` can still read their versions. */
-const countedWithinMs = 2000
-const pollMs = 100
-/** The extra time before `answer` gives up, beside two reply budgets: one to wait for a handler, one for the own handler. */
-const graceMs = 2000
-/** How long a closing server waits for handlers; a session with a slower handler later reads that it was interrupted. */
-const closeMs = 2000
 
 /**
  * Answers the inputs of sessions. The inputs of one session run one after the other, and a repeated input gets the same
@@ -67,7 +64,7 @@ export class Sessions {
   }
 
   /** Answers one input. */
-  async answer(request: UssdRequest, audit?: Audit): Promise<string> {
+  async answer(request: Input, audit?: Audit): Promise<string> {
     const started = performance.now()
     try {
       const answer = this.#queue.take(request.sessionId, () => this.#answer(request, audit))
@@ -89,6 +86,19 @@ export class Sessions {
     return row && row.expires_at > Date.now() ? fromRow(row) : undefined
   }
 
+  /** Ends a session whose caller has hung up; a redial may go on where it stopped, and a handler at work goes on. */
+  hangUp(id: string, phone: string): Promise<void> {
+    return this.#queue.take(id, async () => {
+      const session = this.#hot(id) ?? (await this.find(id))
+      if (session?.phone !== phone || session.ended || session.workingSince > 0) return
+      const gone = { ...session, version: session.version + 1, expiresAt: Date.now() }
+      // Another replica that has taken the next input meanwhile knows better.
+      if (!(await this.#options.rows.save(toRow(gone)))) return
+      this.#held.delete(id)
+      this.#options.metrics.dropped(screenName(session.state))
+    })
+  }
+
   active(): Promise<string[]> {
     return this.#options.rows.active(Date.now())
   }
@@ -104,19 +114,20 @@ export class Sessions {
     this.#held.clear()
   }
 
-  async #answer(request: UssdRequest, audit: Audit | undefined): Promise<string> {
-    const { sessionId: id, phoneNumber, text } = request
-    let session = this.#hot(id) ?? (text === '' ? undefined : await this.find(id))
+  async #answer(request: Input, audit: Audit | undefined): Promise<string> {
+    const { sessionId: id, phoneNumber } = request
+    const typed = typedOf(request, this.#options.pins)
+    let session = this.#hot(id) ?? (typed.isFirst ? undefined : await this.find(id))
     // A round fails only when another replica has made a step meanwhile, so few rounds are enough.
     for (let round = 0; round < 20; round++) {
       if (session === undefined) {
-        const opened = await this.#open(request, audit)
+        const opened = await this.#open(request, typed, audit)
         if (opened) return opened
         session = await this.find(id)
         continue
       }
       if (session.phone !== phoneNumber) return invalidInput
-      const known = this.#isText(session, text)
+      const known = typed.isOf(session)
       if (session.workingSince > 0) {
         if (known && this.#working.has(id)) return this.#stillWorking(session)
         session = await this.#awaitWork(session)
@@ -124,8 +135,8 @@ export class Sessions {
         if (session.workingSince > 0) return this.#stillWorking(session)
       }
       if (known) return session.undelivered ? this.#stillWorking(session) : answerOf(session)
-      if (session.ended || !this.#follows(session, text)) return this.#unchanged(session)
-      const answer = await this.#advance(session, text, audit)
+      if (session.ended || !typed.follows(session)) return this.#unchanged(session)
+      const answer = await this.#advance(session, typed, audit)
       if (answer !== undefined) return answer
       this.#held.delete(id)
       session = await this.find(id)
@@ -135,21 +146,22 @@ export class Sessions {
 
   /** Begins a session; resolves to undefined if another replica has begun the session. */
   async #open(
-    { sessionId, phoneNumber, text }: UssdRequest,
+    { sessionId, phoneNumber, network, operator }: Input,
+    typed: Typed,
     audit: Audit | undefined,
   ): Promise<string | undefined> {
     const { rows, engine, metrics } = this.#options
-    const from = { id: sessionId, phone: phoneNumber, version: 0 }
-    const inputs = text === '' ? [] : text.split('*').map(sanitised)
+    const from = { id: sessionId, phone: phoneNumber, network, operator, version: 0 }
+    const place = typed.placeAfter(undefined)
     const opening = (language: Language) =>
-      engine.walk(this.#begin(language), inputs, this.#caller(sessionId, phoneNumber, audit))
-    let session = this.#after(from, text, await opening(languages[0]))
+      engine.walk(this.#begin(language), typed.inputs, this.#caller(sessionId, phoneNumber, audit))
+    let session = this.#after(from, place, await opening(languages[0]))
     const kept = await rows.save(toRow(session))
     if (kept === undefined) return undefined
     await rows.noteUse(phoneNumber, kept)
     const chosen = kept.language ?? languages[0]
     if (chosen !== languages[0] && isLanguage(chosen)) {
-      session = this.#after(session, text, await opening(chosen))
+      session = this.#after(session, place, await opening(chosen))
       if (!(await rows.save(toRow(session)))) return undefined
     }
     this.#hold(session)
@@ -170,18 +182,19 @@ export class Sessions {
   /** Takes a session one input further; resolves to undefined if another replica was first. */
   async #advance(
     session: Session,
-    text: string,
+    typed: Typed,
     audit: Audit | undefined,
   ): Promise<string | undefined> {
     const { engine, rows, replyBudgetMs } = this.#options
+    const place = typed.placeAfter(session)
     if (session.undelivered) {
-      const delivered = this.#after(session, text, session)
+      const delivered = this.#after(session, place, session)
       return (await this.#keep(session, delivered)) ? answerOf(delivered) : undefined
     }
-    const input = sanitised(text.slice(session.length === 0 ? 0 : session.length + 1))
+    const input = typed.inputAfter(session)
     const caller = this.#caller(session.id, session.phone, audit)
     const claim = (): Session => ({
-      ...this.#after(session, text, { ...session, body: this.#workingBody(session) }),
+      ...this.#after(session, place, { ...session, body: this.#workingBody(session) }),
       workingSince: Date.now(),
     })
     let claimed: Session | undefined
@@ -198,7 +211,7 @@ export class Sessions {
       throw error
     }
     if (outcome) {
-      const next = this.#after(claimed ?? session, text, outcome)
+      const next = this.#after(claimed ?? session, place, outcome)
       return (await this.#keep(session, next)) ? answerOf(next) : undefined
     }
     if (claimed === undefined) {
@@ -209,7 +222,7 @@ export class Sessions {
       }
     }
     this.#hold(claimed)
-    this.#goOnBehind(session, claimed, text, work, caller)
+    this.#goOnBehind(session, claimed, place, work, caller)
     return this.#stillWorking(session)
   }
 
@@ -217,7 +230,7 @@ export class Sessions {
   #goOnBehind(
     before: Session,
     claimed: Session,
-    text: string,
+    place: Place,
     work: Promise<Outcome>,
     caller: Caller,
   ) {
@@ -231,7 +244,7 @@ export class Sessions {
         return undefined
       })
       const result = outcome ?? (await engine.again(before.state, caller, 'interrupted'))
-      const done = { ...this.#after(claimed, text, result), undelivered: true }
+      const done = { ...this.#after(claimed, place, result), undelivered: true }
       try {
         await this.#keep(before, done)
       } catch (error) {
@@ -293,17 +306,19 @@ export class Sessions {
 
   /** The session after an outcome, with the next version. */
   #after(
-    before: Pick<Session, 'id' | 'phone' | 'version'>,
-    text: string,
+    before: Pick<Session, 'id' | 'phone' | 'network' | 'operator' | 'version'>,
+    { length, mark }: Place,
     { state, body, ended }: Outcome,
   ): Session {
     const touchedAt = Date.now()
     return {
       id: before.id,
       phone: before.phone,
+      network: before.network,
+      operator: before.operator,
       version: before.version + 1,
-      length: text.length,
-      mark: this.#options.pins.mark(before.id, text),
+      length,
+      mark,
       body,
       ended,
       state,
@@ -329,18 +344,6 @@ export class Sessions {
     const { resumeMs, rows } = this.#options
     if (resumeMs === 0) return undefined
     return leftoverOf(rows, menu, { phone, except: id, since: Date.now() - resumeMs })
-  }
-
-  #isText(session: Session, text: string): boolean {
-    const { id, length, mark } = session
-    return length === text.length && this.#options.pins.isMarkOf(mark, id, text)
-  }
-
-  /** Whether a text is the session's text with one more input. */
-  #follows({ id, length, mark }: Session, text: string): boolean {
-    if (text.length <= length) return false
-    if (length === 0) return true
-    return text[length] === '*' && this.#options.pins.isMarkOf(mark, id, text.slice(0, length))
   }
 
   /** The answer to a late or wrong copy of a request: the present screen. */

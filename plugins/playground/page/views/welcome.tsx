@@ -2,7 +2,7 @@ import { useCapabilities, type Capability } from 'oracle-runtime-client'
 import type { Oracle } from '../oracle.ts'
 
 /** How many plugins the page names by an example of theirs. */
-const mostExamples = 4
+const mostExamples = 6
 
 interface Props {
   readonly oracle: Oracle
