@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
 import { openStore, type Store } from '../core/runtime/store/store.ts'
+import { createIndexes } from '../plugins/registry/indexes/tables.ts'
 import { Registry } from '../plugins/registry/registry.ts'
 import { createClaims } from '../plugins/registry/claims/tables.ts'
 import { everything } from '../plugins/registry/rights/reader.ts'
@@ -44,6 +45,7 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
     '002-protocols': createProtocols,
     '003-claims': createClaims,
     '004-rights': createRights,
+    '005-indexes': createIndexes,
   })
   const made = new Registry({
     db: store.db,
@@ -51,6 +53,7 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
     organisational: new Set(),
     quotas,
     isPublic: false,
+    askToFill: async () => {},
   })
   await made.protocolChanges.create(actor, {
     type: 'Protocol',

@@ -4,21 +4,26 @@ import type { RegistryDatabase, Tables } from './tables.ts'
 
 const sizes = [64, 16, 4, 1]
 
-/** Makes a function that inserts rows, up to 64 in a statement. Kysely compiles each of the statements once. */
+/**
+ * Makes a function that inserts rows, up to 64 in a statement; `ignoresPresent` leaves rows as they are whose key is there.
+ * Kysely compiles each of the statements once.
+ */
 export function bulkInsert<T extends keyof Tables>(
   db: RegistryDatabase,
   table: T,
   columns: readonly (keyof Tables[T] & string)[],
+  ignoresPresent = false,
 ) {
   const width = columns.length
   const statements = sizes.map((size) =>
-    prepared(db, (slots: unknown[]) =>
-      db.insertInto(table).values(
+    prepared(db, (slots: unknown[]) => {
+      const insert = db.insertInto(table).values(
         Array.from({ length: size }, (_, row) =>
           Object.fromEntries(columns.map((column, at) => [column, slots[row * width + at]])),
         ) as never, // Kysely cannot follow columns that are named by a list
-      ),
-    ),
+      )
+      return ignoresPresent ? insert.onConflict((conflict) => conflict.doNothing()) : insert
+    }),
   )
   return async (rows: readonly Tables[T][], on: RegistryDatabase = db): Promise<void> => {
     for (let from = 0; from < rows.length;) {
@@ -34,15 +39,16 @@ export function bulkInsert<T extends keyof Tables>(
 const listed = [1, 16, 128]
 
 /** Runs a query over a list of any length, in a few compiled forms whose unused places repeat the first value. */
-export function overList<R>(db: RegistryDatabase, build: (values: string[]) => Compilable<R>) {
+export function overList<R, V = string>(
+  db: RegistryDatabase,
+  build: (values: V[]) => Compilable<R>,
+) {
   const statements = listed.map((size) => ({
     size,
-    run: prepared(db, (slots: string[]) =>
-      build(Array.from({ length: size }, (_, at) => slots[at]!)),
-    ),
+    run: prepared(db, (slots: V[]) => build(Array.from({ length: size }, (_, at) => slots[at]!))),
   }))
   const largest = statements.at(-1)!
-  return async (values: readonly string[], on: RegistryDatabase = db): Promise<R[]> => {
+  return async (values: readonly V[], on: RegistryDatabase = db): Promise<R[]> => {
     const rows: R[] = []
     for (let from = 0; from < values.length;) {
       const left = values.length - from

@@ -11,7 +11,7 @@ export interface Self {
 /** What a route of the registry sees. */
 export interface RegistryRouteContext extends Pick<
   RouteContext,
-  'caller' | 'koa' | 'lines' | 'signal'
+  'caller' | 'koa' | 'lines' | 'signal' | 'raw'
 > {
   readonly self: Self
   readonly user: User | undefined
@@ -31,6 +31,8 @@ export interface RegistryRoute<Input extends z.ZodType, Auth extends 'bearer' | 
   readonly answers?: Readonly<Record<number, readonly string[]>>
   readonly input: Input
   readonly body?: 'ndjson'
+  /** Whether the handler looks at the bytes of the body. */
+  readonly raw?: true
   readonly can?: { readonly can: string }
   own?(ctx: RegistryRouteContext): Promise<boolean>
   run(input: z.output<Input>, ctx: RegistryRouteContext): unknown

@@ -1,4 +1,5 @@
-import { definePlugin, type Database, type Oracle } from '#core'
+import { z } from 'zod'
+import { definePlugin, type Database, type Jobs, type Oracle } from '#core'
 import type { Self } from './context.ts'
 import { environment, type Environment } from './environment.ts'
 import type { Registry } from './registry.ts'
@@ -9,10 +10,11 @@ import { eventsRoutes } from './routes/events.ts'
 import { identifiersRoutes } from './routes/identifiers.ts'
 import { protocolsRoutes } from './routes/protocols.ts'
 import { relationshipsRoutes } from './routes/relationships.ts'
+import { subscriptionsRoutes } from './routes/subscriptions.ts'
 import { tools } from './tools.ts'
 
 /** Loads the registry with the first request that needs it, so that a server starts sooner. */
-function setup({ db, oracle, env }: Boot): Self {
+function setup({ db, oracle, env, jobs }: Boot): Self {
   let loading: Promise<Registry> | undefined
   const load = async (): Promise<Registry> => {
     const { Registry } = await import('./registry.ts')
@@ -27,6 +29,7 @@ function setup({ db, oracle, env }: Boot): Self {
         claims: env.REGISTRY_CLAIMS_PER_DID,
       },
       isPublic: env.REGISTRY_READ === 'public',
+      askToFill: (on, key) => jobs.within(on).later('index', {}, { key }),
     })
   }
   return { oracleDid: oracle.did, registry: () => (loading ??= load()) }
@@ -34,11 +37,15 @@ function setup({ db, oracle, env }: Boot): Self {
 
 const wordsOf = (list: string) => new Set(list.split(',').flatMap((word) => word.trim() || []))
 
+/** What the jobs take, by their names. */
+const inputs = { index: z.object({}), deliver: z.object({ id: z.string() }) }
+
 /** What `setup` needs of boot. */
 interface Boot {
   readonly db: Database
   readonly oracle: Oracle
   readonly env: Environment
+  readonly jobs: Jobs<typeof inputs>
 }
 
 export default definePlugin({
@@ -64,9 +71,42 @@ export default definePlugin({
     '002-protocols': async (db) => (await import('./tables.ts')).createProtocols(db),
     '003-claims': async (db) => (await import('./claims/tables.ts')).createClaims(db),
     '004-rights': async (db) => (await import('./rights/tables.ts')).createRights(db),
+    '005-indexes': async (db) => (await import('./indexes/tables.ts')).createIndexes(db),
+    '006-subscriptions': async (db) =>
+      (await import('./subscriptions/tables.ts')).createSubscriptions(db),
   },
 
   setup,
+
+  jobs: {
+    // Looks for subscriptions with changes before them. The key holds how far one has come: only one job delivers from there.
+    subscriptions: {
+      every: '5s',
+      async run(_, { self, jobs }) {
+        const { subscriptions } = await self.registry()
+        for (const { id, reached } of await subscriptions.behind())
+          await jobs.later('deliver', { id }, { key: `${id}-${reached}` })
+      },
+    },
+
+    deliver: {
+      input: inputs.deliver,
+      attempts: 36,
+      timeoutMs: 300_000,
+      async run({ id }, { self, job, jobs }) {
+        const { subscriptions } = await self.registry()
+        const reached = await subscriptions.deliver(id, job)
+        if (reached !== undefined) await jobs.later('deliver', { id }, { key: `${id}-${reached}` })
+      },
+    },
+
+    // A protocol has declared an index, or dropped one: its entities are read in bounded steps.
+    index: {
+      input: inputs.index,
+      timeoutMs: 3_600_000,
+      run: async (_, { self, job }) => (await self.registry()).fillIndexes(job.signal),
+    },
+  },
 
   prompt: () =>
     'The registry holds digital twins by DID. Find before you create, walk the graph instead of ' +
@@ -82,6 +122,7 @@ export default definePlugin({
     ...protocolsRoutes,
     ...claimsRoutes,
     ...credentialsRoutes,
+    ...subscriptionsRoutes,
     ...identifiersRoutes,
   },
 })

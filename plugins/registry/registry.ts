@@ -1,3 +1,4 @@
+import { setImmediate as breathe } from 'node:timers/promises'
 import type { Database, Oracle } from '#core'
 import { Claims } from './claims/claims.ts'
 import { Credentials } from './credentials/credentials.ts'
@@ -6,6 +7,9 @@ import { Batches } from './entities/batch.ts'
 import { Changes } from './entities/changes.ts'
 import { Creation } from './entities/creation.ts'
 import { Entities } from './entities/entities.ts'
+import { Indexes, type AskToFill } from './indexes/indexes.ts'
+import { Queries } from './query/queries.ts'
+import { Systems } from './graph/system.ts'
 import { Traversal } from './graph/traverse.ts'
 import { ProtocolChanges } from './protocols/changes.ts'
 import { Conformance } from './protocols/conformance.ts'
@@ -16,8 +20,9 @@ import { Resolution } from './resolution/resolution.ts'
 import { actorOf, type Actor, type Calling } from './rights/actor.ts'
 import type { Quotas } from './rights/allowance.ts'
 import { Readers } from './rights/reader.ts'
+import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { withRegistryTables } from './tables.ts'
-import { Writer } from './writing.ts'
+import { Writer, type Write } from './writing.ts'
 
 /** What `Registry` needs from boot. */
 export interface RegistryOptions {
@@ -28,15 +33,22 @@ export interface RegistryOptions {
   readonly quotas: Quotas
   /** Whether every caller reads everything; else a caller reads what is the caller's own, or everything with a grant. */
   readonly isPublic: boolean
+  /** Keeps the job that fills indexes. */
+  readonly askToFill: AskToFill
 }
 
 /** The registry and all its parts. The first request loads this module. */
 export class Registry {
   readonly #oracleDid: string
+  readonly #write: Write
+  readonly #indexes: Indexes
+  readonly queries: Queries
+  readonly subscriptions: Subscriptions
   readonly readers: Readers
   readonly entities: Entities
   readonly lists: Lists
   readonly graph: Traversal
+  readonly systems: Systems
   readonly changes: Changes
   readonly batches: Batches
   readonly protocols: Protocols
@@ -47,7 +59,8 @@ export class Registry {
   readonly resolution: Resolution
   readonly feed: Feed
 
-  constructor({ db: untyped, oracle, organisational, quotas, isPublic }: RegistryOptions) {
+  constructor(options: RegistryOptions) {
+    const { db: untyped, oracle, organisational, quotas, isPublic, askToFill } = options
     const db = withRegistryTables(untyped)
     const feed = new Feed(db)
     const writer = new Writer(db, () => feed.announce())
@@ -55,7 +68,8 @@ export class Registry {
     const protocols = new Protocols(db)
     const presented = new PresentedCredentials(db, oracle)
     const oracleDid = oracle.did
-    const making = { db, presented, quotas, protocols, organisational, oracleDid }
+    const indexes = new Indexes(db, askToFill)
+    const making = { db, presented, quotas, protocols, indexes, organisational, oracleDid }
     const creation = new Creation(making)
     const entities = new Entities(db)
     this.#oracleDid = oracleDid
@@ -64,14 +78,37 @@ export class Registry {
     this.entities = entities
     this.lists = new Lists(db, entities)
     this.graph = new Traversal(db, entities)
-    this.changes = new Changes({ db, write, entities, protocols, creation, presented, quotas })
+    this.systems = new Systems(db, this.graph)
+    this.changes = new Changes({
+      db,
+      write,
+      entities,
+      protocols,
+      indexes,
+      creation,
+      presented,
+      quotas,
+    })
     this.batches = new Batches(write, creation)
     this.protocols = protocols
-    this.protocolChanges = new ProtocolChanges(write, protocols, oracleDid, quotas)
+    this.protocolChanges = new ProtocolChanges({ write, protocols, indexes, oracleDid, quotas })
     this.conformance = new Conformance(db, protocols)
     this.claims = new Claims({ db, write, oracle, protocols, quotas })
     this.credentials = new Credentials({ db, write, oracle })
+    this.#write = write
+    this.#indexes = indexes
+    this.queries = new Queries(db, this.lists)
+    this.subscriptions = new Subscriptions(db, this.queries, oracle, isPublic)
     this.resolution = new Resolution(db, oracle)
+  }
+
+  /** Fills and clears indexes, a bounded step in each transaction, until there is nothing left to do. */
+  async fillIndexes(signal?: AbortSignal): Promise<void> {
+    const server = { name: this.#oracleDid, did: undefined, isOperator: true, actsFor: () => true }
+    while (await this.#write(server, ({ db }) => this.#indexes.step(db))) {
+      signal?.throwIfAborted()
+      await breathe()
+    }
   }
 
   /** The actor behind a call of a route or a tool. */

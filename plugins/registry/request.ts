@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { classes, groupType } from './entities/kinds.ts'
+import { classes, groupType, type TwinClass } from './entities/kinds.ts'
+import { indexTypes, type IndexType } from './indexes/tables.ts'
 import { did, entityId, isObject, name, record, wants } from './wants.ts'
 
 const aType = 'the name of an entity type, such as "CookstoveEntity"'
@@ -155,8 +156,13 @@ export interface ProtocolDefinition {
   readonly properties: Readonly<Record<string, TypeName | PropertyRule>>
   readonly relationships?: Readonly<Record<string, string>>
   readonly mints?: true | string
+  readonly indexes?: Readonly<Record<string, IndexType>>
+  readonly class?: TwinClass
+  readonly identifiedBy?: readonly string[]
 }
 
+const aProperty = 'the name of a property'
+const anIndexType = `one of ${indexTypes.join(', ')}`
 const aCredit = 'true or a text, where each entity is a credit for an approved claim'
 
 /** The outline of a protocol; `readDefinition` checks the rules of its properties, and suggests corrections. */
@@ -180,6 +186,24 @@ export const protocolSchema = z.object(
     mints: z
       .union([z.literal(true), name(200, 'what one of them stands for')], wants(aCredit))
       .optional(),
+    indexes: z
+      .record(
+        z.string(),
+        z.enum(indexTypes, wants(anIndexType)),
+        wants('an object: { path: type }'),
+      )
+      .optional()
+      .describe('The properties by which queries find and sort'),
+    class: z
+      .enum(classes, wants(`one of ${classes.join(', ')}`))
+      .optional()
+      .describe('The class of every entity that follows this protocol'),
+    identifiedBy: z
+      .array(name(100, aProperty), wants('a list of names of properties'))
+      .min(1, wants('at least one name'))
+      .max(8, wants('at most eight names'))
+      .optional()
+      .describe('Properties of which a physical twin has one at least, such as location or serial'),
     did: entityId('a DID, or a DID URL with a path').optional(),
     controller: entityId('the DID of the party that may change it').optional(),
   },

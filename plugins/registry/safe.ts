@@ -1,3 +1,4 @@
+import { refuseDoubtfulDigits } from './digits.ts'
 import { invalid } from './refusal.ts'
 
 const unsafeNames = new Set(['__proto__', 'constructor'])
@@ -9,6 +10,7 @@ const deepest = 64
  */
 export function safe<T>(value: T): T {
   check(value, '', 0)
+  refuseDoubtfulDigits(value)
   return value
 }
 

@@ -1,5 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Database } from '#core'
+import type { SubscriptionRow } from './subscriptions/tables.ts'
+import type { IndexTables } from './indexes/tables.ts'
 
 // Rows are types, not interfaces: Kysely wants an index signature, which only a type has. Columns hold JSON as text.
 
@@ -123,7 +125,8 @@ export type Tables = {
   registry_extensions: ExtensionRow
   registry_usage: UsageRow
   registry_mints: MintRow
-}
+  registry_subscriptions: SubscriptionRow
+} & IndexTables
 /** The database, or a transaction in it, with the tables of the registry. */
 export type RegistryDatabase = Kysely<Tables>
 

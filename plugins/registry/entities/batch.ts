@@ -2,6 +2,7 @@ import { faultsOf, RuntimeError, type RouteContext } from '#core'
 import type { Actor } from '../rights/actor.ts'
 import type { Creation, Outcome } from './creation.ts'
 import { invalid, refused } from '../refusal.ts'
+import { refuseDoubtfulDigits } from '../digits.ts'
 import { entitySchema, type EntityRequest } from '../request.ts'
 import type { Write } from '../writing.ts'
 
@@ -99,7 +100,15 @@ function readLine({
 }): Line {
   if (fault) return { number, error: new RuntimeError('INVALID_JSON', fault.message) }
   const parsed = entitySchema.safeParse(value)
-  if (parsed.success) return { number, request: parsed.data }
+  if (parsed.success) {
+    try {
+      refuseDoubtfulDigits(parsed.data)
+    } catch (error) {
+      if (error instanceof RuntimeError) return { number, error }
+      throw error
+    }
+    return { number, request: parsed.data }
+  }
   const faults = faultsOf(parsed.error)
   return { number, error: faults.length > 0 ? refused(faults) : invalid('', 'not an entity') }
 }

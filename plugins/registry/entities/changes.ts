@@ -1,4 +1,5 @@
 import type { PresentedCredentials } from '../credentials/presented.ts'
+import type { Indexes } from '../indexes/indexes.ts'
 import { Relating } from '../graph/relating.ts'
 import type { Protocols } from '../protocols/protocols.ts'
 import { invalid } from '../refusal.ts'
@@ -22,6 +23,7 @@ export interface ChangesParts {
   readonly write: Write
   readonly entities: Entities
   readonly protocols: Protocols
+  readonly indexes: Indexes
   readonly creation: Creation
   readonly presented: PresentedCredentials
   readonly quotas: Quotas
@@ -37,8 +39,9 @@ export class Changes {
   readonly #deactivation: Deactivation
   readonly #relating: Relating
 
-  constructor({ db, write, entities, protocols, creation, presented, quotas }: ChangesParts) {
-    const versions = new Versions(db, entities)
+  constructor(parts: ChangesParts) {
+    const { db, write, entities, protocols, indexes, creation, presented, quotas } = parts
+    const versions = new Versions(db, entities, indexes)
     const deactivation = new Deactivation(entities, versions)
     const shared = { entities, protocols, versions, creation, quotas }
     this.#write = write

@@ -1,6 +1,7 @@
 import { giveWay, RuntimeError } from '#core'
 import { bulkInsert, overList } from '../bulk.ts'
 import { none, type PresentedCredentials, type Vetted } from '../credentials/presented.ts'
+import type { Indexes } from '../indexes/indexes.ts'
 import type { Known } from '../graph/edges.ts'
 import type { Protocols } from '../protocols/protocols.ts'
 import type { EntityRequest } from '../request.ts'
@@ -27,6 +28,7 @@ export interface CreationParts {
   readonly presented: PresentedCredentials
   readonly quotas: Quotas
   readonly protocols: Protocols
+  readonly indexes: Indexes
   /** Types whose entities are organisational domains. */
   readonly organisational: ReadonlySet<string>
   readonly oracleDid: string
@@ -84,7 +86,7 @@ export class Creation {
     const { known, taken } = await this.#lookUp(all, trx)
     const allowance = await Allowance.open(writing, this.#parts.quotas)
     const making = new Making(this.#parts, writing, allowance, known, taken)
-    if (together) for (const { request } of all) making.promise(request)
+    if (together) for (const { request } of all) await making.promise(request)
     const outcomes: Outcome[] = []
     for (const asked of all) {
       await giveWay()
@@ -95,6 +97,7 @@ export class Creation {
       }
     }
     await this.insertEntities(making.rows, trx)
+    await this.#parts.indexes.add(making.rows, trx)
     await this.insertEdges(making.edges, trx)
     await this.insertMints(making.mints, trx)
     await allowance.keep()

@@ -65,12 +65,13 @@ export class Making {
   }
 
   /** Lets other requests name the entity of this request before `make` has made the entity. */
-  promise({ did, type, class: given }: EntityRequest): void {
+  async promise({ did, type, class: given, protocol }: EntityRequest): Promise<void> {
     if (did === undefined) return
+    const checker = protocol === undefined ? undefined : await this.#newest(protocol)
     this.#promised.set(did, {
       did,
       type,
-      class: classOf(type, given, this.#parts.organisational) ?? null,
+      class: checker?.class ?? classOf(type, given, this.#parts.organisational) ?? null,
       status: 'active',
       controller: '',
     })
@@ -92,7 +93,9 @@ export class Making {
     const protocol = await this.#checkerOf(request.protocol)
     const faults = protocol.conform(properties)
     if (faults.length > 0) throw refused(faults, `The protocol is ${protocol.did}.`)
-    const twin = classOf(type, given, organisational) ?? null
+    const twin = protocol.class ?? classOf(type, given, organisational) ?? null
+    if (given !== undefined && given !== twin)
+      throw invalid('class', `entities of ${protocol.did} are of the class ${twin}, not ${given}`)
     const groups = groupsOf(did, twin, request)
     const edges = this.#edgesOf(did, { type, class: twin }, request, protocol, groups)
     const minted = await this.#settle(vetted, did, controller, protocol, edges)
@@ -114,11 +117,15 @@ export class Making {
   async #checkerOf(did: string | undefined): Promise<Checker> {
     // The schema lets only groups come without a protocol, and `make` has refused groups before.
     if (did === undefined) throw invalid('protocol', 'missing; give the DID of a protocol')
-    if (!this.#checkers.has(did))
-      this.#checkers.set(did, await this.#parts.protocols.newest(did, this.#writing.db))
-    const checker = this.#checkers.get(did)
+    const checker = await this.#newest(did)
     if (checker) return checker
     throw unresolved('protocol', `there is no protocol ${did}`, 'POST /v1/protocols makes one.')
+  }
+
+  async #newest(did: string): Promise<Checker | undefined> {
+    if (!this.#checkers.has(did))
+      this.#checkers.set(did, await this.#parts.protocols.newest(did, this.#writing.db))
+    return this.#checkers.get(did)
   }
 
   /** The edges of a new entity: those that the request lists, and one to each group. */

@@ -1,4 +1,5 @@
-import { faultsOf } from '#core'
+import { isDeepStrictEqual } from 'node:util'
+import { faultsOf, type Fault } from '#core'
 import { controls, mustSpeakFor, type Actor } from '../rights/actor.ts'
 import type { Creation } from './creation.ts'
 import {
@@ -31,7 +32,7 @@ import { refused, unresolved } from '../refusal.ts'
 import { changeableSchema, credentialsSchema, type Changeable } from '../request.ts'
 import { Allowance, type Quotas } from '../rights/allowance.ts'
 import { searchText } from './search-text.ts'
-import type { EdgeRow, EntityRow, RegistryDatabase } from '../tables.ts'
+import type { EdgeRow, EntityRow, RegistryDatabase, StateColumns } from '../tables.ts'
 import type { Versions } from './versions.ts'
 import type { Writing } from '../writing.ts'
 
@@ -119,7 +120,7 @@ export class Patching {
     if (first.mints !== undefined && !canMint && lagging) candidates.splice(0, 1)
     const found = candidates.map((checker) => ({
       checker,
-      faults: faultsAgainst(checker, after.properties, edges),
+      faults: [...classFaults(checker, row), ...faultsAgainst(checker, after.properties, edges)],
     }))
     const fitting = found.find(({ faults }) => faults.length === 0)
     if (fitting) return fitting.checker
@@ -200,10 +201,6 @@ export class Patching {
     const wasMinted = await this.#isMinted(did, trx)
     const canMint = wasMinted || presenting.proven.length > 0
     const checker = await this.#chooseVersion(trx, row, after, edgesAfter, canMint)
-    const { kept, made } =
-      after.relationships === undefined
-        ? { kept: edges, made: row.edges_made }
-        : await this.#redraw(writing, row, edges, relationships)
     const details = readDetails(row)
     const mints = checker?.mints !== undefined
     const minted = await this.#presented.settle(
@@ -211,29 +208,34 @@ export class Patching {
       {
         did,
         controller: after.controller,
-        targets: new Set(kept.map(({ target }) => target)),
+        targets: new Set(relationships.map(({ target }) => target)),
         mints,
         wasMinted,
       },
       writing,
     )
+    const state = {
+      controller: after.controller,
+      protocol: checker?.did ?? null,
+      protocol_version: checker?.version ?? null,
+      properties: JSON.stringify(after.properties),
+      details: vetted
+        ? detailsOf(after.services, vetted.entries)
+        : detailsOf(after.services, details.verifiableCredential, details.checked ?? false),
+    }
+    const isRedrawn = !isDeepStrictEqual(relationships, before.relationships)
+    if (!isRedrawn && minted.length === 0 && isSameState(row, state)) return before
+    const { kept, made } = isRedrawn
+      ? await this.#redraw(writing, row, edges, relationships)
+      : { kept: edges, made: row.edges_made }
     await this.#creation.insertMints(minted, trx)
+    const search = searchText(did, row.type, after.properties)
     const next = await this.#versions.keep(
       writing,
       row,
       'updated',
-      {
-        controller: after.controller,
-        protocol: checker?.did ?? null,
-        protocol_version: checker?.version ?? null,
-        properties: JSON.stringify(after.properties),
-        details: vetted
-          ? detailsOf(after.services, vetted.entries)
-          : detailsOf(after.services, details.verifiableCredential, details.checked ?? false),
-        search: searchText(did, row.type, after.properties),
-        edges_made: made,
-      },
-      after.relationships === undefined ? null : { relationships },
+      { ...state, search, edges_made: made },
+      isRedrawn ? { relationships } : null,
     )
     return entityOf(next, kept)
   }
@@ -266,6 +268,29 @@ function merged(before: Entity, body: Readonly<Record<string, unknown>>): Change
   const parsed = changeableSchema.safeParse(after)
   if (parsed.success) return parsed.data
   throw refused(faultsOf(parsed.error))
+}
+
+/** The fault of a protocol whose entities are of another class, which an entity never changes. */
+const classFaults = ({ did, class: twin }: Checker, row: EntityRow): Fault[] =>
+  twin === undefined || twin === row.class
+    ? []
+    : [
+        {
+          path: 'protocol',
+          message: `entities of ${did} are of the class ${twin}; this one is not`,
+        },
+      ]
+
+/** Whether a state is that of a row already: a patch that changes nothing makes no version. */
+function isSameState(row: EntityRow, after: StateColumns): boolean {
+  const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text))
+  return (
+    row.controller === after.controller &&
+    row.protocol === after.protocol &&
+    row.protocol_version === after.protocol_version &&
+    isDeepStrictEqual(parsed(row.properties), parsed(after.properties)) &&
+    isDeepStrictEqual(parsed(row.details), parsed(after.details))
+  )
 }
 
 const isProtocolAsRead = (value: unknown): value is { did: unknown } =>

@@ -1,6 +1,7 @@
 import { prepared } from '#core'
 import { mustControl, type Actor } from '../rights/actor.ts'
 import type { Entities } from './entities.ts'
+import type { Indexes } from '../indexes/indexes.ts'
 import { mustMatch } from '../etag.ts'
 import type { ChangeAction, EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Writing } from '../writing.ts'
@@ -8,9 +9,11 @@ import type { Writing } from '../writing.ts'
 /** Checks who may make the next version of an entity, and stores that version. */
 export class Versions {
   readonly #entities: Entities
+  readonly #indexes: Indexes
   readonly #update
 
-  constructor(db: RegistryDatabase, entities: Entities) {
+  constructor(db: RegistryDatabase, entities: Entities, indexes: Indexes) {
+    this.#indexes = indexes
     this.#entities = entities
     this.#update = prepared(db, (p: Omit<EntityRow, 'ordinal' | 'type' | 'class' | 'created_at'>) =>
       db
@@ -41,6 +44,7 @@ export class Versions {
   ): Promise<EntityRow> {
     const next = { ...row, ...parts, version: row.version + 1, updated_at: writing.at }
     await this.#update(next, writing.db)
+    if (action === 'updated') await this.#indexes.move(row, next, writing.db)
     const { did, type, version, controller, protocol, protocol_version, properties, details } = next
     // A change of an edge leaves the state of the entity as it is, so the recorded change does not repeat the state.
     const state =

@@ -18,6 +18,7 @@ export interface Walk {
 export interface GraphNode {
   readonly did: string
   readonly type: string
+  readonly class?: string
   readonly depth: number
 }
 
@@ -47,7 +48,17 @@ interface Step extends GraphEdge {
   /** The node that the step leads to, and its type. */
   readonly next: string
   readonly type: string
+  readonly class: string | null
 }
+
+type Kinded = Pick<Step, 'type' | 'class'>
+
+const nodeOf = (did: string, { type, class: twin }: Kinded, depth: number): GraphNode => ({
+  did,
+  type,
+  ...(twin !== null && { class: twin }),
+  depth,
+})
 
 type End = 'source' | 'target'
 
@@ -63,6 +74,7 @@ const walked = (db: RegistryDatabase, end: End, other: End) =>
         'edge.target as to',
         `edge.${other} as next`,
         'entity.type as type',
+        'entity.class as class',
       ])
       .where(`edge.${end}`, 'in', dids)
       // An entity may have millions of edges; one row more than `mostEdges` shows that there are more.
@@ -86,11 +98,11 @@ export class Traversal {
   /** The entities within bounds of an entity, and the edges between them, as far as the reader sees these entities. */
   async walk(start: string, asked: Walk, reader: Reader, signal?: AbortSignal): Promise<Graph> {
     await this.#entities.mustSee(start, reader)
-    const { type } = await this.#entities.activeRow(start)
+    const first = await this.#entities.activeRow(start)
     const { directions, roles, kinds } = asked
     const depth = Math.min(asked.depth, deepest)
-    const nodes: GraphNode[] = [{ did: start, type, depth: 0 }]
-    const types = new Map([[start, type]])
+    const nodes: GraphNode[] = [nodeOf(start, first, 0)]
+    const types = new Map([[start, first.type]])
     const edges = new Map<string, GraphEdge>()
     let truncated = false
 
@@ -110,17 +122,17 @@ export class Traversal {
     for (let at = 1; at <= depth && level.length > 0; at++) {
       signal?.throwIfAborted()
       const steps = await stepsFrom(level)
-      const reached = new Map<string, string>()
-      for (const { next, type } of steps) if (!types.has(next)) reached.set(next, type)
+      const reached = new Map<string, Kinded>()
+      for (const step of steps) if (!types.has(step.next)) reached.set(step.next, step)
       level = [...reached.keys()].sort()
       if (types.size + level.length > mostNodes) {
         truncated = true
         level = level.slice(0, mostNodes - types.size)
       }
       for (const did of level) {
-        const type = reached.get(did)!
-        types.set(did, type)
-        nodes.push({ did, type, depth: at })
+        const kinded = reached.get(did)!
+        types.set(did, kinded.type)
+        nodes.push(nodeOf(did, kinded, at))
       }
       for (const { from, role, to } of steps.sort(inOrder)) {
         // An edge to a node that the bounds left out would have no end in the answer.

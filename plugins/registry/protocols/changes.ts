@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { mustControl, mustOwnId, mustSpeakFor, type Actor } from '../rights/actor.ts'
 import { effectiveOf, readDefinition, type Effective } from './definition.ts'
+import { checkIndexes } from '../indexes/declared.ts'
+import type { Indexes } from '../indexes/indexes.ts'
 import { mustMatch } from '../etag.ts'
+import { checkIdentity, mustFitClass } from './twin-class.ts'
 import { wire, type Protocol, type Protocols } from './protocols.ts'
 import { Allowance, type Quotas } from '../rights/allowance.ts'
 import { conflicting, invalid, unresolved } from '../refusal.ts'
@@ -9,14 +12,25 @@ import type { ProtocolDefinition, ProtocolRequest } from '../request.ts'
 import type { ProtocolRow, ProtocolVersionRow, RegistryDatabase } from '../tables.ts'
 import type { Write, Writing } from '../writing.ts'
 
+/** What `ProtocolChanges` needs to change protocols. */
+export interface ProtocolChangesParts {
+  readonly write: Write
+  readonly protocols: Protocols
+  readonly indexes: Indexes
+  readonly oracleDid: string
+  readonly quotas: Quotas
+}
+
 /** Changes protocols: every change makes a new version, and the old versions stay as they are. */
 export class ProtocolChanges {
   readonly #write: Write
   readonly #protocols: Protocols
+  readonly #indexes: Indexes
   readonly #oracleDid: string
   readonly #quotas: Quotas
 
-  constructor(write: Write, protocols: Protocols, oracleDid: string, quotas: Quotas) {
+  constructor({ write, protocols, indexes, oracleDid, quotas }: ProtocolChangesParts) {
+    this.#indexes = indexes
     this.#write = write
     this.#protocols = protocols
     this.#oracleDid = oracleDid
@@ -40,6 +54,8 @@ export class ProtocolChanges {
         did,
       })
     const effective = effectiveOf(definition, await this.#parentOf(definition, trx))
+    checkIndexes(effective)
+    checkIdentity(effective)
     const allowance = await Allowance.open(writing, this.#quotas)
     allowance.take({ protocols: 1 })
     await allowance.keep()
@@ -69,12 +85,13 @@ export class ProtocolChanges {
   }
 
   async #keepVersion(
-    { db: trx, at }: Writing,
+    writing: Writing,
     did: string,
     version: number,
     definition: ProtocolDefinition,
     effective: Effective,
   ): Promise<ProtocolVersionRow> {
+    const { db: trx, at } = writing
     const row = {
       did,
       version,
@@ -83,6 +100,7 @@ export class ProtocolChanges {
       created_at: at,
     }
     await trx.insertInto('registry_protocol_versions').values(row).execute()
+    await this.#indexes.declare(writing, did, version, effective)
     return row
   }
 
@@ -107,6 +125,7 @@ export class ProtocolChanges {
     const { did } = row
     const version = row.version + 1
     const effective = effectiveOf(definition, parent)
+    await mustFitClass(did, effective, trx)
     await trx
       .updateTable('registry_protocols')
       .set({ version, updated_at: at })
@@ -165,6 +184,9 @@ export class ProtocolChanges {
     const definition = readDefinition(request)
     await this.#mustNotLoop(did, definition, trx)
     const parent = await this.#parentOf(definition, trx)
+    const wanted = effectiveOf(definition, parent)
+    checkIndexes(wanted)
+    checkIdentity(wanted)
     await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
     if (definition.extends !== undefined)
       await trx
@@ -216,6 +238,7 @@ export class ProtocolChanges {
       .where('did', '=', did)
       .execute()
     const version = row.version + 1
+    await this.#indexes.declare(writing, did, version, {})
     writing.change({ kind: 'protocol', did, version, type: 'Protocol', action: 'deactivated' })
     return { did, type: 'Protocol', status: 'deactivated', version, deactivatedAt: at }
   }

@@ -1,5 +1,6 @@
 import { didYouMean, type Fault } from '#core'
 import { writtenOut, type Effective } from './definition.ts'
+import { identityFault } from './identity.ts'
 import { types } from './property-types.ts'
 import { mostFaults } from '../refusal.ts'
 import type { PropertyRule } from '../request.ts'
@@ -15,13 +16,16 @@ export type Conform = (properties: Readonly<Record<string, unknown>>) => Fault[]
 const mostHints = 10
 
 /** Compiles the check of one version of a protocol. */
-export function conformTo({ properties }: Effective): Conform {
+export function conformTo(effective: Effective): Conform {
+  const { properties } = effective
   const checks = new Map(Object.entries(properties).map(([name, rule]) => [name, checkOf(rule)]))
   const required = Object.entries(properties).flatMap(([name, rule]) =>
     rule.required ? [{ name, wanted: wantedBy(rule) }] : [],
   )
   return (given) => {
     const faults: Fault[] = []
+    const unidentified = identityFault(effective, given)
+    if (unidentified) faults.push(unidentified)
     for (const { name, wanted } of required)
       if (!Object.hasOwn(given, name))
         faults.push({ path: `properties.${name}`, message: `missing; give ${wanted}` })

@@ -8,6 +8,8 @@ import {
   type ProtocolRequest,
   type TypeName,
 } from '../request.ts'
+import type { TwinClass } from '../entities/kinds.ts'
+import type { IndexType } from '../indexes/tables.ts'
 import { isObject, shown } from '../wants.ts'
 
 /** A protocol with all that it inherits. The registry checks entities against it. */
@@ -17,6 +19,12 @@ export interface Effective {
   readonly relationships?: Readonly<Record<string, string>>
   /** Present: each entity of the protocol is a credit for an approved claim. A text says what one credit stands for. */
   readonly mints?: true | string
+  /** How the properties at these paths are indexed. */
+  readonly indexes?: Readonly<Record<string, IndexType>>
+  /** The class of every entity that follows the protocol. */
+  readonly class?: TwinClass
+  /** Properties of which each entity has one at least; only a protocol of physical twins names some. */
+  readonly identifiedBy?: readonly string[]
 }
 
 /** A rule in full, where a protocol may give only the name of a type. */
@@ -47,6 +55,9 @@ export function readDefinition(request: ProtocolRequest): ProtocolDefinition {
     properties: properties as ProtocolDefinition['properties'], // checked above
     ...(relationships && { relationships }),
     ...(request.mints !== undefined && { mints: request.mints }),
+    ...(request.indexes && { indexes: request.indexes }),
+    ...(request.class !== undefined && { class: request.class }),
+    ...(request.identifiedBy && { identifiedBy: request.identifiedBy }),
   }
 }
 
@@ -117,9 +128,18 @@ export function effectiveOf(definition: ProtocolDefinition, parent?: Effective):
   )
   // A protocol that extends one whose entities are credits cannot undo that: its entities are credits too.
   const mints = definition.mints ?? parent?.mints
+  const twin = definition.class ?? parent?.class
+  const identifiedBy = definition.identifiedBy ?? parent?.identifiedBy
+  const indexes =
+    parent?.indexes || definition.indexes
+      ? { ...parent?.indexes, ...definition.indexes }
+      : undefined
   return {
     properties: { ...parent?.properties, ...own },
     ...(relationships && { relationships }),
     ...(mints !== undefined && { mints }),
+    ...(indexes && { indexes }),
+    ...(twin !== undefined && { class: twin }),
+    ...(identifiedBy && { identifiedBy }),
   }
 }

@@ -126,7 +126,7 @@ export class Lists {
   }
 
   /** The entities of some rows, whose edges one query reads together. */
-  async #withEdges(found: readonly EntityRow[]): Promise<Entity[]> {
+  async withEdges(found: readonly EntityRow[]): Promise<Entity[]> {
     const sources = found.flatMap(({ did, edges_made }) => (edges_made > 0 ? [did] : []))
     const bySource = Map.groupBy(await this.#edgesFrom(sources), ({ source }) => source)
     return found.map((row) => entityOf(row, bySource.get(row.did) ?? []))
@@ -149,7 +149,7 @@ export class Lists {
   async list(filter: Filter, reader: Reader, limit: number, after = 0): Promise<Page<Entity>> {
     const found = await this.#rows(filter, after, limit + 1, reader)
     const last = found.length > limit ? found[limit - 1] : undefined
-    const items = await this.#withEdges(last ? found.slice(0, limit) : found)
+    const items = await this.withEdges(last ? found.slice(0, limit) : found)
     return { items, ...(last && { nextCursor: writeCursor(last.ordinal) }) }
   }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { strange } from './known-parameters.ts'
 import { readCursor } from './page.ts'
 import { entityId, name, wants } from '../wants.ts'
 
@@ -41,26 +42,92 @@ const filters = {
     .optional(),
 }
 
+const aSort = 'the path of an indexed property or "@created", with "-" before it the greatest first'
+const querying = {
+  where: z
+    .string(wants('a condition'))
+    .optional()
+    .describe("A condition on indexed properties, such as: fuel = 'ethanol' and power >= 3"),
+  sort: text(aSort).describe('An indexed property or @created; with - the greatest first'),
+  count: z.stringbool(wants('true or false')).optional().describe('Also how many there are'),
+}
+
+/** The body of `POST /v1/query`. */
+export const querySchema = z.strictObject({
+  where: z.string(wants('a condition')).optional(),
+  parameters: z
+    .record(
+      z.string(),
+      z.union([z.string(), z.number(), z.boolean()]),
+      wants('an object of values'),
+    )
+    .optional()
+    .describe('The values of $name in the condition'),
+  sort: text(aSort),
+  status: filters.status,
+  count: z.boolean(wants('true or false')).optional(),
+  limit: limit(1000, 50),
+  cursor: z.string(wants(aCursor)).optional(),
+})
+
+function readAfter(cursor: string | undefined, ctx: z.RefinementCtx): number | undefined {
+  const number = cursor === undefined ? undefined : readCursor(cursor)
+  if (cursor !== undefined && number === undefined)
+    ctx.addIssue({ code: 'custom', path: ['cursor'], message: `give ${aCursor}` })
+  return number
+}
+
 const prefix = 'property.'
+const listParameters = [
+  ...Object.keys({ ...filters, ...querying }),
+  'limit',
+  'cursor',
+  `${prefix}<name>`,
+]
 
 /** The query of a list: `?type=&q=&property.fuel=ethanol&limit=&cursor=`. An empty filter counts as absent. */
 export const listSchema = pageSchema
-  .extend(filters)
+  .extend({ cursor: z.string(wants(aCursor)).optional(), ...filters, ...querying })
   .loose()
-  .transform(({ limit, cursor, ...rest }, ctx) => {
+  .transform(({ limit, cursor: given, where, sort, count, ...rest }, ctx) => {
+    const isQuery = where !== undefined || sort !== undefined || count === true
+    const after = isQuery ? undefined : readAfter(given, ctx)
     const properties = new Map<string, string>()
     for (const [key, value] of Object.entries(rest)) {
-      if (!key.startsWith(prefix)) continue
+      if (!key.startsWith(prefix)) {
+        if (!Object.hasOwn(filters, key))
+          ctx.addIssue({ code: 'custom', path: [key], message: strange(key, listParameters) })
+        continue
+      }
       if (typeof value === 'string') properties.set(key.slice(prefix.length), value)
       else ctx.addIssue({ code: 'custom', path: [key], message: 'give one value' })
     }
     if (properties.size > 10)
       ctx.addIssue({ code: 'custom', message: 'ask for 10 properties at most' })
     const { type, protocol, controller, class: twin, q, status } = rest
-    const given = Object.entries({ type, protocol, controller, class: twin, q }).filter(
+    if (isQuery && properties.size > 0)
+      ctx.addIssue({
+        code: 'custom',
+        message: 'with where, sort or count, name properties in where',
+      })
+    const wanted = Object.entries({ type, protocol, controller, class: twin, q }).filter(
       ([, value]) => value !== undefined && value !== '',
     )
-    return { limit, after: cursor, filter: { ...Object.fromEntries(given), status, properties } }
+    if (isQuery)
+      return {
+        limit,
+        filter: {},
+        query: {
+          where,
+          filter: Object.fromEntries(wanted),
+          sort,
+          count,
+          status,
+          limit,
+          cursor: given,
+        },
+      }
+    return { limit, after, filter: { ...Object.fromEntries(wanted), status, properties } }
   })
 
 /** The filters by which the agent narrows a list of entities. */

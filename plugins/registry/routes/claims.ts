@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { created } from '#core'
 import { claimSchema, claimsQuery, evaluationSchema } from '../claims/request.ts'
 import { route, seesAny } from '../context.ts'
+import { refuseLostDigits } from '../digits.ts'
+import { onlyKnown } from '../reading/known-parameters.ts'
 import { idParameter } from './parameters.ts'
 
 /** Claims about assets, and what oracles say of them. */
@@ -11,7 +13,9 @@ export const claimsRoutes = {
     summary: 'Claims something of an asset.',
     answers: { 201: ['application/json'] },
     input: claimSchema,
+    raw: true,
     async run(request, ctx) {
+      refuseLostDigits(ctx.raw)
       const registry = await ctx.self.registry()
       const claim = await registry.claims.submit(request, registry.actorOf(ctx))
       return created(`/v1/claims/${claim.id}`, claim)
@@ -21,7 +25,7 @@ export const claimsRoutes = {
     auth: 'bearer',
     own: seesAny,
     summary: 'Claims, newest first.',
-    input: claimsQuery,
+    input: onlyKnown(claimsQuery),
     async run(query, ctx) {
       const { claims, readers } = await ctx.self.registry()
       return claims.list(query, readers.of(ctx))
@@ -31,7 +35,7 @@ export const claimsRoutes = {
     auth: 'bearer',
     own: seesAny,
     summary: 'A claim, with what an oracle said of it.',
-    input: z.object({ id: idParameter }),
+    input: onlyKnown(z.object({ id: idParameter })),
     async run({ id }, ctx) {
       const { claims, readers } = await ctx.self.registry()
       return claims.read(id, readers.of(ctx))

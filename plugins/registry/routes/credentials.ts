@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { credentialsQuery, revocationSchema } from '../claims/request.ts'
 import { route, seesAny } from '../context.ts'
+import { onlyKnown } from '../reading/known-parameters.ts'
 import { idParameter } from './parameters.ts'
 
 /** The credentials of approved claims. */
@@ -9,7 +10,7 @@ export const credentialsRoutes = {
     auth: 'bearer',
     own: seesAny,
     summary: 'Verifiable credentials, newest first.',
-    input: credentialsQuery,
+    input: onlyKnown(credentialsQuery),
     async run(query, ctx) {
       const { credentials, readers } = await ctx.self.registry()
       return credentials.list(query, readers.of(ctx))
@@ -20,7 +21,7 @@ export const credentialsRoutes = {
     own: seesAny,
     summary: 'A verifiable credential, as it was signed.',
     answers: { 200: ['application/json', 'application/vc'] },
-    input: z.object({ id: idParameter }),
+    input: onlyKnown(z.object({ id: idParameter })),
     async run({ id }, ctx) {
       const { koa } = ctx
       const { credentials, readers } = await ctx.self.registry()

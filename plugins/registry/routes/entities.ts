@@ -3,9 +3,11 @@ import { z } from 'zod'
 import { created } from '#core'
 import { route, seesAny } from '../context.ts'
 import { entityPath } from '../did.ts'
+import { refuseLostDigits } from '../digits.ts'
 import { tombstoneOf } from '../entities/entity.ts'
 import { demandedTag, etagOf } from '../etag.ts'
-import { listSchema, pageSchema } from '../reading/query.ts'
+import { onlyKnown } from '../reading/known-parameters.ts'
+import { listSchema, pageSchema, querySchema } from '../reading/query.ts'
 import { entitySchema } from '../request.ts'
 import { wants } from '../wants.ts'
 import { didParameter, named } from './parameters.ts'
@@ -17,7 +19,9 @@ export const entitiesRoutes = {
     summary: 'Creates an entity.',
     answers: { 201: ['application/json'] },
     input: entitySchema,
+    raw: true,
     async run(request, ctx) {
+      refuseLostDigits(ctx.raw)
       const registry = await ctx.self.registry()
       const entity = await registry.changes.create(registry.actorOf(ctx), request)
       ctx.koa.set('ETag', etagOf(entity))
@@ -29,9 +33,20 @@ export const entitiesRoutes = {
     own: seesAny,
     summary: 'Entities in the order of their creation, page by page.',
     input: listSchema,
-    async run({ filter, limit, after }, ctx) {
-      const { lists, readers } = await ctx.self.registry()
+    async run({ filter, limit, after, query }, ctx) {
+      const { lists, queries, readers } = await ctx.self.registry()
+      if (query) return queries.find(query, readers.of(ctx), ctx.signal)
       return lists.list(filter, readers.of(ctx), limit, after)
+    },
+  }),
+  'POST /v1/query': route({
+    auth: 'bearer',
+    can: { can: 'registry/read' },
+    summary: 'Entities by a condition on their indexed properties and edges, sorted and counted.',
+    input: querySchema,
+    async run(query, ctx) {
+      const { queries, readers } = await ctx.self.registry()
+      return queries.find(query, readers.of(ctx), ctx.signal)
     },
   }),
   'POST /v1/entities/batch': route({
@@ -39,7 +54,7 @@ export const entitiesRoutes = {
     summary: 'Creates entities, one a line; with atomic=true all of them or none.',
     answers: { 200: ['application/x-ndjson'] },
     body: 'ndjson',
-    input: z.object({ atomic: z.stringbool().default(false) }),
+    input: onlyKnown(z.object({ atomic: z.stringbool().default(false) })),
     async run({ atomic }, ctx) {
       const registry = await ctx.self.registry()
       const { lines } = ctx
@@ -56,7 +71,7 @@ export const entitiesRoutes = {
     own: seesAny,
     summary: 'An entity; 410 with its tombstone once it is deactivated.',
     answers: { 200: ['application/json'], 304: [] },
-    input: named,
+    input: onlyKnown(named),
     async run({ did }, ctx) {
       const { entities, readers } = await ctx.self.registry()
       const entity = await entities.read(did, readers.of(ctx))
@@ -68,7 +83,9 @@ export const entitiesRoutes = {
     auth: 'bearer',
     summary: 'Changes an entity by a JSON merge patch, in the version that If-Match names.',
     input: named.loose(),
+    raw: true,
     async run({ did, ...patch }, ctx) {
+      refuseLostDigits(ctx.raw)
       const tag = demandedTag(ctx.koa.get('If-Match'))
       const registry = await ctx.self.registry()
       const entity = await registry.changes.patch(registry.actorOf(ctx), did, tag, patch)
@@ -79,7 +96,7 @@ export const entitiesRoutes = {
   'DELETE /v1/entities/:did': route({
     auth: 'bearer',
     summary: 'Deactivates an entity on which no other depends.',
-    input: named.extend({ cascade: z.literal('groups', wants('"groups"')).optional() }),
+    input: onlyKnown(named.extend({ cascade: z.literal('groups', wants('"groups"')).optional() })),
     async run({ did, cascade }, ctx) {
       const tag = demandedTag(ctx.koa.get('If-Match'))
       const registry = await ctx.self.registry()
@@ -91,7 +108,7 @@ export const entitiesRoutes = {
     auth: 'bearer',
     own: seesAny,
     summary: 'The versions of an entity, oldest first, and what changed.',
-    input: pageSchema.extend({ did: didParameter }),
+    input: onlyKnown(pageSchema.extend({ did: didParameter })),
     async run({ did, limit, cursor }, ctx) {
       const { lists, readers } = await ctx.self.registry()
       return lists.history(did, readers.of(ctx), limit, cursor)

@@ -1,4 +1,5 @@
 import { route, seesAny } from '../context.ts'
+import { onlyKnown } from '../reading/known-parameters.ts'
 import { feedSchema, lastEventId } from '../reading/query.ts'
 import { invalid } from '../refusal.ts'
 
@@ -9,7 +10,7 @@ export const eventsRoutes = {
     own: seesAny,
     summary: 'The changes as Server-Sent Events; Last-Event-ID goes on where a reader left off.',
     answers: { 200: ['text/event-stream'] },
-    input: feedSchema,
+    input: onlyKnown(feedSchema),
     async run({ after, ...wanted }, ctx) {
       const { feed, readers } = await ctx.self.registry()
       const header = ctx.koa.get('Last-Event-ID')

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { created } from '#core'
 import { route, seesAny } from '../context.ts'
 import { etagOf } from '../etag.ts'
+import { refuseLostDigits } from '../digits.ts'
+import { onlyKnown } from '../reading/known-parameters.ts'
 import { pageSchema } from '../reading/query.ts'
 import { protocolSchema } from '../request.ts'
 import { didParameter, named, version } from './parameters.ts'
@@ -13,7 +15,9 @@ export const protocolsRoutes = {
     summary: 'Creates a protocol.',
     answers: { 201: ['application/json'] },
     input: protocolSchema,
+    raw: true,
     async run(request, ctx) {
+      refuseLostDigits(ctx.raw)
       const registry = await ctx.self.registry()
       const protocol = await registry.protocolChanges.create(registry.actorOf(ctx), request)
       ctx.koa.set('ETag', etagOf(protocol))
@@ -24,7 +28,7 @@ export const protocolsRoutes = {
     auth: 'bearer',
     own: seesAny,
     summary: 'Every protocol in its newest version.',
-    input: pageSchema,
+    input: onlyKnown(pageSchema),
     async run({ limit, cursor }, ctx) {
       const { protocols, readers } = await ctx.self.registry()
       return protocols.list(readers.of(ctx), limit, cursor)
@@ -35,7 +39,7 @@ export const protocolsRoutes = {
     own: seesAny,
     summary: 'A protocol, or an earlier version of it.',
     answers: { 200: ['application/json'], 304: [] },
-    input: named.extend({ version: z.coerce.number().pipe(version).optional() }),
+    input: onlyKnown(named.extend({ version: z.coerce.number().pipe(version).optional() })),
     async run({ did, version }, ctx) {
       const { protocols, readers } = await ctx.self.registry()
       const protocol = await protocols.read(did, readers.of(ctx), version)
@@ -47,7 +51,9 @@ export const protocolsRoutes = {
     auth: 'bearer',
     summary: 'The next version of a protocol; lists the entities that do not conform to it.',
     input: protocolSchema.extend({ did: didParameter }),
+    raw: true,
     async run({ did, ...request }, ctx) {
+      refuseLostDigits(ctx.raw)
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined
       const actor = registry.actorOf(ctx)
@@ -59,7 +65,7 @@ export const protocolsRoutes = {
   'DELETE /v1/protocols/:did': route({
     auth: 'bearer',
     summary: 'Removes a protocol that nothing uses.',
-    input: named,
+    input: onlyKnown(named),
     async run({ did }, ctx) {
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined

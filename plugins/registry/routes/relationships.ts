@@ -1,8 +1,11 @@
+import { z } from 'zod'
 import { created } from '#core'
 import { route, seesAny } from '../context.ts'
 import { edgePath } from '../did.ts'
 import { etagOf } from '../etag.ts'
-import { walkOf, walkSchema } from '../reading/query.ts'
+import { refuseLostDigits } from '../digits.ts'
+import { onlyKnown } from '../reading/known-parameters.ts'
+import { pageSchema, walkOf, walkSchema } from '../reading/query.ts'
 import { relationshipSchema } from '../request.ts'
 import { didParameter } from './parameters.ts'
 
@@ -15,10 +18,20 @@ export const relationshipsRoutes = {
     auth: 'bearer',
     own: seesAny,
     summary: 'The entities that can be reached, breadth first, and the edges between them.',
-    input: walkSchema,
+    input: onlyKnown(walkSchema),
     async run({ did, ...walk }, ctx) {
       const { graph, readers } = await ctx.self.registry()
       return graph.walk(did, walkOf(walk), readers.of(ctx), ctx.signal)
+    },
+  }),
+  'GET /v1/entities/:did/system': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'The network below an entity: its members, the flows between them, and totals.',
+    input: onlyKnown(z.object({ did: didParameter, limit: pageSchema.shape.limit })),
+    async run({ did, limit }, ctx) {
+      const { systems, readers } = await ctx.self.registry()
+      return systems.read(did, limit, readers.of(ctx), ctx.signal)
     },
   }),
   'PUT /v1/entities/:did/relationships/:role/:target': route({
@@ -26,7 +39,9 @@ export const relationshipsRoutes = {
     summary: 'Draws an edge, or changes its properties.',
     answers: { 200: ['application/json'], 201: ['application/json'] },
     input: edgeSchema,
+    raw: true,
     async run({ did, ...relationship }, ctx) {
+      refuseLostDigits(ctx.raw)
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined
       const actor = registry.actorOf(ctx)
@@ -39,7 +54,7 @@ export const relationshipsRoutes = {
   'DELETE /v1/entities/:did/relationships/:role/:target': route({
     auth: 'bearer',
     summary: 'Removes an edge.',
-    input: edgeSchema.omit({ properties: true }),
+    input: onlyKnown(edgeSchema.omit({ properties: true })),
     async run({ did, role, target }, ctx) {
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined

@@ -1,0 +1,244 @@
+import { setImmediate as breathe } from 'node:timers/promises'
+import { RuntimeError } from '#core'
+import type { Entity } from '../entities/entity.ts'
+import type { Lists } from '../reading/lists.ts'
+import { compareValues, namesOf, valuesAt } from '../indexes/values.ts'
+import { protocolsOf, type Reader } from '../rights/reader.ts'
+import { seenAmong } from '../rights/seen-among.ts'
+import type { EntityRow, RegistryDatabase } from '../tables.ts'
+import { bind, type Bound, type EdgeCondition, type Known } from './binding.ts'
+import { printOf, readPosition, writePosition } from './cursor.ts'
+import { parse, type Condition, type Parameters } from './grammar.ts'
+import { holds, type Read } from './matching.ts'
+import { plan, type Driver } from './plan.ts'
+import { Walking, type Met, type Position } from './walking.ts'
+
+/** What a query asks. */
+export interface Query {
+  readonly where?: string
+  readonly parameters?: Parameters
+  /** Fields that must have a value: type, protocol, controller, class, and `q` for a text. */
+  readonly filter?: Readonly<Record<string, string | undefined>>
+  /** The path of an indexed property or `@created`; with `-` before it the greatest first. */
+  readonly sort?: string
+  readonly status?: 'active' | 'deactivated' | 'all'
+  readonly limit: number
+  readonly cursor?: string
+  readonly count?: boolean
+}
+
+/** A page of what a query finds. It may hold less than the limit, even nothing, and still have a next one. */
+export interface Found {
+  readonly items: readonly Entity[]
+  readonly nextCursor?: string
+  /** How many there are in all; at least so many, where `isExact` is false. */
+  readonly count?: { readonly entities: number; readonly isExact: boolean }
+}
+
+/** How many entities a page looks at before it is given out as it is, and how many a count. */
+const mostLooked = { page: 10_000, count: 100_000 }
+/** The most indexes that a caller's query chooses among. */
+const mostIndexes = 10_000
+
+interface Plan {
+  readonly driver: Driver
+  readonly condition: Bound | undefined
+  readonly status: 'active' | 'deactivated' | 'all'
+  readonly reader: Reader
+}
+
+/** Answers queries: walks along one index in bounded slices, and checks everything else on what it meets. */
+export class Queries {
+  readonly #db: RegistryDatabase
+  readonly #lists: Lists
+  readonly #walking: Walking
+
+  constructor(db: RegistryDatabase, lists: Lists) {
+    this.#db = db
+    this.#lists = lists
+    this.#walking = new Walking(db)
+  }
+
+  /** A page of the entities of which a condition holds, as far as the reader sees them. */
+  async find(query: Query, reader: Reader, signal?: AbortSignal): Promise<Found> {
+    const { where, parameters, filter, sort, status = 'active', limit, cursor } = query
+    const parsed = conditionOf(query)
+    const known = await this.#known([...pathsOf(parsed), sort?.replace(/^-/, '')], reader)
+    const condition = parsed && bind(parsed, known)
+    const driver = plan(condition, sort, known)
+    const asked = { driver, condition, status, reader }
+    const print = printOf({ where, parameters, filter, sort, status })
+    const after = cursor === undefined ? undefined : readPosition(cursor, print)
+    const rows: Met[] = []
+    const walk = this.#walk(asked, after, mostLooked.page, signal)
+    let left: Position | undefined
+    for (;;) {
+      const next = await walk.next()
+      if (next.done) {
+        left = next.value
+        break
+      }
+      rows.push(...next.value)
+      if (rows.length > limit) break
+    }
+    const more = rows.length > limit ? rows[limit - 1]?.position : left
+    const items = await this.#lists.withEdges(rows.slice(0, limit).map(({ row }) => row))
+    return {
+      items,
+      ...(more && { nextCursor: writePosition(print, more) }),
+      ...(query.count && { count: await this.#count(asked, signal) }),
+    }
+  }
+
+  /** The DIDs of some entities, active or not, of which a condition holds and which the reader sees. */
+  async matching(
+    query: Pick<Query, 'where' | 'parameters'>,
+    rows: readonly EntityRow[],
+    reader: Reader,
+  ): Promise<Set<string>> {
+    const parsed = conditionOf(query)
+    const condition = parsed && bind(parsed, await this.#known(pathsOf(parsed), reader))
+    const driver: Driver = { kind: 'entities', descending: false }
+    const met = rows.map((row) => ({ row, position: { value: '', ordinal: row.ordinal } }))
+    const found = await this.#filter({ driver, condition, status: 'all', reader }, met)
+    return new Set(found.map(({ row }) => row.did))
+  }
+
+  async #count(asked: Plan, signal: AbortSignal | undefined) {
+    const walk = this.#walk(asked, undefined, mostLooked.count, signal)
+    let entities = 0
+    for (;;) {
+      const next = await walk.next()
+      if (next.done) return { entities, isExact: next.value === undefined }
+      entities += next.value.length
+    }
+  }
+
+  /** What is found, slice by slice; at its end where to go on, if the bound and not the end of the index ended it. */
+  async *#walk(
+    asked: Plan,
+    from: Position | undefined,
+    most: number,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Met[], Position | undefined> {
+    const { driver } = asked
+    let after = from
+    for (let looked = 0; looked < most;) {
+      signal?.throwIfAborted()
+      const { met, last, done } = await this.#walking.slice(driver, after)
+      looked += met.length + 1
+      const found = await this.#filter(asked, met)
+      if (found.length > 0) yield found
+      if (done) return undefined
+      after = last
+      await breathe()
+    }
+    return after
+  }
+
+  async #filter({ driver, condition, status, reader }: Plan, met: readonly Met[]): Promise<Met[]> {
+    const present = met.filter(({ row }) => status === 'all' || row.status === status)
+    const edges = await this.#edgesOf(condition, present, reader)
+    const found = present.filter(({ row, position }) => {
+      const read: Read = { row, properties: JSON.parse(row.properties) }
+      return isFirst(driver, read, position) && (!condition || holds(condition, read, edges))
+    })
+    if (reader.did === undefined || found.length === 0) return found
+    const dids = found.map(({ row }) => row.did)
+    const seen = await seenAmong(this.#db, 'entity', dids, reader)
+    return found.filter(({ row }) => seen.has(row.did))
+  }
+
+  /** Of which entities of a slice each condition on edges holds. An edge from an entity that the reader does not see counts for nothing. */
+  async #edgesOf(condition: Bound | undefined, met: readonly Met[], reader: Reader) {
+    const holding = new Map<EdgeCondition, ReadonlySet<string>>()
+    if (!condition || met.length === 0) return holding
+    const dids = met.map(({ row }) => row.did)
+    for (const one of edgeConditionsOf(condition)) {
+      const others =
+        one.direction === 'in'
+          ? [...(await seenAmong(this.#db, 'entity', one.dids, reader))]
+          : one.dids
+      const [own, other] =
+        one.direction === 'in' ? (['target', 'source'] as const) : (['source', 'target'] as const)
+      const rows =
+        others.length === 0
+          ? []
+          : await this.#db
+              .selectFrom('registry_edges')
+              .select(own)
+              .where(own, 'in', dids)
+              .where('role', '=', one.role)
+              .where(other, 'in', others)
+              .execute()
+      holding.set(one, new Set(rows.flatMap((row) => Object.values(row))))
+    }
+    return holding
+  }
+
+  /** The indexes that the reader may name, by their paths; 503 while one that the query needs is being filled. */
+  async #known(named: readonly (string | undefined)[], reader: Reader): Promise<Known> {
+    const rows = await this.#db
+      .selectFrom('registry_indexes')
+      .innerJoin('registry_protocols', 'registry_protocols.did', 'registry_indexes.protocol')
+      .selectAll('registry_indexes')
+      .where('dropped', '=', 0)
+      .where(protocolsOf(reader))
+      .orderBy('id')
+      .limit(mostIndexes)
+      .execute()
+    const unfilled = rows.find(({ filled, path }) => filled !== null && named.includes(path))
+    if (unfilled)
+      throw new RuntimeError('UNAVAILABLE', `The index of "${unfilled.path}" is being filled.`, {
+        hint: 'Ask again in a moment.',
+        headers: { 'Retry-After': '2' },
+        details: { protocol: unfilled.protocol, path: unfilled.path },
+      })
+    return Map.groupBy(rows, ({ path }) => path)
+  }
+}
+
+function conditionOf({
+  where,
+  parameters,
+  filter = {},
+}: Pick<Query, 'where' | 'parameters' | 'filter'>): Condition | undefined {
+  const parts = Object.entries(filter).flatMap(([name, value]): Condition[] => {
+    if (value === undefined) return []
+    const values = [value]
+    return name === 'q'
+      ? [{ kind: 'compare', path: '@text', operator: 'contains', values }]
+      : [{ kind: 'compare', path: `@${name}`, operator: '=', values }]
+  })
+  if (where !== undefined) parts.push(parse(where, parameters))
+  return parts.length > 0 ? { kind: 'and', parts } : undefined
+}
+
+function pathsOf(condition: Condition | undefined): string[] {
+  if (!condition) return []
+  if (condition.kind === 'compare') return [condition.path]
+  return (condition.kind === 'not' ? [condition.part] : condition.parts).flatMap(pathsOf)
+}
+
+function edgeConditionsOf(condition: Bound): EdgeCondition[] {
+  if (condition.kind === 'edge') return [condition]
+  if (condition.kind === 'not') return edgeConditionsOf(condition.part)
+  return 'parts' in condition ? condition.parts.flatMap(edgeConditionsOf) : []
+}
+
+/** Whether a walk has met an entity for the first time: an entity with a list stands in an index once for each item. */
+function isFirst(driver: Driver, { row, properties }: Read, { value }: Position): boolean {
+  if (driver.kind !== 'values') return true
+  const index = driver.indexes.find(({ protocol }) => protocol === row.protocol)
+  if (!index) return false
+  const values = valuesAt(properties, namesOf(driver.path), index.type)
+  if (values.length === 1) return values[0] === value
+  const within = values
+    .filter((one) =>
+      driver.ranges.some(
+        ({ low, high }) => compareValues(one, low) >= 0 && compareValues(one, high) <= 0,
+      ),
+    )
+    .sort(compareValues)
+  return (driver.descending ? within.at(-1) : within[0]) === value
+}

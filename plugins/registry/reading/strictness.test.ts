@@ -1,0 +1,108 @@
+import { expect, it } from 'vitest'
+import { onEachDatabase } from '../../../test/support/each-database.ts'
+import { registryApp } from '../../../test/support/registry.ts'
+
+await onEachDatabase('the registry takes a request at its word', (where) => {
+  const app = registryApp(where)
+
+  it('refuses query parameters that it does not know, and says which one was meant', async () => {
+    const { did } = await app.entity()
+    const meant = [
+      ['/v1/entities?typ=Stove', 'typ', 'type'],
+      ['/v1/entities?controler=did:ixo:a', 'controler', 'controller'],
+      ['/v1/entities?propertie.fuel=gas', 'propertie.fuel', undefined],
+      ['/v1/protocols?limt=3', 'limt', 'limit'],
+      ['/v1/claims?subjct=x', 'subjct', 'subject'],
+      ['/v1/credentials?oracl=x', 'oracl', 'oracle'],
+      ['/v1/events?afte=0', 'afte', 'after'],
+      [app.at(did, '/graph?dept=2'), 'dept', 'depth'],
+      [app.at(did, '/history?limits=2'), 'limits', 'limit'],
+      [app.at(did, '?version=2'), 'version', undefined],
+    ] as const
+    for (const [path, name, word] of meant) {
+      const { status, body } = await app.get(path)
+      expect([path, status, body.code]).toEqual([path, 400, 'INVALID_INPUT'])
+      expect(body.details).toEqual([{ path: name, message: expect.stringContaining(`"${name}"`) }])
+      if (word) expect(body.details[0].message).toContain(`did you mean "${word}"?`)
+    }
+    expect((await app.delete(app.at(did, '?cascde=groups'), { 'if-match': '*' })).status).toBe(400)
+    expect((await app.read(did)).status).toBe('active')
+  })
+
+  it('makes no version of a patch that changes nothing', async () => {
+    const { did: target } = await app.entity()
+    const made = await app.entity({
+      properties: { name: 'Amina', n: 3 },
+      relationships: [{ role: 'x', target }],
+      services: [{ id: '#a', type: 'A', endpoint: 'https://a.example/' }],
+    })
+    for (const patch of [
+      {},
+      { properties: {} },
+      { properties: { n: 3, name: 'Amina' } },
+      { relationships: made.relationships },
+      { services: made.services, properties: { missing: null } },
+      made,
+    ]) {
+      const same = await app.patch(app.at(made.did), patch, { 'if-match': '"1"' })
+      expect([patch, same.status, same.headers.get('etag')]).toEqual([patch, 200, '"1"'])
+      expect(same.body).toEqual(made)
+    }
+    expect((await app.get(app.at(made.did, '/history'))).body.items).toHaveLength(1)
+    const changed = await app.patch(
+      app.at(made.did),
+      { properties: { n: 4 } },
+      { 'if-match': '"1"' },
+    )
+    expect(changed.body).toMatchObject({ version: 2, properties: { name: 'Amina', n: 4 } })
+    const emptied = await app.patch(app.at(made.did), { relationships: [] }, { 'if-match': '"2"' })
+    expect(emptied.body).toMatchObject({ version: 3, relationships: [] })
+  })
+
+  it('refuses numbers that would lose digits, and keeps those that do not', async () => {
+    const send = (n: string) =>
+      fetch(`${app.url}/v1/entities`, {
+        method: 'POST',
+        headers: {
+          authorization: 'Bearer a-key-for-this-test',
+          'content-type': 'application/json',
+        },
+        body: `{"type":"Thing","protocol":"${app.open}","properties":{"n":${n}}}`,
+      })
+    for (const n of [
+      '9007199254740993',
+      '0.12345678901234567891',
+      '1e-400',
+      '-123456789012345678',
+    ]) {
+      const answer = await send(n)
+      const body = (await answer.json()) as any // any: the test reads members of the answer
+      expect([n, answer.status, body.code]).toEqual([n, 400, 'INVALID_INPUT'])
+      expect(body.details[0]).toMatchObject({ path: 'n', message: expect.stringContaining(n) })
+    }
+    for (const n of [
+      '0.1',
+      '0.30000000000000004',
+      '1e21',
+      '100000000000000000000',
+      '1.50000000000000000000',
+    ])
+      expect([n, (await send(n)).status]).toEqual([n, 201])
+    const { did } = await app.entity()
+    const patch = await fetch(app.url + app.at(did), {
+      method: 'PATCH',
+      headers: {
+        authorization: 'Bearer a-key-for-this-test',
+        'content-type': 'application/json',
+        'if-match': '*',
+      },
+      body: '{"properties":{"n":9007199254740993}}',
+    })
+    expect(patch.status).toBe(400)
+    const { results } = await app.batch([
+      `{"type":"Thing","protocol":"${app.open}","properties":{"n":12345678901234567890}}`,
+      `{"type":"Thing","protocol":"${app.open}","properties":{"n":1e21}}`,
+    ])
+    expect(results.map(({ status }) => status)).toEqual([400, 201])
+  })
+})

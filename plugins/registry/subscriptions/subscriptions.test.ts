@@ -1,0 +1,83 @@
+import { expect, it } from 'vitest'
+import { fakeWebhook } from '#core/testing'
+import { onEachDatabase } from '../../../test/support/each-database.ts'
+import { registryApp } from '../../../test/support/registry.ts'
+
+await onEachDatabase('subscriptions', (where) => {
+  const app = registryApp(where)
+  const patience = { timeout: 60_000 }
+  const subscribe = async (url: string, secret: string, condition: string) => {
+    const made = await app.post('/v1/subscriptions', { where: condition, url, secret })
+    expect(made).toMatchObject({ status: 201, body: { state: 'active', where: condition } })
+    return made.body
+  }
+
+  it('post what concerns them in order, and a repeat under the same id', async () => {
+    await using receiver = await fakeWebhook()
+    const { did } = await app.entity({ type: 'Heard' })
+    const made = await subscribe(receiver.url, receiver.secret, "@type = 'Heard'")
+    receiver.answer(503, 204)
+    await app.entity({ type: 'Unheard' })
+    for (let n = 1; n <= 3; n++)
+      await app.patch(app.at(did), { properties: { n } }, { 'if-match': '*' })
+    await app.delete(app.at(did), { 'if-match': '*' })
+    const got = []
+    for (let n = 0; n < 5; n++) got.push(await receiver.next())
+    expect(
+      got.map(({ isValid, status, body }: any) => [isValid, status, body.event, body.version]),
+    ).toEqual([
+      // any: members of a body
+      [true, 503, 'entity.updated', 2],
+      [true, 204, 'entity.updated', 2],
+      [true, 204, 'entity.updated', 3],
+      [true, 204, 'entity.updated', 4],
+      [true, 204, 'entity.deactivated', 5],
+    ])
+    const ids = got.map(({ id }) => id)
+    expect(ids[0]).toBe(ids[1])
+    expect(new Set(ids).size).toBe(4)
+    expect(JSON.stringify((await app.get('/v1/subscriptions')).body)).not.toContain(receiver.secret)
+    expect((await app.delete(`/v1/subscriptions/${made.id}`)).status).toBe(200)
+    expect((await app.get(`/v1/subscriptions/${made.id}`)).status).toBe(404)
+  }, 120_000)
+
+  it('are dead, and listed as such, once the receiver wants no more', async () => {
+    await using receiver = await fakeWebhook()
+    const { id } = await subscribe(receiver.url, receiver.secret, "@type = 'Refused'")
+    receiver.answer(410)
+    await app.entity({ type: 'Refused' })
+    await receiver.next()
+    const dead = async () => (await app.get('/v1/subscriptions?state=dead')).body.items
+    await expect
+      .poll(dead, patience)
+      .toMatchObject([{ id, state: 'dead', error: expect.stringContaining('DELIVERY_REFUSED') }])
+    expect(JSON.stringify(await dead())).not.toContain(receiver.secret)
+  }, 120_000)
+
+  it('refuse addresses inside, this server, and secrets and conditions that are none', async () => {
+    const good = { url: 'https://hooks.example/x', secret: 'a secret of mine'.replaceAll(' ', '-') }
+    const refused: [object, string][] = [
+      [{ ...good, url: 'http://hooks.example/x' }, 'url'],
+      [{ ...good, url: 'https://10.0.0.1/x' }, 'url'],
+      [{ ...good, url: 'https://169.254.169.254/latest' }, 'url'],
+      [{ ...good, url: 'https://[fd00::1]/x' }, 'url'],
+      [{ ...good, url: 'https://user:pass@hooks.example/' }, 'url'],
+      [{ ...good, url: 'file:///etc/passwd' }, 'url'],
+      [{ ...good, secret: 'short' }, 'secret'],
+      [{ ...good, secret: 'whsec_not base64 at all' }, 'secret'],
+      [{ ...good, where: 'power = ' }, 'where'],
+      [{ ...good, where: 'nothing.like.this = 1' }, 'where'],
+    ]
+    for (const [body, path] of refused) {
+      const answer = await app.post('/v1/subscriptions', body)
+      expect([body, answer.status, answer.body.details?.[0].path]).toEqual([body, 400, path])
+      expect(JSON.stringify(answer.body)).not.toContain('not base64 at all')
+    }
+    const made = await app.post('/v1/subscriptions', good)
+    expect(made.status).toBe(201)
+    const stranger = await app.app.user()
+    await app.entity({ controller: stranger.did })
+    expect((await stranger.get(`/v1/subscriptions/${made.body.id}`)).status).toBe(404)
+    expect((await stranger.get('/v1/subscriptions')).body).toEqual({ items: [] })
+  })
+})
