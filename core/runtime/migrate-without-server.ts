@@ -12,6 +12,7 @@ import { kernelMigrations } from './kernel-tables.ts'
 import { openDataDir } from './store/data-dir.ts'
 import { pendingMigrations } from './store/migrate.ts'
 import { openStore } from './store/store.ts'
+import { withFiles } from './variables/from-files.ts'
 
 /** A migration that ran, or would run. */
 export interface NamedMigration {
@@ -27,17 +28,19 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
  * of what is there.
  */
 export async function migrateWithoutServer(
-  given: EnvSource,
+  bare: EnvSource,
   plugins: readonly AnyPlugin[],
   { check = false }: { readonly check?: boolean } = {},
 ): Promise<NamedMigration[]> {
+  const shapes = [kernelEnv, ...plugins.map(({ definition }) => definition.env ?? {})]
+  const { source: given, faults } = await withFiles(bare, shapes)
+  if (faults[0]) throw faults[0]
   const forAuthors = isForAuthors(given)
   const isFile = !given.DATABASE_URL
   const folder = given.DATA_DIR || '.data'
   // A check makes nothing: where no database is yet, it looks at an empty one in memory.
   const isThere = check ? existsSync(join(folder, 'oracle.sqlite')) : folder !== ':memory:'
   const dataDir = isThere && (forAuthors || isFile) ? await openDataDir(folder) : undefined
-  const shapes = [kernelEnv, ...plugins.map(({ definition }) => definition.env ?? {})]
   const source = forAuthors ? await withGenerated(given, shapes, dataDir) : given
   const plan = planBoot({ plugins, features: {}, source, kernelRoutes: kernelRouteKeys })
   stopOn(plan.faults, silent)

@@ -4,7 +4,7 @@
  */
 export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
-  ['store', 'outbound'],
+  ['store', 'outbound', 'variables'],
   ['audit'],
   ['http/read', 'model/transport', 'model/usage'],
   ['http/answer', 'model'],
