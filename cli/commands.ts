@@ -43,6 +43,14 @@ export const commands: Readonly<Record<string, Listed>> = {
     summary: 'runs the migrations, or says which would run',
     load: () => import('./commands/migrate.ts'),
   },
+  backup: {
+    summary: 'copies the embedded database beside the running server',
+    load: () => import('./commands/backup.ts'),
+  },
+  restore: {
+    summary: 'puts a backup in the place of the embedded database',
+    load: () => import('./commands/restore.ts'),
+  },
   'check:plugin': {
     summary: 'what a plugin still lacks',
     load: () => import('./commands/check-plugin.ts'),
