@@ -209,7 +209,7 @@ describe('the published package', () => {
   }, 60_000)
 
   it('brings a command line, which reads the app of the folder and adds plugins with passing tests', () => {
-    const cli = (...words: string[]) => run('npx', ['--no', 'oracle-runtime', ...words])
+    const cli = (...words: string[]) => run('npx', ['--no', '--', 'oracle-runtime', ...words])
     expect(cli('--help')).toContain('inspect')
     const report = JSON.parse(cli('inspect', '--json')) as { plugins: { name: string }[] }
     expect(report.plugins.map(({ name }) => name)).toEqual(['dice'])
@@ -218,7 +218,7 @@ describe('the published package', () => {
     expect(run(process.execPath, ['--test', 'plugins/field-notes/*.test.ts'])).toMatch(/fail 0\b/)
     expect(cli('init', 'another', '--runtime', '0.1.0')).toContain('another is there')
     const other = join(folder, 'another')
-    expect(run('npx', ['--no', 'oracle-runtime', 'inspect'], other)).toContain('roll_dice')
+    expect(run('npx', ['--no', '--', 'oracle-runtime', 'inspect'], other)).toContain('roll_dice')
   }, 120_000)
 
   it('loads a plugin that was published as write-a-plugin says', async () => {

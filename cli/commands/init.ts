@@ -37,7 +37,7 @@ ${folder} is there. Next:
   cd ${name}
   npm install
   npm run dev                        then open the page whose address it prints
-  npx --no oracle-runtime new notes  adds a plugin with a table, a route and a test
+  npx --no -- oracle-runtime new notes  adds a plugin with a table, a route and a test
 `)
   },
 }

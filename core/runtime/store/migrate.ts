@@ -60,7 +60,7 @@ export async function migrate(
 
 /** The names of an owner's migrations that this database has not seen, in their order. Changes nothing. */
 export async function pendingMigrations(
-  db: Kysely<any>, // any: migrations are about tables that no type knows yet
+  db: MigrationTarget['db'],
   owner: string,
   migrations: Readonly<Record<string, Migration>>,
 ): Promise<string[]> {
