@@ -35,6 +35,7 @@ export type { IOraclesContextProps, IOraclesProviderProps } from './react/provid
 export type {
   AnyTools,
   Attachment,
+  ResultPart,
   Capability,
   ChatRunState,
   ChatStatus,
@@ -43,6 +44,7 @@ export type {
   IComponentMetadata,
   IMessage,
   IWalletProps,
+  LedgerMessage,
   MessageContent,
   MintFn,
   ModelInfo,
@@ -60,7 +62,7 @@ export type { Timing } from './core/timing.ts'
 export { useAgAction } from './react/use-ag-action.ts'
 export type { AgActionConfig } from './react/use-ag-action.ts'
 export { useChat } from './react/use-chat.ts'
-export type { ChatResult, IChatOptions } from './react/use-chat.ts'
+export type { ChatResult, IChatOptions, SendOptions } from './react/use-chat.ts'
 export { useChatAnnouncer } from './react/use-chat-announcer.ts'
 export type { Announcer, AnnouncerWords } from './react/use-chat-announcer.ts'
 export { useCapabilities, useModels, useOraclesConfig } from './react/use-oracle.ts'

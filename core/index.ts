@@ -1,6 +1,7 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
 export { chain } from './runtime/model/given.ts'
 export { RuntimeError, type Fault } from './errors.ts'
+export { addressFault } from './models/address-fault.ts'
 export { didYouMean } from './manifest/did-you-mean.ts'
 export { faultsOf } from './manifest/faults.ts'
 export { giveWay } from './manifest/loop-time.ts'

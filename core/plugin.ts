@@ -79,6 +79,14 @@ export type {
   ToolSpec,
 } from './plugin/model.ts'
 export type {
+  HeaderSection,
+  LateFact,
+  ToldFacts,
+  View,
+  ViewLabel,
+  ViewSection,
+} from './plugin/public/public.ts'
+export type {
   AnyRoute,
   BodyLine,
   Method,
@@ -118,7 +126,7 @@ export type {
   WantedSession,
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
-export type { TurnEvent, TurnEvents } from './plugin/turn-event.ts'
+export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
 export type { BegunTurn, EndedTurn, NewTurn, StartedTurn, Turns } from './plugin/turns.ts'
 
 // The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a

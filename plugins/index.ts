@@ -1,3 +1,4 @@
+import payments from './payments/index.ts'
 import playground from './playground/index.ts'
 import preferences from './preferences/index.ts'
 import queryGateway from './query-gateway/index.ts'
@@ -9,6 +10,7 @@ import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
 export const bundled = [
+  payments,
   playground,
   preferences,
   queryGateway,

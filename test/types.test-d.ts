@@ -859,6 +859,29 @@ definePlugin({
 })
 
 definePlugin({
+  name: 'telling',
+  summary: 'Tells strangers what it takes.',
+  env: { PRICE: z.coerce.number().default(0) },
+  setup: () => ({ taken: 0 }),
+  facts({ env, self }) {
+    same<typeof env, { PRICE: number }>()
+    same<typeof self, { taken: number }>()
+    return { price: `${env.PRICE} coins`, taken: async () => self.taken }
+  },
+  headers: { allow: ['Toll-Token'], expose: ['Toll-Paid'] },
+  views: { tolls: { label: { en: 'Tolls' }, module: '/tolls/view.js', feature: 'operator' } },
+})
+
+definePlugin({
+  name: 'wrong-telling',
+  summary: 'Tells what nobody reads.',
+  // @ts-expect-error a view has a word in English
+  views: { tolls: { label: { fr: 'Péages' }, module: '/tolls/view.js' } },
+  // @ts-expect-error the lists are allow and expose
+  headers: { allowed: [] },
+})
+
+definePlugin({
   name: 'wrong-ledger',
   summary: 'Gates nothing.',
   runs: {

@@ -83,7 +83,7 @@ const sum = (list: Iterable<{ code: string }>, size: (code: string) => number) =
 
 if (import.meta.main)
   console.table(
-    await Promise.all(['index', 'live-agent', 'notices', 'wallet'].map(sizeOf)).then((sizes) =>
+    await Promise.all(['index', 'live-agent', 'notices', 'payments', 'wallet'].map(sizeOf)).then((sizes) =>
       Object.fromEntries(sizes.map(({ entry, ...size }) => [entry, size])),
     ),
   )

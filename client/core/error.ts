@@ -16,6 +16,8 @@ export type OracleErrorCode =
   | 'config_unresolved'
   | 'schema_unsupported'
   | 'plugin_not_available'
+  | 'payment_pending'
+  | 'payment_failed'
 
 /** The body of every error answer of an oracle. The server has the same type; a test compares the two. */
 export interface ErrorBody {
@@ -79,7 +81,7 @@ export async function errorOf(response: Response): Promise<OracleError> {
   const wait = Number(headers.get('retry-after') ?? NaN)
   return new OracleError(
     codes[status] ?? (status < 500 ? 'invalid_request' : 'server'),
-    body.message ?? `The server answered ${status} with something that is not its own.`,
+    body.message ?? `The answer ${status} is not the server’s.`,
     {
       status,
       serverCode: body.code,

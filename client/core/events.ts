@@ -1,4 +1,4 @@
-import type { ForeignSource } from './records.ts'
+import type { ForeignSource, ResultPart } from './records.ts'
 
 type Status = 'isRunning' | 'done' | 'error'
 type Args = Readonly<Record<string, unknown>>
@@ -14,6 +14,7 @@ interface ActionCall extends Where {
   readonly args: Args
   readonly status: Status
   readonly output?: string
+  readonly parts?: readonly ResultPart[]
   readonly error?: unknown
 }
 

@@ -13,9 +13,19 @@ export type ToolCallOf<Tools> = {
     readonly status?: 'isRunning' | 'done' | 'error'
     readonly output?: string
     readonly error?: string
+    readonly parts?: readonly ResultPart[]
     readonly result?: Tools[Name] extends { output: infer Output } ? Output : unknown
   }
 }[keyof Tools & string]
+
+/** A picture, a sound or a file that a tool gave; `GET /files/:fileId` has its bytes. */
+export interface ResultPart {
+  readonly type: 'image' | 'audio' | 'file'
+  readonly mediaType: string
+  readonly name?: string
+  readonly bytes: number
+  readonly fileId: string
+}
 
 /** A call of any tool in a message. */
 export type ToolCall = ToolCallOf<AnyTools>
@@ -29,6 +39,7 @@ export interface IComponentMetadata {
     readonly status?: 'isRunning' | 'done' | 'error'
     readonly output?: string
     readonly error?: string
+    readonly parts?: readonly ResultPart[]
     readonly toolName: string
     readonly sessionId: string
     readonly isToolCall?: boolean
@@ -194,8 +205,14 @@ export interface IWalletProps {
   readonly matrix: { readonly accessToken: string; readonly homeServer: string }
 }
 
+/** A message of a transaction, by the name that its chain has for it. */
+export interface LedgerMessage {
+  readonly typeUrl: string
+  readonly value: any // any: what the type says, so that a wallet typed for its chain's messages fits
+}
+
 /** Signs and broadcasts messages to a chain. */
-export type TransactionFn = (messages: readonly unknown[], memo?: string) => Promise<unknown>
+export type TransactionFn = (messages: readonly LedgerMessage[], memo?: string) => Promise<unknown>
 /** Makes a token for an oracle. */
 export type MintFn = (oracleDid: string) => Promise<Serialized>
 

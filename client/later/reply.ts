@@ -1,7 +1,7 @@
 import { claimIdsOf, OracleError } from '../core/error.ts'
 import type { AnyEvent, EventPayloads } from '../core/events.ts'
 import { stopped, withResult } from '../core/chat/tool-call.ts'
-import type { IMessage, ToolCall } from '../core/records.ts'
+import type { IMessage, ResultPart, ToolCall } from '../core/records.ts'
 
 /** A message of a reply as the history will have it: some text, and the calls that followed it. */
 interface Segment {
@@ -60,12 +60,14 @@ export class LiveReply {
     { eventName, payload }: AnyEvent,
   ): readonly IMessage[] | undefined {
     if (eventName !== 'tool_call' || this.#segments.length > 0) return undefined
-    const { toolCallId: id = payload.eventId, status, output, error } = payload
+    const { toolCallId: id = payload.eventId, status, output, error, parts } = payload
     const at = history.findLastIndex(({ toolCalls }) => toolCalls?.some((call) => call.id === id))
     const message = history[at]
     if (!message?.toolCalls) return undefined
     const toolCalls = message.toolCalls.map((call) =>
-      call.id === id ? { ...call, status, output, error: error as string | undefined } : call,
+      call.id === id
+        ? { ...call, status, output, error: error as string | undefined, parts }
+        : call,
     )
     return [...history.slice(0, at), { ...message, toolCalls }]
   }
@@ -222,12 +224,13 @@ interface CallPayload {
   readonly args: unknown
   readonly status: 'isRunning' | 'done' | 'error'
   readonly output?: string
+  readonly parts?: readonly ResultPart[]
   readonly error?: unknown
 }
 
 function callOf(
   id: string,
-  { toolName: name, args, status, output, error }: CallPayload,
+  { toolName: name, args, status, output, error, parts }: CallPayload,
 ): ToolCall {
   return withResult({
     id,
@@ -235,6 +238,7 @@ function callOf(
     args,
     status,
     output,
+    parts,
     ...(error !== undefined && { error: textOf(error) }),
   })
 }

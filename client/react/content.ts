@@ -2,7 +2,13 @@ import { createElement, Fragment, type ReactNode } from 'react'
 import type { RegisteredAction, UIComponents } from '../core/page.ts'
 import { useClientIfAny } from './provider.ts'
 import { readOutput } from '../core/chat/tool-call.ts'
-import type { IComponentMetadata, IMessage, MessageContent, ToolCall } from '../core/records.ts'
+import type {
+  IComponentMetadata,
+  IMessage,
+  MessageContent,
+  ResultPart,
+  ToolCall,
+} from '../core/records.ts'
 
 /** The props of a component that draws a tool call. */
 export interface UIComponentProps {
@@ -12,6 +18,7 @@ export interface UIComponentProps {
   readonly isLoading: boolean
   readonly output?: string
   readonly error?: string
+  readonly parts?: readonly ResultPart[]
   readonly toolName: string
   readonly sessionId: string
 }
@@ -35,7 +42,7 @@ export function contentOf(
 }
 
 function placeOf(
-  { id, name, args, status, output, error }: ToolCall,
+  { id, name, args, status, output, error, parts }: ToolCall,
   sessionId: string,
   actions: ReadonlyMap<string, RegisteredAction>,
 ): IComponentMetadata {
@@ -48,6 +55,7 @@ function placeOf(
       status,
       output,
       error,
+      parts,
       toolName: name,
       sessionId,
       isAgAction,

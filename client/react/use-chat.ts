@@ -6,7 +6,14 @@ import { contentOf } from './content.ts'
 import type { OracleError } from '../core/error.ts'
 import type { IBrowserTools, UIComponents } from '../core/page.ts'
 import { useClient } from './provider.ts'
-import type { AnyTools, ChatStatus, IMessage, Overrides, StreamingMode } from '../core/records.ts'
+import type {
+  AnyTools,
+  Attachment,
+  ChatStatus,
+  IMessage,
+  Overrides,
+  StreamingMode,
+} from '../core/records.ts'
 import { useLatest } from './use-latest.ts'
 import { useStore } from './use-store.ts'
 
@@ -24,11 +31,17 @@ export interface IChatOptions {
   readonly streamingMode?: StreamingMode
 }
 
+/** What goes along with a message. */
+export interface SendOptions {
+  /** Files of `POST /files`, or data and addresses. */
+  readonly attachments?: readonly Attachment[]
+}
+
 /** What `useChat` returns. */
 export interface ChatResult<Tools = AnyTools> {
   readonly messages: IMessage<Tools>[]
   /** Resolves when the turn is over, and never rejects: `sendMessageError` says what went wrong. */
-  readonly sendMessage: (message: string) => Promise<void>
+  readonly sendMessage: (message: string, more?: SendOptions) => Promise<void>
   readonly abortStream: () => Promise<void>
   readonly status: ChatStatus
   readonly isSending: boolean
@@ -47,7 +60,10 @@ export function useChat<Tools = AnyTools>(options: IChatOptions): ChatResult<Too
   const snapshot = useStore(chat)
   const latest = useLatest(options)
   useEffect(() => chat.use(() => latest.current), [chat])
-  const sendMessage = useCallback((text: string) => chat.sendMessage(text, latest.current), [chat])
+  const sendMessage = useCallback(
+    (text: string, more?: SendOptions) => chat.sendMessage(text, latest.current, more),
+    [chat],
+  )
   const abortStream = useCallback(() => chat.abortStream(), [chat])
 
   const showsComponents = options.uiComponents !== undefined || client.actions.size > 0

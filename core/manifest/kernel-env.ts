@@ -87,6 +87,11 @@ export const kernelEnv = {
   MODEL_CONTEXT_WINDOW: count(1000, 100_000_000)
     .optional()
     .describe('How many tokens a model reads whose settings do not say so'),
+  MODEL_SUMMARY: onOff
+    .default(true)
+    .describe(
+      'off: the oldest messages of a conversation that its model cannot read are left out, without a summary of them',
+    ),
   EMBEDDING_MODEL: z
     .string()
     .optional()
@@ -202,6 +207,12 @@ export const kernelEnv = {
   CONNECTIONS_TOTAL: count(10, 1_000_000)
     .default(10_000)
     .describe('Connections of this process, at most four fifths of the files that it may open'),
+  UPLOAD_MIN_BYTES_PER_S: count(1, 1_000_000_000)
+    .default(4096)
+    .describe(
+      'How many bytes a second a body over 1 MiB may bring at least, over 30 seconds: a route that takes such bodies ' +
+        'waits for them as long as they come at this pace, and answers 408 when they do not',
+    ),
   PUBLIC_URL: z.url().optional().describe('What clients are told; default http://HOST:PORT'),
   ORACLE_PRICE: z.string().optional().describe('What clients are told a call costs'),
   RESOLVER_URL: z.url().optional().describe('W3C DID resolver for did:ixo'),

@@ -7,6 +7,7 @@ import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
 import { checkModels } from './models.ts'
 import { checkAttachments, checkSections, checkState, readable } from './sections.ts'
+import { checkHeaders, checkViews } from './public/public.ts'
 import { checkSubAgents } from './tools/sub-agents.ts'
 import { checkTools, isWhole, shown as shownValue } from './tools/tools.ts'
 
@@ -14,6 +15,7 @@ export { checkMadeSection, readable } from './sections.ts'
 export { checkBorrowedMade, checkSubAgents } from './tools/sub-agents.ts'
 export { checkTools } from './tools/tools.ts'
 export { checkModels } from './models.ts'
+export { checkFacts } from './public/public.ts'
 
 const sentences = z.array(z.string().min(1)).optional()
 
@@ -69,6 +71,9 @@ const sections = [
   'middleware',
   'routes',
   'web',
+  'facts',
+  'headers',
+  'views',
   'notices',
   'onUsage',
 ]
@@ -146,10 +151,12 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
   return faults
 }
 
-/** Faults of the sections that a function may make. */
-const checkMade = (name: string, { runs, models }: AnyDefinition) => [
+/** Faults of the sections that a function may make, and of what the plugin tells pages. */
+const checkMade = (name: string, { runs, models, headers, views }: AnyDefinition) => [
   ...checkRuns(name, runs),
   ...checkModels(name, models),
+  ...checkHeaders(name, headers),
+  ...checkViews(name, views),
 ]
 
 const longestToolsForMs = 20_000

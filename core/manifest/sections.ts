@@ -103,6 +103,7 @@ const objects: readonly (readonly [section: keyof AnyDefinition, kind: Kind])[] 
 /** Sections that are one function. */
 const functions: readonly (readonly [section: keyof AnyDefinition, hint: string])[] = [
   ['setup', 'It is a function that runs at boot: async setup(boot) { … }.'],
+  ['facts', 'It is a function that returns facts by key: facts: (boot) => ({ … }).'],
   ['prompt', 'It is a function that returns text: prompt: () => "…".'],
   ['onUsage', 'It is a function that hears of a call of a model: onUsage(call, ctx) { … }.'],
   ['notices', 'It is a function that carries one notice: notices(notice, ctx) { … }.'],

@@ -61,6 +61,8 @@ export interface Boot<
   now(): Date
   /** The plugin's room-scoped state, outside a turn. */
   readonly rooms: Rooms<State>
+  /** NODE_ENV. In production a plugin makes up nothing: no keys, no stand-ins for what it is to reach. */
+  readonly environment: 'development' | 'test' | 'production'
   /** Who the oracle is. */
   readonly oracle: Oracle
   /**

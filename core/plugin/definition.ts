@@ -7,6 +7,7 @@ import type { Manifest } from './manifest.ts'
 import type { Middleware } from './middleware.ts'
 import type { ModelCall, ModelSection } from './model.ts'
 import type { Notice } from './notices.ts'
+import type { ToldFacts, HeaderSection, ViewSection } from './public/public.ts'
 import type {
   LateRouteSection,
   RouteAuth,
@@ -134,6 +135,15 @@ interface Offers<
   readonly routes?: OrMade<OwnRoutes, In, LateRoutes>
   /** Whole web modules, by mount: a page, a foreign Koa app; `{ handler, limit?, cors? }` gives one rules of its own. */
   readonly web?: OrMade<Readonly<Record<Mount, WebModule | WebEntry>>, In>
+  /**
+   * What the plugin adds to `/.well-known/oracle.json`, by key. A variable of the kernel wins: with ORACLE_PRICE set, the
+   * `price` of a plugin is not told.
+   */
+  facts?(boot: Booted<In['env'], In['self'], In['peers'], In['jobs'], In['state']>): ToldFacts
+  /** Headers of the plugin's own that pages of other origins may send (`allow`) and read (`expose`). */
+  readonly headers?: HeaderSection
+  /** Parts of the playground's page that the plugin brings, by name. */
+  readonly views?: ViewSection
   /** Who brings what users attach by an address of another scheme than https, such as `mxc:`. */
   readonly attachments?: AttachmentSection<
     AttachmentContext<In['env'], In['self'], In['peers'], In['jobs']>

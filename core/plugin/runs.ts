@@ -95,7 +95,9 @@ export interface RunSection<Context> {
   admit?(run: RunAdmission, ctx: Context): MaybePromise<void>
   /**
    * Called in the transaction that records the run. It writes with `ctx.db` and waits for nothing else. It may be called
-   * twice, the first call rolled back. When it throws, nothing is recorded.
+   * twice, the first call rolled back. When it throws, nothing is recorded. After a refusal (a `RuntimeError` with a status
+   * below 500) `admit` is asked once more, where it can write and ask others: what it throws then is the answer. A turn
+   * that `admit` lets in and `begin` refuses three times is answered with the refusal of `begin`.
    */
   begin?(run: RunBeginning, ctx: Context): MaybePromise<void>
   /**

@@ -14,6 +14,17 @@ interface Call extends Where {
   readonly status: 'isRunning' | 'done' | 'error'
   readonly output?: string
   readonly error?: string
+  /** The pictures, sounds and files of the result; `GET /files/:fileId` has their bytes. */
+  readonly parts?: readonly EventPart[]
+}
+
+/** A picture, a sound or a file that a tool gave, without its bytes. */
+export interface EventPart {
+  readonly type: 'image' | 'audio' | 'file'
+  readonly mediaType: string
+  readonly name?: string
+  readonly bytes: number
+  readonly fileId: string
 }
 
 /** Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, or what a plugin quoted. */

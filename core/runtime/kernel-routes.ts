@@ -10,6 +10,7 @@ import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts
 import { probeRouteKeys, probeRoutes } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
+import { viewRouteKeys, viewRoutes } from './told/told.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { Ground } from './ground.ts'
 import type { Files } from './files/files.ts'
@@ -24,6 +25,7 @@ const keys = [
   ...serverRouteKeys,
   ...probeRouteKeys,
   ...wellKnownRouteKeys,
+  ...viewRouteKeys,
   ...delegationRouteKeys,
   ...grantRouteKeys,
   ...auditRouteKeys,
@@ -55,6 +57,8 @@ export interface KernelRouteParts {
   readonly addresses: OwnAddresses
   /** The models that answer. */
   readonly models: { readonly default: Model }
+  /** What plugins add to the document of the oracle. */
+  facts(): Promise<Readonly<Record<string, unknown>>>
   openapi(): unknown
   /** Called when a user has revoked a delegation. */
   onRevoked(did: string): void
@@ -81,7 +85,9 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       oracleDid: identity.oracleDid,
       addresses: () => parts.addresses.told,
       models: parts.models,
+      facts: () => parts.facts(),
     }),
+    ...viewRoutes(records),
     ...delegationRoutes({
       auth: identity.auth,
       delegations: identity.delegations,

@@ -100,26 +100,9 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     notices,
   })
   const grantable = { records, ownDids: identity.ownDids }
-  const { http, channel } = serve(
-    blueprint,
-    {
-      ground,
-      identity,
-      grantable,
-      addresses,
-      setups,
-      setupFaults,
-      rateLimits,
-      tools,
-      rooms,
-      jobs,
-      notices,
-      files: kept.files,
-      conversations,
-      streams,
-    },
-    closers,
-  )
+  const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
+  const files = kept.files
+  const { http, channel } = serve(blueprint, { ...served, files, conversations }, closers)
 
   goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
@@ -214,7 +197,7 @@ interface BeforeSetups {
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
-  { records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
+  { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
   { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
@@ -230,6 +213,7 @@ async function openSetups(
     log,
     db: store.db,
     fetch,
+    environment: config.NODE_ENV,
     oracle: {
       did: identity.oracleDid,
       aliases: identity.aliases,

@@ -16,6 +16,7 @@ import type { RoomState } from './store/room-state.ts'
 import { isProbe } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { stopOn } from './boot/stop-on.ts'
+import { factsOf, headersOf } from './told/told.ts'
 import { Channel } from './channel/channel.ts'
 import type { Closers } from './closers.ts'
 import type { Files } from './files/files.ts'
@@ -59,22 +60,15 @@ export function serve(
   closers: Closers,
 ): { readonly http: Http; readonly channel: Channel } {
   const { config, records, log, chosen } = blueprint
-  const { ground, identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
-  const { store, audit } = ground
+  const { identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
+  const { store, audit } = served.ground
   // Some routes call the server or the channel, and both are made with the routes: such a handler runs when both are there.
   const kernel = kernelRoutes({
     config,
     records,
-    ground,
     models: chosen.models,
-    identity,
-    grantable: served.grantable,
-    setups,
-    jobs,
-    notices: served.notices,
-    files: served.files,
-    conversations,
-    addresses,
+    ...served,
+    facts: () => factsOf(records, log),
     openapi: () => http.openapi(),
     onRevoked: (did) => channel.revoked(did),
   }).map(([key, route]): ServedRoute => {
@@ -103,6 +97,7 @@ export function serve(
     limits: limitsOf(blueprint),
     around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
     cors: config.CORS_ORIGIN,
+    headers: headersOf(records),
     publicUrl: config.PUBLIC_URL,
     name: config.ORACLE_NAME,
     version: runtimeVersion,
@@ -187,6 +182,7 @@ const limitsOf = (blueprint: Blueprint) => ({
   ratePerMinute: blueprint.config.RATE_LIMIT_PER_MINUTE,
   trustProxy: blueprint.config.TRUST_PROXY_ENABLED,
   connections: connectionsOf(blueprint),
+  uploadBytesPerS: blueprint.config.UPLOAD_MIN_BYTES_PER_S,
 })
 
 /** What writes a line about each request; undefined where no such line would be written. */

@@ -1,6 +1,5 @@
-import type { Message, MessagePart } from '#core/models'
+import type { Message, MessagePart, PartTexts } from '#core/models'
 import { isCall, isThought, keptOf } from './kept.ts'
-import type { PartBlocks } from './parts.ts'
 
 /** The blocks of one message. */
 interface Piece {
@@ -36,7 +35,7 @@ export class Conversations {
   }
 
   /** The JSON of all messages but the system's, with commas between; marked for the provider's cache where `marked`. */
-  write(messages: readonly Message[], parts: PartBlocks | undefined, marked: boolean): string {
+  write(messages: readonly Message[], parts: PartTexts | undefined, marked: boolean): string {
     const ids = new Map<string, string>()
     const turns: Turn[] = []
     let asked = 0
@@ -62,7 +61,7 @@ export class Conversations {
       .join()
   }
 
-  #piece(message: Message, ids: ReadonlyMap<string, string>, parts?: PartBlocks): Piece {
+  #piece(message: Message, ids: ReadonlyMap<string, string>, parts?: PartTexts): Piece {
     const id = message.role === 'tool' ? ids.get(message.toolCallId) : undefined
     const known = this.#known.get(message)
     if (known && known.content === message.content && known.id === id) return known
@@ -72,7 +71,7 @@ export class Conversations {
     return piece
   }
 
-  #written(message: Message, id: string | undefined, parts?: PartBlocks): Piece {
+  #written(message: Message, id: string | undefined, parts?: PartTexts): Piece {
     switch (message.role) {
       case 'assistant':
         return this.#said(message)
@@ -89,8 +88,8 @@ export class Conversations {
   #said(message: Said): Piece {
     const kept = keptOf(message, this.#origin)
     if (kept) {
-      const last = kept.content.at(-1)
-      return { json: JSON.stringify(kept.content).slice(1, -1), marks: !last || !isThought(last) }
+      const last = kept.at(-1)
+      return { json: JSON.stringify(kept).slice(1, -1), marks: !last || !isThought(last) }
     }
     const calls = (message.toolCalls ?? []).map(({ id, name, args }) =>
       JSON.stringify({ type: 'tool_use', id: plain(id), name: plain(name), input: inputOf(args) }),
@@ -102,7 +101,7 @@ export class Conversations {
   #learnIds(message: Said, ids: Map<string, string>): void {
     const { toolCalls } = message
     if (!toolCalls?.length) return
-    const own = keptOf(message, this.#origin)?.content.filter(isCall)
+    const own = keptOf(message, this.#origin)?.filter(isCall)
     for (const [nth, { id }] of toolCalls.entries()) {
       const theirs = own?.[nth]?.id
       ids.set(id, typeof theirs === 'string' ? theirs : plain(id))
@@ -122,14 +121,14 @@ function textJson(text: string): string[] {
   return text.trim() ? [`{"type":"text","text":${JSON.stringify(text)}}`] : []
 }
 
-function resultJson(message: Result, id: string, parts: PartBlocks | undefined): string {
+function resultJson(message: Result, id: string, parts: PartTexts | undefined): string {
   const files = hasParts(message) ? message.parts.map((part) => fileJson(part, parts)) : []
   const content = [...textJson(message.content), ...files].join()
   const failed = message.failed ? ',"is_error":true' : ''
   return `{"type":"tool_result","tool_use_id":${JSON.stringify(plain(id))}${failed},"content":[${content}]}`
 }
 
-function fileJson(part: MessagePart, parts: PartBlocks | undefined): string {
+function fileJson(part: MessagePart, parts: PartTexts | undefined): string {
   return parts?.get(part) ?? JSON.stringify({ type: 'text', text: `[${part.type} is not there]` })
 }
 

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { definePlugin } from '#core'
-import { addressFault } from './address-fault.ts'
+import { addressFault, definePlugin } from '#core'
 import { usualAddress, variables } from './names.ts'
 
 export default definePlugin({

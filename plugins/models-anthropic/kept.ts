@@ -1,4 +1,4 @@
-import type { Message } from '#core/models'
+import { keptList, type Message } from '#core/models'
 
 /** A block of an answer as the provider gave it. */
 export interface Block {
@@ -7,21 +7,11 @@ export interface Block {
   readonly signature?: unknown
 }
 
-/** What the provider wants back with an answer: its whole content. */
-export interface Kept {
-  readonly content: readonly Block[]
-}
-
 type Said = Extract<Message, { role: 'assistant' }>
 
-/** The blocks that the model of this origin gave with a message; undefined for a message of another model. */
-export function keptOf({ provider, toolCalls = [] }: Said, origin: string): Kept | undefined {
-  const data = provider?.by === origin ? provider.data : undefined
-  if (typeof data !== 'object' || data === null || !('content' in data)) return undefined
-  if (!Array.isArray(data.content) || data.content.length === 0) return undefined
-  const content = data.content as readonly Block[]
-  // A message whose calls were changed does not fit its blocks any more.
-  return content.filter(isCall).length === toolCalls.length ? { content } : undefined
+/** The blocks that the model of this origin gave with a message: the provider wants back all of them. */
+export function keptOf(message: Said, origin: string): readonly Block[] | undefined {
+  return keptList(message, origin, 'content', isCall)
 }
 
 /** Whether a block is a call of a tool. */

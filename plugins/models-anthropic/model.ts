@@ -1,11 +1,4 @@
-import {
-  modelTransport,
-  type Delta,
-  type Model,
-  type ModelRequest,
-  type ModelTransport,
-  type OfferSettings,
-} from '#core/models'
+import { WireModel, type Model, type OfferSettings } from '#core/models'
 import { addressOf, headersOf, type Access } from './access.ts'
 import { variables } from './names.ts'
 import { changeOf } from './changes.ts'
@@ -32,47 +25,25 @@ const usualReads: Model['reads'] = {
 const usualWindow = 200_000
 
 /** A model behind any `/v1/messages` endpoint. */
-export class MessagesModel implements Model {
-  readonly id: string
-  readonly label: string
-  readonly origin: string
-  readonly contextWindow: number | undefined
-  readonly reads: Model['reads']
-  readonly can = { object: true }
-  readonly #transport: ModelTransport
-
+export class MessagesModel extends WireModel {
+  /** Opens nothing: the first request connects. */
   constructor(options: MessagesOptions) {
-    const { id, name, apiKey, settings = {}, maxAnswer } = options
-    const { attempts, connectMs, firstTokenMs, idleMs, stallMs, headers } = settings
-    const url = addressOf(options, '/messages')
-    this.id = id
-    this.label = name
-    this.origin = `${id} at ${url.host}`
-    this.contextWindow = name.startsWith('claude-') ? usualWindow : undefined
-    this.reads = settings.reads ?? usualReads
-    const requests = new MessagesRequests(name, this.origin)
-    this.#transport = modelTransport({
-      model: name,
-      url,
-      headers: { ...headersOf(options), ...headers },
-      secret: apiKey,
-      settings: { ...variables, key: settings.keyFrom ?? variables.key },
-      ...{ attempts, connectMs, firstTokenMs, idleMs, stallMs, maxAnswer },
-      wire: {
-        body: (request, changes) => requests.body(request, changes),
-        reader: (asked) => new EventReader(asked),
-        change: changeOf,
+    const { id, name, apiKey: secret, settings, maxAnswer } = options
+    super({
+      ...{ id, name, settings, secret, variables, maxAnswer },
+      url: addressOf(options, '/messages'),
+      headers: headersOf(options),
+      contextWindow: name.startsWith('claude-') ? usualWindow : undefined,
+      reads: usualReads,
+      can: { object: true },
+      wire(origin) {
+        const requests = new MessagesRequests(name, origin)
+        return {
+          body: (request, changes) => requests.body(request, changes),
+          reader: (asked) => new EventReader(asked),
+          change: changeOf,
+        }
       },
     })
-  }
-
-  /** Gives the deltas of one answer, one by one. */
-  stream(request: ModelRequest): AsyncGenerator<Delta> {
-    return this.#transport.stream(request)
-  }
-
-  /** Gives the deltas of one answer to `take`, without a promise for each. */
-  streamTo(request: ModelRequest, take: (delta: Delta) => void): Promise<void> {
-    return this.#transport.streamTo(request, take)
   }
 }

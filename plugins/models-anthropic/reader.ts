@@ -1,5 +1,5 @@
 import { callSlots, modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
-import type { Kept } from './kept.ts'
+import type { Block } from './kept.ts'
 import { Counts, type Counted } from './usage.ts'
 
 /** One event of the stream. A foreign server writes it, so each field is checked where it is used. */
@@ -131,7 +131,7 @@ export class EventReader implements FrameReader {
   }
 
   /** What the provider wants back: the whole content, where it holds more than one text. */
-  #back(): Kept | undefined {
+  #back(): { readonly content: readonly Block[] } | undefined {
     const content = [...this.#blocks.values()].flatMap(whole)
     return content.some(({ type }) => type !== 'text') ? { content } : undefined
   }

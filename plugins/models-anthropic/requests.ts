@@ -1,7 +1,15 @@
-import { withForcedTool, type Changes, type Message, type ModelRequest } from '#core/models'
+import {
+  systemTexts,
+  withFiles,
+  withForcedTool,
+  type Changes,
+  type FileForms,
+  type Message,
+  type ModelRequest,
+  type PartTexts,
+} from '#core/models'
 import { Conversations, withMark } from './conversation.ts'
 import { isThought, keptOf } from './kept.ts'
-import { partsIn, readParts, type PartBlocks } from './parts.ts'
 import { settingsJson } from './settings.ts'
 import { toolJson } from './tools.ts'
 
@@ -20,12 +28,10 @@ export class MessagesRequests {
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
   body(asked: ModelRequest, changes: Changes): string | Promise<string> {
     const request = changes.get('format') === false ? withForcedTool(asked) : asked
-    const parts = partsIn(request)
-    if (parts.length === 0) return this.#written(request, changes)
-    return readParts(parts, request).then((blocks) => this.#written(request, changes, blocks))
+    return withFiles(request, forms, (files) => this.#written(request, changes, files))
   }
 
-  #written(request: ModelRequest, changes: Changes, parts?: PartBlocks): string {
+  #written(request: ModelRequest, changes: Changes, parts?: PartTexts): string {
     const { messages, tools, settings = {} } = request
     const marked = changes.get('cache_control') !== false
     const marking = (json: string, isLast: boolean) => (marked && isLast ? withMark(json) : json)
@@ -46,12 +52,6 @@ export class MessagesRequests {
   }
 }
 
-function systemTexts(messages: readonly Message[]): readonly string[] {
-  return messages.flatMap(({ role, content }) =>
-    role === 'system' && content.trim() ? [content] : [],
-  )
-}
-
 /**
  * Whether the turn under way allows thinking with a budget: each of its answers with calls has to begin with what was thought,
  * and the answers of other models do not.
@@ -60,8 +60,19 @@ function mayThinkByHand(messages: readonly Message[], origin: string): boolean {
   for (const message of messages.toReversed()) {
     if (message.role === 'user') return true
     if (message.role !== 'assistant' || !message.toolCalls?.length) continue
-    const [first] = keptOf(message, origin)?.content ?? []
+    const [first] = keptOf(message, origin) ?? []
     if (!first || !isThought(first)) return false
   }
   return true
+}
+
+/** Pictures and files as blocks. The wire has none for sounds. */
+const forms: FileForms = {
+  text: (text) => ({ type: 'text', text }),
+  file({ type, mediaType, name = mediaType }, data) {
+    const source = { type: 'base64', media_type: mediaType, data }
+    return type === 'image' ? { type, source } : { type: 'document', title: name, source }
+  },
+  unread: ({ type, mediaType, name = mediaType }) =>
+    type === 'audio' ? `[audio "${name}": this model hears nothing]` : undefined,
 }

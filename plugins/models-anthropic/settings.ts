@@ -1,4 +1,4 @@
-import type { Changes, ModelSettings } from '#core/models'
+import { fieldsJson, type Changes, type ModelSettings } from '#core/models'
 import { strictSchema } from './schema.ts'
 
 /** How many tokens an answer has at most, where nothing is set: the provider wants a number. */
@@ -8,7 +8,7 @@ const leastBudget = 1024
 /** How much of an answer a model may think, where it takes a budget. */
 const shares = { low: 0.2, medium: 0.5, high: 0.8, max: 0.8 } as const
 /** Fields that are never set by hand. */
-const own: ReadonlySet<string> = new Set(['model', 'messages', 'tools', 'stream', 'system'])
+const own = ['model', 'messages', 'tools', 'stream', 'system']
 
 /** What the settings depend on. */
 interface Asking {
@@ -39,11 +39,7 @@ export function settingsJson(settings: ModelSettings, asking: Asking): string {
     tool_choice: hasTools ? choiceOf(toolChoice) : undefined,
     ...settings.body,
   }
-  let json = ''
-  for (const [name, value] of Object.entries(fields))
-    if (value !== undefined && changes.get(name) !== false && !own.has(name))
-      json += `,${JSON.stringify(name)}:${JSON.stringify(value)}`
-  return json
+  return fieldsJson(fields, own, changes)
 }
 
 interface Thinking {

@@ -1,19 +1,10 @@
-import { functionTool, type ToolSpec } from '#core/models'
-
-// Tools are the same from turn to turn, so their JSON is kept.
-const known = new WeakMap<ToolSpec, string>()
+import { functionTool, toolWriter } from '#core/models'
 
 /** A tool as JSON. */
-export function toolJson(tool: ToolSpec): string {
-  let json = known.get(tool)
-  if (json === undefined) known.set(tool, (json = JSON.stringify(declared(tool))))
-  return json
-}
-
-function declared(tool: ToolSpec): object {
+export const toolJson = toolWriter((tool) => {
   const { name, description, parameters } = functionTool(tool).function
   return { name, description, input_schema: objectSchema(parameters) }
-}
+})
 
 /** The provider takes no alternatives at the root of a schema: their fields stand side by side then, none of them required. */
 function objectSchema(schema: Readonly<Record<string, unknown>>): object {

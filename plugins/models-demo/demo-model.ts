@@ -1,5 +1,5 @@
 import type { Model } from '#core'
-import { estimatedUsage } from '#core/models'
+import { estimatedUsage, readSummaryRequest } from '#core/models'
 
 interface DemoOptions {
   /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */
@@ -24,17 +24,28 @@ export function demoModel({
     can: { object: true },
     async *stream({ messages, tools, settings, signal }) {
       signal.throwIfAborted()
-      if (settings?.object) {
-        const { fillObject } = await import('./fill-object.ts')
-        const text = JSON.stringify(fillObject(settings.object.schema, messages, now()))
+      const asked = readSummaryRequest(messages)
+      if (asked) {
+        const { summaryOf } = await import('./demo/summary.ts')
+        const text = summaryOf(asked)
         yield { type: 'text', text }
         yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
         return
       }
-      const { decide } = await import('./demo/decide.ts') // the rules are sixteen files, and no start needs them
+      const { decide } = await import('./demo/decide.ts') // the rules are twenty files, and no start needs them
       const { withoutAttached } = await import('./demo/turn.ts')
       const { messages: words, sentence } = withoutAttached(messages)
-      const act = await decide(words, tools, now())
+      const { zoneIn } = await import('./demo/moments.ts')
+      const system = messages.find(({ role }) => role === 'system')?.content ?? ''
+      const present = { at: now(), zone: zoneIn(system) }
+      if (settings?.object) {
+        const { objectFor } = await import('./demo/object.ts')
+        const text = JSON.stringify(objectFor(settings.object.schema, words, present))
+        yield { type: 'text', text }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
+        return
+      }
+      const act = await decide(words, tools, present)
       const usage = (characters: number) =>
         ({ type: 'usage', ...estimatedUsage({ messages, tools }, characters) }) as const
       if ('calls' in act) {

@@ -1,6 +1,5 @@
-import type { Message, MessagePart } from '#core/models'
+import type { Message, MessagePart, PartTexts } from '#core/models'
 import { isCall, keptOf } from './kept.ts'
-import type { PartTexts } from './parts.ts'
 
 /** What was written of a message, and what it was written from, because a layer may change a message later. */
 interface Known {
@@ -74,7 +73,7 @@ export class Conversations {
 
   #said(message: Said): string {
     const kept = keptOf(message, this.#origin)
-    if (kept) return JSON.stringify(kept.parts).slice(1, -1)
+    if (kept) return JSON.stringify(kept).slice(1, -1)
     const said = message.content ? [{ text: message.content }] : []
     const calls = (message.toolCalls ?? []).map(({ name, args }, nth) => ({
       functionCall: { name: name || 'unnamed', args: argsOf(args) },
@@ -87,7 +86,7 @@ export class Conversations {
   #learnIds(message: Said, ids: Map<string, unknown>): void {
     const { toolCalls } = message
     if (!toolCalls?.length) return
-    const own = keptOf(message, this.#origin)?.parts.filter(isCall)
+    const own = keptOf(message, this.#origin)?.filter(isCall)
     for (const [nth, { id }] of toolCalls.entries()) ids.set(id, own?.[nth]?.functionCall?.id)
   }
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { addressFault, definePlugin } from '#core'
 import { usualAddress, variables } from './names.ts'
-import { addressFault } from './address-fault.ts'
 
 /** The key: where both variables are set, the provider's own programs take the first. */
 const keyIn = (env: Readonly<Record<string, string | undefined>>): string | undefined =>

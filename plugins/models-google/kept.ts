@@ -1,4 +1,4 @@
-import type { Message } from '#core/models'
+import { keptList, type Message } from '#core/models'
 
 /** A part of an answer as the provider gave it. */
 export interface Part {
@@ -12,21 +12,11 @@ export interface Part {
   } | null
 }
 
-/** What the provider wants back with an answer: its parts, with their signatures. */
-export interface Kept {
-  readonly parts: readonly Part[]
-}
-
 type Said = Extract<Message, { role: 'assistant' }>
 
-/** The parts that the model of this origin gave with a message; undefined for a message of another model. */
-export function keptOf({ provider, toolCalls = [] }: Said, origin: string): Kept | undefined {
-  const data = provider?.by === origin ? provider.data : undefined
-  if (typeof data !== 'object' || data === null || !('parts' in data)) return undefined
-  if (!Array.isArray(data.parts) || data.parts.length === 0) return undefined
-  const parts = data.parts as readonly Part[]
-  // A message whose calls were changed does not fit its parts any more.
-  return parts.filter(isCall).length === toolCalls.length ? { parts } : undefined
+/** The parts that the model of this origin gave with a message: the provider wants back all of them, as they are signed. */
+export function keptOf(message: Said, origin: string): readonly Part[] | undefined {
+  return keptList(message, origin, 'parts', isCall)
 }
 
 /** Whether a part is a call of a tool. */

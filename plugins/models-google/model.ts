@@ -1,11 +1,4 @@
-import {
-  modelTransport,
-  type Delta,
-  type Model,
-  type ModelRequest,
-  type ModelTransport,
-  type OfferSettings,
-} from '#core/models'
+import { WireModel, type Model, type OfferSettings } from '#core/models'
 import { addressOf, headersOf, resourceOf, type Access } from './access.ts'
 import { variables } from './names.ts'
 import { changeOf } from './changes.ts'
@@ -41,51 +34,28 @@ const usualReads: Model['reads'] = {
 const usualWindow = 1_048_576
 
 /** A model behind any `:streamGenerateContent` endpoint. */
-export class GenerateModel implements Model {
-  readonly id: string
-  readonly label: string
-  readonly origin: string
-  readonly contextWindow: number | undefined
-  readonly reads: Model['reads']
-  readonly can = { object: true }
-  readonly #transport: ModelTransport
-
+export class GenerateModel extends WireModel {
+  /** Opens nothing: the first request connects. */
   constructor(options: GenerateOptions) {
-    const { id, name, apiKey, settings = {}, maxAnswer } = options
-    const { attempts, connectMs, firstTokenMs, idleMs, stallMs, headers } = settings
+    const { id, name, apiKey: secret, settings, maxAnswer } = options
     const url = addressOf(options, `/${resourceOf(name)}:streamGenerateContent`)
     // Without it the provider answers with one list at the end.
     url.searchParams.set('alt', 'sse')
-    this.id = id
-    this.label = name
-    this.origin = `${id} at ${url.host}`
-    // Models that draw or speak read far less.
-    const isUsual = /^gemini-(?!.*(image|tts|audio))/.test(name)
-    this.contextWindow = isUsual ? usualWindow : undefined
-    this.reads = settings.reads ?? usualReads
-    const requests = new GenerateRequests(name, this.origin)
-    this.#transport = modelTransport({
-      model: name,
-      url,
-      headers: { ...headersOf(options), ...headers },
-      secret: apiKey,
-      settings: { ...variables, key: settings.keyFrom ?? variables.key },
-      ...{ attempts, connectMs, firstTokenMs, idleMs, stallMs, maxAnswer },
-      wire: {
-        body: (request, changes) => requests.body(request, changes),
-        reader: (asked) => new ChunkReader(asked),
-        change: changeOf,
+    super({
+      ...{ id, name, settings, url, secret, variables, maxAnswer },
+      headers: headersOf(options),
+      // Models that draw or speak read far less.
+      contextWindow: /^gemini-(?!.*(image|tts|audio))/.test(name) ? usualWindow : undefined,
+      reads: usualReads,
+      can: { object: true },
+      wire(origin) {
+        const requests = new GenerateRequests(name, origin)
+        return {
+          body: (request, changes) => requests.body(request, changes),
+          reader: (asked) => new ChunkReader(asked),
+          change: changeOf,
+        }
       },
     })
-  }
-
-  /** Gives the deltas of one answer, one by one. */
-  stream(request: ModelRequest): AsyncGenerator<Delta> {
-    return this.#transport.stream(request)
-  }
-
-  /** Gives the deltas of one answer to `take`, without a promise for each. */
-  streamTo(request: ModelRequest, take: (delta: Delta) => void): Promise<void> {
-    return this.#transport.streamTo(request, take)
   }
 }

@@ -1,5 +1,5 @@
 import { modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
-import { isCall, type Kept, type Part } from './kept.ts'
+import { isCall, type Part } from './kept.ts'
 import { Counts, type Counted } from './usage.ts'
 
 /** One chunk of the stream. A foreign server writes it, so each field is checked where it is used. */
@@ -120,7 +120,7 @@ export class ChunkReader implements FrameReader {
   }
 
   /** What the provider wants back: the parts in their order, where they hold more than words. */
-  #back(): Kept | undefined {
+  #back(): { readonly parts: readonly Part[] } | undefined {
     this.#endWords()
     return this.#signed || this.#calls > 0 ? { parts: this.#parts } : undefined
   }

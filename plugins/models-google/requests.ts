@@ -1,6 +1,13 @@
-import { withForcedTool, type Changes, type Message, type ModelRequest } from '#core/models'
+import {
+  systemTexts,
+  withFiles,
+  withForcedTool,
+  type Changes,
+  type FileForms,
+  type ModelRequest,
+  type PartTexts,
+} from '#core/models'
 import { Conversations } from './contents.ts'
-import { partsIn, readParts, type PartTexts } from './parts.ts'
 import { settingsJson } from './settings.ts'
 import { toolJson } from './tools.ts'
 
@@ -17,9 +24,7 @@ export class GenerateRequests {
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
   body(asked: ModelRequest, changes: Changes): string | Promise<string> {
     const request = changes.get('responseJsonSchema') === false ? withForcedTool(asked) : asked
-    const parts = partsIn(request)
-    if (parts.length === 0) return this.#written(request, changes)
-    return readParts(parts, request).then((texts) => this.#written(request, changes, texts))
+    return withFiles(request, forms, (files) => this.#written(request, changes, files))
   }
 
   #written(request: ModelRequest, changes: Changes, parts?: PartTexts): string {
@@ -36,8 +41,8 @@ export class GenerateRequests {
   }
 }
 
-function systemTexts(messages: readonly Message[]): readonly string[] {
-  return messages.flatMap(({ role, content }) =>
-    role === 'system' && content.trim() ? [content] : [],
-  )
+/** Pictures, sounds and files as parts. */
+const forms: FileForms = {
+  text: (text) => ({ text }),
+  file: ({ mediaType: mimeType }, data) => ({ inlineData: { mimeType, data } }),
 }

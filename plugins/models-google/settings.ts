@@ -1,10 +1,10 @@
-import type { Changes, ModelSettings } from '#core/models'
+import { fieldsJson, type Changes, type ModelSettings } from '#core/models'
 
 /** How many tokens a model of the older kind may think. */
 const budgets = { none: 0, low: 2048, medium: 8192, high: 24_576, max: 24_576 } as const
 const levels = { none: 'minimal', low: 'low', medium: 'medium', high: 'high', max: 'high' } as const
 /** Fields that are never set by hand. */
-const own: ReadonlySet<string> = new Set(['model', 'contents', 'tools', 'messages', 'stream'])
+const own = ['model', 'contents', 'tools', 'messages', 'stream']
 
 /** The settings of a request as fields of its body, each with a comma before it. What the server refused is left out. */
 export function settingsJson(
@@ -34,11 +34,7 @@ export function settingsJson(
     ...body,
     generationConfig: taken.length > 0 ? Object.fromEntries(taken) : undefined,
   }
-  let json = ''
-  for (const [name, value] of Object.entries(fields))
-    if (value !== undefined && !own.has(name))
-      json += `,${JSON.stringify(name)}:${JSON.stringify(value)}`
-  return json
+  return fieldsJson(fields, own)
 }
 
 function thinkingOf(

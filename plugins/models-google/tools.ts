@@ -1,15 +1,7 @@
-import { functionTool, type ToolSpec } from '#core/models'
-
-// Tools are the same from turn to turn, so their JSON is kept.
-const known = new WeakMap<ToolSpec, string>()
+import { functionTool, toolWriter } from '#core/models'
 
 /** A tool as JSON. The provider takes JSON Schema as it is under this name; under `parameters` it takes a form of its own. */
-export function toolJson(tool: ToolSpec): string {
-  let json = known.get(tool)
-  if (json === undefined) {
-    const { name, description, parameters } = functionTool(tool).function
-    json = JSON.stringify({ name, description, parametersJsonSchema: parameters })
-    known.set(tool, json)
-  }
-  return json
-}
+export const toolJson = toolWriter((tool) => {
+  const { name, description, parameters } = functionTool(tool).function
+  return { name, description, parametersJsonSchema: parameters }
+})

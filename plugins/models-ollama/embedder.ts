@@ -1,7 +1,6 @@
-import { askProvider, modelFault, type ModelUsage } from '#core/models'
+import { askProvider, modelFault, tokenCount, type ModelUsage } from '#core/models'
 import { aboutModel, windowOf } from './about.ts'
 import { addressOf, headersOf, settingNames, type Access } from './address.ts'
-import { count } from './reader.ts'
 
 /** A model that makes vectors, and how the operator set it. */
 export interface EmbedderOptions extends Access {
@@ -65,7 +64,7 @@ export class OllamaEmbedder {
         `did not give a vector for each of ${texts.length} texts.`,
         { check: `Check that "${name}" is a model for embeddings.` },
       )
-    const inputTokens = count(answer?.prompt_eval_count)
+    const inputTokens = tokenCount(answer?.prompt_eval_count)
     return {
       vectors,
       ...(inputTokens !== undefined && { usage: { inputTokens, outputTokens: 0 } }),

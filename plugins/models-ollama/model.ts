@@ -1,11 +1,4 @@
-import {
-  modelTransport,
-  type CallLimits,
-  type Delta,
-  type Model,
-  type ModelRequest,
-  type ModelTransport,
-} from '#core/models'
+import { WireModel, type CallLimits, type Model } from '#core/models'
 import { aboutModel, readsOf, windowOf, type About } from './about.ts'
 import { addressOf, headersOf, settingNames, type Access } from './address.ts'
 import { changeOf } from './changes.ts'
@@ -27,44 +20,27 @@ export interface OllamaOptions extends Access, Partial<CallLimits> {
 }
 
 /** A model behind `/api/chat`. */
-export class OllamaModel implements Model {
-  readonly id: string
-  readonly label: string
-  readonly origin: string
-  readonly contextWindow: number
-  readonly reads: Model['reads']
-  readonly can: Model['can']
-  readonly #transport: ModelTransport
-
+export class OllamaModel extends WireModel {
   /** A model of which the server has said what it can do; `open` asks for it. */
   constructor(options: OllamaOptions, about: About) {
     const { id, name, host, apiKey, headers, contextWindow, reads, ...limits } = options
     const { capabilities } = about
-    const url = addressOf({ host }, '/api/chat')
-    this.id = id
-    this.label = name
-    this.origin = `${id} at ${url.host}`
-    this.contextWindow = windowOf(about, contextWindow)
-    this.reads = reads ?? readsOf(about)
-    this.can = { tools: capabilities?.includes('tools') ?? true, object: true }
-    const requests = new OllamaRequests({
-      model: name,
-      window: this.contextWindow,
-      thinks: capabilities?.includes('thinking'),
-    })
-    this.#transport = modelTransport({
-      ...limits,
-      model: name,
-      url,
+    const window = windowOf(about, contextWindow)
+    const thinks = capabilities?.includes('thinking')
+    const requests = new OllamaRequests({ model: name, window, thinks })
+    super({
+      ...{ ...limits, id, name, secret: apiKey, variables: settingNames },
+      url: addressOf({ host }, '/api/chat'),
       headers: { ...headersOf({ apiKey }), ...headers },
-      secret: apiKey,
-      settings: settingNames,
+      contextWindow: window,
+      reads: reads ?? readsOf(about),
+      can: { tools: capabilities?.includes('tools') ?? true, object: true },
       framing: 'lines',
-      wire: {
+      wire: () => ({
         body: (request, changes) => requests.body(request, changes),
         reader: () => new LineReader(),
         change: changeOf,
-      },
+      }),
     })
   }
 
@@ -74,15 +50,5 @@ export class OllamaModel implements Model {
     signal: AbortSignal = new AbortController().signal,
   ): Promise<OllamaModel> {
     return new OllamaModel(options, await aboutModel(options.name, options, signal))
-  }
-
-  /** Gives the deltas of one answer, one by one. */
-  stream(request: ModelRequest): AsyncGenerator<Delta> {
-    return this.#transport.stream(request)
-  }
-
-  /** Gives the deltas of one answer to `take`, without a promise for each. */
-  streamTo(request: ModelRequest, take: (delta: Delta) => void): Promise<void> {
-    return this.#transport.streamTo(request, take)
   }
 }

@@ -1,4 +1,4 @@
-import { callSlots, type Delta, type FrameReader, type ModelUsage } from '#core/models'
+import { callSlots, tokenCount, type Delta, type FrameReader, type ModelUsage } from '#core/models'
 
 /** The fields of a line that `LineReader` reads. A foreign server sends them, so each is checked where it is used. */
 interface Line {
@@ -63,12 +63,7 @@ export class LineReader implements FrameReader {
 
 /** What an answer cost; undefined where the server did not count what it read, as when all of it was read before. */
 function usageOf({ prompt_eval_count, eval_count }: Line): ModelUsage | undefined {
-  const inputTokens = count(prompt_eval_count)
+  const inputTokens = tokenCount(prompt_eval_count)
   if (inputTokens === undefined) return undefined
-  return { inputTokens, outputTokens: count(eval_count) ?? 0 }
-}
-
-/** A number of tokens; undefined for what is none. */
-export function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
+  return { inputTokens, outputTokens: tokenCount(eval_count) ?? 0 }
 }

@@ -1,5 +1,8 @@
 import {
   ConversationJson,
+  fieldsJson,
+  functionTool,
+  toolWriter,
   type Changes,
   type Message,
   type MessagePart,
@@ -65,11 +68,7 @@ export class OllamaRequests {
         num_ctx: this.#options.window,
       },
     }
-    let json = ''
-    for (const [name, value] of Object.entries(fields))
-      if (value !== undefined && !own.includes(name))
-        json += `,${JSON.stringify(name)}:${JSON.stringify(value)}`
-    return json
+    return fieldsJson(fields, own)
   }
 
   #think(reasoning: NonNullable<ModelSettings['reasoning']>, changes: Changes): unknown {
@@ -151,20 +150,7 @@ function offeredOf(
   return typeof choice === 'object' ? tools.filter(({ name }) => name === choice.tool) : tools
 }
 
-// Tools are the same from turn to turn, so their JSON is kept.
-const known = new WeakMap<ToolSpec, string>()
-
-function toolJson(tool: ToolSpec): string {
-  let json = known.get(tool)
-  if (json !== undefined) return json
-  const { name, description, parameters } = tool
-  json = JSON.stringify({
-    type: 'function',
-    function: { name, description, parameters: plain(parameters) },
-  })
-  known.set(tool, json)
-  return json
-}
+const toolJson = toolWriter(functionTool)
 
 /** A schema without the address of its language, which servers do not know. */
 function plain({ $schema: _, ...schema }: Readonly<Record<string, unknown>>): object {

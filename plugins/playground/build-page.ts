@@ -27,6 +27,7 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
         assetsInlineLimit: 0,
         // The library says 'use client' to frameworks that render on a server; this page renders in the browser alone.
         rolldownOptions: {
+          checks: { bundlerTimings: false },
           onLog: (level, log, pass) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && pass(level, log),
         },
       },

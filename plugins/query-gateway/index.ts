@@ -26,7 +26,7 @@ export default definePlugin({
   whenToUse: ['The user asks about something recorded on the ledger: an entity, a claim, a token.'],
   whenNotToUse: ['Something is to be written to the ledger: this only reads.'],
   examples: ['What does the ledger say about did:x:1?', 'What are the token parameters?'],
-  tags: ['ledger', 'chain', 'grpc', 'query'],
+  tags: ['ledger', 'chain', 'grpc', 'query', 'token', 'balance', 'claim'],
   visibility: 'on-demand',
   stability: 'beta',
   category: 'integration',

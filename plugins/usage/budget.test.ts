@@ -3,8 +3,6 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { scriptedModel, testApp, type TestAppOptions } from '#core/testing'
 import { onEachDatabase, type Where } from '../../test/support/each-database.ts'
-import ussd from '../ussd/index.ts'
-import { Phone } from '../ussd/phone.ts'
 import usage from './index.ts'
 
 const patient = { timeout: 60_000, interval: 50 }
@@ -154,35 +152,6 @@ test('a cost budget with a model of unknown price stops the boot, and names the 
   await expect(
     testApp({ plugins: [usage], model: talker(), env: { USAGE_TOKENS_PER_TURN: '-1' } }),
   ).rejects.toThrow('USAGE_TOKENS_PER_TURN')
-})
-
-test('a phone shows why there is no answer', async () => {
-  const app = await testApp({
-    plugins: [usage, ussd],
-    model: talker(),
-    env: { USAGE_TOKENS_PER_USER_PER_DAY: '1000', PIN_ENCRYPTION_KEY: 'ab'.repeat(32) },
-  })
-  onTestFinished(() => app.close())
-  const phone = new Phone(
-    '+254711000111',
-    async (request) => (await app.post('/api/ussd', request)).body,
-  )
-  /** Asks, and types 1 as long as the screen says to wait: the machine may be busy. */
-  const ask = async (question: string) => {
-    let screen = await phone.type(question)
-    await expect
-      .poll(async () => {
-        if (screen.startsWith('CON Still working')) screen = await phone.type('1')
-        return screen
-      }, patient)
-      .not.toMatch(/^CON Still working/)
-    return screen
-  }
-  await phone.dial()
-  await phone.type('3')
-  expect(await ask('What is there?')).toBe('CON Answer 0.\n1. Ask again\n0. Back')
-  await phone.type('1')
-  expect(await ask('And now?')).toBe(`CON ${refusal}\n1. Ask again\n0. Back`)
 })
 
 test('the routes answer who may ask, for days that exist, and page by page', async () => {

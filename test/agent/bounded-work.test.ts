@@ -114,13 +114,10 @@ describe('the demonstration model', () => {
         const tool = () => ({ name: 'draw', description: 'Draws x.', parameters })
         const asked = 'To use draw I still need: x1. What should it be?'
         const said = { role: 'user', id: 'u', content } as const
+        const now = { at: new Date(), zone: 'UTC' }
         const ms = await cost(async () => {
-          await decide([said], [tool()], new Date())
-          await decide(
-            [said, { role: 'assistant', id: 'a', content: asked }, said],
-            [tool()],
-            new Date(),
-          )
+          await decide([said], [tool()], now)
+          await decide([said, { role: 'assistant', id: 'a', content: asked }, said], [tool()], now)
         })
         expect(ms).toBeLessThan(250)
       }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../core/plugin.ts'
-import { fitted as fittedOf, mended, type Window } from '../../core/runtime/agent/ask/history.ts'
+import { mended } from '../../core/runtime/agent/ask/history.ts'
+import { trimmed } from '../../core/runtime/agent/window/trim.ts'
 import { testEngine } from '../support/engine.ts'
 import { modelScript } from '../support/model-script.ts'
 
@@ -18,8 +19,8 @@ const result = (toolCallId: string, content = 'x'): Message => ({
   name: 'look',
   content,
 })
-const fitted = (messages: readonly Message[], to: Window) => fittedOf(messages, [], to)
-const window = (bytes: number) => ({ contextWindow: bytes / 4 / 0.8, system: '', tools: [] })
+const size = (message: Message) => 16 + Buffer.byteLength(JSON.stringify(message))
+const fitted = (messages: readonly Message[], bytes: number) => trimmed(messages, bytes, size)
 
 describe('a conversation that is too long for its model', () => {
   const long = 'x'.repeat(1000)
@@ -39,12 +40,12 @@ describe('a conversation that is too long for its model', () => {
   ]
 
   it('goes whole while it fits', () => {
-    expect(fitted(conversation, window(100_000))).toEqual(conversation)
+    expect(fitted(conversation, 100_000)).toEqual(conversation)
   })
 
   it('loses its oldest part, and a call is never without its results nor a result without its call', () => {
     for (let bytes = 100; bytes < 7000; bytes += 37) {
-      const kept = fitted(conversation, window(bytes))
+      const kept = fitted(conversation, bytes)
       expect(kept[0]!.role).toBe('user')
       const called = kept.flatMap((message) =>
         message.role === 'assistant' ? (message.toolCalls ?? []).map(({ id }) => id) : [],
@@ -64,22 +65,32 @@ describe('a conversation that is too long for its model', () => {
       user('the question'),
       ...Array.from({ length: 50 }, (_, i) => [said('hm', `${i}`), result(`${i}`, long)]).flat(),
     ]
-    const kept = fitted(grown, window(5000))
+    const kept = fitted(grown, 5000)
     expect(kept[0]).toEqual(user('the question'))
     expect(kept.length).toBeLessThan(12)
     expect(kept.at(-1)).toEqual(result('49', long))
   })
 
-  it('leaves room for the prompt and the tools that stand beside it', () => {
-    const tools = [{ name: 'look', description: long, parameters: {} }]
-    const with_ = fitted(conversation, { ...window(6000), system: long, tools })
-    expect(with_.length).toBeLessThan(fitted(conversation, window(6000)).length)
+  it('keeps a summary while there is room for it', () => {
+    const summary: Message = { role: 'user', id: 'summary-x', content: 'Summary of it' }
+    const kept = fitted([summary, ...conversation], 1500)
+    expect(kept[0]).toEqual(summary)
+    expect(kept.length).toBeLessThan(conversation.length)
+    expect(fitted([summary, ...conversation], 300)).not.toContainEqual(summary)
   })
 
-  it('counts letters by what they cost a model: twice for Cyrillic', () => {
-    const turns = (text: string) => [user(text.repeat(500)), said('a'), user(text.repeat(500))]
-    expect(fitted(turns('x'), window(1500))).toHaveLength(3)
-    expect(fitted(turns('ж'), window(1500))).toHaveLength(1)
+  it('cuts the results of the newest calls where they alone are too long', () => {
+    const huge = [
+      user('go'),
+      said('', 'e', 'f'),
+      result('e', long.repeat(20)),
+      result('f', 'small'),
+    ]
+    const kept = fitted(huge, 3000)
+    expect(kept.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool'])
+    expect(kept.reduce((sum, message) => sum + size(message), 0)).toBeLessThan(3200)
+    expect(kept[2]?.content).toContain('[cut here: 20 kB in all]')
+    expect(kept[3]).toEqual(result('f', 'small'))
   })
 
   it('is trimmed to the window of the model of the turn', async () => {

@@ -1,8 +1,11 @@
 import { inspect } from 'node:util'
+import { ChatAnthropic } from '@langchain/anthropic'
 import type { AIMessage } from '@langchain/core/messages'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeError } from '#core'
-import { scriptedModel } from '#core/testing'
+import { fakeProvider, scriptedModel } from '#core/testing'
+import { LangChainModel } from '../../core/runtime/model/langchain.ts'
+import { pdf, png } from '../support/sample-files.ts'
 import type { Message, ToolSpec } from '../../core/plugin.ts'
 import { FakeChat, WholeChat } from '../support/fake-chat.ts'
 import { answered, faultsOf, modelInApp } from '../support/model-of.ts'
@@ -244,5 +247,51 @@ describe('an abort', () => {
     const request = ask('Hello', [], AbortSignal.abort(reason))
     await expect(replyOf(chat, request)).rejects.toBe(reason)
     expect(chat.heard).toHaveLength(0)
+  })
+})
+
+describe('pictures and files', () => {
+  it('reach ChatAnthropic of LangChain, those of tools behind their results', async () => {
+    await using provider = await fakeProvider()
+    const chat = new ChatAnthropic({
+      model: 'claude-sonnet-4-5',
+      apiKey: provider.key,
+      anthropicApiUrl: provider.url,
+    })
+    const bytes: Record<string, Buffer> = { a: png(), b: pdf() }
+    const image = { type: 'image', mediaType: 'image/png', bytes: png().length, file: 'a' } as const
+    const file = {
+      type: 'file',
+      mediaType: 'application/pdf',
+      name: 'bill.pdf',
+      bytes: pdf().length,
+      file: 'b',
+    } as const
+    const messages: Message[] = [
+      { role: 'user', id: 'u', content: 'Look', parts: [image, file] },
+      {
+        role: 'assistant',
+        id: 'a',
+        content: '',
+        toolCalls: [{ id: 'c1', name: 'look', args: {} }],
+      },
+      { role: 'tool', id: 't', toolCallId: 'c1', name: 'look', content: 'Seen.', parts: [image] },
+    ]
+    const tools = [{ ...tool, name: 'look' }]
+    const model = new LangChainModel(chat)
+    expect(model.reads).toMatchObject({ file: ['application/pdf'] })
+    provider.answer({ describes: true })
+    const { content } = await answered(
+      model.stream({
+        messages,
+        tools,
+        signal: new AbortController().signal,
+        file: async (id) => bytes[id] ?? Buffer.alloc(0),
+      }),
+    )
+    expect(provider.refusals).toEqual([])
+    expect(content).toBe(
+      `image/png ${png().length}, application/pdf ${pdf().length}, image/png ${png().length}`,
+    )
   })
 })

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -150,6 +151,19 @@ describe('what answers', () => {
       expect.stringContaining('MODEL is "made/", which names no model.'),
       expect.stringContaining('MODEL names "other/z"'),
     ])
+  })
+
+  it('may come from a function whose setup takes longer than other setups may', async () => {
+    const slow = definePlugin({
+      name: 'models-slow',
+      summary: 'Models of what a long setup found.',
+      setup: () => pause(1500),
+      models: () => ({
+        slow: { label: 'Slow', open: () => scriptedModel(['At last.'], { id: 'slow/x' }) },
+      }),
+    })
+    await using app = await testApp({ plugins: [slow], env: { MODEL: 'slow/x' } })
+    expect((await (await app.user()).say('Hi')).text).toBe('At last.')
   })
 
   it('that cannot be opened fails its turn, and is opened again with the next', async () => {

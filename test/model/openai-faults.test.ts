@@ -24,6 +24,21 @@ async function fault(stream: AsyncIterable<unknown>): Promise<RuntimeError> {
   throw new Error('The stream ended without a fault.')
 }
 
+const quotaWords = 'You exceeded your current quota, please check your plan and billing details.'
+
+/** A quota that is spent, told with the wait after it, in the form of google.rpc.Status. */
+const spent = (...violations: readonly object[]) => ({
+  error: {
+    code: 429,
+    status: 'RESOURCE_EXHAUSTED',
+    message: quotaWords,
+    details: [
+      { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations },
+      { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '0.01s' },
+    ],
+  },
+})
+
 const soon = { 'retry-after-ms': '1' }
 
 describe('what a provider complains of', () => {
@@ -33,6 +48,10 @@ describe('what a provider complains of', () => {
     ['MODEL_QUOTA_EXHAUSTED', 402, { error: { message: 'Payment required' } }],
     ['MODEL_QUOTA_EXHAUSTED', 429, { error: { code: 'insufficient_quota', message: 'You …' } }],
     ['MODEL_RATE_LIMITED', 429, { error: { message: 'Limit of 10000 tokens exceeded' } }],
+    ['MODEL_RATE_LIMITED', 429, spent({ quotaId: 'RequestsPerMinutePerModel-FreeTier' })],
+    ['MODEL_RATE_LIMITED', 429, spent()],
+    ['MODEL_QUOTA_EXHAUSTED', 429, spent({ quotaId: 'RequestsPerDayPerModel-FreeTier' })],
+    ['MODEL_QUOTA_EXHAUSTED', 429, { error: { message: quotaWords } }],
     ['MODEL_NOT_FOUND', 404, { error: { code: 'model_not_found', message: 'No.' } }],
     ['MODEL_NOT_FOUND', 404, '<html><body>404</body></html>'],
     ['MODEL_NOT_FOUND', 400, { error: 'model "small" not found, try pulling it first' }],

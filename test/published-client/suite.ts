@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { type AnyPlugin, definePlugin } from '#core'
 import {
   scriptedModel,
   testApp,
@@ -10,8 +10,10 @@ import {
   type TestUser,
 } from '#core/testing'
 import { createOracleClient } from '../../client/core/client.ts'
+import payments from '../../plugins/payments/index.ts'
 import { openPage, until, type Page } from './page.ts'
 import { unquote } from '../support/models.ts'
+import { pay } from '../support/paid-app.ts'
 
 const show = definePlugin({
   name: 'show',
@@ -35,9 +37,13 @@ export function publishedClient(version: 18 | 19): void {
     let page: Page
     beforeAll(async () => void (page = await openPage(version)), 60_000)
 
-    async function start(steps: readonly ScriptedStep[], env: Record<string, string> = {}) {
+    async function start(
+      steps: readonly ScriptedStep[],
+      env: Record<string, string> = {},
+      plugins: readonly AnyPlugin[] = [show],
+    ) {
       const model = scriptedModel(steps)
-      const app = await testApp({ plugins: [show], model, env })
+      const app = await testApp({ plugins, model, env })
       onTestFinished(() => app.close())
       const user = await app.user()
       const sessionId: string = (await user.post('/sessions')).body.sessionId
@@ -170,6 +176,23 @@ export function publishedClient(version: 18 | 19): void {
         messages.map(({ id }: any) => id),
       )
       expect(hooked.now.run).toMatchObject({ ended: 'done', resumed: 0 })
+    })
+
+    it('tells the page of a 402 by its claims, stays ready, and has the same text answered once it is paid', async () => {
+      const env = { PAYMENTS_TURN_PRICE: '5000' }
+      const it = await start(['Here it is.'], env, [payments])
+      const told: string[][] = []
+      const onPaymentRequiredError = (ids: string[]) => void told.push(ids)
+      const hooked = chat(it, it.sessionId, { onPaymentRequiredError })
+      await connected(hooked)
+      await hooked.now.sendMessage('Hello')
+      await until(() => told.length === 1)
+      expect(told[0]).toEqual((await it.user.get('/payments/account')).body.claims)
+      await until(() => hooked.now.status === 'ready')
+      await pay(it.user, told[0])
+      await hooked.now.sendMessage('Hello')
+      await until(() => hooked.container.textContent.includes('ai: Here it is.'))
+      expect(told).toHaveLength(1)
     })
 
     it('shows what was said and answered in another tab', async () => {

@@ -77,7 +77,9 @@ function wrongImport(
     if (/^(cli|plugins|client|examples|scripts|server|testing)\b/.test(target))
       return wrong('the kernel never knows what is built on it')
     if (isTest(path) || !target.startsWith('core/')) return []
-    if (path === 'core/error-codes.ts') return wrong('the catalogue stands alone')
+    if (path === 'core/error-codes.ts')
+      return target === 'core/model-codes.ts' ? [] : wrong('the catalogue stands alone')
+    if (path === 'core/model-codes.ts') return wrong('the catalogue stands alone')
     if (path === 'core/errors.ts')
       return target === 'core/error-codes.ts' ? [] : wrong('errors know only their catalogue')
     if (/^core\/plugin(\.ts$|\/)/.test(path) && !typeOnly)

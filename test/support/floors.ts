@@ -5,10 +5,11 @@
 export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
   ['store', 'outbound', 'variables'],
-  ['audit'],
+  ['audit', 'told'],
   ['http/read', 'model/transport', 'model/usage'],
+  ['model/sdk'],
   ['http/answer', 'model'],
-  ['http/limits', 'model/embed'],
+  ['http/limits', 'model/embed', 'model/window'],
   ['http/routes', 'model/aside'],
   ['http'],
   ['auth/did'],
@@ -24,7 +25,7 @@ export const floors: readonly (readonly string[])[] = [
   ['turns/wire'],
   ['agent/turn', 'channel'],
   ['agent/state', 'agent/ask'],
-  ['agent/tools'],
+  ['agent/tools', 'agent/window'],
   ['agent'],
   // The files that stand in no room are the composition, which puts the rooms together.
   [''],

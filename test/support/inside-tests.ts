@@ -73,10 +73,14 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':
     'It puts the deltas of the demonstration model together as the runtime does, without an app around it.',
+  'test/model/langchain.test.ts':
+    'What reaches a chat model as parts is read off the request, which an app would hide behind its own.',
   'test/model/langchain-limits.test.ts':
     'It makes the silence and the length that a model is allowed smaller than any app does.',
   'test/model/openai-limits.test.ts':
     'It sets attempts, time limits and the size of an answer, which no variable sets.',
+  'test/model/window.test.ts':
+    'The sentences of providers and the arithmetic of ratios are cases of tables, one call each.',
   'test/model/usage.test.ts':
     'It adds and prices counts as cases of a table, far beyond what a turn could cost.',
   'test/notices/made.test.ts':

@@ -17,6 +17,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/answer/answer.ts': 'an event of Node’s streams',
     'core/runtime/http/answer/sse.ts': 'a key of an event that a route sends',
     'core/runtime/http/read/body.ts': 'an event of Node’s streams',
+    'core/runtime/model/sdk/prompt.ts': 'the kind of a file’s bytes, as packages take them',
     'core/runtime/model/transport/post.ts': 'an event of Node’s streams',
     'core/runtime/turns/carry/plugin-turn.ts': 'a key of an event that a plugin reads',
     'core/runtime/turns/journal/event-lines.ts': 'a column of the table of events',
@@ -32,12 +33,12 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/limits/rate-limit.ts': 'a driver of koa-ratelimit',
   },
   messages: {
-    'core/runtime/model/settings.ts': 'a field of a request that nobody sets by hand',
     'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
+    'core/runtime/model/settings.ts': 'a field of a request that nobody sets by hand',
     'core/testing/scripted-model.ts': 'a key of what a model is asked',
   },
   usage: {
-    'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',
+    'core/runtime/model/sdk/answer-parts.ts': 'that kind of delta',
     'core/runtime/agent/ask/model-call.ts': 'a key of a reply of a model',
     'core/runtime/agent/ask/tally.ts': 'a kind of delta, and a key of a reply',
     'core/plugin/model.ts': 'a kind of delta that models stream',

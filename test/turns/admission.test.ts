@@ -112,6 +112,42 @@ await onEachDatabase('admit', (where) => {
     expect(asked[3]).not.toHaveProperty('origin')
   })
 
+  test('is asked once more when begin refuses, and what it throws then is the answer', async () => {
+    let admitted = 0
+    let begun = 0
+    let explains = true
+    const plugin = definePlugin({
+      name: 'doorkeeper',
+      summary: 'Keeps the door.',
+      runs: {
+        admit() {
+          if (++admitted > 1 && explains) throw paymentNeeded()
+        },
+        begin() {
+          begun++
+          throw new RuntimeError('RATE_LIMITED', 'Another turn was first.')
+        },
+      },
+    })
+    const { app, model } = await appWith([plugin], { where })
+    const user = await app.user()
+    const sessionId = await session(user)
+    const send = () => user.post(`/messages/${sessionId}`, { message: 'Hello', stream: false })
+    const refused = await send()
+    expect(refused).toMatchObject({
+      status: 402,
+      body: { error: 'Payment Required', claims: ['c1'] },
+    })
+    expect(admitted).toBe(2)
+    expect(begun).toBeGreaterThan(0)
+
+    explains = false
+    expect(await send()).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } })
+    expect(admitted).toBe(5)
+    expect((await user.get(`/messages/${sessionId}`)).body.messages).toEqual([])
+    expect(model.requests).toHaveLength(0)
+  })
+
   test('is not asked about a request that has its run', async () => {
     const { plugin, asked, refuse } = doorkeeper()
     const { app } = await appWith([plugin], { where })

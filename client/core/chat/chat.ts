@@ -2,7 +2,7 @@ import type { EventSocket } from '../../later/socket.ts'
 import { OracleError, toOracleError } from '../error.ts'
 import type { AnyEvent } from '../events.ts'
 import type { ChatUse } from '../page.ts'
-import type { IMessage, OracleConfig } from '../records.ts'
+import type { Attachment, IMessage, OracleConfig } from '../records.ts'
 import { onReturn, pause } from '../timing.ts'
 import { ChatTurns } from './turns.ts'
 
@@ -51,10 +51,20 @@ export class Chat extends ChatTurns {
   refetchMessages = (): Promise<void> => this.load()
 
   /** Says something. Resolves when the turn is over; what goes wrong is in the snapshot. */
-  async sendMessage(text: string, use?: ChatUse): Promise<void> {
+  async sendMessage(
+    text: string,
+    use?: ChatUse,
+    more?: { readonly attachments?: readonly Attachment[] },
+  ): Promise<void> {
     const { sessionId, model } = this.parts
     const requestId = uuid()
-    const user: IMessage = { id: requestId, type: 'human', content: text, isComplete: true }
+    const user: IMessage = {
+      id: requestId,
+      type: 'human',
+      content: text,
+      isComplete: true,
+      ...more,
+    }
     this.history.dropUnsent(text)
     this.leave()
     const turn = this.begin({ requestId, user, isOurs: true, use })
@@ -67,6 +77,7 @@ export class Chat extends ChatTurns {
         requestId,
         model: model(),
         approvals: this.approvals,
+        ...more,
         timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         ...(await this.#announced()),
       }
@@ -134,7 +145,9 @@ export class Chat extends ChatTurns {
       if (!this.isMounted) return
       this.#cursor = cursor ?? '0'
       this.#loadedAt = Date.now()
-      if (!this.turn && (isOpen || !isSettled(messages))) {
+      const { type, toolCalls } = messages.at(-1) ?? {}
+      // A run may be under way where a person spoke last, or where the last answer calls something.
+      if (!this.turn && (isOpen || type === 'human' || toolCalls?.length)) {
         const runId = (isFirst && this.memory.read()?.runId) || (await this.#openRun())
         if (!this.isMounted) return
         if (runId && !this.turn) this.#join(runId)
@@ -200,21 +213,16 @@ export class Chat extends ChatTurns {
   /** Takes an event of the channel. The run that the chat reads has its events from its own stream. */
   async #pushed(event: AnyEvent): Promise<void> {
     const { turn } = this
-    if (event.eventName === 'message_cache_invalidation') return void this.load()
-    const { requestId } = event.payload as { requestId?: string }
-    if (event.eventName === 'browser_tool_call' && turn && requestId === turn.requestId)
-      return this.runPageTool(turn, event.payload)
+    const { eventName, payload } = event
+    if (eventName === 'message_cache_invalidation') return void this.load()
+    const { requestId } = payload as { requestId?: string }
+    if (eventName === 'browser_tool_call' && turn && requestId === turn.requestId)
+      return this.runPageTool(turn, payload)
     // Another tab or device says something, and this tab follows. A history that is being read may lack the end.
-    if (event.eventName === 'done') await this.#loading
+    if (eventName === 'done') await this.#loading
     if (!this.turn && requestId && requestId !== this.getSnapshot().run.requestId)
       void this.load(true)
   }
-}
-
-/** Whether nothing can be under way: nobody has spoken, or the oracle spoke last and called nothing. */
-function isSettled(messages: readonly IMessage[]): boolean {
-  const last = messages.at(-1)
-  return last?.type !== 'human' && !last?.toolCalls?.length
 }
 
 /** A page that came by plain HTTP has no `randomUUID`, but its objects have such names. */

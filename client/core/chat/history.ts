@@ -14,7 +14,7 @@ export class History {
 
   /** Takes the history as the server has it, without what the turn tells itself. */
   take(fresh: readonly IMessage[], turn: Turn | undefined, waitingCallId?: string): void {
-    const before = turn ? turn.before(fresh) : fresh
+    const before = turn?.before(fresh) ?? fresh
     const isOpen = (callId: string) => !!turn || callId === waitingCallId
     const messages = reconciled(this.#messages, shown(before, isOpen))
     const unsent = this.#unsent

@@ -50,15 +50,15 @@ export class Turn {
   /** What stands behind the history: the user's message, and the reply as far as it goes. */
   get messages(): readonly IMessage[] {
     const { user, reply } = this
-    return [...(user ? [user] : []), ...(reply?.messages ?? [])]
+    return [user ?? [], reply?.messages ?? []].flat()
   }
 
   /** The messages of a history before this turn. What the turn tells itself is left out, but for the words that began it. */
   before(history: readonly IMessage[]): readonly IMessage[] {
-    const first = history.find(({ run }) => run && run.runId === this.heard)
-    if (!first) return history
-    if (first.type === 'human') this.user ??= first
-    return history.slice(0, history.indexOf(first))
+    const at = history.findIndex(({ run }) => run && run.runId === this.heard)
+    if (at < 0) return history
+    if (history[at]?.type === 'human') this.user ??= history[at]
+    return history.slice(0, at)
   }
 
   /** Notes that the page begins a call. False when the page must not: the call has begun, or is another tab's. */

@@ -114,11 +114,8 @@ export abstract class ChatTurns extends ChatView {
     else if (eventName === 'delegation_required') void this.#authorise()
     else if (eventName === 'message_cache_invalidation') void this.load()
     else if (eventName === 'interrupt') this.set({ approval: payload })
-    if (
-      (eventName === 'tool_call' || eventName === 'action_call') &&
-      payload.status === 'error' &&
-      payload.error !== undefined
-    )
+    const isCall = eventName === 'tool_call' || eventName === 'action_call'
+    if (isCall && payload.status === 'error' && payload.error !== undefined)
       this.#toolFailed(turn, payload)
     const earlier = turn.continues && turn.reply?.withEarlierCallEnded(this.history.messages, event)
     if (earlier) this.history.replace(earlier)

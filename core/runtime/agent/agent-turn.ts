@@ -2,34 +2,43 @@ import { RuntimeError } from '../../errors.ts'
 import type { Log, Message, Model, ModelCall, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import { CallsOfTurn } from './turn/calls.ts'
-import { Consent } from './turn/consent.ts'
+import { Consent, nothingWaits } from './turn/consent.ts'
 import type { Decided, Kept, Update } from './state/graph.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
 import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from './tools/client-tools.ts'
 import { RepetitionGuard } from './turn/guards.ts'
-import { mended } from './ask/history.ts'
 import { delegate } from './delegate.ts'
 import { goRound, type Loop, type LoopEnd, type LoopLimits } from './loop.ts'
+import { fittingOf, type WindowParts } from './loop-window.ts'
 import { asTurnError, type CallModel, type Hear } from './ask/model-call.ts'
-import { onion, type Layer } from '../base/onion.ts'
-import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
+import type { PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { Files } from '../files/files.ts'
 import { UsageSum } from '../model/usage/usage-sum.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { Narrator, type EventOrigin } from './tools/narrator.ts'
-import { addSpent } from '../turns/journal/steps.ts'
+import { addSpent, isMoreThanCost } from '../turns/journal/steps.ts'
 import { RunLost, type JournalEntry, type Run } from '../turns/run.ts'
-import { byPlugin, loadRoom, saveRoom, TurnState, type StateKey } from './state/state.ts'
+import {
+  byPlugin,
+  changedSince,
+  loadRoom,
+  saveRoom,
+  TurnState,
+  type StateKey,
+} from './state/state.ts'
 import { StepLog, type TakeChanges } from './step-log.ts'
 import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
+import { wasCut } from './tools/cut-result.ts'
+import { writes } from './tools/entry.ts'
 import type { Tools } from './tools/tools.ts'
 import { ToolsOfTurn } from './tools/turn-tools.ts'
 import { FilesOfTurn } from './turn/files.ts'
-import { frozen, turnContext, type Turn } from './turn/turn.ts'
+import { frozen, type Turn } from './turn/turn.ts'
+import type { TurnOnion } from './turn-onion.ts'
 import { untilAborted } from '../base/until-aborted.ts'
 
 /** Who talks. For a user whom a plugin names, there are no tokens. */
@@ -64,31 +73,13 @@ export interface TurnParts {
   readonly files?: Files
   readonly turnOnion: TurnOnion
   readonly callModel: CallModel
+  readonly window: WindowParts
   /** Told of each call of a model when it has ended. */
   readonly onCall?: (call: ModelCall) => void
   /** The conversation before this turn, in the form in which a model reads it. */
   readonly history: (model: Model) => Promise<readonly Message[]>
   /** The turns that this process carries out, by session. A turn adds itself and removes itself. */
   readonly live: Map<string, Turn>
-}
-
-/** A turn on its way through the onion; the innermost layer is the turn itself. */
-interface TurnCalling {
-  readonly turn: Turn
-  readonly core: () => Promise<void>
-}
-/** A turn with the plugins' `turn` layers around it. */
-export type TurnOnion = (calling: TurnCalling) => Promise<void>
-
-/** Composes the plugins' `turn` layers. One composition serves all turns. */
-export function composeTurn(records: readonly PluginRecord[]): TurnOnion {
-  const layers = records
-    .filter((record) => record.base && record.definition.middleware?.turn)
-    .map((record): Layer<TurnCalling, void> => {
-      const layer = record.definition.middleware!.turn!
-      return ({ turn }, next) => (isOpen(record) ? layer(turnContext(record, turn), next) : next())
-    })
-  return onion(layers, ({ core }) => core())
 }
 
 /** What a turn has of its own, beside its run. */
@@ -196,16 +187,23 @@ export class AgentTurn {
       delegate: (delegation, calling) => delegate(delegation, calling, { ...lent, site }),
     }
     const { name, instructions, promptBudgetMs: budgetMs } = this.#parts
-    const { timezone, instructions: lines } = request
-    const said = { instructions, lines }
-    const prompt = new SystemPrompt({ records, name, ...said, turn, budgetMs, timezone, log })
+    const said = { instructions, lines: request.instructions, timezone: request.timezone }
+    const fitting = fittingOf(this.#parts.window, {
+      turn,
+      before,
+      log: stepLog,
+      narrator: this.#narrator,
+      isWrite: (tool) => writes(turnTools.entries.get(tool) ?? tools.entry(tool)),
+    })
+    const prompt = new SystemPrompt({ records, name, ...said, turn, budgetMs, log })
     await this.#throughTheOnion({
       turn,
       model: turn.model,
       system: () => prompt.text(),
       ask: () => turnTools.ask(),
       specs: () => [...tools.specs(turn), ...turnTools.specs()],
-      before,
+      fitting,
+      gauges: this.#parts.window.gauges,
       log: stepLog,
       tools,
       callModel: this.#parts.callModel,
@@ -217,7 +215,7 @@ export class AgentTurn {
     // A layer of the onion may change its plugin's state after `next()`. Readers who hear of the end find all of it kept.
     await takeChanges()
     await stepLog.settled()
-    this.#conversation = [...before, ...mended(stepLog.sent)]
+    this.#conversation = fitting.conversation()
     return this.#update(kept, decided, loaded, state)
   }
 
@@ -397,25 +395,3 @@ export class AgentTurn {
     return (this.#end = { status: 'failed', error })
   }
 }
-
-/** Whether a step says more than what a call of a model cost. */
-export const isMoreThanCost = ({ messages, partial, waits }: JournalEntry): boolean =>
-  messages.length > 0 || partial === true || waits !== undefined
-
-/** Whether a message is a result that was cut: the model may want to read on in it. */
-const wasCut = ({ role, content }: Message) =>
-  role === 'tool' && content.includes('"$more":{"handle"')
-
-function changedSince(before: Kept['states'], after: Record<string, unknown>): Kept['states'] {
-  return Object.fromEntries(
-    Object.entries(after).filter(
-      ([channel, value]) => JSON.stringify(value) !== JSON.stringify(before[channel] ?? null),
-    ),
-  )
-}
-
-/** The fault of a decision about a call when the session has no call that waits. */
-const nothingWaits = () =>
-  new RuntimeError('CONFLICT', 'Nothing waits for a decision here.', {
-    hint: 'The call was decided already, or a newer message took its place.',
-  })

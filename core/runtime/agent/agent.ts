@@ -14,7 +14,7 @@ import type { Graph, Kept } from './state/graph.ts'
 import { asSent, Consent } from './turn/consent.ts'
 import { listCapabilities, type ListedCapability } from './capability-list.ts'
 import { loadCapabilities, type LoadResult } from './turn/capabilities.ts'
-import { bytesThatFit, mended, opened } from './ask/history.ts'
+import { mended, opened } from './ask/history.ts'
 import { composeModel, type CallModel } from './ask/model-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
 import { Chain } from '../model/chain.ts'
@@ -23,6 +23,7 @@ import { costOf } from '../model/usage/counts.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { LoopLimits } from './loop.ts'
+import { windowParts, type WindowParts } from './loop-window.ts'
 import type { Files } from '../files/files.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Engine, Run } from '../turns/run.ts'
@@ -30,7 +31,9 @@ import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { SessionMemory } from './session-memory.ts'
 import { loadRoom, stateKeys, TurnState, type StateKey } from './state/state.ts'
 import type { Tools } from './tools/tools.ts'
-import { composeTurn, AgentTurn, isMoreThanCost, type TurnOnion } from './agent-turn.ts'
+import { AgentTurn } from './agent-turn.ts'
+import { isMoreThanCost } from '../turns/journal/steps.ts'
+import { composeTurn, type TurnOnion } from './turn-onion.ts'
 import type { Turn } from './turn/turn.ts'
 
 /** What an agent is made of. */
@@ -64,7 +67,12 @@ export interface AgentOptions {
   readonly promptBudgetMs?: number
   /** How much one loop of model and tools does, whether of a turn or of a sub-agent. */
   readonly loopLimits?: LoopLimits
+  /** How older parts of conversations are summarised; without it they are left out where a model cannot read all. */
+  readonly summaries?: { readonly small: () => Model | undefined }
 }
+
+/** How much of a history is read: a token has at most six bytes, and a summary stands for more than a window. */
+const [bytesPerToken, leastToSummarise] = [6, 1_000_000]
 
 const usualLimits: LoopLimits = { modelCalls: 25, callsAtOnce: 64 }
 
@@ -81,6 +89,7 @@ export class Agent {
   readonly #memory = new SessionMemory()
   /** The turns that this process carries out, by session. */
   readonly #live = new Map<string, Turn>()
+  readonly #window: WindowParts
   #turnOnion: TurnOnion
   #callModel: CallModel
   #graph?: Promise<Graph>
@@ -89,8 +98,9 @@ export class Agent {
     const { records } = options
     this.#options = options
     this.#keys = stateKeys(records)
+    this.#window = windowParts(options)
     this.#turnOnion = composeTurn(records)
-    this.#callModel = composeModel(records, options.log)
+    this.#callModel = composeModel(records, options.log, this.#window.gauges)
   }
 
   /** Loads LangGraph, which takes longer than the rest of the start. Call `warm` once the server listens. */
@@ -108,7 +118,8 @@ export class Agent {
   /** Takes in the middleware of a plugin whose setup finished after the server was up. It runs from the next turn on. */
   join(): void {
     this.#turnOnion = composeTurn(this.#options.records)
-    this.#callModel = composeModel(this.#options.records, this.#options.log)
+    const { records, log } = this.#options
+    this.#callModel = composeModel(records, log, this.#window.gauges)
   }
 
   /** Carries out one run. */
@@ -132,6 +143,7 @@ export class Agent {
       keys: this.#keys,
       turnOnion: this.#turnOnion,
       callModel: this.#callModel,
+      window: this.#window,
       history: (model) => this.#history(run, model),
       live: this.#live,
     })
@@ -175,7 +187,10 @@ export class Agent {
   async #history(run: Run, model: Model): Promise<readonly Message[]> {
     const known = run.continues ? undefined : this.#memory.recall(run.sessionId, run.previous)
     if (known) return known
-    const read = await run.journal.history(bytesThatFit(model.contextWindow))
+    const bytes = this.#window.gauges.windowOf(model) * bytesPerToken
+    const read = await run.journal.history(
+      this.#window.summarises ? Math.max(bytes, leastToSummarise) : bytes,
+    )
     return opened(mended(read).map(asSent))
   }
 

@@ -90,6 +90,7 @@ export class Conversations {
       files: options.files,
       clientToolTimeoutMs: config.BROWSER_TOOL_TIMEOUT_MS,
       promptBudgetMs: config.PROMPT_BUDGET_MS,
+      ...(config.MODEL_SUMMARY && { summaries: { small: () => models.small } }),
       loopLimits: { modelCalls: config.TURN_MAX_CALLS, callsAtOnce: config.STEP_MAX_CALLS },
     })
     const runs = new Runs({

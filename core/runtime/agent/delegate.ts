@@ -6,9 +6,11 @@ import { underWay } from '../watchdog/under-way.ts'
 import { today } from './ask/prompt.ts'
 import type { TurnParts } from './agent-turn.ts'
 import { goRound } from './loop.ts'
+import { fittingOf } from './loop-window.ts'
 import { StepLog, type TakeChanges } from './step-log.ts'
 import type { EventOrigin, Narrator } from './tools/narrator.ts'
 import { ofTheRun } from './tools/of-the-run.ts'
+import { writes } from './tools/entry.ts'
 import { Returning, returnResultName } from './tools/sub-agents.ts'
 import { waitFor, type Calling, type CallSite, type Delegation } from './tools/tool-call.ts'
 import { resultText } from './tools/tool-content.ts'
@@ -24,7 +26,7 @@ const usualCalls = 10
 export interface Lent {
   readonly run: Run
   readonly past: readonly JournalEntry[]
-  readonly parts: Pick<TurnParts, 'tools' | 'callModel' | 'loopLimits' | 'model'>
+  readonly parts: Pick<TurnParts, 'tools' | 'callModel' | 'loopLimits' | 'model' | 'window'>
   readonly narrator: Narrator
   readonly takeChanges: TakeChanges
   readonly site: CallSite
@@ -70,7 +72,14 @@ export async function delegate(
       model: turn.model,
       system: () => system,
       specs: () => [...tools.specs(turn, only), ...(ending ? [ending.entry.spec] : [])],
-      before: [{ role: 'user', id, content: taskText(subAgent, args) }],
+      fitting: fittingOf(parts.window, {
+        turn,
+        before: [{ role: 'user', id, content: taskText(subAgent, args) }],
+        log,
+        narrator,
+        isWrite: (tool) => writes(tools.entry(tool)),
+      }),
+      gauges: parts.window.gauges,
       log,
       tools,
       callModel,

@@ -1,11 +1,24 @@
+import { shownPart } from '../turns/shown-part.ts'
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
 import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
 import type { MaybePromise } from '../../plugin/schema.ts'
 import { foreignSourceOf } from './turn/consent.ts'
-import { fitted } from './ask/history.ts'
+import { fieldsIn } from '../base/fields.ts'
 import { asReadBy } from './ask/parts.ts'
-import { asTurnError, hearAnswer, type CallModel, type Hear } from './ask/model-call.ts'
+import {
+  asTurnError,
+  hearAnswer,
+  isTooLong,
+  type CallModel,
+  type Hear,
+  type HeardAnswer,
+} from './ask/model-call.ts'
+import { largerMember, Walk } from '../model/chain.ts'
+import { openedModel } from '../model/opened-later.ts'
+import type { Gauges } from '../model/window/gauges.ts'
+import { bytesOfTools } from '../model/window/sizes.ts'
+import type { Fitting } from './window/fitting.ts'
 import type { Narrator } from './tools/narrator.ts'
 import { RunLost, type WaitingCall } from '../turns/run.ts'
 import type { StepLog } from './step-log.ts'
@@ -36,8 +49,10 @@ export interface Loop {
   readonly ask?: () => Promise<unknown> | undefined
   /** The tools that the model may call now. */
   readonly specs: () => readonly ToolSpec[]
-  /** The conversation up to and with the words that began the turn. */
-  readonly before: readonly Message[]
+  /** The conversation up to and with the words that began the turn, and all since then, as far as the model can read it. */
+  readonly fitting: Fitting
+  /** How much each model reads, as far as its calls have shown. */
+  readonly gauges: Gauges
   readonly log: StepLog
   readonly tools: Tools
   readonly callModel: CallModel
@@ -96,30 +111,19 @@ function endOf({ log, ending }: Loop): LoopEnd | undefined {
 }
 
 async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
-  const { turn, model, log, hear } = loop
-  const { files } = turn
+  const { turn, log } = loop
   const system = await loop.system()
   if (turn.signal.aborted) return cutShort(loop)
-  const tools = loop.specs()
-  const { contextWindow } = model
-  const before = await asReadBy(loop.before, model, turn.files)
-  const since = await asReadBy(log.sent, model, turn.files)
-  const conversation = fitted(before, since, { contextWindow, system, tools })
-  const request = {
-    messages: [systemMessage(system), ...conversation],
-    tools,
-    signal: turn.signal,
-    ...(files && { file: (id: string) => files.read(id) }),
+  let answer: HeardAnswer
+  try {
+    answer = await askFitting(loop, system)
+  } catch (error) {
+    if (turn.signal.aborted) return cutShort(loop)
+    if (!isTooLong(error)) throw error
+    log.writeSoon({ partial: true })
+    return { status: 'failed', error }
   }
-  turn.consent.asks(loop.parentEventId)
-  const { message, beside, fault } = await hearAnswer(loop.callModel, {
-    turn,
-    model,
-    request,
-    hear,
-    stayWith: log.answeredBy,
-  })
-  log.spend(beside)
+  const { message, fault } = answer
   if (fault) {
     // Half an answer of a sub-agent that was stopped is no result, so the process that takes over must not find it.
     const isDropped = loop.parentEventId !== undefined && turn.signal.aborted
@@ -138,6 +142,103 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   return {
     status: 'failed',
     error: new RuntimeError('MODEL_ANSWER_INVALID', 'The model ended its answer without a word.'),
+  }
+}
+
+/** How often a request that was too long is made shorter and asked again. */
+const mostRefusals = 2
+
+/**
+ * Asks the model with as much of the conversation as it can read. A request that is refused as too long teaches how much that
+ * is, is made shorter and asked again; after two refusals the next model of a chain may have a larger window.
+ */
+async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
+  const { turn, model, log, gauges } = loop
+  const { files } = turn
+  const tools = loop.specs()
+  const beside = Buffer.byteLength(system) + bytesOfTools(tools)
+  let stayWith = log.answeredBy
+  let last: { readonly bytes: number; readonly by: Model; readonly answer: HeardAnswer } | undefined
+  for (let refusals = 0; ; refusals++) {
+    const { reader, messages, bytes, movedTo } = await fitted(loop, { stayWith, beside, refusals })
+    stayWith = movedTo ?? stayWith
+    // What cannot be made shorter is refused again: the next of a chain may read it.
+    if (last?.by === reader && bytes >= last.bytes) {
+      const larger = largerMember(model, reader, 0, gauges.windowOf)
+      if (!larger) return last.answer
+      stayWith = moved(loop, reader, larger)
+      last = undefined
+      continue
+    }
+    const conversation = await asReadBy(messages, reader, files)
+    const request = {
+      messages: [systemMessage(system), ...conversation],
+      tools,
+      signal: turn.signal,
+      ...(files && { file: (id: string) => files.read(id) }),
+    }
+    turn.consent.asks(loop.parentEventId)
+    const fitsAgain = refusals < mostRefusals
+    const answer = await hearAnswer(loop.callModel, {
+      turn,
+      model,
+      request,
+      hear: loop.hear,
+      stayWith,
+      sized: { request, model: reader, bytes },
+      fitsAgain,
+    })
+    log.spend(answer.beside)
+    if (last?.answer.message.usage) log.spend([last.answer.message.usage])
+    const error = answer.fault?.error
+    if (!isTooLong(error) || answer.message.content !== '' || turn.signal.aborted) return answer
+    // A chain may have gone on to another model, which is the one that has refused.
+    const by = new Walk(model, answer.message.model, gauges.windowOf).model
+    gauges.of(by).refused(error, bytes)
+    if (!fitsAgain) return answer
+    last = { bytes, by, answer }
+    stayWith = by.id
+  }
+}
+
+/** Tells that another model is asked, because the conversation is too long for the one before. */
+function moved({ hear }: Loop, from: Model, to: Model): string {
+  hear.instead?.({ model: to.id, instead: from.id, code: 'MODEL_CONTEXT_TOO_LONG' })
+  return to.id
+}
+
+/** Whom a request is made for. */
+interface Reading {
+  readonly stayWith: string | undefined
+  /** How many bytes stand in the request beside the conversation. */
+  readonly beside: number
+  readonly refusals: number
+}
+
+/** What the model whose turn it is reads: the next one of a chain where the user's words are too long for this one alone. */
+async function fitted(loop: Loop, { stayWith, beside, refusals }: Reading) {
+  const { turn, model, gauges, fitting } = loop
+  let { model: reader } = new Walk(model, stayWith, gauges.windowOf)
+  let movedTo: string | undefined
+  for (;;) {
+    // What a model says of its window is known once it is open; one that cannot be opened is told by the call.
+    await openedModel(reader).catch(() => undefined)
+    try {
+      const { signal } = turn
+      return {
+        reader,
+        movedTo,
+        ...(await fitting.fit({ model: reader, beside, refusals, signal })),
+      }
+    } catch (error) {
+      const tokens = isTooLong(error) ? Number(fieldsIn(error.details).tokens) : 0
+      const larger = isTooLong(error)
+        ? largerMember(model, reader, tokens, gauges.windowOf)
+        : undefined
+      if (!larger || !isTooLong(error)) throw error
+      movedTo = moved(loop, reader, larger)
+      reader = larger
+    }
   }
 }
 
@@ -213,8 +314,8 @@ function actionCall({ narrator }: Loop, call: ToolCall, outcome?: ToolOutcome): 
   narrator.actionCall(call, outcome && endingOf(outcome))
 }
 
-const endingOf = ({ content, error }: ToolOutcome) =>
-  error ? { error: error.message } : { output: content }
+const endingOf = ({ content, parts, error }: ToolOutcome) =>
+  error ? { error: error.message } : { output: content, parts: parts?.map(shownPart) }
 
 const asMessage = (call: ToolCall, { content, parts, error, foreign }: ToolOutcome): Message => ({
   role: 'tool',

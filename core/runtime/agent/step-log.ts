@@ -1,9 +1,9 @@
 import type { Message, RunUsage, ToolCall } from '../../plugin.ts'
 import { asSent } from './turn/consent.ts'
-import type { Journal, JournalEntry, RenderedComponent } from '../turns/run.ts'
+import type { Journal, JournalEntry, RenderedComponent, Summary } from '../turns/run.ts'
 
 /** What else an entry says of a step: that the step is incomplete, or that the run waits in the step. */
-type More = Pick<JournalEntry, 'partial' | 'waits'>
+type More = Pick<JournalEntry, 'partial' | 'waits' | 'summary'>
 
 /** Gives what a step changed beside its messages. The log calls it once for every entry that it writes. */
 export type TakeChanges = () => Promise<Pick<JournalEntry, 'loaded' | 'states'>>
@@ -13,6 +13,8 @@ export class StepLog {
   readonly messages: Message[] = []
   /** The same messages in the form in which a model reads them. */
   readonly sent: Message[] = []
+  /** The newest summary that an earlier process has made for this loop. */
+  readonly summary: Summary | undefined
   readonly #journal: Journal
   readonly #within: string | undefined
   readonly #takeChanges: TakeChanges
@@ -37,7 +39,9 @@ export class StepLog {
     this.#journal = journal
     this.#within = within
     this.#takeChanges = takeChanges
-    for (const entry of past) if (entry.within === within) this.#keep(entry.messages)
+    const own = past.filter((entry) => entry.within === within)
+    for (const { messages } of own) this.#keep(messages)
+    this.summary = own.findLast(({ summary }) => summary)?.summary
   }
 
   /** The calls of the newest answer that have no result yet. */

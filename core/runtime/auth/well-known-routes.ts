@@ -20,6 +20,8 @@ export interface WellKnownParts {
   addresses(): Addresses
   /** The models that answer. */
   readonly models: { readonly default: Model }
+  /** What plugins add to the document of the oracle. */
+  facts(): Promise<Readonly<Record<string, unknown>>>
 }
 
 /** The public documents of the oracle: where it answers, and the keys that it signs with. */
@@ -29,13 +31,14 @@ export function wellKnownRoutes({
   oracleDid,
   addresses,
   models,
+  facts,
 }: WellKnownParts): Record<(typeof wellKnownRouteKeys)[number], AnyRoute> {
   return {
     'GET /.well-known/oracle.json': {
       auth: 'public',
       summary:
         'What clients resolve from the oracle’s DID: where it answers, its model and its price.',
-      output: z.object({
+      output: z.looseObject({
         did: z.string(),
         entityDid: z.string().optional(),
         name: z.string(),
@@ -45,15 +48,19 @@ export function wellKnownRoutes({
         price: z.string().nullable(),
         runtime: z.string(),
       }),
-      run: () => ({
-        did: oracleDid,
-        entityDid: config.ORACLE_ENTITY_DID,
-        name: config.ORACLE_NAME,
-        ...addresses(),
-        model: models.default.id,
-        price: config.ORACLE_PRICE ?? null,
-        runtime: runtimeVersion,
-      }),
+      async run() {
+        const { price = null, ...told } = await facts()
+        return {
+          ...told,
+          did: oracleDid,
+          entityDid: config.ORACLE_ENTITY_DID,
+          name: config.ORACLE_NAME,
+          ...addresses(),
+          model: models.default.id,
+          price: config.ORACLE_PRICE ?? (price === null ? null : String(price)),
+          runtime: runtimeVersion,
+        }
+      },
     },
     'GET /.well-known/did.json': {
       auth: 'public',

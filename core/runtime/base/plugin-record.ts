@@ -6,6 +6,7 @@ import type {
   AnyTool,
   AskableModel,
   Database,
+  ToldFacts,
   Fetch,
   Log,
   Model,
@@ -60,6 +61,8 @@ export interface PluginRecord {
   web: Readonly<Record<string, WebModule | WebEntry>>
   /** What the plugin says to turns; absent where it says nothing, and until a function of `boot` has made it. */
   runs?: AnyRunSection
+  /** What the plugin tells strangers; absent where it tells nothing, and until `facts` has been asked. */
+  facts?: ToldFacts
   /** The providers of models that the plugin brings. */
   models?: ModelSection<unknown, unknown>
   /** The package has added the plugin, and the app has not asked for it: no list of plugins names it. */

@@ -9,6 +9,7 @@ import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyPlugin } from '../../plugin.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
 import { refusalOf } from './refusal.ts'
+import { checkToldBy } from '../told/told.ts'
 import { checkMounts, checkRoutes, type DeclaredRoute } from '../http/routes/routes.ts'
 import { settleLimits } from '../http/routes/settle-limits.ts'
 
@@ -95,6 +96,7 @@ export function planBoot(input: PlanInput): Plan {
       ...checkStateKeys(records),
       ...checkSchemes(records),
       ...limitFaults,
+      ...checkToldBy(records),
       ...checkRoutes([...kernelRoutes.map(kernelClaim), ...declaredRoutes(records)]),
       ...checkMounts(mountsOf(records)),
     ],
@@ -127,6 +129,7 @@ export function checkMade(
     ...(isMade('tools') ? checkToolNames(active) : []),
     ...(isMade('routes') ? checkRoutes(routes) : []),
     ...(isMade('web') ? checkMounts(mountsOf(active)) : []),
+    ...checkToldBy(active),
   ]
 }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { RuntimeError } from '../../errors.ts'
 import {
   checkBorrowedMade,
+  checkFacts,
   checkMadeSection,
   checkModels,
   checkRuns,
@@ -22,6 +23,7 @@ import type {
 } from '../../plugin.ts'
 import { settleLimits } from '../http/routes/settle-limits.ts'
 import type { Now } from '../base/clock.ts'
+import { fieldsIn } from '../base/fields.ts'
 import { enter, settledState, type ModelsWithin, type PluginRecord } from '../base/plugin-record.ts'
 import type { RoomState } from '../store/room-state.ts'
 import { PendingWork, type Work } from './pending-work.ts'
@@ -30,11 +32,15 @@ import { ReadyCalls } from './ready.ts'
 /** How long boot waits for one setup before the server starts answering without it. */
 const graceMs = 1000
 
+/** How long boot waits for the setup of a plugin that makes its models in a function: without them nobody knows what answers. */
+const modelsGraceMs = 30_000
+
 /** What every setup gets, beside what its plugin has of its own. */
 export interface SetupOptions {
   readonly log: Logger
   readonly db: Database
   readonly fetch: Fetch
+  readonly environment: Boot['environment']
   readonly oracle: Oracle
   readonly holdsCredential: Boot['holdsCredential']
   readonly prices: () => Boot['prices']
@@ -84,7 +90,7 @@ export class Setups {
     for (const record of records) {
       const work = this.#setUp(record, records)
       this.#finished.set(record.name, work)
-      const outcome = await withinGrace(work)
+      const outcome = await withinGrace(work, graceOf(record))
       if (outcome === 'done') continue
       if (outcome === 'late') this.#goOnBehind(record, work)
       else if (lacksVariable(outcome.thrown) && !record.isForced)
@@ -123,10 +129,10 @@ export class Setups {
     }
 
     const { log, db, fetch, envOf } = this.#options
-    const { oracle, holdsCredential, jobsOf, modelsOf, prices } = this.#options
+    const { oracle, holdsCredential, jobsOf, modelsOf, prices, environment } = this.#options
     const modelsWithin = modelsOf(name)
     const { models, model } = modelsWithin({})
-    const known = { oracle, holdsCredential, prices: prices() }
+    const known = { oracle, holdsCredential, prices: prices(), environment }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),
@@ -191,6 +197,10 @@ export class Setups {
     if (typeof runs === 'function') {
       record.runs = runs(booted)
       faults.push(...checkRuns(name, record.runs))
+    }
+    if (definition.facts) {
+      record.facts = definition.facts(booted)
+      faults.push(...checkFacts(name, record.facts))
     }
     if (typeof definition.models === 'function') {
       record.models = definition.models(booted)
@@ -275,9 +285,15 @@ export class Setups {
   }
 }
 
-async function withinGrace(work: Promise<void>): Promise<'done' | 'late' | { thrown: unknown }> {
+const graceOf = ({ definition }: PluginRecord): number =>
+  typeof definition.models === 'function' ? modelsGraceMs : graceMs
+
+async function withinGrace(
+  work: Promise<void>,
+  ms: number,
+): Promise<'done' | 'late' | { thrown: unknown }> {
   let timer: NodeJS.Timeout | undefined
-  const grace = new Promise<'late'>((resolve) => (timer = setTimeout(resolve, graceMs, 'late')))
+  const grace = new Promise<'late'>((resolve) => (timer = setTimeout(resolve, ms, 'late')))
   const outcome = await Promise.race([
     work.then(
       () => 'done' as const,
@@ -303,10 +319,12 @@ async function within(ms: number, check: () => unknown): Promise<void> {
 
 /**
  * Whether a setup missed a variable that only some settings require. As with any unset variable, the boot then excludes
- * this plugin alone.
+ * this plugin alone, unless the app would be unsafe without the plugin: `details: { stopsBoot: true }` says so.
  */
 const lacksVariable = (thrown: unknown): thrown is RuntimeError =>
-  thrown instanceof RuntimeError && thrown.code === 'ENV_MISSING'
+  thrown instanceof RuntimeError &&
+  thrown.code === 'ENV_MISSING' &&
+  fieldsIn(thrown.details).stopsBoot !== true
 
 const sentenceOf = ({ message, hint }: RuntimeError) => (hint ? `${message} ${hint}` : message)
 

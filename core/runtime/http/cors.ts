@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RuntimeError } from '../../errors.ts'
-import type { AnyRoute } from '../../plugin.ts'
+import type { AnyRoute, HeaderSection } from '../../plugin.ts'
 
+/** Headers that pages of other origins may send. */
 const allowedHeaders = [
   'Accept',
   'Authorization',
@@ -14,8 +15,9 @@ const allowedHeaders = [
   'X-Filename',
   'X-Request-Id',
   'X-Ucan-Delegation',
-].join(', ')
+]
 
+/** Headers of answers that pages of other origins may read. */
 const exposedHeaders = [
   'X-Request-Id',
   'X-Run-Id',
@@ -25,7 +27,7 @@ const exposedHeaders = [
   'WWW-Authenticate',
   'Link',
   'Deprecation',
-].join(', ')
+]
 
 const maxAgeSeconds = '7200'
 
@@ -34,24 +36,35 @@ export interface Cors {
   readonly origins: 'any' | ReadonlySet<string>
   /** Whether the rule is the route's own: then the server refuses a foreign page, and not only keeps the page from reading. */
   readonly strict: boolean
+  /** The headers that pages may send and read, as the lists of an answer. */
+  readonly headers: { readonly allow: string; readonly expose: string }
 }
 
-/** The rule of the whole server, from CORS_ORIGIN: `*` or origins with commas between. */
-export function readCors(setting: string): Cors {
+/** The rule of the whole server, from CORS_ORIGIN (`*` or origins with commas between), and the headers of plugins. */
+export function readCors(setting: string, { allow = [], expose = [] }: HeaderSection = {}): Cors {
   const origins = setting.split(',').map((origin) => origin.trim().replace(/\/$/, ''))
   return {
     origins: origins.includes('*') ? 'any' : new Set(origins.filter(Boolean)),
     strict: false,
+    headers: {
+      allow: [...allowedHeaders, ...allow].join(', '),
+      expose: [...exposedHeaders, ...expose].join(', '),
+    },
   }
 }
 
 /** The rule of one route or web module, where it has one of its own. */
 export function corsOf({ cors }: Pick<AnyRoute, 'cors'>, server: Cors): Cors {
-  return cors === undefined ? server : { origins: new Set(cors || []), strict: true }
+  const { headers } = server
+  return cors === undefined ? server : { origins: new Set(cors || []), strict: true, headers }
 }
 
 /** Says on the response whether the page that asked may read it. There are no cookies, so no credentials. */
-export function setCors({ origins }: Cors, req: IncomingMessage, res: ServerResponse): void {
+export function setCors(
+  { origins, headers }: Cors,
+  req: IncomingMessage,
+  res: ServerResponse,
+): void {
   if (origins === 'any') res.setHeader('Access-Control-Allow-Origin', '*')
   else {
     if (origins.size > 0) res.setHeader('Vary', 'Origin')
@@ -59,7 +72,7 @@ export function setCors({ origins }: Cors, req: IncomingMessage, res: ServerResp
     if (origin === undefined || !origins.has(origin)) return
     res.setHeader('Access-Control-Allow-Origin', origin)
   }
-  res.setHeader('Access-Control-Expose-Headers', exposedHeaders)
+  res.setHeader('Access-Control-Expose-Headers', headers.expose)
 }
 
 /** Whether a browser asks what it may send before it sends it. */
@@ -76,7 +89,7 @@ export function setPreflight(cors: Cors, req: IncomingMessage, res: ServerRespon
   setCors(cors, req, res)
   if (!res.hasHeader('Access-Control-Allow-Origin')) return
   res.setHeader('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE')
-  res.setHeader('Access-Control-Allow-Headers', allowedHeaders)
+  res.setHeader('Access-Control-Allow-Headers', cors.headers.allow)
   res.setHeader('Access-Control-Max-Age', maxAgeSeconds)
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { HttpLayer } from '../../plugin.ts'
+import type { HeaderSection, HttpLayer } from '../../plugin.ts'
 import { onion } from '../base/onion.ts'
 import { bodyless, isAnswered, send } from './answer/answer.ts'
 import { ofStatus } from './answer/error-body.ts'
@@ -44,6 +44,8 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
   readonly ratePerMinute: number
   readonly trustProxy: boolean
   readonly cors: string
+  /** The headers of plugins that pages of other origins may send and read. */
+  readonly headers?: HeaderSection
   readonly publicOrigin: string | undefined
   /** Why an address that nothing answers at may still be served by somebody soon; undefined when it will not. */
   readonly unserved?: () => RuntimeError | undefined
@@ -89,7 +91,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#runOptions = { ...options, opened: (stream) => this.#opened(stream) }
-    this.#serverCors = readCors(options.cors)
+    this.#serverCors = readCors(options.cors, options.headers)
     this.#kernelLimit = options.rateLimits.limit('kernel', options.ratePerMinute, 60_000)
     this.#layers = options.around.length > 0 ? this.#layered(options.around) : undefined
     this.#isToldOfProxy = options.trustProxy

@@ -3,9 +3,10 @@ import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
 import Koa from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { Database, HttpLayer, Log, ServedApi } from '../../plugin.ts'
+import type { Database, HeaderSection, HttpLayer, Log, ServedApi } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Access } from './routes/access.ts'
+import { Arrivals } from './limits/arrivals.ts'
 import { Connections } from './limits/connections.ts'
 import { Failures } from './answer/failure.ts'
 import { Idempotency } from './limits/idempotency.ts'
@@ -27,13 +28,13 @@ import { readTarget } from './read/target.ts'
 interface EdgeTimes {
   /** For the headers of a request. */
   readonly headersMs: number
-  /** For a whole request. */
+  /** For a body of the usual size; a larger one has to keep its pace over so long. */
   readonly bodyMs: number
   /** For a reader who takes nothing of an answer. */
   readonly readMs: number
   /** Between the requests of one connection. Longer than the 60 s of the usual load balancer. */
   readonly keepAliveMs: number
-  /** How often Node checks these times. */
+  /** How often these times are checked. */
   readonly checkMs: number
 }
 
@@ -44,6 +45,9 @@ const edgeTimes: EdgeTimes = {
   keepAliveMs: 65_000,
   checkMs: 1000,
 }
+
+/** The pace of large bodies where nothing else is said: 32 kbit/s. */
+const usualUploadBytesPerS = 4096
 
 /** What the HTTP edge needs. */
 export interface HttpOptions {
@@ -60,6 +64,8 @@ export interface HttpOptions {
     readonly trustProxy: boolean
     /** How many connections there may be; without it, as many as the system has. */
     readonly connections?: number
+    /** How many bytes a second a body has to bring whose route takes more than usual; by default 4,096. */
+    readonly uploadBytesPerS?: number
   }
   /** Where each request leaves its line; without it none does. */
   readonly requestLog?: RequestLog
@@ -67,6 +73,8 @@ export interface HttpOptions {
   readonly streams?: Places
   /** `*`, or origins with commas between. */
   readonly cors: string
+  /** The headers of plugins that pages of other origins may send and read. */
+  readonly headers?: HeaderSection
   /** Layers around every request, outermost first. */
   readonly around?: readonly HttpLayer[]
   /** Where idempotency keys are kept. Without it the header is ignored. */
@@ -129,6 +137,7 @@ export class Http {
       requestLog: options.requestLog,
       around: options.around ?? [],
       cors: options.cors,
+      headers: options.headers,
       idempotency: this.#idempotency,
       publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
       sse: { ...sseLimits, ...options.sse },
@@ -137,6 +146,10 @@ export class Http {
     })
     this.#koa = this.#makeKoa(limits.trustProxy)
     this.server = nodeServer(this.#koa, times)
+    const { bodyMs: withinMs, checkMs } = times
+    const pace = { withinMs, checkMs, bytesPerS: limits.uploadBytesPerS ?? usualUploadBytesPerS }
+    const arrivals = new Arrivals(pace, refuseOn)
+    this.server.on('request', (req) => arrivals.enter(req))
     this.#connections = new Connections(this.server, limits.connections ?? Infinity, log)
     this.#hear()
   }
@@ -234,9 +247,8 @@ export class Http {
     server.on('clientError', (error, socket) => {
       const refusal = parserError(error)
       if (refusal) this.#options.requestLog?.unreadable(refusal)
-      // Bytes of an answer are out already, so a second one would be read as part of it.
-      if (refusal === undefined || responseOf(socket)?.headersSent) socket.destroy()
-      else answerRaw(socket, refusal)
+      if (refusal === undefined) socket.destroy()
+      else refuseOn(socket, refusal)
     })
     server.on('upgrade', (req, socket, head) => this.#upgraded(req, socket, head))
     server.on('connect', (_, socket) =>
@@ -273,11 +285,19 @@ export class Http {
   }
 }
 
+/** Answers on a connection that is then closed. */
+function refuseOn(socket: Duplex, refusal: RuntimeError): void {
+  // Bytes of an answer are out already, so a second one would be read as part of it.
+  if (responseOf(socket)?.headersSent) socket.destroy()
+  else answerRaw(socket, refusal)
+}
+
 function nodeServer(koa: Koa, times: EdgeTimes): Server {
   return nodeHttp.createServer(
     {
       headersTimeout: times.headersMs,
-      requestTimeout: times.bodyMs,
+      // One time for every request, however large: `Arrivals` watches the bodies instead.
+      requestTimeout: 0,
       keepAliveTimeout: times.keepAliveMs,
       connectionsCheckingInterval: times.checkMs,
       maxHeaderSize: 16 * 1024,

@@ -78,6 +78,26 @@ const attemptsBeforeNext = 2
 /** The window of a model that does not say: 128,000 tokens. */
 const usualWindow = 128_000
 
+type WindowOf = (model: Model) => number
+const saidWindow: WindowOf = ({ contextWindow = usualWindow }) => contextWindow
+
+/** The models of a chain, or the one model that stands alone. */
+const membersOf = (model: Model): readonly Model[] =>
+  model instanceof Chain ? model.members : [model]
+
+/** The first model behind `from` in its chain that reads more than `from` does, and at least so many tokens. */
+export function largerMember(
+  model: Model,
+  from: Model,
+  tokens: number,
+  windowOf: WindowOf,
+): Model | undefined {
+  const members = membersOf(model)
+  const at = members.indexOf(from)
+  const least = Math.max(tokens, windowOf(from) + 1)
+  return members.find((member, nth) => nth > at && windowOf(member) >= least)
+}
+
 /** One call on its way along the models of a chain. A model that stands alone is a chain of one. */
 export class Walk {
   readonly #members: readonly Model[]
@@ -89,9 +109,12 @@ export class Walk {
   /** Said once, before the model is asked: another one than the chain's first answers. */
   #instead: Instead | undefined
 
-  /** `stayWith` is the id of the model that the turn went to before. */
-  constructor(model: Model, stayWith?: string) {
-    this.#members = model instanceof Chain ? model.members : [model]
+  readonly #windowOf: WindowOf
+
+  /** `stayWith` is the id of the model that the turn went to before; `windowOf` says how many tokens a model reads. */
+  constructor(model: Model, stayWith?: string, windowOf = saidWindow) {
+    this.#members = membersOf(model)
+    this.#windowOf = windowOf
     this.#rests = model instanceof Chain ? model.rests : undefined
     const known = this.#members.findIndex(({ id }) => id === stayWith)
     this.#at = known > 0 ? known : this.#awake(0)
@@ -104,6 +127,11 @@ export class Walk {
   /** The model whose turn it is. */
   get model(): Model {
     return this.#members[this.#at]!
+  }
+
+  /** Whether a word or a call was heard. */
+  get hasSpoken(): boolean {
+    return this.#spoke
   }
 
   /** Takes what is to be said of a change of model, once. */
@@ -148,10 +176,8 @@ export class Walk {
     const from = this.#at + 1
     if (isDown) return from < this.#members.length ? this.#awake(from) : -1
     if (error.code !== 'MODEL_CONTEXT_TOO_LONG') return -1
-    const { contextWindow: window = usualWindow } = this.model
-    return this.#members.findIndex(
-      ({ contextWindow = usualWindow }, at) => at >= from && contextWindow > window,
-    )
+    const window = this.#windowOf(this.model)
+    return this.#members.findIndex((model, at) => at >= from && this.#windowOf(model) > window)
   }
 
   /** The first model from here on that does not rest; where all rest, the one here. */

@@ -190,10 +190,20 @@ export class ChosenModels {
   }
 
   #nameFaults(): RuntimeError[] {
-    const context = { ...this.#context, variable: 'MODEL' }
+    const context = { ...this.#context, variable: 'MODEL', unready: this.#unready() }
     return [...this.#opened.values()].flatMap(
       ({ id, settings }) => nameFault(id, settings, context) ?? [],
     )
+  }
+
+  /** The plugins whose models are not known, because their setup has not finished. */
+  #unready(): string[] {
+    return this.#choice.records
+      .filter(
+        (record) =>
+          isActive(record) && typeof record.definition.models === 'function' && !record.models,
+      )
+      .map(({ name }) => name)
   }
 
   /** What would answer if MODEL named it: a provider whose variables are set. */

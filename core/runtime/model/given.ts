@@ -1,10 +1,12 @@
 import { RuntimeError } from '../../errors.ts'
 import type { Model } from '../../plugin.ts'
+import { AiSdkLanguageModel } from './sdk/language-model.ts'
+import { isAiSdkModel, type AiSdkModel } from './sdk/shape.ts'
 import { Chain } from './chain.ts'
 import { isLangChainModel, LangChainModel, type LangChainChatModel } from './langchain.ts'
 
-/** What createApp takes as a model: a `Model` of the runtime, or any chat model of LangChain. */
-export type GivenModel = Model | LangChainChatModel
+/** What createApp takes as a model: a `Model` of the runtime, any chat model of LangChain, or any language model of the AI SDK. */
+export type GivenModel = Model | LangChainChatModel | AiSdkModel
 
 /** The most models of one chain. */
 const mostMembers = 5
@@ -12,9 +14,10 @@ const mostMembers = 5
 /** A given model as one of ours. Throws MODEL_UNUSABLE for what is none. */
 export function asModel(given: GivenModel): Model {
   if (isLangChainModel(given)) return new LangChainModel(given)
+  if (isAiSdkModel(given)) return new AiSdkLanguageModel(given)
   if (typeof given?.id === 'string' && typeof given.stream === 'function') return given
   throw new RuntimeError('MODEL_UNUSABLE', 'What was given as a model has no id and stream().', {
-    hint: 'Give a model of this runtime, a chat model of LangChain, or set MODEL.',
+    hint: 'Give a model of this runtime, a chat model of LangChain, a language model of the AI SDK, or set MODEL.',
   })
 }
 

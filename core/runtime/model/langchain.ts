@@ -1,11 +1,12 @@
 import { RuntimeError } from '../../errors.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { modelFault } from './transport/model-fault.ts'
-import type { Delta, Message, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
+import type { Delta, Message, MessagePart, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
 import { callSlots, type CallPiece } from './transport/call-slots.ts'
 import { functionTool } from './function-tool.ts'
 import { LangChainCounts } from './usage/langchain-counts.ts'
 import { joinNeighbours } from './transport/neighbours.ts'
+import { Patience } from './sdk/patience.ts'
 import { providerFault, type Asked } from './transport/provider-fault.ts'
 
 /**
@@ -52,6 +53,7 @@ export class LangChainModel implements Model {
   readonly id: string
   readonly label: string
   readonly contextWindow: number | undefined
+  readonly reads: Model['reads']
   readonly #chat: LangChainChatModel
   readonly #idleMs: number
   readonly #maxAnswer: number
@@ -70,6 +72,7 @@ export class LangChainModel implements Model {
     this.id = `langchain/${name}`
     this.label = name
     this.contextWindow = typeof window === 'number' ? window : undefined
+    this.reads = readsOf(chat)
     this.#chat = chat
     this.#idleMs = idleMs
     this.#maxAnswer = maxAnswer
@@ -80,7 +83,8 @@ export class LangChainModel implements Model {
     }
   }
 
-  async *stream({ messages, tools, signal }: ModelRequest): AsyncGenerator<Delta> {
+  async *stream(request: ModelRequest): AsyncGenerator<Delta> {
+    const { signal } = request
     signal.throwIfAborted()
     const calls = callSlots()
     const waiting = new Patience(signal, this.#idleMs, this.label)
@@ -90,7 +94,7 @@ export class LangChainModel implements Model {
     let isWhole = false
     const all: Chunk[] = []
     try {
-      chunks = (await waiting.for(this.#open(messages, tools, signal)))[Symbol.asyncIterator]()
+      chunks = (await waiting.for(this.#open(request)))[Symbol.asyncIterator]()
       for (;;) {
         const { done, value } = await waiting.for(chunks.next())
         if (done) break
@@ -121,7 +125,8 @@ export class LangChainModel implements Model {
     if (data) yield { type: 'provider', data }
   }
 
-  async #open(messages: readonly Message[], tools: readonly ToolSpec[], signal: AbortSignal) {
+  async #open(request: ModelRequest) {
+    const { tools, signal } = request
     const chat = this.#chat
     // The parameters are `never` above so that every version's model fits; these are what all take.
     const bound = (
@@ -129,7 +134,7 @@ export class LangChainModel implements Model {
     ) as {
       stream(messages: unknown, options: object): Promise<AsyncIterable<Chunk>>
     }
-    return await bound.stream(await foreignMessages(messages), { signal })
+    return await bound.stream(await foreignMessages(request), { signal })
   }
 }
 
@@ -183,77 +188,90 @@ function isPlain({ content, additional_kwargs: more }: Chunk): boolean {
 }
 
 /** The messages as LangChain's. It imports LangChain at the first turn, because loading it takes longer than the whole start. */
-async function foreignMessages(messages: readonly Message[]): Promise<unknown[]> {
+async function foreignMessages(request: ModelRequest): Promise<unknown[]> {
   const { AIMessage, HumanMessage, SystemMessage, ToolMessage } =
     await import('@langchain/core/messages')
   /** The chat model's own ids of calls, by ours: its data names the calls by them. */
   const ids = new Map<string, string>()
-  return Array.from(joinNeighbours(messages), (message) => {
+  const all: unknown[] = []
+  /** What follows the results of a step: not every provider takes pictures in results. */
+  let after: Block[] = []
+  const follow = () => {
+    if (after.length > 0) all.push(new HumanMessage({ content: after }))
+    after = []
+  }
+  for (const message of joinNeighbours(request.messages)) {
     const { content } = message
+    if (message.role !== 'tool') follow()
     switch (message.role) {
       case 'system':
-        return new SystemMessage(content)
-      case 'user':
-        return new HumanMessage(content)
-      case 'tool':
-        return new ToolMessage({
-          content,
-          tool_call_id: ids.get(message.toolCallId) ?? message.toolCallId,
-          name: message.name,
-          status: message.failed ? 'error' : 'success',
-        })
+        all.push(new SystemMessage(content))
+        break
+      case 'user': {
+        const blocks = await blocksOf(message.parts, request)
+        const text = content ? [{ type: 'text', text: content }] : []
+        all.push(
+          blocks.length > 0
+            ? new HumanMessage({ content: [...text, ...blocks] })
+            : new HumanMessage(content),
+        )
+        break
+      }
+      case 'tool': {
+        const { name, toolCallId, failed } = message
+        const tool_call_id = ids.get(toolCallId) ?? toolCallId
+        all.push(
+          new ToolMessage({ content, tool_call_id, name, status: failed ? 'error' : 'success' }),
+        )
+        const blocks = await blocksOf(message.parts, request)
+        const text = `What the call ${tool_call_id} of "${name}" returned beside its text:`
+        if (blocks.length > 0) after.push({ type: 'text', text }, ...blocks)
+        break
+      }
       case 'assistant': {
         const { ids: own, ...data } = fieldsIn(message.provider?.data)
         for (const [at, { id }] of (message.toolCalls ?? []).entries())
           if (Array.isArray(own) && typeof own[at] === 'string') ids.set(id, own[at])
-        return new AIMessage({
-          content,
-          ...data,
-          tool_calls: message.toolCalls?.map(({ id, name, args }) => ({
-            id: ids.get(id) ?? id,
-            name,
-            type: 'tool_call' as const,
-            args: (typeof args === 'object' && args !== null ? args : {}) as Record<
-              string,
-              unknown
-            >,
-          })),
-        })
+        const tool_calls = message.toolCalls?.map(({ id, name, args }) => ({
+          id: ids.get(id) ?? id,
+          name,
+          type: 'tool_call' as const,
+          args: fieldsIn(args),
+        }))
+        all.push(new AIMessage({ content, ...data, tool_calls }))
       }
     }
-  })
+  }
+  follow()
+  return all
 }
 
-/** Waits for promises of a model that may hear neither the signal nor the clock. */
-class Patience {
-  readonly #signal: AbortSignal
-  readonly #idleMs: number
-  readonly #name: string
-  #fail: (error: unknown) => void = () => {}
-  readonly #onAbort = () => this.#fail(this.#signal.reason)
+/** A piece of a message's content. */
+type Block = Record<string, unknown> & { readonly type: string }
 
-  constructor(signal: AbortSignal, idleMs: number, name: string) {
-    this.#signal = signal
-    this.#idleMs = idleMs
-    this.#name = name
-    signal.addEventListener('abort', this.#onAbort)
-  }
+/** Pictures in the form that chat models of every version take, sounds and files in LangChain's own since version 1. */
+function blocksOf(
+  parts: readonly MessagePart[] = [],
+  { file }: ModelRequest,
+): Promise<readonly Block[]> {
+  return Promise.all(
+    parts.map(async ({ type, mediaType, name, file: id }) => {
+      if (!file) return { type: 'text', text: `[${type} "${name ?? mediaType}" is not there]` }
+      const data = Buffer.from(await file(id)).toString('base64')
+      return type === 'image'
+        ? { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }
+        : { type, mimeType: mediaType, data, metadata: { filename: name ?? type } }
+    }),
+  )
+}
 
-  /** What the promise brings, unless the signal fires or the time is up before. */
-  for<T>(promise: Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#fail = reject
-      if (this.#signal.aborted) this.#onAbort()
-      const timer = setTimeout(() => {
-        const silent = `"${this.#name}" sent nothing for ${this.#idleMs / 1000} s.`
-        reject(new RuntimeError('MODEL_TIMEOUT', silent))
-      }, this.#idleMs)
-      promise.then(resolve, reject).finally(() => clearTimeout(timer))
-    })
-  }
-
-  end(): void {
-    this.#signal.removeEventListener('abort', this.#onAbort)
+/** What a chat model reads beside text, where its profile says so. */
+function readsOf({ profile }: LangChainChatModel): Model['reads'] {
+  const { imageInputs, audioInputs, pdfInputs } = fieldsIn(profile)
+  return {
+    ...(imageInputs === true && { image: ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] }),
+    ...(audioInputs === true && { audio: ['audio/wav', 'audio/mpeg'] }),
+    ...(pdfInputs === true && { file: ['application/pdf'] }),
   }
 }
 

@@ -51,18 +51,25 @@ export interface NameContext {
   readonly source: EnvSource
   /** The variable that holds the name: MODEL, or another one that names a model. */
   readonly variable: string
+  /** The plugins whose setup has not finished, so that nobody knows what they bring. */
+  readonly unready?: readonly string[]
 }
 
 /** What is wrong with a name of MODEL; undefined when its provider can open it. */
 export function nameFault(
   name: string,
   settings: OfferSettings,
-  { providers, envOf, source, variable }: NameContext,
+  { providers, envOf, source, variable, unready }: NameContext,
 ): RuntimeError | undefined {
   const fault = (message: string, hint?: string) =>
     new RuntimeError('ENV_INVALID', message, { hint })
   const { provider: owner, model } = splitName(name)
   const brought = providers.get(owner)
+  if (!brought && unready?.length)
+    return fault(
+      `${variable} names "${name}", and the setup of ${unready.join(', ')}, which may bring it, has not finished.`,
+      'Let the setup return, and open what takes long at the first call.',
+    )
   if (!brought) return unknownFault(name, providers, variable)
   const { provider, record } = brought
   if (provider.standIn ? name !== owner : model === '')

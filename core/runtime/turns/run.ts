@@ -92,6 +92,17 @@ export interface WaitingCall {
   readonly reason?: string
 }
 
+/** What a model wrote in place of the older part of a conversation. */
+export interface Summary {
+  /** The id of the newest message that the summary stands for. */
+  readonly upTo: string
+  readonly text: string
+  /** The id of the model that wrote it. */
+  readonly model: string
+  /** What the writing cost, a line for each model that was asked. */
+  readonly usage?: readonly RunUsage[]
+}
+
 /** One step of a run as it was written down: enough to go on from after a crash. */
 export interface JournalEntry {
   readonly messages: readonly Message[]
@@ -109,6 +120,8 @@ export interface JournalEntry {
    * those of models that another one stood in for. The messages of all other answers have their own.
    */
   readonly usage?: RunUsage | readonly RunUsage[]
+  /** Models read this from now on in place of what it stands for. No transcript shows it. */
+  readonly summary?: Summary
   /** The call of the sub-agent whose inner step this is. No transcript shows it. */
   readonly within?: string
 }
@@ -119,7 +132,7 @@ export interface Journal {
   read(): Promise<readonly JournalEntry[]>
   /**
    * The messages of the session's earlier runs, oldest first: as many of the newest as fit into about so
-   * many characters. The words that began each run are among them.
+   * many characters. The words that began each run are among them. Where a summary stands for the older ones, it comes first.
    */
   history(characters: number): Promise<readonly Message[]>
   /**

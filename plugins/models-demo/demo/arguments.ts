@@ -1,8 +1,11 @@
+import { pairsIn } from './pairs.ts'
+import { byDescription } from './choices.ts'
 import { cue, stemsAround, wordsOf } from './cues.ts'
 import { findings, withoutFindings, wordFindings, type Finding, type Kind } from './findings.ts'
 import { asNumber, fits, isNumeric, isText, matchesText, takes, unitOfField } from './fitting.ts'
+import { inUtc, isTime, momentFor, momentIn, type Now } from './moments.ts'
 import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
-import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
+import { alternativeFor, fieldsOf, type Field, type JsonSchema } from './schema.ts'
 import { stem, Stems, words } from './words.ts'
 
 /** The arguments that a sentence gives, and the required fields for which it gives none. */
@@ -18,7 +21,7 @@ export interface Sentence {
   /** The name of the tool. Its words are no values. */
   readonly tool: string
   /** The time that "today" and "tomorrow" count from. */
-  readonly now: Date
+  readonly now: Now
 }
 
 /** Reads the arguments of a tool from a sentence, by what the schema of the tool says of each field. */
@@ -28,7 +31,8 @@ export function fillArguments(
   found: Finding[] = findings(sentence.text, sentence.now),
 ): Filled {
   const room = { objects: mostObjects }
-  return fillObject(schema, schema, sentence, found, room, 0, writtenOut(schema, sentence.text))
+  const own = alternativeFor(schema, schema, sentence.text)
+  return fillObject(own, schema, sentence, found, room, 0, writtenOut(own, sentence.text))
 }
 
 /** How many nested objects one sentence may fill. */
@@ -65,11 +69,13 @@ function fillObject(
   // The surest fields come first, so that a vague field does not take the value of a sure one.
   for (const field of fields) filling.set(field, spokenOut(field, sentence.text))
   filling.choose()
-  for (const kind of ['did', 'url', 'email', 'uuid', 'phone', 'date'] as const)
+  for (const kind of ['did', 'url', 'email', 'uuid', 'address', 'phone', 'date'] as const)
     filling.assign(
       kind,
       filling.open((field) => takes(field, kind)),
     )
+  filling.clock()
+  filling.wait()
   for (const field of fields)
     if (field.type === 'array') filling.set(field, listOf(field, root, sentence, found))
   for (const field of fields)
@@ -113,6 +119,32 @@ class Filling {
     this.#found.push(...chosen)
     this.assign('word', listed)
     for (const field of listed) this.#takeFirst(field, chosen)
+    for (const field of this.open(({ schema }) => schema.members !== undefined))
+      this.set(field, byDescription(field, this.#sentence))
+  }
+
+  /** Fills the fields of a time alone from what is said of a day and a time. */
+  clock(): void {
+    const said = this.#found.find(({ moment }) => moment?.minute !== undefined)
+    if (!said?.moment) return
+    for (const field of this.open(({ schema }) => isTime(schema))) {
+      said.used = true
+      this.set(field, momentFor(field, said.moment, this.#sentence.now))
+    }
+  }
+
+  /** Fills date-times with a length of time from now, where no field takes the length itself. */
+  wait(): void {
+    if (this.open((field) => isNumeric(field) && unitOfField(field) !== undefined).length > 0)
+      return
+    for (const field of this.open(({ schema }) => schema.format === 'date-time')) {
+      const away = this.#found.find(
+        (one) => !one.used && one.span && isAway(this.#sentence.text, one),
+      )
+      if (!away?.span) return
+      away.used = true
+      this.set(field, momentIn(Number(away.value) * away.span.unitMs, this.#sentence.now))
+    }
   }
 
   /** Gives the values of one form to the fields whose words stand nearest to them in the sentence. */
@@ -130,7 +162,10 @@ class Filling {
           field,
           value,
           // A length of time is for the field that has a unit of time, whatever words stand around.
-          score: cue(named, around) + (isTime && value.span ? 3 : 0),
+          score:
+            cue(named, around) +
+            (isTime && value.span ? 3 : 0) +
+            (isMoment(field, value) ? 0.5 : 0),
         }))
       })
       .filter(({ score, field, value }) => score > 0 && fits(field, value))
@@ -159,6 +194,7 @@ class Filling {
     const alone = this.#fields.filter((field) => field.required && isText(field)).length === 1
     for (const field of this.open(isText)) {
       if (field.required && alone) this.set(field, wholeFor(field, this.#sentence, this.#found))
+      else if (texts.length === 1) this.set(field, toldFor(field, this.#sentence, this.#found))
       this.set(field, nameFor(field, names, alone))
     }
   }
@@ -171,9 +207,25 @@ class Filling {
   #take(field: Field, value: Finding): void {
     if (Object.hasOwn(this.args, field.name) || value.used) return
     value.used = true
-    this.args[field.name] = isNumeric(field) ? asNumber(field, value) : value.value
+    this.args[field.name] = this.#valueFor(field, value)
+  }
+
+  #valueFor(field: Field, value: Finding): unknown {
+    const { now } = this.#sentence
+    if (isNumeric(field)) return asNumber(field, value)
+    if (field.type === 'string' && value.moment) return momentFor(field, value.moment, now)
+    const isDate = value.kind === 'date' && field.schema.format === 'date-time'
+    return isDate ? inUtc(String(value.value), now) : value.value
   }
 }
+
+/** Whether a value says in words when something is, for a field that holds nothing else. */
+const isMoment = ({ schema }: Field, { moment }: Finding) =>
+  moment !== undefined && (schema.format === 'date' || schema.format === 'date-time')
+
+/** Whether a length of time is said as one from now: "in two hours". */
+const isAway = (text: string, { start }: Finding) =>
+  /\b(?:in|after|within)\s+$/i.test(text.slice(Math.max(0, start - 12), start))
 
 /** The required fields without a value and without a default. */
 function missingOf(fields: readonly Field[], args: Record<string, unknown>): Field[] {
@@ -265,14 +317,21 @@ function wholeFor(
     : own.some((word) => searches.has(word))
       ? afterOrder(text, tool)
       : own.some((word) => reports.has(word))
-        ? (reported(withoutTimes(text, found)) ?? afterOrder(text, tool))
+        ? (reported(withoutTimes(text, found)) ?? afterOrder(withoutTimes(text, found), tool))
         : undefined
   return value && matchesText(field.schema, value) ? value : undefined
 }
 
-/** The sentence without the lengths of time that other fields hold: "call the clinic" is left of "call the clinic in 5 minutes". */
+/** What a sentence reports, for a field such as a message that may be left out. */
+function toldFor(field: Field, { text }: Sentence, found: readonly Finding[]): string | undefined {
+  if (!words(field.name).some((word) => reports.has(word))) return undefined
+  const value = reported(withoutTimes(text, found))
+  return value && matchesText(field.schema, value) ? value : undefined
+}
+
+/** The sentence without the times that other fields hold: "call the clinic" is left of "call the clinic in 5 minutes". */
 function withoutTimes(text: string, found: readonly Finding[]): string {
-  const times = found.filter(({ used, span }) => used && span)
+  const times = found.filter(({ used, span, moment }) => used && (span ?? moment))
   return withoutFindings(text, times)
     .replace(/\b(?:in|after|within)\s{2,}/gi, ' ')
     .replace(/\s+/g, ' ')
@@ -334,18 +393,7 @@ function objectOf(
   const said = new Set(words(sentence.text).map(stem))
   const spoken = words(field.name).some((word) => said.has(stem(word)))
   if ((!field.required && !spoken) || room.objects-- <= 0) return undefined
-  const { args, missing } = fillObject(field.schema, root, sentence, found, room, depth + 1)
+  const own = alternativeFor(field.schema, root, sentence.text)
+  const { args, missing } = fillObject(own, root, sentence, found, room, depth + 1)
   return missing.length === 0 && Object.keys(args).length > 0 ? args : undefined
-}
-
-/** The pairs in `colour=red size=5`, for objects without named properties. */
-function pairsIn(text: string): Record<string, unknown> | undefined {
-  const pairs = [...text.matchAll(/\b([\p{L}_]\w*)\s*=\s*("[^"]*"|[^\s,;]+)/gu)]
-  if (pairs.length === 0) return undefined
-  return Object.fromEntries(
-    pairs.map(([, key = '', value = '']) => {
-      const plain = value.replace(/^"|"$/g, '')
-      return [key, plain !== '' && !Number.isNaN(Number(plain)) ? Number(plain) : plain]
-    }),
-  )
 }

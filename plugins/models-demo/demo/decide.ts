@@ -1,7 +1,10 @@
+import type { Now } from './moments.ts'
 import type { Message } from '#core'
 import type { ToolSpec } from '#core/models'
+import { onceMore } from './again.ts'
 import { fillArguments } from './arguments.ts'
 import { clausesOf } from './clauses.ts'
+import { fromListed } from './listed.ts'
 import { matches } from './match.ts'
 import { askFor, tellFault, tellResult } from './render.ts'
 import { fieldsOf } from './schema.ts'
@@ -32,7 +35,7 @@ const load = 'load_capability'
 export async function decide(
   messages: readonly Message[],
   tools: readonly ToolSpec[],
-  now: Date,
+  now: Now,
 ): Promise<Act> {
   const own = tools.filter(({ name }) => name !== list && name !== load)
   const turn = forgetting(readTurn(messages), own)
@@ -43,6 +46,8 @@ export async function decide(
   const done = turn.results.filter(({ name }) => name !== list && name !== load)
 
   if (done.length > 0) {
+    const next = fromListed(turn, done, own, now)
+    if (next) return act([next], speak)
     const later = await heldBack(turn, done, own, now)
     return later ? act(later, speak) : speak(await conclusion(turn, done, own, now))
   }
@@ -60,6 +65,8 @@ export async function decide(
     if (answer) return speak(answer)
     if (asksForLength(turn.said)) return { say: longAnswer }
     if (asksWhatThereIs(turn.said) && has(list)) return { calls: [{ name: list, args: {} }] }
+    const again = onceMore(turn, own, now)
+    if (again) return act([again], speak)
   }
   const { tasks, open } = await tasksFor(turn, own, now, surely)
   if (open.length === 0 && tasks.length > 0) return act(await first(turn, tasks, own, now), speak)
@@ -79,7 +86,7 @@ async function afterListing(
   turn: KnownTurn,
   content: string,
   own: readonly ToolSpec[],
-  now: Date,
+  now: Now,
   speak: (text: string) => Act,
 ): Promise<Act> {
   const capabilities = (parsed(content)?.plugins ?? []) as Capability[]
@@ -103,8 +110,11 @@ async function afterListing(
     const again = await tasksFor(turn, own, now, (clause, tools) => {
       const tool = likely(clause, tools) ?? forNames(turn.said, tools)
       if (!tool || fieldsOf(tool.parameters).length === 0) return tool
-      const { args } = fillArguments(tool.parameters, { text: turn.said, tool: tool.name, now })
-      return Object.keys(args).length > 0 ? tool : undefined
+      const said = { text: turn.said, tool: tool.name, now }
+      const { args, missing } = fillArguments(tool.parameters, said)
+      // A tool that lists what there is needs no argument: the list tells what to ask for.
+      const lists = missing.length === 0 && /\blists?\b/i.test(tool.description)
+      return lists || Object.keys(args).length > 0 ? tool : undefined
     })
     if (again.tasks.length > 0) return act(absorbed(again, now), speak)
   }
@@ -116,7 +126,7 @@ async function afterLoading(
   turn: KnownTurn,
   content: string,
   own: readonly ToolSpec[],
-  now: Date,
+  now: Now,
   speak: (text: string) => Act,
 ): Promise<Act> {
   const { loaded = [], unknown = [] } = (parsed(content) ?? {}) as {
@@ -156,14 +166,14 @@ async function afterLoading(
 }
 
 /** How many tasks stand before the first "then". The tasks after it wait until these are done. */
-async function beforeThen(turn: KnownTurn, own: readonly ToolSpec[], now: Date): Promise<number> {
+async function beforeThen(turn: KnownTurn, own: readonly ToolSpec[], now: Now): Promise<number> {
   const said = turn.said.split(/[,.;]?\s+(?:and )?then,?\s+/i)[0] ?? ''
   if (turn.asked || said === turn.said) return Infinity
   return (await tasksFor({ ...turn, said }, own, now, surely)).tasks.length
 }
 
 /** The tasks to begin with: those before a "then" when another tool follows it, and otherwise all. */
-async function first(turn: KnownTurn, tasks: readonly Task[], own: readonly ToolSpec[], now: Date) {
+async function first(turn: KnownTurn, tasks: readonly Task[], own: readonly ToolSpec[], now: Now) {
   const count = await beforeThen(turn, own, now)
   const names = new Set(tasks.slice(0, count).map(({ tool }) => tool.name))
   const follows = tasks.slice(count).some(({ tool }) => !names.has(tool.name))
@@ -175,7 +185,7 @@ async function heldBack(
   turn: KnownTurn,
   done: KnownTurn['results'],
   own: readonly ToolSpec[],
-  now: Date,
+  now: Now,
 ): Promise<readonly Task[] | undefined> {
   const count = await beforeThen(turn, own, now)
   if (done.length !== count || done.some(({ failed }) => failed)) return undefined
@@ -190,7 +200,7 @@ async function conclusion(
   turn: KnownTurn,
   done: KnownTurn['results'],
   own: readonly ToolSpec[],
-  now: Date,
+  now: Now,
 ): Promise<string> {
   const told = done.map(({ name, toolCallId, content, failed }) =>
     failed ? tellFault(name, content) : tellResult(name, turn.calls.get(toolCallId)?.args, content),

@@ -1,8 +1,19 @@
+import { momentFor, momentForms, momentOf, type Moment, type Now } from './moments.ts'
 import { words } from './words.ts'
 
 /** The forms by which `findings` knows a value. */
 export type Kind =
-  'quoted' | 'did' | 'url' | 'email' | 'uuid' | 'phone' | 'date' | 'number' | 'json' | 'word'
+  | 'quoted'
+  | 'did'
+  | 'url'
+  | 'email'
+  | 'uuid'
+  | 'address'
+  | 'phone'
+  | 'date'
+  | 'number'
+  | 'json'
+  | 'word'
 
 /** A value that is known by its form, and its place in the sentence. */
 export interface Finding {
@@ -14,6 +25,8 @@ export interface Finding {
   readonly percent?: boolean
   /** Set for a number of minutes, hours and the like. */
   readonly span?: Span
+  /** Set for a day or a time that is said in words. */
+  readonly moment?: Moment
   /** Set when an argument has the value. */
   used: boolean
 }
@@ -31,9 +44,10 @@ const forms: readonly [Kind, RegExp][] = [
   ['url', /\b(?:https?|wss?):\/\/[^\s"'<>]*[^\s"'<>.,;:!?)]/gi],
   ['email', /\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b/g],
   ['uuid', /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/gi],
+  ...momentForms.map((form): [Kind, RegExp] => ['date', form]),
   ['date', /\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b/g],
+  ['address', /(?<![\w.:@/+-])(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{8,100}(?![\w:@/-])/gi],
   ['phone', /\+\d[\d ()-]{6,18}\d/g],
-  ['date', /\b(?:today|tomorrow|yesterday)\b/gi],
   ['number', /(?<![\w.-])-?\d+(?:[,\u00a0\u202f]\d{3})*(?:\.\d+)?(?:k\b|\s?%| percent\b)?/gi],
   [
     'number',
@@ -57,18 +71,20 @@ const spelled = new Map(
 const mostFindings = 64
 
 /** The values of a sentence that are known by their form, in order. A part of the sentence belongs to one value only. */
-export function findings(sentence: string, now: Date): Finding[] {
+export function findings(sentence: string, now: Now): Finding[] {
   const found: Finding[] = []
   for (const [kind, form] of forms) {
     for (const match of sentence.matchAll(form)) {
       if (found.length === mostFindings) break
       const [start, end] = [match.index, match.index + match[0].length]
       if (found.some((other) => start < other.end && other.start < end)) continue
-      const value = valueOf(kind, match, now)
+      const moment = kind === 'date' && match.groups ? momentOf(match, now) : undefined
+      const value =
+        kind === 'date' && match.groups ? moment && dayText(moment, now) : valueOf(kind, match)
       if (value === undefined) continue
       const percent = kind === 'number' && /%|percent/i.test(match[0])
       const span = kind === 'number' ? spanAt(sentence, end) : undefined
-      found.push({ kind, value, start, end, percent, span, used: false })
+      found.push({ kind, value, start, end, percent, span, moment, used: false })
     }
   }
   return found.sort((a, b) => a.start - b.start)
@@ -97,7 +113,11 @@ function spanAt(sentence: string, at: number): Span | undefined {
   return unitMs === undefined ? undefined : { unitMs, end: at + all.length }
 }
 
-function valueOf(kind: Kind, [text, ...groups]: RegExpExecArray, now: Date): unknown {
+/** A moment for fields of no format. */
+const dayText = (moment: Moment, now: Now) =>
+  momentFor({ name: '', schema: {}, type: 'string', required: false }, moment, now)
+
+function valueOf(kind: Kind, [text, ...groups]: RegExpExecArray): unknown {
   switch (kind) {
     case 'quoted':
       return groups.find((group) => group !== undefined)
@@ -105,8 +125,6 @@ function valueOf(kind: Kind, [text, ...groups]: RegExpExecArray, now: Date): unk
       return parsed(text)
     case 'phone':
       return text.replace(/[^\d+]/g, '')
-    case 'date':
-      return dateOf(text.toLowerCase(), now)
     case 'number':
       return numberOf(text.toLowerCase())
     default:
@@ -120,12 +138,6 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-function dateOf(text: string, now: Date): string {
-  const days = { yesterday: -1, today: 0, tomorrow: 1 }[text]
-  if (days === undefined) return text
-  return new Date(now.getTime() + days * 86_400_000).toISOString().slice(0, 10)
 }
 
 function numberOf(text: string): number | undefined {

@@ -14,20 +14,39 @@ export function takes({ name, type, schema }: Field, kind: Kind): boolean {
       return says.some((word) => ['url', 'uri', 'link', 'endpoint', 'href'].includes(word))
     case 'email':
       return says.some((word) => ['email', 'mail'].includes(word))
+    case 'address':
+      return (
+        says.some((word) => addresses.has(word)) ||
+        /\b(?:address|account|wallet|hash)\b/i.test(schema.description ?? '')
+      )
     case 'uuid':
       return says.some((word) => ['uuid', 'guid', 'id'].includes(word))
     case 'phone':
       return says.some((word) => ['phone', 'msisdn', 'mobile', 'telephone'].includes(word))
     case 'date':
       return says.some((word) =>
-        ['date', 'day', 'time', 'from', 'until', 'since', 'start', 'end', 'at', 'on'].includes(
-          word,
-        ),
+        [
+          'date',
+          'day',
+          'time',
+          'from',
+          'until',
+          'since',
+          'start',
+          'end',
+          'at',
+          'on',
+          'when',
+        ].includes(word),
       )
     default:
       return false
   }
 }
+
+const addresses = new Set(
+  'address account wallet holder owner sender recipient hash key id'.split(' '),
+)
 
 /** Whether a field takes a number. */
 export function isNumeric({ type }: Field): boolean {

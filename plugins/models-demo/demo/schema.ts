@@ -1,6 +1,9 @@
+import { meaning, mostDescription, Stems } from './words.ts'
+
 /** The parts of a JSON Schema that the demonstration model reads. */
 export interface JsonSchema {
   readonly type?: string | readonly string[]
+  readonly title?: string
   readonly description?: string
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly required?: readonly string[]
@@ -21,6 +24,10 @@ export interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[]
   readonly oneOf?: readonly JsonSchema[]
   readonly allOf?: readonly JsonSchema[]
+  /** The values of alternatives that are one value each, with their descriptions; the model works them out. */
+  readonly members?: readonly { readonly value: unknown; readonly about: string }[]
+  /** The alternatives of which the first stands here. */
+  readonly alternatives?: readonly JsonSchema[]
   readonly $ref?: string
   readonly $defs?: Readonly<Record<string, JsonSchema>>
 }
@@ -76,9 +83,15 @@ function merged(
   depth = 0,
 ): JsonSchema {
   if (depth > 4 || room.parts-- <= 0) return {}
+  const fixed = membersOf(schema.anyOf ?? schema.oneOf)
+  if (fixed) {
+    const { anyOf: _, oneOf: __, ...rest } = schema
+    return { ...rest, enum: fixed.map(({ value }) => value), members: fixed }
+  }
   const named = schema.$ref?.match(/^#\/\$defs\/(.+)$/)?.[1]
   const target = named === undefined ? undefined : root.$defs?.[named]
   const choice = (schema.anyOf ?? schema.oneOf)?.find((one) => one.type !== 'null')
+  const objects = (schema.anyOf ?? schema.oneOf)?.filter(({ type }) => type !== 'null') ?? []
   const parts = [target, choice, ...(schema.allOf ?? []).slice(0, 5)].filter(
     (part) => part !== undefined,
   )
@@ -86,6 +99,7 @@ function merged(
     (whole, part) => ({ ...merged(part, root, room, depth + 1), ...whole }),
     {
       ...schema,
+      ...(objects.length > 1 && { alternatives: objects }),
       $ref: undefined,
       anyOf: undefined,
       oneOf: undefined,
@@ -93,6 +107,37 @@ function merged(
     },
   )
 }
+
+/** The values of alternatives that are one value each; undefined for all other alternatives. */
+function membersOf(alternatives: readonly JsonSchema[] | undefined): JsonSchema['members'] {
+  const all = alternatives?.filter(({ type }) => type !== 'null').slice(0, mostValues) ?? []
+  const isFixed = ({ const: value, enum: values }: JsonSchema) =>
+    value !== undefined || values?.length === 1
+  if (all.length < 2 || !all.every(isFixed)) return undefined
+  return all.map(({ const: value, enum: values, title = '', description = '' }) => ({
+    value: value ?? values?.[0],
+    about: `${title} ${description}`,
+  }))
+}
+
+/** Of several objects that a schema may be, the one whose words are most in a text, or the first. */
+export function alternativeFor(schema: JsonSchema, root: JsonSchema, text: string): JsonSchema {
+  const all = (schema.alternatives ?? schema.anyOf ?? schema.oneOf ?? []).slice(0, mostParts)
+  const objects = all.map((one) => resolved(one, root)).filter(({ properties }) => properties)
+  if (objects.length < 2) return schema
+  const said = new Stems(meaning(text.slice(0, longestText)))
+  const score = (one: JsonSchema) => {
+    const fixed = Object.values(one.properties ?? {}).flatMap(({ const: value }) => value ?? [])
+    const about = `${fixed.join(' ')} ${one.title ?? ''} ${(one.description ?? '').slice(0, mostDescription)}`
+    return new Set(meaning(about).filter((word) => said.likeness(word) > 0)).size
+  }
+  const best = objects.reduce((most, one) => (score(one) > score(most) ? one : most))
+  const { alternatives: _, anyOf: __, oneOf: ___, ...rest } = schema
+  return { ...rest, ...best }
+}
+
+/** How many characters of a sentence tell alternatives apart. */
+const longestText = 2000
 
 function typeOf({ type, enum: words, const: fixed, properties, items }: JsonSchema): string {
   if (words ?? fixed) return 'enum'

@@ -1,3 +1,4 @@
+import type { Now } from './moments.ts'
 import { giveWay } from '#core'
 import type { ToolSpec } from '#core/models'
 import { withAnswer } from './answers.ts'
@@ -25,7 +26,7 @@ type Choose = (clause: string, tools: readonly ToolSpec[]) => ToolSpec | undefin
 export async function tasksFor(
   turn: KnownTurn,
   tools: readonly ToolSpec[],
-  now: Date,
+  now: Now,
   choose: Choose,
 ): Promise<{ readonly tasks: readonly Task[]; readonly open: readonly string[] }> {
   const waiting = turn.asked && tools.find(({ name }) => name === turn.asked?.tool)
@@ -143,7 +144,7 @@ function best(
 /** The tasks with arguments from the clauses that found no tool: "be brief" in "Call me Ana and be brief". */
 export function absorbed(
   { tasks, open }: { tasks: readonly Task[]; open: readonly string[] },
-  now: Date,
+  now: Now,
 ): Task[] {
   return tasks.map(({ tool, args, missing }) => {
     const more = fillArguments(tool.parameters, { text: open.join(' and '), tool: tool.name, now })

@@ -26,6 +26,8 @@ export interface KnownTurn {
   readonly calls: ReadonlyMap<string, Call>
   /** The results of this turn's calls. */
   readonly results: readonly Extract<Message, { role: 'tool' }>[]
+  /** The newest call of an earlier turn that was no question for plugins. */
+  readonly last?: Call
   /** Whether the model has not said anything in this session yet. */
   readonly first: boolean
 }
@@ -60,8 +62,21 @@ export function readTurn(messages: readonly Message[]): KnownTurn {
     results: since
       .filter((message) => message.role === 'tool')
       .map((message) => ({ ...message, content: unquote(message.content) })),
+    last: lastCall(before),
     first: !before.some(({ role, content }) => role === 'assistant' && content !== ''),
   }
+}
+
+/** How many messages back the model looks for its last call. */
+const mostBack = 40
+
+function lastCall(messages: readonly Message[]): Call | undefined {
+  for (const message of messages.slice(-mostBack).toReversed()) {
+    if (message.role !== 'assistant') continue
+    const call = message.toolCalls?.findLast(({ name }) => !/^(?:list|load)_capabilit/.test(name))
+    if (call) return { name: call.name, args: (call.args ?? {}) as Record<string, unknown> }
+  }
+  return undefined
 }
 
 /** The model's question, when the last answer was one, with the messages that it was about. */

@@ -4,14 +4,14 @@ import type { Compatible } from '../compatible.ts'
 /** Where a provider is asked, and with which headers. */
 export interface Access {
   readonly apiKey?: string
-  /** Any compatible endpoint: with or without a version, a trailing slash, or the path of its completions. */
+  /** Any compatible endpoint: with or without a version, a trailing slash, or the path of its answers. */
   readonly baseUrl?: string
   readonly row: Compatible
 }
 
 /** The address of something that a provider answers. */
 export function addressOf({ baseUrl, row }: Access, path: string): URL {
-  const base = (baseUrl ?? row.address ?? '').replace(/\/chat\/completions\/*$/, '')
+  const base = (baseUrl ?? row.address ?? '').replace(/\/(chat\/completions|responses)\/*$/, '')
   return endpoint(base, {
     setting: row.base,
     key: row.key,

@@ -1,13 +1,14 @@
 import {
   ConversationJson,
+  fieldsJson,
   functionTool,
   joinNeighbours,
   withForcedTool,
   type Changes,
   type Message,
   type ModelRequest,
+  toolWriter,
   type ModelSettings,
-  type ToolSpec,
 } from '#core/models'
 import type { Compatible } from '../compatible.ts'
 import { keptOf } from './kept.ts'
@@ -98,14 +99,7 @@ function hasParts(message: Message): boolean {
   return (message.role === 'user' || message.role === 'tool') && Boolean(message.parts?.length)
 }
 
-// Tools are the same from turn to turn, so their JSON is kept.
-const known = new WeakMap<ToolSpec, string>()
-
-function toolJson(tool: ToolSpec): string {
-  let json = known.get(tool)
-  if (json === undefined) known.set(tool, (json = JSON.stringify(functionTool(tool))))
-  return json
-}
+const toolJson = toolWriter(functionTool)
 
 const efforts = { none: 'none', low: 'low', medium: 'medium', high: 'high', max: 'xhigh' } as const
 /** Fields that are never set by hand. */
@@ -138,11 +132,7 @@ function settingsJson(
     },
     ...settings.body,
   }
-  let json = ''
-  for (const [name, value] of Object.entries(fields))
-    if (value !== undefined && changes.get(name) !== false && !own.includes(name))
-      json += `,${JSON.stringify(name)}:${JSON.stringify(value)}`
-  return json
+  return fieldsJson(fields, own, changes)
 }
 
 function choiceOf(choice: ModelSettings['toolChoice']): unknown {

@@ -13,6 +13,13 @@ const dispensable = [
   'store',
 ] as const
 
+/** Whether the server cannot read thoughts that it sealed itself: its keys have changed, or another account asks. */
+export function isUnsealable({ text }: WireRefusal): boolean {
+  return /invalid_encrypted_content|encrypted content\b[^"]*could not be (verified|decrypted)/i.test(
+    text,
+  )
+}
+
 /** What of a request to change, because the server refused it by name. */
 export function changeOf({
   text,

@@ -10,11 +10,11 @@ async function contract(options: ContractOptions = {}) {
       provider.answer(...answers)
       return new ResponsesModel({
         id: 'openai/fake-large',
-        model: 'fake-large',
+        name: 'fake-large',
         url: new URL('/v1/responses', provider.url),
         headers: { authorization: `Bearer ${provider.key}` },
         secret: provider.key,
-        settings: { key: 'OPENAI_API_KEY', address: 'OPENAI_BASE_URL' },
+        variables: { key: 'OPENAI_API_KEY', address: 'OPENAI_BASE_URL' },
         reads: { image: ['image/png'] },
       })
     },

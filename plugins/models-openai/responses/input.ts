@@ -1,5 +1,5 @@
 import type { Message, MessagePart, ModelRequest } from '#core/models'
-import { isCall, keptIn, nameFor, type Kept } from './output.ts'
+import { isCall, keptIn, nameFor, withoutId, type Kept, type OutputItem } from './output.ts'
 
 type Assistant = Extract<Message, { role: 'assistant' }>
 
@@ -32,8 +32,18 @@ function given(message: Assistant): Kept | undefined {
   return isSame ? data : undefined
 }
 
-/** The items of a message without its parts. */
-export function itemsOf(message: Message, ids: ReadonlyMap<string, string>): readonly InputItem[] {
+/** The ids of the reasoning that goes back with a message. */
+export function thoughtIds(message: Message): readonly unknown[] {
+  const output = message.role === 'assistant' ? given(message)?.output : undefined
+  return output?.filter(({ type }) => type === 'reasoning').map(idOf) ?? []
+}
+
+/** The items of a message without its parts, and without the reasoning that the server cannot read. */
+export function itemsOf(
+  message: Message,
+  ids: ReadonlyMap<string, string>,
+  unread: ReadonlySet<unknown>,
+): readonly InputItem[] {
   switch (message.role) {
     case 'system':
     case 'user':
@@ -43,9 +53,21 @@ export function itemsOf(message: Message, ids: ReadonlyMap<string, string>): rea
       return [{ type: 'function_call_output', call_id, output: message.content }]
     }
     case 'assistant':
-      return given(message)?.output ?? said(message)
+      return readable(given(message), unread) ?? said(message)
   }
 }
+
+/** The items that go back; without reasoning that the server cannot read, and then without the ids that lead to it. */
+function readable(
+  kept: Kept | undefined,
+  unread: ReadonlySet<unknown>,
+): readonly InputItem[] | undefined {
+  const isUnread = (item: OutputItem) => item.type === 'reasoning' && unread.has(idOf(item))
+  if (!kept?.output.some(isUnread)) return kept?.output
+  return kept.output.filter((item) => !isUnread(item)).map(withoutId)
+}
+
+const idOf = ({ id, encrypted_content }: OutputItem): unknown => id ?? encrypted_content
 
 /** A message of another model, or one of which the server wants nothing back: its words and its calls. */
 function said({ content, toolCalls = [] }: Assistant): readonly InputItem[] {
@@ -63,14 +85,15 @@ function said({ content, toolCalls = [] }: Assistant): readonly InputItem[] {
 export async function itemsWithParts(
   request: ModelRequest,
   ids: ReadonlyMap<string, string>,
+  unread: ReadonlySet<unknown>,
 ): Promise<readonly InputItem[]> {
   const items = request.messages.map(async (message) => {
     const isPlain = message.role === 'system' || message.role === 'assistant'
-    if (isPlain || !message.parts?.length) return itemsOf(message, ids)
+    if (isPlain || !message.parts?.length) return itemsOf(message, ids, unread)
     const parts = await Promise.all(message.parts.map((part) => partOf(part, request)))
     const content = [...(message.content ? [textItem(message.content)] : []), ...parts]
     if (message.role === 'user') return [{ role: 'user', content }]
-    return itemsOf(message, ids).map((item) => ({ ...item, output: content }))
+    return itemsOf(message, ids, unread).map((item) => ({ ...item, output: content }))
   })
   return (await Promise.all(items)).flat()
 }

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { fakeProvider } from '#core/testing'
+import { listModels } from '../chat/list.ts'
 import { compatible } from '../compatible.ts'
 import { openResponses, speaksResponses } from './open.ts'
 
@@ -36,10 +37,18 @@ it.each(['', '/v1', '/v1/', '/v1/responses'])('an address may end in "%s"', asyn
     baseUrl: provider.url + end,
     settings: { headers: { 'x-room': 'a' } },
   })
+  const names = await listModels({
+    row: openai,
+    apiKey: provider.key,
+    baseUrl: provider.url + end,
+    signal: new AbortController().signal,
+  })
+  expect(names).toContain('fake-large')
+  expect(provider.requests[0]?.path).toBe('/v1/models')
   const messages = [{ role: 'user', id: 'u', content: 'Hello.' }] as const
   const { signal } = new AbortController()
   await model.streamTo({ messages, tools: [], signal }, () => {})
-  expect(provider.requests[0]).toMatchObject({
+  expect(provider.requests.at(-1)).toMatchObject({
     path: '/v1/responses',
     headers: { authorization: `Bearer ${provider.key}`, 'x-room': 'a' },
   })

@@ -15,16 +15,12 @@ export function speaksResponses({
 
 /** Opens a model behind Responses. */
 export function openResponses(options: ChatOptions): ResponsesModel {
-  const { id, name, apiKey, row, settings = {}, maxAnswer } = options
-  const { attempts, connectMs, firstTokenMs, idleMs, stallMs, headers } = settings
+  const { id, name, apiKey: secret, row, settings, maxAnswer } = options
   return new ResponsesModel({
-    id,
-    model: name,
+    ...{ id, name, settings, secret, maxAnswer },
     url: addressOf(options, '/responses'),
-    headers: { ...headersOf(options), ...headers },
-    secret: apiKey,
-    settings: { key: settings.keyFrom ?? row.key, address: row.base },
-    reads: settings.reads ?? row.reads,
-    ...{ attempts, connectMs, firstTokenMs, idleMs, stallMs, maxAnswer },
+    headers: headersOf(options),
+    variables: { key: row.key, address: row.base },
+    reads: row.reads,
   })
 }

@@ -66,7 +66,8 @@ function isSealed({ encrypted_content }: OutputItem): boolean {
   return typeof encrypted_content === 'string' && encrypted_content !== ''
 }
 
-function withoutId(item: OutputItem): OutputItem {
+/** An item without the id by which the server looks for the reasoning behind it. */
+export function withoutId(item: OutputItem): OutputItem {
   if (item.type === 'reasoning') return item
   const { id: _, ...rest } = item
   return rest

@@ -1,25 +1,53 @@
 import {
   type Changes,
   ConversationJson,
+  fieldsJson,
+  functionTool,
+  toolWriter,
   type Message,
   type ModelRequest,
-  type ToolSpec,
   withForcedTool,
 } from '#core/models'
 import { effortFor } from './changes.ts'
-import { callIds, itemsOf, itemsWithParts } from './input.ts'
+import { callIds, itemsOf, itemsWithParts, thoughtIds } from './input.ts'
 
 type Settings = NonNullable<ModelRequest['settings']>
+
+/** How many items of reasoning that the server cannot read are remembered: a few hundred conversations. */
+const mostUnread = 10_000
 
 /** Writes the `/responses` requests of one model. */
 export class ResponsesRequests {
   readonly #model: string
   /** The ids of calls in the conversation that is being written. */
   #ids: ReadonlyMap<string, string> = new Map()
-  readonly #conversations = new ConversationJson((message) => listed(itemsOf(message, this.#ids)))
+  /** The reasoning that the server could not unseal, by the ids of its items, the oldest first. */
+  readonly #unread = new Set<unknown>()
+  #times = 0
+  #conversations = this.#writer()
 
   constructor(model: string) {
     this.#model = JSON.stringify(model)
+  }
+
+  /**
+   * Leaves out the reasoning of a conversation from now on, because the server cannot unseal it. It is a change of the
+   * request; undefined where the request had none.
+   */
+  leaveThoughts({ messages }: ModelRequest): readonly [name: string, value: unknown] | undefined {
+    const thoughts = messages.flatMap(thoughtIds).filter((id) => !this.#unread.has(id))
+    if (thoughts.length === 0) return undefined
+    for (const id of thoughts) this.#unread.add(id)
+    for (const id of this.#unread) {
+      if (this.#unread.size <= mostUnread) break
+      this.#unread.delete(id)
+    }
+    this.#conversations = this.#writer()
+    return ['thoughts', ++this.#times]
+  }
+
+  #writer(): ConversationJson {
+    return new ConversationJson((message) => listed(itemsOf(message, this.#ids, this.#unread)))
   }
 
   /** The body of a request; a promise where messages have parts, whose bytes have to be read. */
@@ -28,7 +56,7 @@ export class ResponsesRequests {
     const { messages } = request
     const ids = callIds(messages)
     if (messages.some(hasParts))
-      return itemsWithParts(request, ids).then((items) =>
+      return itemsWithParts(request, ids, this.#unread).then((items) =>
         this.#around(listed(items), request, changes),
       )
     this.#ids = ids
@@ -54,19 +82,11 @@ function listed(items: readonly object[]): string {
   return items.map((item) => JSON.stringify(item)).join()
 }
 
-// Tools are the same from turn to turn, so their JSON is kept.
-const known = new WeakMap<ToolSpec, string>()
-
-function toolJson(tool: ToolSpec): string {
-  let json = known.get(tool)
-  if (json !== undefined) return json
-  const { name, description, parameters } = tool
-  const { $schema: _, ...schema } = parameters
+const toolJson = toolWriter((tool) => {
+  const { type, function: described } = functionTool(tool)
   // This wire is strict unless told otherwise, and then makes every field of a tool a required one.
-  json = JSON.stringify({ type: 'function', name, description, parameters: schema, strict: false })
-  known.set(tool, json)
-  return json
-}
+  return { type, ...described, strict: false }
+})
 
 const efforts = { none: 'none', low: 'low', medium: 'medium', high: 'high', max: 'xhigh' } as const
 /** The fewest tokens that the wire takes as the longest answer. */
@@ -86,11 +106,7 @@ function settingsJson(settings: Settings, changes: Changes, hasTools: boolean): 
     text: object && { format: formatOf(object) },
     ...settings.body,
   }
-  let json = ''
-  for (const [name, value] of Object.entries(fields))
-    if (value !== undefined && !own.includes(name))
-      json += `,${JSON.stringify(name)}:${JSON.stringify(value)}`
-  return json
+  return fieldsJson(fields, own)
 }
 
 function lengthFor(wanted: number | undefined, most: unknown): number | undefined {

@@ -19,11 +19,11 @@ const note = {
 function modelAt({ url, key }: FakeProvider) {
   return new ResponsesModel({
     id: 'openai/fake-large',
-    model: 'fake-large',
+    name: 'fake-large',
     url: new URL('/v1/responses', url),
     headers: { authorization: `Bearer ${key}` },
     secret: key,
-    settings: { key: 'OPENAI_API_KEY', address: 'OPENAI_BASE_URL' },
+    variables: { key: 'OPENAI_API_KEY', address: 'OPENAI_BASE_URL' },
   })
 }
 
@@ -382,5 +382,38 @@ describe('an answer', () => {
         expect(() =>
           read({ type, delta: value, item: value, response: value, output_index: value }),
         ).not.toThrow()
+  })
+})
+
+describe('thoughts that the server cannot unseal any more', () => {
+  it('are left out of their conversation from then on, and of no other', async () => {
+    await using before = await fakeProvider()
+    await using now = await fakeProvider()
+    const model = modelAt(now)
+    const thoughtAt = async (asked: FakeProvider, word: string): Promise<Message[]> => {
+      asked.answer({ reasoning: word, calls: [{ name: 'note', args: { word } }] })
+      const settings = { reasoning: 'low' } as const
+      const reply = await say(modelAt(asked), { tools: [note], settings })
+      const { content, toolCalls, provider: data } = reply
+      const id = toolCalls[0]?.id ?? ''
+      return [
+        hello,
+        { role: 'assistant', id: word, content, toolCalls, provider: { by: model.origin, data } },
+        { role: 'tool', id: `${word} noted`, toolCallId: id, name: 'note', content: 'noted' },
+      ]
+    }
+    const old = await thoughtAt(before, 'red')
+    now.answer('Noted.')
+    expect((await say(model, { messages: old, tools: [note] })).content).toBe('Noted.')
+    expect(now.refusals.length).toBe(1)
+    const sent = JSON.stringify(now.requests.at(-1)?.body.input)
+    expect(sent).not.toContain('encrypted_content')
+    expect(sent).toContain('function_call_output')
+    // The conversation goes on without another refusal, and one whose thoughts can be read keeps them.
+    await say(model, { messages: [...old, { ...hello, id: 'again' }], tools: [note] })
+    const fresh = await thoughtAt(now, 'blue')
+    await say(model, { messages: fresh, tools: [note] })
+    expect(now.refusals.length).toBe(1)
+    expect(JSON.stringify(now.requests.at(-1)?.body.input)).toContain('encrypted_content')
   })
 })

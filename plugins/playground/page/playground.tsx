@@ -106,6 +106,12 @@ export function Playground({ oracle }: { oracle: Oracle }) {
           oracle-runtime {oracle.runtime}
           <br />
           model {oracle.model}
+          {oracle.price && (
+            <>
+              <br />
+              {oracle.price}
+            </>
+          )}
         </p>
       </header>
       <main id="main" tabIndex={-1} className={view}>

@@ -69,7 +69,10 @@ describe('an agent', () => {
     })
     await expect(ask({ method: 'Params' })).rejects.toThrow('the end of 2 names')
     expect(await ask({ about: 'TOKEN' })).toEqual({
-      methods: [{ method: 'ledger.v1.TokenQuery.Params', request: {} }],
+      methods: [
+        { method: 'ledger.v1.TokenQuery.Params', request: {} },
+        { method: 'ledger.v1.TokenQuery.Balance', request: { address: 'string' } },
+      ],
     })
   })
 

@@ -16,7 +16,7 @@ import type {
   ForeignSource as ServerForeignSource,
   WaitingCall,
 } from '../../../core/runtime/turns/run.ts'
-import type { HistoryMessage } from '../../../core/runtime/turns/wire/transcript.ts'
+import type { HistoryMessage } from '../../../core/runtime/turns/wire/history-line.ts'
 
 // The packed client has no types of the server beside it, so its own say the same. `npm run types` compares the two.
 

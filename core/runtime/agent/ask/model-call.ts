@@ -14,6 +14,8 @@ import type {
 import { Assembly } from '../../model/assemble.ts'
 import { Walk, type Instead } from '../../model/chain.ts'
 import { originOf } from '../../model/for-model.ts'
+import type { Gauges } from '../../model/window/gauges.ts'
+import { bytesOfRequest } from '../../model/window/sizes.ts'
 import { openedModel } from '../../model/opened-later.ts'
 import { onion, type Layer } from '../../base/onion.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
@@ -34,6 +36,14 @@ export interface ModelCalling {
   readonly tally: UsageTally
   /** The model of a chain that answered before in this turn. */
   readonly stayWith?: string
+  /** The request as it was made to fit a model, and how many bytes it has there. */
+  readonly sized?: {
+    readonly request: ModelRequest
+    readonly model: Model
+    readonly bytes: number
+  }
+  /** Whether a request that is too long for its model comes back, to be made shorter. */
+  readonly fitsAgain?: boolean
   /** Notes which model was asked last, and what it answered. */
   readonly said: { model?: Model; reply?: ModelReply }
 }
@@ -60,7 +70,11 @@ export interface HeardAnswer {
 }
 
 /** Composes the plugins' `model` layers around the model itself. One composition serves all calls. */
-export function composeModel(records: readonly PluginRecord[], log?: Log): CallModel {
+export function composeModel(
+  records: readonly PluginRecord[],
+  log?: Log,
+  gauges?: Gauges,
+): CallModel {
   const layers = records
     .filter((record) => record.base && record.definition.middleware?.model)
     .map((record): Layer<ModelCalling, ModelReply> => {
@@ -83,16 +97,20 @@ export function composeModel(records: readonly PluginRecord[], log?: Log): CallM
         return layer(ctx, next)
       }
     })
-  return onion(layers, (calling) => stream(calling, log))
+  return onion(layers, (calling) => stream(calling, log, gauges))
 }
 
 /**
  * The core of the onion: asks the model, or the models of a chain one after the other, hands the deltas to `hear` as they
  * come, and gathers them for the reply.
  */
-async function stream(calling: ModelCalling, log: Log | undefined): Promise<ModelReply> {
+async function stream(
+  calling: ModelCalling,
+  log: Log | undefined,
+  gauges: Gauges | undefined,
+): Promise<ModelReply> {
   const { turn, request, hear, gathered, said } = calling
-  const walk = new Walk(calling.model, calling.stayWith)
+  const walk = new Walk(calling.model, calling.stayWith, gauges?.windowOf)
   for (;;) {
     const { model } = walk
     const instead = walk.takeInstead()
@@ -101,35 +119,50 @@ async function stream(calling: ModelCalling, log: Log | undefined): Promise<Mode
       log?.warn({ ...instead, requestId: turn.requestId }, `model ${model.id} answers`)
     }
     said.model = model
-    const call = calling.tally.begin(model, walk.request(request))
+    const { measured } = gauges?.of(model) ?? {}
+    const call = calling.tally.begin(model, walk.request(request), measured)
     try {
       await openedModel(model)
-      await listen(calling, model, call, (delta) => walk.hear(delta))
+      const read = await listen(calling, model, call, (delta) => walk.hear(delta))
+      if (read !== undefined) gauges?.of(model).note(model, bytesIn(calling, model), read)
       walk.answered()
       call.end()
       return (said.reply = gathered.reply())
     } catch (error) {
       call.end(turn.signal.aborted, { error })
       turn.signal.throwIfAborted()
+      if (calling.fitsAgain && !walk.hasSpoken && isTooLong(error)) throw error
       walk.next(error)
     }
   }
 }
 
-/** Asks one model, and hands on its deltas. */
+/** Whether a model has refused a request because it is longer than the model can read. */
+export const isTooLong = (error: unknown): error is RuntimeError =>
+  error instanceof RuntimeError && error.code === 'MODEL_CONTEXT_TOO_LONG'
+
+/** How many bytes a request has for a model: counted anew only where a layer or a chain has made another request of it. */
+function bytesIn({ request, sized }: ModelCalling, model: Model): number {
+  const isSame = sized && sized.request === request && sized.model === model
+  return isSame ? sized.bytes : bytesOfRequest(request, model)
+}
+
+/** Asks one model, and hands on its deltas. Resolves to how many tokens the model has read, where its provider says so. */
 async function listen(
   { turn, hear, gathered }: ModelCalling,
   model: Model,
   call: CountedCall,
   heard: (delta: Delta) => void,
-): Promise<void> {
+): Promise<number | undefined> {
   const { request } = call
+  let read: number | undefined
   const take = (delta: Delta) => {
     turn.signal.throwIfAborted()
     heard(delta)
     call.take(delta)
     gathered.add(delta)
     if (delta.type === 'text') hear.text(delta.text)
+    else if (delta.type === 'usage') read = delta.estimated ? undefined : delta.inputTokens
     else if (delta.type === 'reasoning') hear.reasoning(delta.text)
     else if (delta.type === 'tool-call' && hear.arguments) {
       const growing = gathered.call(delta.index)
@@ -139,6 +172,7 @@ async function listen(
   underWay(`model ${model.id}`)
   if (model.streamTo) await model.streamTo(request, take)
   else for await (const delta of model.stream(request)) take(delta)
+  return read
 }
 
 /** Calls the model and listens, until the model has answered or failed, or the turn is stopped. */

@@ -21,6 +21,8 @@ export class CountedCall {
   readonly #request: ModelRequest
   readonly #tell: (facts: CallFacts) => void
   readonly #began = performance.now()
+  /** How many characters make a token, where that was measured. */
+  readonly #perToken: number | undefined
   #firstMs: number | undefined
   #attempts = 1
   /** How many characters the model gave. */
@@ -30,7 +32,13 @@ export class CountedCall {
   /** What the call cost, once it has ended; undefined inside where it is taken to have cost nothing. */
   #cost: { readonly usage: RunUsage | undefined } | undefined
 
-  constructor(model: Model, request: ModelRequest, tell: (facts: CallFacts) => void) {
+  constructor(
+    model: Model,
+    request: ModelRequest,
+    tell: (facts: CallFacts) => void,
+    perToken: number | undefined,
+  ) {
+    this.#perToken = perToken
     this.#model = model
     this.#tell = tell
     this.#request = {
@@ -85,7 +93,7 @@ export class CountedCall {
   #spent(isRead: boolean): ModelUsage | undefined {
     if (this.#reported) return this.#reported
     if (this.#characters === 0 && !isRead) return undefined
-    return estimatedUsage(this.#request, this.#characters)
+    return estimatedUsage(this.#request, this.#characters, this.#perToken)
   }
 }
 
@@ -101,9 +109,9 @@ export class UsageTally {
     this.#tell = tell
   }
 
-  /** Begins to count a call of a model. */
-  begin(model: Model, request: ModelRequest): CountedCall {
-    const call = new CountedCall(model, request, this.#tell)
+  /** Begins to count a call of a model; `perToken` is how many characters make a token of it, where that was measured. */
+  begin(model: Model, request: ModelRequest, perToken?: number): CountedCall {
+    const call = new CountedCall(model, request, this.#tell, perToken)
     this.#calls.push(call)
     return call
   }

@@ -1,3 +1,4 @@
+import type { Kept } from './graph.ts'
 import { z } from 'zod'
 import { metaOf } from '../../../manifest/env.ts'
 import { faultsOf, faultText } from '../../../manifest/faults.ts'
@@ -190,4 +191,16 @@ export function byPlugin(changes: readonly StateChange[]): JournalEntry['states'
   const states: Record<string, Record<string, unknown>> = {}
   for (const { key, after } of thread) (states[key.record.name] ??= {})[key.key] = after ?? null
   return states
+}
+
+/** The channels whose values are others than before. */
+export function changedSince(
+  before: Kept['states'],
+  after: Record<string, unknown>,
+): Kept['states'] {
+  return Object.fromEntries(
+    Object.entries(after).filter(
+      ([channel, value]) => JSON.stringify(value) !== JSON.stringify(before[channel] ?? null),
+    ),
+  )
 }

@@ -1,3 +1,4 @@
+import type { Message } from '../../../plugin.ts'
 /** Where a value was cut, and by which handle `read_result` reads the rest. */
 export interface More {
   /** Absent when the result was too large to be kept. */
@@ -136,3 +137,7 @@ export function headOf(text: string, bytes: number): string {
   const code = text.charCodeAt(least - 1)
   return text.slice(0, code >= 0xd800 && code <= 0xdbff ? least - 1 : least)
 }
+
+/** Whether a message is a result that was cut: the model may want to read on in it. */
+export const wasCut = ({ role, content }: Message) =>
+  role === 'tool' && content.includes('"$more":{"handle"')

@@ -45,6 +45,11 @@ export interface ToolEntry {
   rejoin?(calling: Calling): Promise<unknown>
 }
 
+/** Whether a tool changes something, as its owner says; one that is not there any more may have. */
+export function writes(entry: ToolEntry | undefined): boolean {
+  return (entry?.client?.effect ?? entry?.effect) !== 'read'
+}
+
 /** Prepares a tool of the kernel. */
 export function kernelEntry(name: string, tool: KernelTool): ToolEntry {
   return {

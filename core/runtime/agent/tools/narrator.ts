@@ -1,6 +1,6 @@
 import type { RuntimeError } from '../../../errors.ts'
 import { isRetryable } from '../../../errors.ts'
-import type { Emit, ToolCall } from '../../../plugin.ts'
+import type { Emit, EventPart, ToolCall } from '../../../plugin.ts'
 import { reasonOf } from '../turn/consent.ts'
 import { fieldsIn, isRecord } from '../../base/fields.ts'
 import type { ForeignSource, RenderedComponent, Run, WaitingCall } from '../../turns/run.ts'
@@ -64,6 +64,11 @@ export class Narrator {
   instead({ model, instead, code }: { model: string; instead: string; code: string }): void {
     this.#endReasoning()
     this.#tell('model', { model, instead, code })
+  }
+
+  /** Tells that a model reads less of the conversation from now on. The transcript keeps every word. */
+  context(shortened: Readonly<Record<'kind', string>>): void {
+    this.#tell('context', { ...shortened })
   }
 
   /** Tells that a call begins, or with `ending`, that the call has ended. */
@@ -201,12 +206,15 @@ export class Narrator {
 export interface CallEnding {
   readonly output?: string
   readonly error?: string
+  readonly parts?: readonly EventPart[]
 }
 
 function statusOf(ending: CallEnding | undefined) {
   if (!ending) return { status: 'isRunning' }
-  const { output, error } = ending
-  return error === undefined ? { status: 'done', output } : { status: 'error', error, output }
+  const { output, error, parts } = ending
+  return error === undefined
+    ? { status: 'done', output, ...(parts?.length && { parts }) }
+    : { status: 'error', error, output }
 }
 
 function kindOf(code: string): string | undefined {

@@ -40,6 +40,15 @@ export class CallsOfTurn {
     return new CallsOfTurn(this.#options, { kind, plugin })
   }
 
+  /** The same calls, as summaries of the conversation make them. */
+  ofSummary(): CallsOfTurn {
+    const plugin = this.#plugin
+    return new CallsOfTurn(this.#options, {
+      kind: 'summary',
+      ...(plugin !== undefined && { plugin }),
+    })
+  }
+
   /** Notes a call of the loop that has ended. Its message keeps what it cost. */
   ended(facts: Omit<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>): void {
     const { of, tell } = this.#options

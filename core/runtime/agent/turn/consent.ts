@@ -1,3 +1,4 @@
+import { RuntimeError } from '../../../errors.ts'
 import type { Approvals, Message } from '../../../plugin.ts'
 import type { ForeignSource, JournalEntry, Run } from '../../turns/run.ts'
 import { quote } from '../../base/quote.ts'
@@ -128,3 +129,9 @@ export function asSent(message: Message): Message {
   const { foreign: _, ...plain } = message
   return { ...plain, content: quote(message.content, message.name, message.id) }
 }
+
+/** The fault of a decision about a call when the session has no call that waits. */
+export const nothingWaits = () =>
+  new RuntimeError('CONFLICT', 'Nothing waits for a decision here.', {
+    hint: 'The call was decided already, or a newer message took its place.',
+  })

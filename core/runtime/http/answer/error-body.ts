@@ -65,9 +65,10 @@ function errorBody(error: RuntimeError, requestId: string): ErrorBody {
     requestId,
   }
   if (error.details === undefined) return body
-  return error.code === 'PAYMENT_REQUIRED' && typeof error.details === 'object'
-    ? { ...error.details, ...body }
-    : { ...body, details: error.details }
+  if (error.code !== 'PAYMENT_REQUIRED' || typeof error.details !== 'object')
+    return { ...body, details: error.details }
+  const asked = { error: 'Payment Required', ...error.details, ...body }
+  return asked
 }
 
 /** The body as text. Details that JSON cannot express are left out, so that the error always reaches the caller. */

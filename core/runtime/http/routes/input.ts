@@ -33,7 +33,8 @@ export function once(readInput: ReadInput): ReadInput {
   }
 }
 
-const bodyBytes = 1024 * 1024
+/** How long a body is at most whose route says nothing of it. */
+export const usualBodyBytes = 1024 * 1024
 const ndjsonBytes = 64 * 1024 * 1024
 
 /** How a route takes its body, with the defaults filled in. For a route that takes both, the rule of JSON: see `eitherBody`. */
@@ -41,7 +42,7 @@ export function bodyRule({ body }: AnyRoute): { kind: 'json' | 'ndjson'; maxByte
   if (typeof body === 'object' && 'json' in body) return { kind: 'json', maxBytes: body.json }
   const declared = typeof body === 'object' ? body : { kind: body, maxBytes: undefined }
   const kind = declared.kind ?? 'json'
-  return { kind, maxBytes: declared.maxBytes ?? (kind === 'json' ? bodyBytes : ndjsonBytes) }
+  return { kind, maxBytes: declared.maxBytes ?? (kind === 'json' ? usualBodyBytes : ndjsonBytes) }
 }
 
 /** The limits of a route that takes JSON and NDJSON. */

@@ -27,10 +27,12 @@ import {
   prepareSchema,
   type ReadInput,
   toldFaults,
+  usualBodyBytes,
 } from './input.ts'
 import { checkOutput, withTags } from './result.ts'
 import { Reply } from '../answer/reply.ts'
 import { askPlugin, ownRequest } from './own-auth.ts'
+import { mayBeLarger } from '../limits/arrivals.ts'
 import type { CountRequest } from '../limits/route-limit.ts'
 import type { RouteKey } from './routes.ts'
 import { isStreamed, sendStreamed, type StreamOptions } from './streamed.ts'
@@ -111,6 +113,8 @@ class PreparedRoute {
   /** Counts a request by the route's limit; asked here by a route with a check of its own. */
   readonly #count: CountRequest
   readonly #parseOutput: ((value: unknown) => unknown) | undefined
+  /** Whether a body may be larger than usual, and so is held to a pace. */
+  readonly #takesLarger: boolean
   /** How long an NDJSON body may be; undefined where the body is none. */
   readonly #lineBytes: number | undefined
   /** How many bytes of lines the handler may read. A handler that reads the lines of a JSON body gets an error that names NDJSON. */
@@ -139,6 +143,7 @@ class PreparedRoute {
     this.#readInput = readInput
     this.#count = count
     this.#parseOutput = route.output && prepareSchema(route.output)
+    this.#takesLarger = maxBytes > usualBodyBytes
     this.#lineBytes = kind === 'ndjson' ? maxBytes : undefined
     this.#readableLineBytes = this.#lineBytes ?? (isOneOfTwo ? 0 : undefined)
     this.#keys = key.method === 'GET' || route.idempotent ? undefined : options.idempotency
@@ -174,6 +179,8 @@ class PreparedRoute {
       if (who) koa.state.who = auth === 'own' ? 'own' : caller
       trace = this.#traced && new Trace(this.#traced, koa, caller, captures)
       const exchange = new Exchange(koa, caller, who?.user, this.#readableLineBytes, trace)
+      // Only now: whoever may not call holds the connection for the usual time.
+      if (this.#takesLarger) mayBeLarger(koa.req)
       koa.res.statusCode = 200
       if (who?.lacks && !(await route.own?.(await this.#served.context(exchange)))) throw who.lacks
       await (route.onFault

@@ -1,7 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Code } from '../../../error-codes.ts'
 import { type RuntimeError, isRetryable } from '../../../errors.ts'
+import { fieldsIn } from '../../base/fields.ts'
 import { modelFault } from './model-fault.ts'
+import { toldWindow } from './told-window.ts'
 
 /** The model and the provider that were asked, for the sentences of errors. */
 export interface Asked {
@@ -23,7 +25,7 @@ export interface Complaint {
 /** Turns a provider's complaint into an error with one of the kernel's codes. The provider's words stay in the cause, for the log. */
 export function providerFault(complaint: Complaint, asked: Asked): RuntimeError {
   const code = codeOf(complaint)
-  const seconds = retryAfter(complaint.headers)
+  const seconds = retryAfter(complaint.headers) ?? errorOf(complaint.text).delay
   const [sentence, advice] = words(code, asked)
   return modelFault(code, asked.host, sentence, {
     ...advice,
@@ -31,6 +33,7 @@ export function providerFault(complaint: Complaint, asked: Asked): RuntimeError 
       retryable: isRetryable(code),
       upstreamStatus: complaint.status,
       retryAfterSeconds: seconds,
+      ...(code === 'MODEL_CONTEXT_TOO_LONG' && toldWindow(complaint.text)),
     },
     headers: seconds === undefined ? undefined : { 'Retry-After': String(Math.ceil(seconds)) },
     // A refusal of the key often quotes the key, so its text is not kept.
@@ -43,6 +46,7 @@ function codeOf({ status = 0, text }: Complaint): Code {
   const says = `${error.code} ${error.type} ${error.message}`.toLowerCase()
   const number = status >= 300 ? status : Number(error.code) || Number(error.status) || 0
 
+  if (error.isSpentAwhile) return 'MODEL_RATE_LIMITED'
   if (/insufficient_quota|billing|credit balance|exceeded your current quota/.test(says))
     return 'MODEL_QUOTA_EXHAUSTED'
   if (tooLong.test(says) && number !== 429) return 'MODEL_CONTEXT_TOO_LONG'
@@ -84,16 +88,44 @@ function codeOf({ status = 0, text }: Complaint): Code {
 
 const tooLong = new RegExp(
   'context_length_exceeded|contextoverflow|context[ _](length|window|size)|maximum context|' +
-    'prompt is too long|too many (input )?tokens|exceeds? .*(token|context)',
+    'prompt is too long|too many (input )?tokens|exceeds? .*(token|context)|maximum prompt length|' +
+    'input is too long|reduce the length of the messages|max_new_tokens. must be <=',
 )
 
+interface ReadError {
+  readonly code: string
+  readonly type: string
+  readonly status: string
+  readonly message: string
+  /** The quota that is spent is one of a minute, though the words are those of a spent account. */
+  readonly isSpentAwhile: boolean
+  /** The seconds to wait that stand in the body. */
+  readonly delay?: number
+}
+
+/** Which quota is spent and for how long, by the details that some providers give in the form of google.rpc.Status. */
+function quotaIn(details: unknown): Pick<ReadError, 'isSpentAwhile' | 'delay'> {
+  if (!Array.isArray(details)) return { isSpentAwhile: false }
+  const listed = details.slice(0, 20).map(fieldsIn)
+  const quotas = listed
+    .flatMap(({ violations }) => (Array.isArray(violations) ? violations.slice(0, 20) : []))
+    .map((violation) => String(fieldsIn(violation).quotaId))
+  const [wait] = listed.flatMap(
+    ({ retryDelay }) => /^([\d.]+)s$/.exec(String(retryDelay))?.[1] ?? [],
+  )
+  const isDaily = quotas.some((id) => /PerDay|PerMonth/i.test(id))
+  const isSpentAwhile =
+    !isDaily && (wait !== undefined || quotas.some((id) => /PerMinute|PerSecond/i.test(id)))
+  return { isSpentAwhile, ...(isSpentAwhile && wait !== undefined && { delay: Number(wait) }) }
+}
+
 /** Reads the fault from `{ error: { code, type, message } }`, `{ error: 'words' }` or `{ message }`; empty for any other text. */
-function errorOf(text: string): { code: string; type: string; status: string; message: string } {
+function errorOf(text: string): ReadError {
   let body: unknown
   try {
     body = JSON.parse(text)
   } catch {
-    return { code: '', type: '', status: '', message: '' } // the words of an HTML page tell no faults apart
+    return { code: '', type: '', status: '', message: '', isSpentAwhile: false } // the words of an HTML page tell no faults apart
   }
   const outer = Array.isArray(body) ? body[0] : body
   const inner = outer?.error ?? outer?.detail ?? outer
@@ -104,6 +136,7 @@ function errorOf(text: string): { code: string; type: string; status: string; me
     type: field('type'),
     status: field('status'),
     message: typeof inner === 'string' ? inner : field('message'),
+    ...quotaIn(inner?.details),
   }
 }
 

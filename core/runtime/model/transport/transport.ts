@@ -5,7 +5,7 @@ import { poster, type Post, type ProviderExchange } from './post.ts'
 import { providerFault, type Asked } from './provider-fault.ts'
 import { readText } from './read-text.ts'
 import { waitBefore } from './retry.ts'
-import { usualLimits, type CallLimits, type Changes, type Wire } from './wire.ts'
+import { usualLimits, type CallLimits, type Changes, type Wire, type WireRefusal } from './wire.ts'
 
 /** Where a model is asked, and in which language. */
 export interface TransportOptions extends Partial<CallLimits> {
@@ -92,7 +92,7 @@ export class ModelTransport {
       try {
         const { status } = exchange
         const text = await readText(exchange, errorPage)
-        if (changed < mostChanges && this.#learns(status, text, sent)) continue
+        if (changed < mostChanges && this.#learns({ status, text }, sent, request)) continue
         throw providerFault({ status, headers: exchange.headers, text }, this.#asked)
       } finally {
         exchange.destroy()
@@ -107,9 +107,9 @@ export class ModelTransport {
   }
 
   /** Whether the wire knows what to change after a refusal of a request that was sent with the changes `sent`. */
-  #learns(status: number, text: string, sent: Changes): boolean {
-    if (status !== 400 && status !== 422) return false
-    const change = this.#wire.change?.({ status, text }, sent)
+  #learns(refusal: WireRefusal, sent: Changes, request: ModelRequest): boolean {
+    if (refusal.status !== 400 && refusal.status !== 422) return false
+    const change = this.#wire.change?.(refusal, sent, request)
     if (!change || (sent.has(change[0]) && sent.get(change[0]) === change[1])) return false
     // Another call may have learned something meanwhile, so the change goes into what is known now.
     this.#changes = new Map(this.#changes).set(...change)

@@ -25,11 +25,13 @@ export interface Wire {
   reader(asked: Asked, request: ModelRequest): FrameReader
   /**
    * What of a request to change, because the server refused it by name: the name of the change and what to remember with it.
-   * The request then goes out once more. Undefined where no change helps.
+   * The request then goes out once more. Undefined where no change helps. A change that belongs to `request` alone is
+   * remembered by the wire itself; what it returns then has to differ from what it returned before.
    */
   change?(
     refusal: WireRefusal,
     changes: Changes,
+    request: ModelRequest,
   ): readonly [name: string, value: unknown] | undefined
 }
 

@@ -16,25 +16,17 @@ import {
   RunLost,
   type TurnRequest,
 } from '../run.ts'
-import { asTold } from '../user-message.ts'
 import { Feed } from '../events/feed.ts'
 import type { Batcher } from '../events/batcher.ts'
 import type { RunNews } from '../events/news.ts'
+import { readHistory } from './history.ts'
 import { beginEffect, finishEffect } from '../journal/effects.ts'
 import { keepResult, readResult } from '../journal/results.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { Stop } from '../journal/tables.ts'
 import type { SettlingMoment } from '../gates/settler.ts'
 import type { Seat } from '../limits.ts'
-import {
-  addSpent,
-  messageOf,
-  positionOf,
-  spentIn,
-  type StepRow,
-  toEntries,
-  toRows,
-} from '../journal/steps.ts'
+import { addSpent, positionOf, spentIn, toEntries, toRows } from '../journal/steps.ts'
 
 /** The moments of a run at which a test may end the process. */
 export type RunMoment =
@@ -81,11 +73,8 @@ export interface CarriedRunOptions {
   readonly refusal?: RuntimeError
 }
 
-/** How many rows of the history are read at once. */
-const historyPage = 64
-
-/** Events that are no word: a failure, and that another model is asked in place of one that failed. */
-const silent = new Set(['error', 'model'])
+/** Events that are no word: a failure, another model in place of one that failed, and what a model reads of a long conversation. */
+const silent = new Set(['error', 'model', 'context'])
 
 /** A run that this process carries: what the engine gets of the run, and how the process stops the run. */
 export class CarriedRun implements Run {
@@ -262,23 +251,9 @@ export class CarriedRun implements Run {
     throw this.#cutOff()
   }
 
-  async #history(characters: number): Promise<Message[]> {
-    const { store } = this.#parts
-    const messages: Message[] = []
-    let position = positionOf(this.row.root_turn, 0)
-    for (let length = 0; length < characters;) {
-      const rows: StepRow[] = await store.stepsBefore(this.sessionId, position, historyPage)
-      for (const row of rows) {
-        if (length >= characters) break
-        length += row.body.length
-        messages.push(asTold(messageOf(row)))
-      }
-      if (rows.length < historyPage) break
-      position = rows.at(-1)?.position ?? 0
-    }
-    // The call of a result may not have fitted. A model cannot read a result without its call, so the result is dropped.
-    while (messages.at(-1)?.role === 'tool') messages.pop()
-    return messages.reverse()
+  #history(characters: number): Promise<Message[]> {
+    const position = positionOf(this.row.root_turn, 0)
+    return readHistory(this.#parts.store, { sessionId: this.sessionId, position }, characters)
   }
 
   /** A database that fails is no reason for a run to fail: the process that reaches the database goes on with the run. */

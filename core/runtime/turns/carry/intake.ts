@@ -15,7 +15,7 @@ import { busyRetrySeconds, dayNameOf, type Seats } from '../limits.ts'
 import type { TurnRequest } from '../run.ts'
 import { sessionOfRequest, type WaitingTurn } from '../waiting/look.ts'
 import type { Attempted } from '../waiting/waiting-turns.ts'
-import { Admission, RefusedByPlugin } from '../gates/admission.ts'
+import { Admission, RefusedAtBeginning, RefusedByPlugin } from '../gates/admission.ts'
 import type { CarriedRun, RunMoment } from './carried-run.ts'
 import type { Carrier } from './carrier.ts'
 import { asUser } from './plugin-turn.ts'
@@ -85,6 +85,8 @@ const tryAgainMs = { soon: 200, limit: 1_000, limitOfDay: 60_000 }
 const gone = new Error('The turn waits no more.')
 /** Undoes what was recorded of a turn about which the plugins have yet to be asked. */
 const notAsked = new Error('The plugins have not been asked about this turn.')
+/** How often a turn is tried that a plugin admits and then refuses in the transaction of its beginning. */
+const mostBeginnings = 3
 
 /** The parts by which an intake records and carries runs, and tells others of them. */
 export interface IntakeParts {
@@ -222,13 +224,19 @@ export class Intake {
       mustAsk = false
     }
     this.#rules.at?.('before the run is recorded', '')
-    try {
-      return await this.#recordOnce(user, beginning, mustAsk)
-    } catch (error) {
-      if (error !== notAsked) throw error
+    for (let tries = 1; ;) {
+      try {
+        return await this.#recordOnce(user, beginning, mustAsk)
+      } catch (error) {
+        if (error instanceof RefusedAtBeginning) {
+          if (tries === mostBeginnings) throw error.toldTo(beginning)
+          tries++
+        } else if (error !== notAsked) throw error
+      }
+      // What a plugin refuses in the transaction it may explain outside of it: there it can write, and ask others.
+      await this.#admission.ask(user, beginning)
+      mustAsk = false
     }
-    await this.#admission.ask(user, beginning)
-    return this.#recordOnce(user, beginning, false)
   }
 
   #recordOnce(user: User, beginning: Beginning, mustAsk: boolean): Promise<Begun> {

@@ -48,10 +48,23 @@ export class Admission {
     if (beginning.answers) return
     // A turn that ends without having begun has waited in vain: the plugins are told of its end alone.
     if (!beginning.waited?.cause)
-      await refusable(beginning, () =>
-        gates.begin({ ...admissionOf(user, beginning), runId: run.id }, trx),
-      )
+      await beginsWith(() => gates.begin({ ...admissionOf(user, beginning), runId: run.id }, trx))
     await settler.expect(trx, run, beginning.request)
+  }
+}
+
+/** A plugin refused a turn in the transaction that was to record the turn. Nothing of the turn is recorded. */
+export class RefusedAtBeginning extends Error {
+  readonly refusal: RuntimeError
+
+  constructor(refusal: RuntimeError) {
+    super(refusal.message, { cause: refusal })
+    this.refusal = refusal
+  }
+
+  /** The refusal as the caller hears of it. */
+  toldTo({ waited }: Beginning): Error {
+    return waited ? new RefusedByPlugin(this.refusal) : this.refusal
   }
 }
 
@@ -62,6 +75,16 @@ export class RefusedByPlugin extends Error {
   constructor(refusal: RuntimeError) {
     super(refusal.message, { cause: refusal })
     this.refusal = refusal
+  }
+}
+
+/** Tells plugins of a beginning, and marks their refusal. A plugin that fails has not refused. */
+async function beginsWith(tell: () => Promise<void>): Promise<void> {
+  try {
+    await tell()
+  } catch (error) {
+    if (error instanceof RuntimeError && error.status < 500) throw new RefusedAtBeginning(error)
+    throw error
   }
 }
 

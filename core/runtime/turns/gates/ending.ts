@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Message, RunEnding, RunTool } from '../../../plugin.ts'
 import type { Root } from './marks.ts'
-import { messageOf, spentIn, type StepRow } from '../journal/steps.ts'
+import { isNote, messageOf, spentIn, type StepRow } from '../journal/steps.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
@@ -151,7 +151,7 @@ async function toolsOf(
   { pluginOf }: EndingOptions,
 ): Promise<RunTool[]> {
   const calls = new Map<string, { name: string; outcome: RunTool['outcome'] }>()
-  for (const row of steps) if (row.kind !== 'note') noteCalls(calls, messageOf(row))
+  for (const row of steps) if (!isNote(row)) noteCalls(calls, messageOf(row))
   if (calls.size === 0) return []
   const effects = await db
     .selectFrom('kernel_effects')

@@ -30,7 +30,9 @@ export function toRows(owner: StepOwner, firstRow: number, entry: JournalEntry):
     note.within ? 'inner' : kindOf(message),
     message,
   ])
-  if (Object.values(note).some((value) => value !== undefined)) rows.push(['note', note])
+  const isSummary = note.summary !== undefined && note.within === undefined
+  if (Object.values(note).some((value) => value !== undefined))
+    rows.push([isSummary ? 'summary' : 'note', note])
   return rows.map(([kind, body], i) => ({
     session_id: owner.sessionId,
     position: positionOf(owner.turn, firstRow + i),
@@ -52,6 +54,10 @@ type Told = Message | UserMessage | PluginMessage
 /** The message of a row. */
 export const messageOf = ({ body }: Pick<StepRow, 'body'>): Told => JSON.parse(body)
 
+/** Whether a row says what a step was beside its messages. */
+export const isNote = ({ kind }: Pick<StepRow, 'kind'>): boolean =>
+  kind === 'note' || kind === 'summary'
+
 /** What a note adds to its step. */
 export const noteOf = ({ body }: Pick<StepRow, 'body'>): Note => JSON.parse(body)
 
@@ -66,8 +72,8 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
     else steps.set(key, [row])
   }
   return [...steps.values()].map((step) => {
-    const note = step.find(({ kind }) => kind === 'note')
-    const messages = step.filter(({ kind }) => kind !== 'note').map(messageOf)
+    const note = step.find(isNote)
+    const messages = step.filter((row) => !isNote(row)).map(messageOf)
     return { messages, ...(note && noteOf(note)) }
   })
 }
@@ -76,7 +82,7 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
 export function spentIn(rows: readonly StepRow[]): UsageSum {
   const sum = new UsageSum()
   for (const row of rows) {
-    if (row.kind === 'note') addSpent(sum, noteOf(row))
+    if (isNote(row)) addSpent(sum, noteOf(row))
     else if (row.kind === 'assistant' || row.kind === 'inner')
       addSpent(sum, { messages: [messageOf(row)] })
   }
@@ -86,16 +92,12 @@ export function spentIn(rows: readonly StepRow[]): UsageSum {
 /** Adds what the calls of models cost that a step tells of, in its messages or beside them. */
 export function addSpent(
   sum: UsageSum,
-  step: {
-    readonly messages?: readonly Told[]
-    readonly usage?: Note['usage']
-    readonly summary?: { readonly usage?: RunUsage }
-  },
+  step: { readonly messages?: readonly Told[] } & Note,
 ): void {
   for (const message of step.messages ?? [])
     if (message.role === 'assistant' && message.usage) sum.add(message.usage)
   for (const usage of step.usage ? [step.usage].flat() : []) sum.add(usage)
-  if (step.summary?.usage) sum.add(step.summary.usage)
+  for (const usage of step.summary?.usage ?? []) sum.add(usage)
 }
 
 /** The calls of tools that have no result. */
@@ -110,3 +112,7 @@ export function unanswered(rows: readonly StepRow[]): { id: string; name: string
   }
   return [...open].map(([id, name]) => ({ id, name }))
 }
+
+/** Whether a step says more than what a call of a model cost. */
+export const isMoreThanCost = ({ messages, partial, waits }: JournalEntry): boolean =>
+  messages.length > 0 || partial === true || waits !== undefined

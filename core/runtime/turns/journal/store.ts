@@ -227,14 +227,27 @@ export class RunStore {
       .execute()
   }
 
-  /** The messages before a position, newest first. */
+  /** The messages and the summaries before a position, newest first. */
   stepsBefore(sessionId: string, position: number, limit: number): Promise<StepRow[]> {
     return this.db
       .selectFrom('kernel_steps')
       .selectAll()
       .where('session_id', '=', sessionId)
       .where('position', '<', position)
-      .where('kind', 'in', ['user', 'plugin', 'assistant', 'tool'])
+      .where('kind', 'in', ['user', 'plugin', 'assistant', 'tool', 'summary'])
+      .orderBy('position', 'desc')
+      .limit(limit)
+      .execute()
+  }
+
+  /** The words that began runs before a position, newest first. */
+  wordsBefore(sessionId: string, position: number, limit: number): Promise<StepRow[]> {
+    return this.db
+      .selectFrom('kernel_steps')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('position', '<', position)
+      .where('kind', 'in', ['user', 'plugin'])
       .orderBy('position', 'desc')
       .limit(limit)
       .execute()

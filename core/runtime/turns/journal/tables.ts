@@ -93,7 +93,7 @@ export interface EventsTable {
 
 /**
  * What the journal and the transcript are read from. `inner` is a message between a sub-agent and its
- * model, a `note` what a step changed beside its messages.
+ * model, a `note` what a step changed beside its messages, a `summary` such a note with a summary of the conversation.
  */
 export interface StepsTable {
   session_id: string
@@ -103,7 +103,7 @@ export interface StepsTable {
   root_id: string
   step: number
   /** `plugin`: the words that began the run are a plugin's and not the user's. */
-  kind: 'user' | 'plugin' | 'assistant' | 'tool' | 'inner' | 'note'
+  kind: 'user' | 'plugin' | 'assistant' | 'tool' | 'inner' | 'note' | 'summary'
   body: string
   created_at: number
 }

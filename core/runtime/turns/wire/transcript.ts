@@ -1,73 +1,18 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { Message } from '../../../plugin.ts'
+import type { EventPart, Message } from '../../../plugin.ts'
 import { fromBatch } from '../journal/event-lines.ts'
 import type { RunDatabase, RunStatus, StepsTable } from '../journal/tables.ts'
+import { shownPart } from '../shown-part.ts'
 import type { UserMessage } from '../user-message.ts'
-import { messageOf, noteOf } from '../journal/steps.ts'
-
-/** A tool call in the history, with its outcome. A rendered component stands there as a call with the component's name. */
-export interface HistoryCall {
-  readonly id: string
-  readonly name: string
-  readonly args: unknown
-  status: 'isRunning' | 'done' | 'error'
-  output?: string
-}
-
-/** What became of a run, as its first message in the history says it. */
-export interface HistoryRun {
-  readonly runId: string
-  /** Where the run stands; of a run that went on after an approval, where the last of its runs stands. */
-  readonly status: RunStatus
-  /** Why it failed: the code of the event `error`, for as long as the run's events are kept. */
-  readonly code?: string
-}
-
-/** A line of the history as clients read it. */
-export interface HistoryMessage {
-  readonly id: string
-  readonly type: 'human' | 'ai'
-  readonly content: string
-  toolCalls?: HistoryCall[]
-  readonly reasoning?: string
-  isComplete: boolean
-  readonly createdAt: string
-  readonly attachments?: readonly unknown[]
-  /** The id of the model that said it. */
-  readonly model?: string
-  /** The plugin whose words these are, where they are not the user's. */
-  readonly origin?: string
-  /** On the first message of each run: a person's words, or the answer where a plugin or an approval began the run. */
-  run?: HistoryRun
-  /** On the last message of an answer that did not come to its own end. */
-  ended?: 'aborted' | 'interrupted' | 'failed'
-}
-
-/** A whole conversation. */
-export interface WholeHistory {
-  readonly messages: HistoryMessage[]
-  /** The cursor of the last message, where there is one: a socket that names it hears whether something was said since. */
-  readonly cursor?: string
-}
-
-/** A page of a conversation. */
-export interface HistoryPage {
-  readonly messages: HistoryMessage[]
-  /** Ask `before` prevCursor for older messages and `after` nextCursor for newer ones; null when there are none. */
-  readonly prevCursor: string | null
-  readonly nextCursor: string | null
-  readonly hasOlder: boolean
-  readonly hasNewer: boolean
-}
-
-/** Which page of a conversation a client asks for. */
-export interface PageRequest {
-  readonly limit: number
-  /** `all`: with the words of plugins, which a history has not by itself. */
-  readonly origin?: 'all'
-  readonly before?: string
-  readonly after?: string
-}
+import type {
+  HistoryCall,
+  HistoryMessage,
+  HistoryPage,
+  HistoryRun,
+  PageRequest,
+  WholeHistory,
+} from './history-line.ts'
+import { isNote, messageOf, noteOf } from '../journal/steps.ts'
 
 type Row = Pick<StepsTable, 'kind' | 'body' | 'position' | 'created_at' | 'run_id'>
 
@@ -320,7 +265,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
   const rendered = new Map<string, HistoryCall>()
   for (const row of rows) {
     if (row.kind === 'inner') continue
-    if (row.kind === 'note') {
+    if (isNote(row)) {
       const { components, partial } = noteOf(row)
       if (partial && current) current.isComplete = false
       for (const { eventId, toolCallId, name, args } of components ?? []) {
@@ -344,6 +289,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
       if (!call) continue
       call.status = message.failed ? 'error' : 'done'
       call.output = message.content
+      if (message.parts?.length) call.parts = message.parts.map(shownPart)
     } else if (message.role === 'user') {
       if (row.kind !== 'plugin' || origin === 'all')
         lines.push({ message: toHuman(message, row), runId: row.run_id })

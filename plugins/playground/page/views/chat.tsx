@@ -9,15 +9,26 @@ import {
   useOracleSessions,
   useRun,
   type AnyEvent,
+  type Attachment,
   type IChatSession,
   type IMessage,
 } from 'oracle-runtime-client'
 import type { Oracle } from '../oracle.ts'
+import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
+import { FileList } from '../parts/file-view.tsx'
+import { Payment } from '../parts/payment.tsx'
+import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
 import { Welcome } from './welcome.tsx'
+
+/** A message as it was sent. */
+interface Said {
+  readonly message: string
+  readonly attachments: readonly Attachment[]
+}
 
 interface Props {
   readonly oracle: Oracle
@@ -63,7 +74,14 @@ export function ChatView(props: Props) {
       />
       <div className="conversation">
         <Fault error={fault ?? error} />
-        {sessionId && <Conversation key={sessionId} {...props} onSettled={refetch} />}
+        {sessionId && (
+          <Conversation
+            key={sessionId}
+            {...props}
+            kept={sessions.find((one) => one.sessionId === sessionId)?.model}
+            onSettled={refetch}
+          />
+        )}
       </div>
     </div>
   )
@@ -123,10 +141,18 @@ function Conversation({
   draft,
   onDraftSent,
   onEvent,
+  kept,
   onSettled,
-}: Props & { onSettled: () => Promise<void> }) {
+}: Props & {
+  /** The model that the session keeps. */
+  kept: string | undefined
+  onSettled: () => Promise<void>
+}) {
   const address = { oracleDid: oracle.did, sessionId }
-  const chat = useChat({ ...address, onPaymentRequiredError: () => {}, uiComponents: components })
+  const [unpaid, setUnpaid] = useState<readonly string[]>([])
+  const said = useRef<Said>({ message: '', attachments: [] })
+  const onPaymentRequiredError = (claimIds: string[]) => setUnpaid(claimIds)
+  const chat = useChat({ ...address, onPaymentRequiredError, uiComponents: components })
   const {
     messages,
     sendMessage,
@@ -141,6 +167,8 @@ function Conversation({
   const approval = useApproval(address)
   const announcer = useChatAnnouncer(address)
   const { models, model, setModel } = useModels(oracle.did)
+  useEffect(() => setModel(kept), [sessionId, kept])
+  const files = useUploads(oracle)
   const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
   const starts = useRef(new Map<string, number>())
   const [text, setText] = useState('')
@@ -159,9 +187,17 @@ function Conversation({
   })
 
   const say = async (message: string) => {
-    if (!message.trim() || isSending) return
+    if (!message.trim() || isSending || !files.isReady) return
+    const { attachments } = files
     setText('')
-    await sendMessage(message)
+    files.clear()
+    await deliver({ message, attachments })
+  }
+  /** Sends a message, and keeps it for the case that something has to be paid first. */
+  const deliver = async ({ message, attachments }: Said) => {
+    setUnpaid([])
+    said.current = { message, attachments }
+    await sendMessage(message, attachments.length > 0 ? { attachments } : {})
     await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
   }
   useEffect(() => {
@@ -202,7 +238,15 @@ function Conversation({
               onAnswer={() => end.current?.focus()}
             />
           )}
-          <Fault error={sendMessageError ?? error} />
+          {unpaid.length > 0 ? (
+            <Payment
+              oracleDid={oracle.did}
+              claimIds={unpaid}
+              onPaid={() => void deliver(said.current)}
+            />
+          ) : (
+            <Fault error={sendMessageError ?? error} />
+          )}
         </div>
       </Waiting>
       <p className="hidden" {...announcer} />
@@ -212,7 +256,13 @@ function Conversation({
           event.preventDefault()
           void say(text)
         }}
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault()
+          files.add(event.dataTransfer.files)
+        }}
       >
+        <UploadList uploads={files.uploads} onRemove={files.remove} />
         <label className="grow">
           <span className="hidden">Message</span>
           <textarea
@@ -220,6 +270,12 @@ function Conversation({
             value={text}
             placeholder="Ask something"
             onChange={(event) => setText(event.target.value)}
+            onPaste={(event) => {
+              const pasted = event.clipboardData.files
+              if (pasted.length === 0) return
+              event.preventDefault()
+              files.add(pasted)
+            }}
             onKeyDown={(event) => {
               if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
               event.preventDefault()
@@ -228,6 +284,7 @@ function Conversation({
           />
         </label>
         <div className="row spread">
+          <AttachButton onAdd={files.add} />
           <label>
             <span className="hidden">Model</span>
             <select value={model ?? ''} onChange={(event) => setModel(event.target.value)}>
@@ -244,7 +301,7 @@ function Conversation({
               Stop
             </button>
           ) : (
-            <button type="submit" disabled={!text.trim()}>
+            <button type="submit" disabled={!text.trim() || !files.isReady}>
               Send
             </button>
           )}
@@ -255,7 +312,7 @@ function Conversation({
 }
 
 function Message({ message }: { message: IMessage }) {
-  const { type, content, reasoning, isComplete, isReasoning } = message
+  const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
   const parts = Array.isArray(content) ? content : [content]
   const text = parts.filter((part) => typeof part === 'string').join('')
   const places = parts.filter((part) => typeof part !== 'string')
@@ -273,6 +330,14 @@ function Message({ message }: { message: IMessage }) {
         </div>
       ))}
       {text && <p className="text">{text}</p>}
+      <FileList
+        label="Attached files"
+        files={attachments.map(({ fileId, filename, mimetype }) => ({
+          fileId,
+          name: filename ?? 'file',
+          mediaType: mimetype ?? '',
+        }))}
+      />
       {type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />
       )}

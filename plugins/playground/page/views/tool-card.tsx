@@ -1,5 +1,6 @@
 import { createContext, useContext } from 'react'
 import type { UIComponentProps, UIComponents } from 'oracle-runtime-client'
+import { FileList } from '../parts/file-view.tsx'
 import { Json } from '../parts/json.tsx'
 
 const TimesContext = createContext<ReadonlyMap<string, number>>(new Map())
@@ -12,7 +13,7 @@ const WaitingContext = createContext<string | undefined>(undefined)
 /** Provides the id of the tool call that waits for the user's approval. */
 export const Waiting = WaitingContext.Provider
 
-function ToolCard({ id, toolName, args, status, output, error }: UIComponentProps) {
+function ToolCard({ id, toolName, args, status, output, error, parts = [] }: UIComponentProps) {
   const ms = useContext(TimesContext).get(id)
   const waits = useContext(WaitingContext) === id
   const word =
@@ -24,25 +25,31 @@ function ToolCard({ id, toolName, args, status, output, error }: UIComponentProp
         ? 'failed'
         : 'done'
   return (
-    <details className={`tool ${waits ? 'waiting' : word}`} data-tool={toolName}>
-      <summary>
-        <span className="dot" aria-hidden="true" />
-        <code>{toolName}</code>
-        <span className="about">{briefly(args)}</span>
-        <span className="figure">{ms === undefined ? '' : `${Math.round(ms)} ms`}</span>
-        <span className={`tag ${word === 'failed' ? 'bad' : word === 'done' ? 'good' : ''}`}>
-          {word}
-        </span>
-      </summary>
-      <h4>Arguments</h4>
-      <Json value={args} label={`Arguments of ${toolName}`} />
-      {(error || output) && (
-        <>
-          <h4>{error ? 'Fault' : 'Result'}</h4>
-          <Json value={error ?? output} label={`Result of ${toolName}`} />
-        </>
-      )}
-    </details>
+    <>
+      <details className={`tool ${waits ? 'waiting' : word}`} data-tool={toolName}>
+        <summary>
+          <span className="dot" aria-hidden="true" />
+          <code>{toolName}</code>
+          <span className="about">{briefly(args)}</span>
+          <span className="figure">{ms === undefined ? '' : `${Math.round(ms)} ms`}</span>
+          <span className={`tag ${word === 'failed' ? 'bad' : word === 'done' ? 'good' : ''}`}>
+            {word}
+          </span>
+        </summary>
+        <h4>Arguments</h4>
+        <Json value={args} label={`Arguments of ${toolName}`} />
+        {(error || output) && (
+          <>
+            <h4>{error ? 'Fault' : 'Result'}</h4>
+            <Json value={error ?? output} label={`Result of ${toolName}`} />
+          </>
+        )}
+      </details>
+      <FileList
+        label={`Files of ${toolName}`}
+        files={parts.map(({ name, type, ...part }) => ({ ...part, name: name ?? type }))}
+      />
+    </>
   )
 }
 

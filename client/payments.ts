@@ -1,0 +1,10 @@
+'use client'
+export type { Settlement } from './later/paying.ts'
+export { usePayments } from './react/use-payments.ts'
+export type {
+  PaymentAccount,
+  PaymentCharge,
+  PaymentClaim,
+  PaymentsResult,
+  PaymentTerms,
+} from './react/use-payments.ts'

@@ -1,0 +1,22 @@
+import { onion, type Layer } from '../base/onion.ts'
+import { isOpen, type PluginRecord } from '../base/plugin-record.ts'
+import { turnContext, type Turn } from './turn/turn.ts'
+
+/** A turn on its way through the onion; the innermost layer is the turn itself. */
+interface TurnCalling {
+  readonly turn: Turn
+  readonly core: () => Promise<void>
+}
+/** A turn with the plugins' `turn` layers around it. */
+export type TurnOnion = (calling: TurnCalling) => Promise<void>
+
+/** Composes the plugins' `turn` layers. One composition serves all turns. */
+export function composeTurn(records: readonly PluginRecord[]): TurnOnion {
+  const layers = records
+    .filter((record) => record.base && record.definition.middleware?.turn)
+    .map((record): Layer<TurnCalling, void> => {
+      const layer = record.definition.middleware!.turn!
+      return ({ turn }, next) => (isOpen(record) ? layer(turnContext(record, turn), next) : next())
+    })
+  return onion(layers, ({ core }) => core())
+}

@@ -1,0 +1,19 @@
+import { createApp } from '#core'
+import { bundled } from '../../plugins/index.ts'
+
+// npm run example:payments: the server with a price, and credit for two turns. Everything else is as npm start has it.
+const app = createApp({
+  plugins: bundled,
+  env: {
+    DATA_DIR: '.data/payments',
+    PAYMENTS_TURN_PRICE: '5000',
+    PAYMENTS_FIRST_CREDIT: '10000',
+    ...process.env,
+  },
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => void app.close().then(() => process.exit(0)))
+const { url } = await app.listen()
+console.log(
+  `\n  Turns cost 0.005 DEV here, and the first two are on credit. Open ${url}/playground\n`,
+)

@@ -1,0 +1,116 @@
+import { sql } from 'kysely'
+import type { Terms } from '../terms/terms.ts'
+import type { AccountRow, PaymentsDatabase } from '../tables.ts'
+import { takeNewAccount } from './addresses.ts'
+
+/** What a turn reads and writes accounts with. */
+export interface Books {
+  readonly terms: Terms
+  now(): Date
+  /** The keyed hash of an address of a client. */
+  hashOf(address: string): Promise<string>
+}
+
+/** The account of a user, if there is one. */
+export const findAccount = (db: PaymentsDatabase, did: string): Promise<AccountRow | undefined> =>
+  db.selectFrom('payments_accounts').selectAll().where('did', '=', did).executeTakeFirst()
+
+/**
+ * Makes the account of a user where there is none. A new account has the first credit, unless its address has made three
+ * accounts today: DIDs cost nothing.
+ */
+export async function ensureAccount(
+  db: PaymentsDatabase,
+  { now, hashOf, terms }: Books,
+  did: string,
+  address: string | undefined,
+): Promise<void> {
+  if (await findAccount(db, did)) return
+  const hash = address === undefined ? undefined : await hashOf(address)
+  const at = now().getTime()
+  await db.transaction().execute(async (trx) => {
+    const { numInsertedOrUpdatedRows } = await trx
+      .insertInto('payments_accounts')
+      .values({
+        did,
+        balance: 0,
+        owed: 0,
+        held: 0,
+        has_paid: 0,
+        has_first: 0,
+        free_day: '',
+        free_used: 0,
+        looked_at: 0,
+        created_at: at,
+        touched_at: at,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst()
+    if (numInsertedOrUpdatedRows === 0n || terms.firstCredit === 0) return
+    if (hash !== undefined && !(await takeNewAccount(trx, hash, dayOf(now())))) return
+    await trx
+      .updateTable('payments_accounts')
+      .set({ has_first: 1 })
+      .where('did', '=', did)
+      .execute()
+  })
+}
+
+/** The UTC day of a time, as `2026-05-01`. */
+export const dayOf = (time: Date): string => time.toISOString().slice(0, 10)
+
+/**
+ * Locks the account of a user in a transaction, and reads it. Whoever changes money of an account locks it first, so such
+ * changes of one account follow each other on both databases.
+ */
+export async function lockAccount(
+  trx: PaymentsDatabase,
+  did: string,
+  now: Date,
+): Promise<AccountRow | undefined> {
+  return trx
+    .updateTable('payments_accounts')
+    .set({ touched_at: now.getTime() })
+    .where('did', '=', did)
+    .returningAll()
+    .executeTakeFirst()
+}
+
+/** How much an account may owe. */
+export const creditOf = ({ has_paid, has_first }: AccountRow, terms: Terms): number =>
+  has_paid ? terms.credit : has_first ? terms.firstCredit : 0
+
+/** What a user can spend: what was paid, and what may be owed, without what is owed and set aside. */
+export async function availableOf(
+  db: PaymentsDatabase,
+  { terms }: Books,
+  did: string,
+): Promise<number> {
+  const account = await findAccount(db, did)
+  if (!account) return terms.firstCredit
+  const { balance, owed, held } = account
+  return balance + creditOf(account, terms) - owed - held
+}
+
+/**
+ * Sets the most aside that a turn may cost, where there is room for it: one conditional update, so that no two turns take the
+ * same room.
+ */
+export async function takeHold(
+  trx: PaymentsDatabase,
+  { terms, now }: Books,
+  did: string,
+): Promise<boolean> {
+  const big = (amount: number) => sql<number>`cast(${amount} as bigint)`
+  const { maximum, credit, firstCredit } = terms
+  const { numUpdatedRows } = await trx
+    .updateTable('payments_accounts')
+    .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: now().getTime() })
+    .where('did', '=', did)
+    .where(
+      sql<boolean>`balance + case when has_paid = 1 then ${big(credit)} when has_first = 1
+        then ${big(firstCredit)} else 0 end - owed - held >= ${big(maximum)}`,
+    )
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}

@@ -1,0 +1,182 @@
+import { sql } from 'kysely'
+import { type RunBeginning, type RunEnding, RuntimeError } from '#core'
+import { billOf } from '../terms/bill.ts'
+import type { ChargeRow, PaymentsDatabase } from '../tables.ts'
+import { type Books, dayOf, lockAccount, takeHold } from './account.ts'
+import { giveFreeTurn, takeFreeTurn } from './addresses.ts'
+import { addToClaim, change } from './claims.ts'
+
+/** What a turn begins with. */
+export type Beginning = Pick<RunBeginning, 'runId' | 'sessionId' | 'requestId'> & {
+  readonly did: string
+  /** The hash of the client's address, for a turn that came over HTTP. */
+  readonly address: string | undefined
+}
+
+/** Begins the charge of a turn: as a free one while free turns last, else with what it may cost set aside. False: there is no room. */
+export async function beginCharge(
+  trx: PaymentsDatabase,
+  books: Books,
+  { runId, sessionId, requestId, did, address }: Beginning,
+): Promise<boolean> {
+  const { terms, now } = books
+  const isFree = await takeFree(trx, books, did, address)
+  if (!isFree && !(await takeHold(trx, books, did))) return false
+  await trx
+    .insertInto('payments_charges')
+    .values({
+      run_id: runId,
+      did,
+      session_id: sessionId,
+      request_id: requestId,
+      status: 'held',
+      held: isFree ? 0 : terms.maximum,
+      amount: 0,
+      lines: '[]',
+      claim_id: null,
+      free_day: isFree ? dayOf(now()) : null,
+      free_address: isFree ? (address ?? null) : null,
+      created_at: now().getTime(),
+      ended_at: null,
+    })
+    .execute()
+  return true
+}
+
+/** Takes a free turn of the user and, over HTTP, of the address. */
+async function takeFree(
+  trx: PaymentsDatabase,
+  { terms, now }: Books,
+  did: string,
+  address: string | undefined,
+): Promise<boolean> {
+  if (terms.freeTurns === 0) return false
+  const day = dayOf(now())
+  const { numUpdatedRows } = await trx
+    .updateTable('payments_accounts')
+    .set({
+      free_used: sql<number>`case when free_day = ${day} then free_used + 1 else 1 end`,
+      free_day: day,
+      touched_at: now().getTime(),
+    })
+    .where('did', '=', did)
+    .where((eb) => eb.or([eb('free_day', '<>', day), eb('free_used', '<', terms.freeTurns)]))
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) return false
+  if (address === undefined || (await takeFreeTurn(trx, address, day, terms.freeTurns))) return true
+  await giveFreeToDid(trx, did, day)
+  return false
+}
+
+const giveFreeToDid = (trx: PaymentsDatabase, did: string, day: string) =>
+  trx
+    .updateTable('payments_accounts')
+    .set({ free_used: sql<number>`free_used - 1` })
+    .where('did', '=', did)
+    .where('free_day', '=', day)
+    .where('free_used', '>', 0)
+    .execute()
+
+/**
+ * Ends the charge of a turn: what was set aside is free again, and what the turn costs is taken from the balance, or is due
+ * and joins a claim. A charge ends once, whoever tells of the end.
+ */
+export async function endCharge(
+  trx: PaymentsDatabase,
+  books: Books,
+  run: RunEnding,
+): Promise<void> {
+  const { runId, did } = run
+  const known = await trx
+    .selectFrom('payments_charges')
+    .select('run_id')
+    .where('run_id', '=', runId)
+    .executeTakeFirst()
+  if (!known) return
+  const account = await lockAccount(trx, did, books.now())
+  const charge = await readCharge(trx, runId)
+  if (!account || charge?.status !== 'held') return
+  const isFree = charge.free_day !== null
+  const extras = await trx
+    .selectFrom('payments_extras')
+    .select(['amount', 'reason'])
+    .where('run_id', '=', runId)
+    .orderBy('key')
+    .execute()
+  const bill = isFree ? { amount: 0, lines: [] } : billOf(run, books.terms, charge.held, extras)
+  const end = { amount: bill.amount, lines: JSON.stringify(bill.lines) }
+  await change(trx, did, { held: -charge.held })
+  const ended_at = run.endedAt.getTime()
+  if (bill.amount === 0) {
+    const costs = billOf({ ...run }, books.terms, Number.MAX_SAFE_INTEGER).amount
+    if (isFree && costs === 0) await giveBack(trx, charge)
+    return setCharge(trx, runId, { ...end, ended_at, status: isFree ? 'free' : 'void' })
+  }
+  if (account.balance >= bill.amount) {
+    await change(trx, did, { balance: -bill.amount })
+    return setCharge(trx, runId, { ...end, ended_at, status: 'paid' })
+  }
+  await change(trx, did, { owed: bill.amount })
+  const claim_id = await addToClaim(trx, did, bill.amount, books.now())
+  await setCharge(trx, runId, { ...end, ended_at, status: 'due', claim_id })
+}
+
+/** A free turn that would have cost nothing, because it failed, is not used up. */
+async function giveBack(trx: PaymentsDatabase, charge: ChargeRow): Promise<void> {
+  const { did, free_day, free_address } = charge
+  if (free_day === null) return
+  await giveFreeToDid(trx, did, free_day)
+  if (free_address !== null) await giveFreeTurn(trx, free_address, free_day)
+}
+
+const readCharge = (trx: PaymentsDatabase, runId: string): Promise<ChargeRow | undefined> =>
+  trx.selectFrom('payments_charges').selectAll().where('run_id', '=', runId).executeTakeFirst()
+
+async function setCharge(
+  trx: PaymentsDatabase,
+  runId: string,
+  set: Partial<ChargeRow>,
+): Promise<void> {
+  await trx.updateTable('payments_charges').set(set).where('run_id', '=', runId).execute()
+}
+
+/** How many extras one turn may have. */
+const mostExtras = 100
+
+/** What another plugin adds to the charge of the turn under way. */
+export interface ExtraOfTurn {
+  /** The same key of a turn counts once, also when its tool runs again after a crash. */
+  readonly key: string
+  /** A whole number of the smallest unit. */
+  readonly amount: number
+  readonly reason: string
+}
+
+/** Adds to the charge of the turn that is under way in a session. Where the turn costs nothing, nothing is added. */
+export async function addExtra(
+  db: PaymentsDatabase,
+  turn: { readonly did: string; readonly sessionId: string },
+  { key, amount, reason }: ExtraOfTurn,
+): Promise<void> {
+  if (!Number.isSafeInteger(amount) || amount <= 0)
+    throw new RuntimeError('INPUT_INVALID', `A charge of ${amount} is no whole number above 0.`)
+  const { did, sessionId } = turn
+  const charge = await db
+    .selectFrom('payments_charges')
+    .select('run_id')
+    .where('did', '=', did)
+    .where('session_id', '=', sessionId)
+    .where('status', '=', 'held')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  if (!charge) return
+  const runId = charge.run_id
+  const { rows } = await sql<{ count: number }>`select count(*) as count from payments_extras
+    where run_id = ${runId}`.execute(db)
+  if (Number(rows[0]?.count) >= mostExtras) return
+  await db
+    .insertInto('payments_extras')
+    .values({ run_id: runId, key: key.slice(0, 200), did, amount, reason: reason.slice(0, 200) })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}

@@ -1,0 +1,104 @@
+import type { RunAdmission, RunBeginning, RunEnding } from '#core'
+import { RuntimeError } from '#core'
+import { total, shown } from '../terms/money.ts'
+import type { PaymentsDatabase } from '../tables.ts'
+import { availableOf, type Books, dayOf, ensureAccount, findAccount } from './account.ts'
+import { hasFreeTurns } from './addresses.ts'
+import { beginCharge, endCharge } from './charges.ts'
+import { demandFrom } from './claims.ts'
+
+/** What the gate asks of the ways to pay. */
+export interface Ways {
+  /** Looks for payments of the user that may have arrived. It takes two seconds at most, and nothing where it was just done. */
+  look(did: string): Promise<void>
+  /** The names of the ways to pay. */
+  readonly methods: readonly string[]
+}
+
+/** Who may begin a turn: whoever has a free turn, or room for the most that a turn may cost. */
+export class Gate {
+  readonly #db: PaymentsDatabase
+  readonly #books: Books
+  readonly #ways: () => Promise<Ways>
+
+  constructor(db: PaymentsDatabase, books: Books, ways: () => Promise<Ways>) {
+    this.#db = db
+    this.#books = books
+    this.#ways = ways
+  }
+
+  /** Lets a turn pass, or throws the 402 with the claims. */
+  async admit(run: RunAdmission): Promise<void> {
+    const { did } = run.user
+    const address = run.koa?.ip
+    // In the transaction of the beginning nobody can read the key of the hashes any more: this reads it before.
+    if (address !== undefined && this.#books.terms.freeTurns > 0) await this.#books.hashOf(address)
+    await ensureAccount(this.#db, this.#books, did, address)
+    if (await this.#hasRoom(did, address)) return
+    const ways = await this.#ways()
+    await ways.look(did)
+    if (await this.#hasRoom(did, address)) return
+    throw await this.#refusal(run, ways)
+  }
+
+  /** Sets the most aside that the turn may cost, in the transaction that records it. */
+  async begin({ runId, sessionId, requestId, user, koa }: RunBeginning, trx: PaymentsDatabase) {
+    const { did } = user
+    const { terms, hashOf } = this.#books
+    const address = koa && terms.freeTurns > 0 ? await hashOf(koa.ip) : undefined
+    const turn = { runId, sessionId, requestId, did, address }
+    if (await beginCharge(trx, this.#books, turn)) return
+    throw new RuntimeError(
+      'RATE_LIMITED',
+      'Other turns of this account took its credit just now.',
+      {
+        hint: 'Send the message again in a moment.',
+        headers: { 'Retry-After': '1' },
+      },
+    )
+  }
+
+  /** Bills a turn that has ended. */
+  end(run: RunEnding, trx: PaymentsDatabase): Promise<void> {
+    return endCharge(trx, this.#books, run)
+  }
+
+  async #hasRoom(did: string, address: string | undefined): Promise<boolean> {
+    const { terms } = this.#books
+    if (terms.freeTurns > 0 && (await this.#hasFree(did, address))) return true
+    return (await availableOf(this.#db, this.#books, did)) >= terms.maximum
+  }
+
+  async #hasFree(did: string, address: string | undefined): Promise<boolean> {
+    const { terms, now, hashOf } = this.#books
+    const account = await findAccount(this.#db, did)
+    const day = dayOf(now())
+    if (account?.free_day === day && account.free_used >= terms.freeTurns) return false
+    if (address === undefined) return true
+    return hasFreeTurns(this.#db, await hashOf(address), day, terms.freeTurns)
+  }
+
+  async #refusal(run: RunAdmission, ways: Ways): Promise<RuntimeError> {
+    const { coin } = this.#books.terms
+    const claims = await demandFrom(this.#db, this.#books, run.user.did)
+    const amount = total(...claims.map((claim) => claim.amount))
+    const ids = claims.map(({ id }) => id)
+    const count = ids.length === 1 ? '1 claim' : `${ids.length} claims`
+    return new RuntimeError(
+      'PAYMENT_REQUIRED',
+      `Payment needed: ${shown(amount, coin)} for ${count}.`,
+      {
+        hint: 'Pay the claims, and send the same message again. POST /payments/prepare says what to sign.',
+        details: {
+          error: 'Payment Required',
+          claims: ids,
+          outstandingClaims: ids,
+          amount: String(amount),
+          denom: coin.denom,
+          methods: ways.methods,
+        },
+        headers: { 'Cache-Control': 'no-store' },
+      },
+    )
+  }
+}

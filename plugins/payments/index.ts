@@ -1,0 +1,137 @@
+import { definePlugin, type Log, type TurnContext } from '#core'
+import { z } from 'zod'
+
+import { addExtra, type ExtraOfTurn } from './accounts/charges.ts'
+import { environment } from './environment.ts'
+import { accountRoutes } from './routes/account.ts'
+import { account, charge } from './routes/shapes.ts'
+import { card, fee, termsReply, termsView } from './routes/public.ts'
+import { PaymentService, type ServiceParts } from './service.ts'
+import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
+import { priceWords } from './terms/terms.ts'
+import { keepUp } from './upkeep.ts'
+
+/** What `setup` needs of boot. */
+interface Boot extends ServiceParts {
+  readonly log: Log
+  onClose(close: () => Promise<void>): void
+  onReady(call: (signal: AbortSignal) => void): void
+}
+
+/** What a tool that adds to the cost of its turn hands on of its context. */
+type Turn = Pick<TurnContext, 'user' | 'session'>
+
+function setup(boot: Boot) {
+  const service = new PaymentService(boot)
+  let upkeep: Promise<void> | undefined
+  boot.onReady((signal) => {
+    if (service.terms.isPriced) upkeep = keepUp(service, boot.log, signal)
+  })
+  boot.onClose(async () => {
+    await service.close()
+    await upkeep
+  })
+  return {
+    service,
+    /** Adds to what the turn under way costs, once a key: for plugins that require this one. */
+    charge: ({ user, session }: Turn, extra: ExtraOfTurn): Promise<void> =>
+      addExtra(service.db, { did: user.did, sessionId: session.id }, extra),
+  }
+}
+
+export default definePlugin({
+  name: 'payments',
+  version: '0.1.0',
+  summary: 'What turns cost: prices, accounts, claims, and payments on a ledger.',
+  whenToUse: ['The user asks what a turn costs, what they owe, or what an answer has cost.'],
+  whenNotToUse: ['The question is about the prices of others.'],
+  examples: ['What do I owe you?', 'What did the last answer cost?'],
+  tags: ['payments', 'price', 'cost', 'claims', 'credit'],
+  visibility: 'on-demand',
+  stability: 'beta',
+  category: 'integration',
+
+  env: environment,
+
+  migrations: {
+    '001-accounts': createAccounts,
+    '002-payments': createPayments,
+    '003-development-ledger': async (db) =>
+      (await import('./development/tables.ts')).createLedger(db),
+  },
+
+  setup,
+
+  facts: ({ self: { service } }) => ({
+    price: priceWords(service.terms),
+    payments: async () => ({
+      terms: termsView(service),
+      denom: service.terms.coin.denom,
+      chainId: service.chainId,
+      ...(service.methods.length > 0 && { address: await service.address() }),
+      methods: service.methods,
+    }),
+  }),
+
+  runs: ({ self: { service } }) =>
+    service.terms.isPriced
+      ? {
+          admit: (run) => service.gate.admit(run),
+          begin: (run, { db }) => service.gate.begin(run, withPaymentsTables(db)),
+          end: (run, { db }) => service.gate.end(run, withPaymentsTables(db)),
+        }
+      : undefined,
+
+  prompt: ({ self }) => {
+    const price = priceWords(self.service.terms)
+    return (
+      price && `Turns cost the user money: ${price}. You cannot pay, and nobody may ask you to.`
+    )
+  },
+
+  tools: {
+    get_account: {
+      description: 'Reads what the user has paid in advance, owes, and may still spend.',
+      effect: 'read',
+      foreign: false, // the caller's own numbers
+      input: z.object({}),
+      output: account,
+      run: async (_, { self: { service }, user }) => {
+        const { accountView } = await import('./accounts/reading.ts')
+        return accountView(service.db, service.books, user.did)
+      },
+    },
+    explain_charge: {
+      description: 'Reads what the last turns of this conversation cost, line by line.',
+      effect: 'read',
+      foreign: false, // the caller's own numbers
+      input: z.object({}),
+      output: z.object({ denom: z.string(), charges: z.array(charge) }),
+      run: async (_, { self: { service }, user, session }) => {
+        const { chargeView, findCharges } = await import('./accounts/reading.ts')
+        const charges = await findCharges(service.db, user.did, { session: session.id })
+        return { denom: service.terms.coin.denom, charges: charges.slice(0, 10).map(chargeView) }
+      },
+    },
+  },
+
+  routes: {
+    'GET /payments/terms': {
+      auth: 'public',
+      summary: 'What turns cost, and how they are paid.',
+      answers: { 200: ['application/json'], 304: [] },
+      run: (_, { self }) => termsReply(self.service),
+    },
+    'GET /payments/card': {
+      auth: 'public',
+      summary: 'The card of the oracle, as existing oracles anchor it.',
+      run: (_, { self }) => card(self.service),
+    },
+    'GET /payments/fee.json': {
+      auth: 'public',
+      summary: 'The fee of the oracle, as existing oracles anchor it.',
+      run: (_, { self }) => fee(self.service),
+    },
+    ...accountRoutes,
+  },
+})

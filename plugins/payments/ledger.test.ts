@@ -1,0 +1,288 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { onEachDatabase } from '../../test/support/each-database.ts'
+import { storeOf } from '../../test/support/store-of.ts'
+import { DevelopmentLedger } from './development/ledger.ts'
+import { createLedger } from './development/tables.ts'
+import { type ServedLedger, serveLedger } from './fixtures/grpc-ledger.ts'
+import { paidApp, session } from '../../test/support/paid-app.ts'
+import {
+  evaluations,
+  writeClaimAuthorization,
+  writeEvaluateClaim,
+  writeSubmitClaim,
+} from './ledger/claim-messages.ts'
+import { GrpcPort } from './ledger/grpc.ts'
+import { LedgerKey } from './ledger/keys.ts'
+import { Ledger } from './ledger/ledger.ts'
+import { types, writeExec, writeRevoke, writeSend, writeSendGrant } from './ledger/messages.ts'
+import { signTx } from './ledger/tx.ts'
+
+const coin = (amount: number) => [{ denom: 'udev', amount: String(amount) }]
+const send = (fromAddress: string, toAddress: string, amount: number) => ({
+  typeUrl: types.send,
+  value: writeSend({ fromAddress, toAddress, amount: coin(amount) }),
+})
+
+await onEachDatabase('the development ledger', (where) => {
+  let folder = ''
+  let store: Awaited<ReturnType<typeof storeOf>>
+  let served: ServedLedger
+  let own: DevelopmentLedger
+  const options = () => ({
+    db: store.db,
+    chainId: 'dev-1',
+    prefix: 'dev',
+    denom: 'udev',
+    decimals: 6,
+    now: () => new Date(),
+  })
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'ledger-'))
+    store = await storeOf(folder, where)
+    await store.migrate('payments', { '001': createLedger })
+    own = new DevelopmentLedger(options())
+    served = await serveLedger(own)
+  })
+  afterAll(async () => {
+    await served.close()
+    await store.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  describe.each(['in the process', 'over gRPC'])('%s', (how) => {
+    const ledgerOf = (chainId = 'dev-1') => {
+      const port = how === 'over gRPC' ? new GrpcPort(served.address, false) : own
+      const ledger = new Ledger(port, chainId)
+      onTestFinished(() => ledger.close())
+      return ledger
+    }
+
+    test('carries transfers out, and tells of accounts, balances and transactions', async () => {
+      const ledger = ledgerOf()
+      const [ann, ben] = [
+        await own.accountOf(`did:x:${randomUUID()}`),
+        await own.accountOf(`did:x:${randomUUID()}`),
+      ]
+      const did = `did:x:${randomUUID()}`
+      const { address } = await own.accountOf(did)
+      expect(await ledger.balance(address, 'udev')).toBe(1_000_000_000n)
+      expect(await ledger.account(address)).toMatchObject({ sequence: 0 })
+      expect(await ledger.account(`${address.slice(0, -1)}-`)).toBeUndefined()
+      const { hash } = await own.transact(did, [send(address, ann.address, 7)], 'a memo')
+      expect(await ledger.tx(hash)).toMatchObject({ hash, code: 0, memo: 'a memo' })
+      expect(await ledger.tx('0'.repeat(64))).toBeUndefined()
+      expect(await ledger.account(address)).toMatchObject({ sequence: 1 })
+      expect(await ledger.transfersTo(ann.address, address)).toMatchObject([{ hash }])
+      expect(await ledger.transfersTo(ann.address, ben.address)).toEqual([])
+      const poor = await own.transact(did, [send(address, ben.address, 2_000_000_000)], '')
+      expect(await ledger.tx(poor.hash)).toMatchObject({ code: 5 })
+      const stolen = await own.transact(did, [send(ann.address, address, 1)], '')
+      expect(await ledger.tx(stolen.hash)).toMatchObject({ code: 4 })
+      expect(await ledger.balance(ben.address, 'udev')).toBe(1_000_000_000n)
+    })
+
+    test('takes only bytes whose signature, sequence and chain are right, and each once', async () => {
+      const ledger = ledgerOf()
+      const secret = Buffer.concat([Buffer.of(1), randomBytes(31)])
+      const key = new LedgerKey(secret)
+      const address = key.address('dev')
+      const giver = `did:x:${randomUUID()}`
+      const { address: from } = await own.accountOf(giver)
+      await own.transact(giver, [send(from, address, 100)], '')
+      const account = await ledger.account(address)
+      const tx = (more: object = {}) =>
+        signTx(
+          {
+            messages: [send(address, from, 10)],
+            memo: '',
+            fee: [],
+            gas: 1,
+            chainId: 'dev-1',
+            accountNumber: account?.number ?? 0,
+            sequence: 0,
+            ...more,
+          },
+          key,
+        )
+      for (const more of [{ chainId: 'other-1' }, { accountNumber: 9_999 }, { sequence: 5 }])
+        expect((await ledger.broadcast(tx(more).bytes)).code).not.toBe(0)
+      const flipped = tx().bytes
+      flipped[flipped.length - 1] = (flipped.at(-1) ?? 0) ^ 1
+      expect((await ledger.broadcast(flipped)).code).not.toBe(0)
+      expect((await ledger.broadcast(randomBytes(40))).code).not.toBe(0)
+      const good = tx()
+      expect(await ledger.broadcast(good.bytes)).toMatchObject({ code: 0 })
+      expect((await ledger.broadcast(good.bytes)).code).not.toBe(0)
+      expect(await ledger.balance(address, 'udev')).toBe(90n)
+      expect(await ledger.tx(good.hash)).toMatchObject({ code: 0 })
+      expect(await ledger.simulate(good.bytes)).toBeGreaterThan(0)
+    })
+
+    test('keeps to grants: their limit, their list, and their end', async () => {
+      const ledger = ledgerOf()
+      const [did, agent] = [`did:x:${randomUUID()}`, `did:x:${randomUUID()}`]
+      const { address: granter } = await own.accountOf(did)
+      const { address: grantee } = await own.accountOf(agent)
+      const code = async (who: string, messages: Parameters<typeof own.transact>[1]) => {
+        const { hash } = await own.transact(who, messages, '')
+        return (await ledger.tx(hash))?.code
+      }
+      const collect = (amount: number, to = grantee) => [
+        { typeUrl: types.exec, value: writeExec({ grantee, msgs: [send(granter, to, amount)] }) },
+      ]
+      const grant = (expires: number) => [
+        {
+          typeUrl: types.grant,
+          value: writeSendGrant({
+            granter,
+            grantee,
+            spendLimit: coin(100),
+            allowList: [grantee],
+            expires,
+          }),
+        },
+      ]
+      const soon = Math.floor(Date.now() / 1000) + 3600
+      expect(await code(agent, collect(1))).toBe(4)
+      expect(await code(did, grant(1))).not.toBe(0)
+      expect(await code(did, grant(soon))).toBe(0)
+      expect(await ledger.grants(granter, grantee, types.send)).toBe(1)
+      expect(await code(agent, collect(60))).toBe(0)
+      expect(await code(agent, collect(60))).toBe(5)
+      expect(await code(agent, collect(1, granter))).toBe(4)
+      const value = writeRevoke({ granter, grantee, msgTypeUrl: types.send })
+      expect(await code(did, [{ typeUrl: types.revoke, value }])).toBe(0)
+      expect(await code(agent, collect(1))).toBe(4)
+      expect(await ledger.grants(granter, grantee, types.send)).toBe(0)
+      expect(await ledger.balance(grantee, 'udev')).toBe(1_000_000_060n)
+    })
+
+    test('pays a claim when it is approved, and never when it is rejected', async () => {
+      const ledger = ledgerOf()
+      const [did, agent] = [`did:x:${randomUUID()}`, `did:x:${randomUUID()}`]
+      const { address, collectionId } = await own.accountOf(did)
+      const { address: oracle } = await own.accountOf(agent)
+      const code = async (who: string, typeUrl: string, value: Uint8Array) => {
+        const { hash } = await own.transact(who, [{ typeUrl, value }], '')
+        return (await ledger.tx(hash))?.code
+      }
+      const submit = (claimId: string) =>
+        writeSubmitClaim({
+          collectionId,
+          claimId,
+          agentDid: agent,
+          agentAddress: oracle,
+          adminAddress: address,
+          amount: coin(50),
+        })
+      const evaluate = (claimId: string, status: number) =>
+        writeEvaluateClaim({
+          claimId,
+          collectionId,
+          oracle: did,
+          agentDid: agent,
+          agentAddress: oracle,
+          adminAddress: address,
+          status,
+          reason: 0,
+          amount: coin(50),
+        })
+      expect(await code(agent, types.submitClaim, submit(randomUUID()))).toBe(4)
+      const authorization = writeClaimAuthorization({
+        creatorAddress: address,
+        creatorDid: did,
+        granteeAddress: oracle,
+        adminAddress: address,
+        collectionId,
+        agentQuota: 2,
+        maxAmount: coin(50),
+        expires: Math.floor(Date.now() / 1000) + 3600,
+      })
+      expect(await code(did, types.claimAuthorization, authorization)).toBe(0)
+      const [good, bad] = [randomUUID(), randomUUID()]
+      expect(await code(agent, types.submitClaim, submit(good))).toBe(0)
+      expect(await code(agent, types.submitClaim, submit(bad))).toBe(0)
+      expect(await code(agent, types.submitClaim, submit(randomUUID()))).toBe(4)
+      expect(await code(agent, types.evaluateClaim, evaluate(good, 1))).toBe(4)
+      expect(await code(did, types.evaluateClaim, evaluate(good, evaluations.approved))).toBe(0)
+      expect(await code(did, types.evaluateClaim, evaluate(bad, evaluations.rejected))).toBe(0)
+      expect(await code(did, types.evaluateClaim, evaluate(good, evaluations.approved))).not.toBe(0)
+      expect(await ledger.claim(good)).toMatchObject({ payment: 4, agentAddress: oracle })
+      expect(await ledger.claim(bad)).toMatchObject({ evaluation: 2, payment: 0 })
+      expect(await ledger.claim(randomUUID())).toBeUndefined()
+      expect(await ledger.balance(oracle, 'udev')).toBe(1_000_000_050n)
+    })
+
+    test('a ledger of another chain is not believed', async () => {
+      await expect(ledgerOf('ixo-5').balance('dev1x', 'udev')).rejects.toMatchObject({
+        code: 'LEDGER_UNREACHABLE',
+        message: expect.stringMatching(/it is the chain dev-1, and PAYMENTS_CHAIN_ID is ixo-5/),
+      })
+    })
+  })
+
+  test('an app is paid over gRPC; while the node is away turns within the credit go on', async () => {
+    const node = await serveLedger(own)
+    const oracle = await own.accountOf(`did:x:${randomUUID()}`)
+    const app = await paidApp({
+      env: {
+        PAYMENTS_LEDGER: node.address,
+        PAYMENTS_LEDGER_TLS: 'off',
+        PAYMENTS_ADDRESS: oracle.address,
+        PAYMENTS_FIRST_CREDIT: '5000',
+      },
+    })
+    const user = await app.user()
+    const { address } = await own.accountOf(user.did)
+    const { claim } = (await user.post('/payments/claims', { advance: '7000' })).body
+    const { paymentId, messages, memo } = (
+      await user.post('/payments/prepare', { claims: [claim.id], address })
+    ).body
+    const { fromAddress, toAddress } = messages[0].value
+    expect((await user.get('/payments/development/account')).status).toBe(404)
+    const { hash } = await own.transact(user.did, [send(fromAddress, toAddress, 7000)], memo)
+    await node.close()
+    const settle = () => user.post('/payments/settle', { paymentId, txHash: hash })
+    expect(await settle()).toMatchObject({ status: 503, body: { code: 'LEDGER_UNREACHABLE' } })
+    const sessionId = await session(user)
+    const say = () => user.post(`/messages/${sessionId}`, { message: 'Hello', stream: false })
+    expect((await say()).status).toBe(200)
+    const again = await serveLedger(own, Number(node.address.split(':')[1]))
+    onTestFinished(() => again.close())
+    await expect.poll(async () => (await settle()).status, { timeout: 20_000 }).toBe(200)
+  })
+})
+
+test('a ledger that answers garbage, half a message or nothing known is not believed', async () => {
+  const answers = [
+    Buffer.of(0, 0, 0, 0, 9, 1),
+    Buffer.of(0, 0, 0, 0, 2, 0xff, 0xff),
+    Buffer.from('no'),
+  ]
+  let answer = answers[0]
+  const server = createServer()
+  server.on('stream', (stream) => {
+    stream.on('error', () => undefined)
+    stream.respond(
+      { ':status': 200, 'content-type': 'application/grpc' },
+      { waitForTrailers: true },
+    )
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+    stream.end(answer)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const ledger = new Ledger(new GrpcPort(`127.0.0.1:${port}`, false), 'dev-1')
+  onTestFinished(async () => {
+    await ledger.close()
+    server.close()
+  })
+  for (answer of answers)
+    await expect(ledger.tx('A'.repeat(64))).rejects.toMatchObject({ code: 'LEDGER_UNREACHABLE' })
+})

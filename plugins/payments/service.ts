@@ -1,0 +1,185 @@
+import type { AddressHashes } from './accounts/addresses.ts'
+import { type Books, ensureAccount, lockAccount } from './accounts/account.ts'
+import { presentAdvance, presentDue } from './accounts/claims.ts'
+import { Gate } from './accounts/gate.ts'
+import type { DevelopmentLedger } from './development/ledger.ts'
+import type { Environment } from './environment.ts'
+import { fromBech32 } from './ledger/bech32.ts'
+import type { Ledger } from './ledger/ledger.ts'
+import type { Payments } from './paying/payments.ts'
+import { type ClaimRow, type PaymentsDatabase, withPaymentsTables } from './tables.ts'
+import { readTerms, type Terms } from './terms/terms.ts'
+import { RuntimeError, type Database, type Oracle } from '#core'
+
+/** What the service needs of boot. */
+export interface ServiceParts {
+  readonly env: Environment
+  readonly db: Database
+  readonly oracle: Oracle
+  readonly environment: 'development' | 'test' | 'production'
+  now(): Date
+}
+
+/**
+ * Payments of one app. The ledger, its keys and what reads them are imported when something is paid: turns within the credit
+ * need none of it.
+ */
+export class PaymentService {
+  readonly terms: Terms
+  readonly db: PaymentsDatabase
+  readonly books: Books
+  readonly gate: Gate
+  readonly #parts: ServiceParts
+  #hashes: Promise<AddressHashes> | undefined
+  #ledger: Promise<Ledger> | undefined
+  #development: Promise<DevelopmentLedger> | undefined
+  #address: Promise<string> | undefined
+  #payments: Promise<Payments> | undefined
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts
+    this.terms = readTerms(parts.env)
+    this.db = withPaymentsTables(parts.db)
+    this.books = {
+      terms: this.terms,
+      now: () => parts.now(),
+      hashOf: async (address) => (await this.#addressHashes()).of(address),
+    }
+    this.#demandWays()
+    this.gate = new Gate(this.db, this.books, async () => ({
+      look: async (did) => (await this.payments()).look(did),
+      methods: this.methods,
+    }))
+  }
+
+  /** The names of the ways to pay. */
+  get methods(): readonly string[] {
+    if (this.#parts.env.PAYMENTS_LEDGER !== undefined) return ['transfer']
+    return this.hasDevelopment ? ['transfer', 'development'] : []
+  }
+
+  /** Whether the ledger is the one in the process. */
+  get hasDevelopment(): boolean {
+    const { env, environment } = this.#parts
+    return environment !== 'production' && env.PAYMENTS_LEDGER === undefined
+  }
+
+  get chainId(): string {
+    return this.#parts.env.PAYMENTS_CHAIN_ID
+  }
+
+  get oracle(): Oracle {
+    return this.#parts.oracle
+  }
+
+  /** Presents the oldest claim of what is due, or asks for an advance. */
+  async present(did: string, advance: number | undefined): Promise<ClaimRow | undefined> {
+    await ensureAccount(this.db, this.books, did, undefined)
+    return this.db.transaction().execute(async (trx) => {
+      await lockAccount(trx, did, this.books.now())
+      if (advance !== undefined) return presentAdvance(trx, this.books, did, advance)
+      return (await presentDue(trx, this.books, did))[0]
+    })
+  }
+
+  /** Payments by transfer. */
+  payments(): Promise<Payments> {
+    return (this.#payments ??= import('./paying/payments.ts').then(
+      ({ Payments }) =>
+        new Payments({
+          db: this.db,
+          books: this.books,
+          prefix: this.#parts.env.PAYMENTS_ADDRESS_PREFIX,
+          address: () => this.address(),
+          ledger: () => this.ledger(),
+        }),
+    ))
+  }
+
+  /** Where the oracle is paid. */
+  address(): Promise<string> {
+    this.#address ??= (async () => {
+      const known = this.#parts.env.PAYMENTS_ADDRESS
+      if (known !== undefined) return known
+      return (await (await this.development()).accountOf(this.oracle.did)).address
+    })().catch((error: unknown) => {
+      this.#address = undefined // the database was away; the next one asks again
+      throw error
+    })
+    return this.#address
+  }
+
+  /** The ledger. */
+  ledger(): Promise<Ledger> {
+    return (this.#ledger ??= this.#openLedger())
+  }
+
+  /** The ledger in the process. Throws 404 where there is none. */
+  development(): Promise<DevelopmentLedger> {
+    if (!this.hasDevelopment)
+      throw new RuntimeError('NOT_FOUND', 'This server has no development ledger.', {
+        hint: 'It is there outside production where PAYMENTS_LEDGER is unset.',
+      })
+    return (this.#development ??= this.#openDevelopment())
+  }
+
+  /** Ends the connection to the ledger. */
+  async close(): Promise<void> {
+    await (await this.#ledger)?.close()
+  }
+
+  async #openLedger(): Promise<Ledger> {
+    const { PAYMENTS_LEDGER, PAYMENTS_LEDGER_TLS, PAYMENTS_CHAIN_ID } = this.#parts.env
+    const { Ledger } = await import('./ledger/ledger.ts')
+    if (PAYMENTS_LEDGER === undefined)
+      return new Ledger(await this.development(), PAYMENTS_CHAIN_ID)
+    const { GrpcPort } = await import('./ledger/grpc.ts')
+    return new Ledger(new GrpcPort(PAYMENTS_LEDGER, PAYMENTS_LEDGER_TLS), PAYMENTS_CHAIN_ID)
+  }
+
+  async #openDevelopment(): Promise<DevelopmentLedger> {
+    const { env, db, now } = this.#parts
+    const { DevelopmentLedger } = await import('./development/ledger.ts')
+    return new DevelopmentLedger({
+      db,
+      chainId: env.PAYMENTS_CHAIN_ID,
+      prefix: env.PAYMENTS_ADDRESS_PREFIX,
+      denom: env.PAYMENTS_DENOM,
+      decimals: env.PAYMENTS_DECIMALS,
+      now,
+    })
+  }
+
+  #addressHashes(): Promise<AddressHashes> {
+    this.#hashes ??= import('./accounts/addresses.ts').then(
+      ({ AddressHashes }) => new AddressHashes(this.db),
+    )
+    return this.#hashes
+  }
+
+  /** A price that nobody can pay stops the boot: without this plugin every turn would be free. */
+  #demandWays(): void {
+    const { env, environment } = this.#parts
+    const { PAYMENTS_ADDRESS: address, PAYMENTS_ADDRESS_PREFIX: prefix } = env
+    const missing = (message: string, hint: string) =>
+      new RuntimeError('ENV_MISSING', message, { hint, details: { stopsBoot: true } })
+    if (this.terms.isPriced && environment === 'production' && env.PAYMENTS_LEDGER === undefined)
+      throw missing(
+        'Turns have a price, and there is no way to pay: PAYMENTS_LEDGER is unset.',
+        'Set PAYMENTS_LEDGER to the gRPC address of a node, or take the price away.',
+      )
+    if (env.PAYMENTS_LEDGER !== undefined && address === undefined)
+      throw missing(
+        'PAYMENTS_LEDGER is set, and nobody is paid there: PAYMENTS_ADDRESS is unset.',
+        'Set PAYMENTS_ADDRESS to the account of the oracle on the ledger.',
+      )
+    if (address !== undefined && !fromBech32(prefix, address))
+      throw new RuntimeError(
+        'ENV_INVALID',
+        `PAYMENTS_ADDRESS is "${address}", which is no address.`,
+        {
+          hint: `It begins with PAYMENTS_ADDRESS_PREFIX, which is ${prefix}, and has a checksum.`,
+        },
+      )
+  }
+}

@@ -1,0 +1,34 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { definePlugin, RuntimeError } from '#core'
+import { scriptedModel, testApp } from '#core/testing'
+import ussd from '../index.ts'
+import { Phone } from '../phone.ts'
+
+test('who has to pay first reads how much, in place of "ask again"', async () => {
+  const till = definePlugin({
+    name: 'till',
+    summary: 'Wants money.',
+    runs: {
+      admit() {
+        throw new RuntimeError('PAYMENT_REQUIRED', 'Payment needed: 0.01 DEV for 1 claim.', {
+          details: { claims: ['c1'], outstandingClaims: ['c1'] },
+        })
+      },
+    },
+  })
+  const app = await testApp({
+    plugins: [ussd, till],
+    model: scriptedModel([]),
+    env: { PIN_ENCRYPTION_KEY: 'ab'.repeat(32), USSD_RATE_LIMIT_PER_MINUTE: '1000000' },
+  })
+  onTestFinished(() => app.close())
+  const phone = new Phone(
+    '+254711000111',
+    async (request) => (await app.post('/api/ussd', request)).body,
+  )
+  await phone.dial()
+  await phone.type('3')
+  let screen = await phone.type('Will it rain?')
+  while (/^CON Still working/.test(screen)) screen = await phone.type('1')
+  expect(screen).toMatch(/^CON Payment needed: 0\.01 DEV for 1 claim\./)
+})

@@ -1,0 +1,215 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Delta, Model, ModelRequest } from '#core'
+import { WireModel } from '#core/models'
+import { fakeProvider, type FakeProvider, type FakeProviderOptions } from '#core/testing'
+import { MessagesModel } from '../../plugins/models-anthropic/model.ts'
+import { checkModel } from '../../scripts/model-check.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const script = join(root, 'scripts/models.ts')
+
+/** Runs the command in an empty folder, with these variables alone. */
+async function models(args: readonly string[], env: Record<string, string>) {
+  const folder = mkdtempSync(join(tmpdir(), 'models-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const child = spawn(
+    process.execPath,
+    [
+      '--conditions=oracle-runtime-source',
+      '--disable-warning=ExperimentalWarning',
+      script,
+      ...args,
+    ],
+    { cwd: folder, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  const [out, err, code] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    new Promise((done) => child.on('close', done)),
+  ])
+  expect(err).toBe('')
+  return { out, code }
+}
+
+const note = (word: string) => ({ name: 'contract_note', args: { word } })
+const clock = { name: 'contract_clock' }
+const think = 'I have a tool for that.'
+
+/** A provider that answers the contract as a model of today does. */
+async function provider(options: FakeProviderOptions = {}): Promise<FakeProvider> {
+  const made = await fakeProvider(options)
+  onTestFinished(() => made.close())
+  made.otherwise = ({ text: asked, media }) => {
+    const results = asked.split('noted\\":true').length - 1
+    if (asked.includes('in words.')) return { text: 'One two three', then: 'silence' }
+    if (asked.includes('Which colour is blood')) return '{"word":"red"}'
+    if (asked.includes('Thank you.')) return 'You are welcome.'
+    if (asked.includes('First call contract_note')) {
+      if (results === 0) return { reasoning: think, calls: [note('red'), note('blue')] }
+      return results === 2 ? { reasoning: think, calls: [note('green')] } : 'Noted.'
+    }
+    if (asked.includes('In one answer')) return { calls: [note('red'), note('blue'), clock] }
+    if (media.length > 0) return { describes: true }
+    // What is asked with tools and without a note is to call the other tool.
+    if (asked.includes('contract_clock') && !asked.includes('What shall I note'))
+      return { calls: [clock] }
+    return { text: 'Hello to you.', usage: { inputTokens: 30, outputTokens: 5 } }
+  }
+  return made
+}
+
+const keys = {
+  anthropic: ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'],
+  google: ['GOOGLE_API_KEY', 'GOOGLE_BASE_URL'],
+  openrouter: ['OPENROUTER_API_KEY', 'OPENROUTER_BASE_URL'],
+  openai: ['OPENAI_API_KEY', 'OPENAI_BASE_URL'],
+  ollama: ['OLLAMA_API_KEY', 'OLLAMA_HOST'],
+} as const
+
+describe('npm run models', () => {
+  it('lists what each key reaches, and what is missing, and no key', async () => {
+    const asked = await provider({ models: ['fake-large', 'fake-small'] })
+    const { out, code } = await models([], {
+      ANTHROPIC_API_KEY: asked.key,
+      ANTHROPIC_BASE_URL: asked.url,
+      GEMINI_API_KEY: 'sk-wrong-key-of-somebody',
+      GOOGLE_BASE_URL: asked.url,
+      OLLAMA_HOST: asked.url,
+      LMSTUDIO_BASE_URL: 'http://127.0.0.1:9/v1',
+      VLLM_BASE_URL: 'http://127.0.0.1:9/v1',
+    })
+    expect(code).toBe(0)
+    expect(out).toContain('anthropic (Anthropic): 2 models\n  anthropic/fake-large\n')
+    expect(out).toContain('  ollama/fake-small\n')
+    expect(out).toMatch(/^openai: OPENAI_API_KEY is not set$/m)
+    expect(out).toMatch(/^google \(Google\): .*did not accept the credentials/m)
+    expect(out).toMatch(/^lmstudio \(LM Studio\): .*cannot be reached/m)
+    expect(out).toMatch(/^ai-sdk: cannot list its models$/m)
+    expect(out).not.toContain(asked.key)
+    expect(out).not.toContain('sk-wrong-key-of-somebody')
+  })
+
+  it('lists one provider, and says of another what was meant', async () => {
+    const asked = await provider({ models: ['one'] })
+    const env = { ANTHROPIC_API_KEY: asked.key, ANTHROPIC_BASE_URL: asked.url }
+    const one = await models(['anthropic'], env)
+    expect(one.out).toBe('anthropic (Anthropic): 1 models\n  anthropic/one\n')
+    const other = await models(['antropic'], env)
+    expect(other).toEqual({
+      out: 'No plugin brings "antropic". Did you mean "anthropic"?\n',
+      code: 1,
+    })
+  })
+})
+
+describe('npm run models -- --check', () => {
+  it('says how many calls it makes, and makes none before it was told to', async () => {
+    const asked = await provider()
+    const env = { ANTHROPIC_API_KEY: asked.key, ANTHROPIC_BASE_URL: asked.url }
+    const { out, code } = await models(['--check', 'anthropic/fake-large'], env)
+    expect(code).toBe(1)
+    expect(out).toMatch(/^The contract makes at most \d+ calls of anthropic\/fake-large\./)
+    expect(out).toContain('Say --yes')
+    expect(asked.requests).toEqual([])
+  })
+
+  it.each([
+    ['anthropic/x', {}, '"anthropic/x" needs ANTHROPIC_API_KEY, which is not set.'],
+    ['antropic/x', {}, '"antropic/x" is of no provider. Did you mean "anthropic/x"?'],
+    ['anthropic', {}, '"anthropic" names no model: write anthropic/<name>.'],
+    ['ai-sdk/cohere/x', {}, '"ai-sdk/cohere/x" needs the package @ai-sdk/cohere.'],
+    ['demo', { MODEL_SETTINGS: '{' }, 'MODEL_SETTINGS'],
+  ])('says why %s cannot be asked', async (id, env, words) => {
+    const { out, code } = await models(['--check', id, '--yes'], env)
+    expect(out).toContain(words)
+    expect(code).toBe(1)
+  })
+
+  it.each(Object.entries(keys))('passes on a provider of %s', async (name, [key, address]) => {
+    const asked = await provider()
+    const env: Record<string, string> = { [key]: asked.key, [address]: asked.url }
+    const { out, code } = await models(
+      ['--check', `${name}/fake-large`, '--yes', '--reasoning', 'low'],
+      env,
+    )
+    expect(out).not.toContain('FAILED')
+    expect(out).toMatch(/^passed {3}tool loop$/m)
+    expect(out).toMatch(/\d+ checks: the model keeps the contract\.\n$/)
+    expect(out).not.toContain(asked.key)
+    expect(code).toBe(0)
+  })
+})
+
+/** A model that does what a good one does, but for one thing. */
+class Spoiled implements Model {
+  readonly id = 'spoiled'
+  readonly #good: WireModel
+  readonly #drops: Delta['type'] | undefined
+  readonly #isDeaf: boolean
+  readonly #isForgetful: boolean
+
+  constructor(
+    good: WireModel,
+    how: {
+      readonly drops?: Delta['type']
+      readonly isDeaf?: boolean
+      readonly isForgetful?: boolean
+    },
+  ) {
+    this.#good = good
+    this.#drops = how.drops
+    this.#isDeaf = how.isDeaf ?? false
+    this.#isForgetful = how.isForgetful ?? false
+  }
+
+  get origin(): string {
+    return this.#good.origin
+  }
+
+  async *stream(request: ModelRequest): AsyncGenerator<Delta> {
+    const { signal } = this.#isDeaf ? new AbortController() : request
+    for await (const delta of this.#good.stream({ ...request, signal }))
+      if (delta.type === 'provider' && this.#isForgetful) yield unsigned(delta)
+      else if (delta.type !== this.#drops) yield delta
+  }
+}
+
+/** Provider data in which no signature holds any more. */
+function unsigned({ data }: Extract<Delta, { type: 'provider' }>): Delta {
+  const json = JSON.stringify(data, (name, value) => (name === 'signature' ? 'lost' : value))
+  return { type: 'provider', data: JSON.parse(json) }
+}
+
+describe('the check of a model', () => {
+  it.each([
+    ['loses a signature', { isForgetful: true }, 'The model loses what its provider wants back'],
+    ['reports no usage', { drops: 'usage' }, 'The model reports no usage.'],
+    ['ignores abort', { isDeaf: true }, 'The model ignores the abort'],
+  ] as const)('that %s says so in a sentence', async (_, how, sentence) => {
+    const asked = await provider()
+    const lines: string[] = []
+    const isGood = await checkModel({
+      open: () =>
+        new Spoiled(
+          new MessagesModel({
+            id: 'anthropic/fake-large',
+            name: 'fake-large',
+            apiKey: asked.key,
+            baseUrl: asked.url,
+          }),
+          how,
+        ),
+      settings: { reasoning: 'low' },
+      key: asked.key,
+      say: (line) => void lines.push(line),
+    })
+    expect(isGood).toBe(false)
+    expect(lines.filter((line) => line.startsWith('FAILED')).join('\n')).toContain(sentence)
+    expect(lines.join('\n')).not.toContain(asked.key)
+  })
+})

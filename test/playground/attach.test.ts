@@ -1,0 +1,160 @@
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin, parts } from '#core'
+import { call, scriptedModel, testApp, type ScriptedModel } from '#core/testing'
+import { buildPage } from '../../plugins/playground/build-page.ts'
+import playground from '../../plugins/playground/index.ts'
+import { complaintsOf, launch } from '../support/browser.ts'
+import { root } from '../support/process.ts'
+import { largePng, png } from '../support/sample-files.ts'
+import { describeWith } from '../support/services.ts'
+
+const camera = definePlugin({
+  name: 'camera',
+  summary: 'Takes pictures.',
+  visibility: 'always',
+  tools: {
+    shoot: {
+      description: 'Takes a picture.',
+      effect: 'read',
+      input: z.object({}),
+      run: () =>
+        parts([
+          { type: 'text', text: 'Taken.' },
+          { type: 'image', mediaType: 'image/png', name: 'roof.png', data: png(30) },
+        ]),
+    },
+  },
+})
+
+await describeWith('chromium', 'files in the playground', (program) => {
+  let browser: Browser
+  const open: { close(): Promise<unknown> }[] = []
+  beforeAll(async () => {
+    const plugin = join(root, 'plugins/playground')
+    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    browser = await launch(program)
+  }, 90_000)
+  afterEach(async () => {
+    for (const thing of open.splice(0).reverse()) await thing.close()
+  })
+  afterAll(() => browser?.close())
+
+  async function visit(...models: ScriptedModel[]) {
+    const app = await testApp({
+      plugins: [playground, camera],
+      model: models,
+      env: { NODE_ENV: 'development' },
+    })
+    open.push(app)
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    open.push(context)
+    context.setDefaultTimeout(30_000)
+    const page = await context.newPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${app.url}/playground/#/chat`)
+    await page.waitForURL(/#\/chat\/.+/)
+    return { page, complaints }
+  }
+
+  const pngFile = (name: string, buffer = png()) => ({ name, mimeType: 'image/png', buffer })
+  const attached = (page: Page) => page.getByRole('list', { name: 'Attached files' })
+  const send = async (page: Page, words: string) => {
+    await page.getByLabel('Message', { exact: true }).fill(words)
+    await page.getByRole('button', { name: 'Send' }).click()
+  }
+
+  it('go along with a message, chosen, dropped or pasted, and can be taken away', async () => {
+    const model = scriptedModel(['A grey point.'], { reads: { image: ['image/*'] } })
+    const { page, complaints } = await visit(model)
+    const button = page.getByRole('button', { name: 'Attach files' })
+    // By keyboard: the button opens the picker.
+    const [chooser] = await Promise.all([
+      page.waitForEvent('filechooser'),
+      button.focus().then(() => page.keyboard.press('Enter')),
+    ])
+    await chooser.setFiles([pngFile('one.png'), pngFile('two.png', png(7))])
+    await expect.poll(() => attached(page).getByText('attached', { exact: true }).count()).toBe(2)
+    await page.evaluate(() => {
+      const drop = (type: string, name: string) => {
+        const data = new DataTransfer()
+        data.items.add(new File(['Rain on Monday.'], name, { type: 'text/plain' }))
+        const area = document.querySelector('.composer textarea')
+        area?.dispatchEvent(
+          type === 'drop'
+            ? new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true })
+            : new ClipboardEvent(type, { clipboardData: data, bubbles: true, cancelable: true }),
+        )
+      }
+      drop('drop', 'dropped.txt')
+      drop('paste', 'pasted.txt')
+    })
+    await expect.poll(() => attached(page).getByText('attached', { exact: true }).count()).toBe(4)
+    await page.getByRole('button', { name: 'Remove two.png' }).click()
+    await page.getByRole('button', { name: 'Remove dropped.txt' }).click()
+    await expect.poll(() => attached(page).getByRole('listitem').count()).toBe(2)
+    if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, 'composer.png') })
+    await send(page, 'What is this?')
+    await page.locator('.message.ai .text').getByText('A grey point.').waitFor()
+    const asked = model.requests[0]?.messages.findLast(({ role }) => role === 'user')
+    expect(asked).toMatchObject({ parts: [{ type: 'image', name: 'one.png' }] })
+    expect(asked?.content).toContain('Rain on Monday.')
+    // The message shows its picture, now and after a reload.
+    for (const _ of [1, 2]) {
+      await page.locator('.message.human img[alt="one.png"]').waitFor()
+      await page.getByRole('button', { name: 'Save pasted.txt' }).waitFor()
+      await page.reload()
+    }
+    expect(complaints).toEqual([])
+  })
+
+  it('that the server refuses say why, and hold the message back until they are removed', async () => {
+    const { page } = await visit(scriptedModel(['Well.']))
+    const picker = page.locator('input[type=file]')
+    const page1 = { name: 'page.png', mimeType: 'image/png', buffer: Buffer.from('<html><h1>Hi') }
+    await picker.setInputFiles([page1, pngFile('large.png', largePng(10 * 1024 * 1024 + 1))])
+    await page.getByRole('alert').getByText('10 MiB').waitFor()
+    await page
+      .getByRole('alert')
+      .getByText(/said to be image\/png/)
+      .waitFor()
+    if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, 'refused.png') })
+    await page.getByLabel('Message', { exact: true }).fill('Hello')
+    expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true)
+    await page.getByRole('button', { name: 'Remove page.png' }).click()
+    await page.getByRole('button', { name: 'Remove large.png' }).click()
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.locator('.message.ai .text').getByText('Well.').waitFor()
+  })
+
+  it('of tools are shown beside their calls, as they come and after a reload', async () => {
+    const model = scriptedModel([call('shoot'), 'There it is.'])
+    const { page, complaints } = await visit(model)
+    await send(page, 'Take a picture')
+    for (const _ of [1, 2]) {
+      await page.getByRole('list', { name: 'Files of shoot' }).getByAltText('roof.png').waitFor()
+      if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, 'tool.png') })
+      await page.reload()
+    }
+    expect(complaints).toEqual([])
+  })
+
+  it('the model that was chosen stays with its chat, also after a reload', async () => {
+    const two = scriptedModel(['I am two.', 'Still two.'], { id: 'two' })
+    const one = scriptedModel(['I am one.'], { id: 'one' })
+    const { page } = await visit(one, two)
+    const choice = page.getByRole('combobox', { name: 'Model' })
+    await expect.poll(() => choice.inputValue()).toBe('one')
+    await choice.selectOption('two')
+    await send(page, 'Who?')
+    await page.locator('.message.ai .text').getByText('I am two.').waitFor()
+    await page.reload()
+    await expect.poll(() => choice.inputValue()).toBe('two')
+    await send(page, 'And now?')
+    await page.locator('.message.ai .text').getByText('Still two.').waitFor()
+    await page.getByRole('button', { name: 'New chat' }).click()
+    await expect.poll(() => choice.inputValue()).toBe('one')
+  })
+})

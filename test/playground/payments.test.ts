@@ -1,0 +1,52 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { complaintsOf, launch } from '../support/browser.ts'
+import { root, startServer } from '../support/process.ts'
+import { describeWith } from '../support/services.ts'
+import { buildPage } from '../../plugins/playground/build-page.ts'
+
+await describeWith('chromium', 'the walk from a price to a paid claim', (program) => {
+  it('two answers, a panel with one claim of 0.01 DEV and its two turns, Pay, and the message goes out by itself', async () => {
+    const plugin = join(root, 'plugins/playground')
+    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    const folder = await mkdtemp(join(tmpdir(), 'payments-'))
+    const server = startServer('examples/payments/server.ts', { DATA_DIR: folder })
+    const browser = await launch(program)
+    onTestFinished(async () => {
+      await browser.close()
+      await server.end()
+      await rm(folder, { recursive: true, force: true })
+    })
+    const url = await server.url
+    const context = await browser.newContext()
+    context.setDefaultTimeout(30_000)
+    const page = await context.newPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${url}/playground/`)
+    await page.getByText('0.005 DEV a turn').waitFor()
+    const answers = page.getByRole('article', { name: 'Oracle' })
+    const mine = page.getByRole('article', { name: 'You' })
+    const say = async (message: string) => {
+      await page.getByLabel('Message', { exact: true }).fill(message)
+      await page.getByRole('button', { name: 'Send' }).click()
+    }
+    for (const count of [1, 2]) {
+      await say(`Message ${count}`)
+      await expect.poll(() => mine.count(), { timeout: 30_000 }).toBe(count)
+      await answers.nth(count - 1).waitFor()
+      await page.getByRole('button', { name: 'Send' }).waitFor()
+    }
+    const before = await answers.count()
+    await say('Message 3')
+    const panel = page.getByRole('region', { name: 'Payment needed' })
+    await panel.getByText('0.01 DEV').waitFor()
+    await expect.poll(() => panel.getByText('A turn: 0.005 DEV').count()).toBe(2)
+    await panel.getByRole('button', { name: 'Pay' }).click()
+    await expect.poll(() => answers.count(), { timeout: 30_000 }).toBeGreaterThan(before)
+    expect(await panel.count()).toBe(0)
+    expect(await mine.count()).toBe(3)
+    expect(complaints.filter((line) => !line.includes('402'))).toEqual([])
+  }, 180_000)
+})
