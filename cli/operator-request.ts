@@ -2,7 +2,7 @@ import { parseEnv } from 'node:util'
 import { RuntimeError } from '../core/errors.ts'
 import { kernelEnv } from '../core/manifest/kernel-env.ts'
 import { openDataDir } from '../core/runtime/store/data-dir.ts'
-import { withFiles } from '../core/runtime/variables/from-files.ts'
+import { readVariableFiles } from '../core/runtime/variables/from-files.ts'
 import { serverAddress } from './development-user.ts'
 import { loadEnvFileIfAny } from './env-file.ts'
 
@@ -36,7 +36,7 @@ export async function operatorRequest(method: string, path: string): Promise<unk
 
 /** The first of the operator's keys: `name:value,other:value`, or one value alone. */
 async function operatorToken(): Promise<string | undefined> {
-  const { source: env, faults } = await withFiles(loadEnvFileIfAny(), [kernelEnv])
+  const { source: env, faults } = await readVariableFiles(loadEnvFileIfAny(), [kernelEnv])
   if (faults[0]) throw faults[0]
   const generated = async () => {
     const dataDir = await openDataDir(env.DATA_DIR || '.data')

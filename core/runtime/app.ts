@@ -29,7 +29,7 @@ import { openParts } from './parts.ts'
 import { RunningApp } from './running-app.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
-import { withFiles } from './variables/from-files.ts'
+import { readVariableFiles } from './variables/from-files.ts'
 
 /** What an app is made from. */
 export interface AppOptions {
@@ -146,7 +146,7 @@ async function draw(
   const { fetch = globalThis.fetch } = options
   const { plugins, features, http, faults: wrongOptions } = readOptions(options)
   const shapes = [kernelEnv, ...[...plugins, ...added].map(envOfPlugin)]
-  const { source: given, ...files } = await withFiles(bare, shapes)
+  const { source: given, ...files } = await readVariableFiles(bare, shapes)
   const dataDir = await folderOf(given)
   const source = isForAuthors(given) ? await withGenerated(given, shapes, dataDir) : given
   const plan = planBoot({ plugins, added, features, source, kernelRoutes: kernelRouteKeys })

@@ -14,7 +14,7 @@ import { kernelRouteKeys } from './kernel-routes.ts'
 import { kernelMigrations } from './kernel-tables.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 import { openStore } from './store/store.ts'
-import { withFiles } from './variables/from-files.ts'
+import { readVariableFiles } from './variables/from-files.ts'
 
 /** What an operator's command granted, and whether that was new. */
 export interface Granted {
@@ -38,7 +38,7 @@ export async function grantWithoutServer(
   request: unknown,
 ): Promise<Granted> {
   const shapes = [kernelEnv, ...plugins.map(({ definition }) => definition.env ?? {})]
-  const { source: given, faults } = await withFiles(bare, shapes)
+  const { source: given, faults } = await readVariableFiles(bare, shapes)
   if (faults[0]) throw faults[0]
   const forAuthors = isForAuthors(given)
   const needsFolder = forAuthors || !given.DATABASE_URL

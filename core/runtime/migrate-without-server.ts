@@ -12,7 +12,7 @@ import { kernelMigrations } from './kernel-tables.ts'
 import { openDataDir } from './store/data-dir.ts'
 import { pendingMigrations } from './store/migrate.ts'
 import { openStore } from './store/store.ts'
-import { withFiles } from './variables/from-files.ts'
+import { readVariableFiles } from './variables/from-files.ts'
 
 /** A migration that ran, or would run. */
 export interface NamedMigration {
@@ -33,7 +33,7 @@ export async function migrateWithoutServer(
   { check = false }: { readonly check?: boolean } = {},
 ): Promise<NamedMigration[]> {
   const shapes = [kernelEnv, ...plugins.map(({ definition }) => definition.env ?? {})]
-  const { source: given, faults } = await withFiles(bare, shapes)
+  const { source: given, faults } = await readVariableFiles(bare, shapes)
   if (faults[0]) throw faults[0]
   const forAuthors = isForAuthors(given)
   const isFile = !given.DATABASE_URL

@@ -19,7 +19,7 @@ export interface FromFiles {
  * One newline at the end is dropped. A variable that is itself declared with such a name, as the path of a text, is left
  * alone.
  */
-export async function withFiles(given: EnvSource, shapes: Iterable<Shape>): Promise<FromFiles> {
+export async function readVariableFiles(given: EnvSource, shapes: Iterable<Shape>): Promise<FromFiles> {
   const declared = new Set([...shapes].flatMap((shape) => Object.keys(shape)))
   const source: Record<string, string | undefined> = { ...given }
   const faults: RuntimeError[] = []

@@ -1,14 +1,14 @@
 import { constants, open } from 'node:fs/promises'
 
 /** The beginning of a file, and whom the file lets read it. */
-export interface Beginning {
+export interface FileBeginning {
   readonly bytes: Buffer
   /** Whether users other than the owner and the group may read the file. */
   readonly isOpenToOthers: boolean
 }
 
 /** Reads no more than so many bytes of a file. Throws for what is no file, and never waits for a writer. */
-export async function readBeginning(path: string, most: number): Promise<Beginning> {
+export async function readBeginning(path: string, most: number): Promise<FileBeginning> {
   // A pipe would keep the boot waiting for whoever writes into it; without this flag even opening it would.
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   const stats = await file.stat()
