@@ -5,5 +5,6 @@ import { enableCompileCache } from 'node:module'
 enableCompileCache()
 const { prebuildLater, quickenImports } = await import('./prebuilt/checkout.ts')
 quickenImports()
-await import('./server.ts')
+const { default: app } = await import('./server.ts')
+await app.listen()
 prebuildLater()

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { catalogue } from '../core/error-codes.ts'
 import { format, resolveConfig } from 'prettier'
 import { reference } from './reference.ts'
-import { markdownTable } from './table.ts'
+import { markdownTable } from '../cli/table.ts'
 import { allVariables, providerVariables } from './variables.ts'
 
 /** The generated parts of `docs/`, by file and the name of the block in it. */

@@ -20,7 +20,7 @@ import {
 } from 'typescript/unstable/ast'
 import { withBlocks } from './docs.ts'
 import { Sources } from './sources.ts'
-import { markdownTable } from './table.ts'
+import { markdownTable } from '../cli/table.ts'
 
 // npm run measure: counts the places where the kernel is longer, less strictly typed or less documented than it should
 // be, the long functions and files of plugins and the client, and the long lines of the whole repository.

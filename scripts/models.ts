@@ -5,7 +5,7 @@ import { didYouMean } from '../core/manifest/did-you-mean.ts'
 import { OpenedLater, openedModel } from '../core/runtime/model/opened-later.ts'
 import { SettingsOfModels } from '../core/runtime/model/settings.ts'
 import { models as bundled } from '../plugins/models.ts'
-import { loadEnvFileIfAny } from './env-file.ts'
+import { loadEnvFileIfAny } from '../cli/env-file.ts'
 import { callsOfContract, checkModel } from './model-check.ts'
 
 // npm run models [<provider>]: lists the models that the keys reach. npm run models -- --check <id> [--yes]: lets a model

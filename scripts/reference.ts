@@ -17,7 +17,7 @@ import {
   type SourceFile,
 } from 'typescript/unstable/ast'
 import { Sources } from './sources.ts'
-import { markdownTable } from './table.ts'
+import { markdownTable } from '../cli/table.ts'
 
 /** The longest signature that the page shows in full; of a longer one it shows only the names of the parameters. */
 const longestSignature = 100

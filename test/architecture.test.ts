@@ -115,6 +115,15 @@ describe('the walls of the house', () => {
     expect(planted('testing/x.ts', `import { it } from '../core/testing/index.ts'`)).toEqual([])
   })
 
+  it('the command line knows the app of its folder, and no plugin; nothing but the front door knows it', () => {
+    const up = `import { runCommand } from '../../cli/run-command.ts'`
+    expect(planted('core/runtime/x.ts', up)).toHaveLength(1)
+    expect(planted('plugins/travel/a.ts', up)).toHaveLength(1)
+    expect(planted('cli/x.ts', `import w from '../plugins/weather/index.ts'`)).toHaveLength(1)
+    expect(planted('cli/x.ts', `import { models } from '../plugins/models.ts'`)).toEqual([])
+    expect(planted('cli/x.ts', `import { table } from '../scripts/docs.ts'`)).toHaveLength(1)
+  })
+
   it('inside the kernel, dependencies point one way', () => {
     expect(
       planted('core/manifest/x.ts', `import { onion } from '../runtime/agent/onion.ts'`),

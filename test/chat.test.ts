@@ -9,9 +9,9 @@ import { root, startServer } from './support/process.ts'
 const folder = mkdtempSync(join(tmpdir(), 'oracle-chat-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs one of the scripts to its end; once `stopAt` has been printed, it gets Ctrl-C or whatever `stop` does. */
+/** Runs one of the commands to its end; once `stopAt` has been printed, it gets Ctrl-C or whatever `stop` does. */
 async function run(
-  script: string,
+  name: string,
   args: string[],
   env: Record<string, string>,
   stopAt?: string,
@@ -22,7 +22,8 @@ async function run(
     [
       '--disable-warning=ExperimentalWarning',
       '--conditions=oracle-runtime-source',
-      script,
+      'cli/main.ts',
+      name,
       ...args,
     ],
     { cwd: root, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
@@ -46,7 +47,7 @@ describe('npm run chat', () => {
 
   it('runs a turn in its own process when no server answers, and explains a lost network in words', async () => {
     const upstream = { WEATHER_GEOCODING_URL: 'http://127.0.0.1:1/v1/search' }
-    const { code, output } = await run('scripts/chat.ts', ['What is the weather in Lusaka?'], {
+    const { code, output } = await run('chat', ['What is the weather in Lusaka?'], {
       ...env,
       ...upstream,
     })
@@ -64,7 +65,7 @@ describe('npm run chat', () => {
       const { port } = new URL(await server.url)
       const at = { ...env, PORT: port }
       const { code, output } = await run(
-        'scripts/chat.ts',
+        'chat',
         ['Tell me a very long story'],
         at,
         'demonstration model',
@@ -75,7 +76,7 @@ describe('npm run chat', () => {
       expect(code).toBe(0)
 
       // The same development user, for curl: a config that curl reads.
-      const token = await run('scripts/token.ts', [], at)
+      const token = await run('token', [], at)
       const headers = Object.fromEntries(
         [...token.output.matchAll(/^header = "([\w-]+): (.*)"$/gm)].map(([, name, value]) => [
           name,
@@ -99,7 +100,7 @@ describe('npm run chat', () => {
       const { port } = new URL(await server.url)
       const told = 'Nobody trained me'
       const { code, output } = await run(
-        'scripts/chat.ts',
+        'chat',
         ['Tell me a long story'],
         { ...where, PORT: port },
         told,

@@ -208,6 +208,19 @@ describe('the published package', () => {
     expect(await answer.json()).toEqual({ rolled: expect.any(Number) })
   }, 60_000)
 
+  it('brings a command line, which reads the app of the folder and adds plugins with passing tests', () => {
+    const cli = (...words: string[]) => run('npx', ['--no', '--', 'oracle-runtime', ...words])
+    expect(cli('--help')).toContain('inspect')
+    const report = JSON.parse(cli('inspect', '--json')) as { plugins: { name: string }[] }
+    expect(report.plugins.map(({ name }) => name)).toEqual(['dice'])
+    expect(cli('migrate', '--check')).toContain('would run')
+    expect(cli('new', 'field-notes')).toContain('server.ts loads it')
+    expect(run(process.execPath, ['--test', 'plugins/field-notes/*.test.ts'])).toMatch(/fail 0\b/)
+    expect(cli('init', 'another', '--runtime', '0.1.0')).toContain('another is there')
+    const other = join(folder, 'another')
+    expect(run('npx', ['--no', '--', 'oracle-runtime', 'inspect'], other)).toContain('roll_dice')
+  }, 120_000)
+
   it('loads a plugin that was published as write-a-plugin says', async () => {
     for (const [path, code] of markedBlocks('docs/write-a-plugin.md', 'outside')) {
       mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -300,6 +313,8 @@ describe('the published package', () => {
       expect.arrayContaining([
         'dist/core/index.js',
         'dist/core/index.d.ts',
+        'cli/bin.js',
+        'dist/cli/main.js',
         'dist/plugins/weather/index.js',
         'docs/getting-started.md',
         'LICENSE',

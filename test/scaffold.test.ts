@@ -47,7 +47,7 @@ describe('npm run new:plugin', () => {
     )
     expect(run('node_modules/typescript/bin/tsc', '-p', folder)).toEqual({ status: 0, output: '' })
 
-    expect(run('scripts/check-plugin.ts', 'plugins/bird-songs')).toEqual({
+    expect(run('cli/main.ts', 'check:plugin', 'plugins/bird-songs')).toEqual({
       status: 0,
       output: 'bird-songs: nothing is missing.\n',
     })
@@ -80,7 +80,7 @@ export default definePlugin({
 })
 `,
     )
-    const { status, output } = run('scripts/check-plugin.ts', 'plugins/bare')
+    const { status, output } = run('cli/main.ts', 'check:plugin', 'plugins/bare')
     expect(status).toBe(1)
     for (const finding of [
       'whenToUse',
@@ -97,7 +97,7 @@ export default definePlugin({
   })
 
   it('check:plugin says what to name when nothing is there', () => {
-    expect(run('scripts/check-plugin.ts', 'plugins/nothing')).toMatchObject({ status: 2 })
+    expect(run('cli/main.ts', 'check:plugin', 'plugins/nothing')).toMatchObject({ status: 2 })
   })
 })
 
@@ -105,7 +105,7 @@ it('the bundled plugins lack nothing', () => {
   for (const plugin of ['preferences', 'weather']) {
     const { stdout } = spawnSync(
       process.execPath,
-      ['scripts/check-plugin.ts', `plugins/${plugin}`],
+      ['cli/main.ts', 'check:plugin', `plugins/${plugin}`],
       { cwd: root, encoding: 'utf8' },
     )
     expect(stdout).toBe(`${plugin}: nothing is missing.\n`)

@@ -29,6 +29,7 @@ import { openParts } from './parts.ts'
 import { RunningApp } from './running-app.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
+import { readVariableFiles } from './variables/from-files.ts'
 
 /** What an app is made from. */
 export interface AppOptions {
@@ -139,13 +140,14 @@ export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<R
 /** Decides everything for which nothing has to be open yet, or throws all faults together. */
 async function draw(
   options: AppOptions,
-  given: EnvSource,
+  bare: EnvSource,
   added: readonly AnyPlugin[],
 ): Promise<Blueprint> {
   const { fetch = globalThis.fetch } = options
   const { plugins, features, http, faults: wrongOptions } = readOptions(options)
-  const dataDir = await folderOf(given)
   const shapes = [kernelEnv, ...[...plugins, ...added].map(envOfPlugin)]
+  const { source: given, ...files } = await readVariableFiles(bare, shapes)
+  const dataDir = await folderOf(given)
   const source = isForAuthors(given) ? await withGenerated(given, shapes, dataDir) : given
   const plan = planBoot({ plugins, added, features, source, kernelRoutes: kernelRouteKeys })
   const { config, records, envOf } = plan
@@ -162,14 +164,17 @@ async function draw(
     write: options.log,
   })
   log.info(`oracle-runtime ${runtimeVersion} on node ${process.versions.node}`)
-  for (const sentence of plan.suspects) log.warn(sentence)
+  for (const sentence of [...plan.suspects, ...files.warnings]) log.warn(sentence)
   const { plans, faults } = await readPlans(records)
   const { instructions, faults: ofInstructions } = await readInstructions(
     options.instructions,
     config,
   )
   const ofModels = [...chosen.faults, ...embedder.faults]
-  stopOn([...wrongOptions, ...plan.faults, ...faults, ...ofModels, ...ofInstructions], log)
+  stopOn(
+    [...wrongOptions, ...files.faults, ...plan.faults, ...faults, ...ofModels, ...ofInstructions],
+    log,
+  )
   return {
     config,
     records,

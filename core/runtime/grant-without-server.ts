@@ -14,6 +14,7 @@ import { kernelRouteKeys } from './kernel-routes.ts'
 import { kernelMigrations } from './kernel-tables.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 import { openStore } from './store/store.ts'
+import { readVariableFiles } from './variables/from-files.ts'
 
 /** What an operator's command granted, and whether that was new. */
 export interface Granted {
@@ -32,14 +33,16 @@ const answerMs = 10_000
  * embedded database is written here while no server has it; otherwise the command asks the server that has it.
  */
 export async function grantWithoutServer(
-  given: EnvSource,
+  bare: EnvSource,
   plugins: readonly AnyPlugin[],
   request: unknown,
 ): Promise<Granted> {
+  const shapes = [kernelEnv, ...plugins.map(({ definition }) => definition.env ?? {})]
+  const { source: given, faults } = await readVariableFiles(bare, shapes)
+  if (faults[0]) throw faults[0]
   const forAuthors = isForAuthors(given)
   const needsFolder = forAuthors || !given.DATABASE_URL
   const dataDir = needsFolder ? await openDataDir(given.DATA_DIR || '.data') : undefined
-  const shapes = [kernelEnv, ...plugins.map(({ definition }) => definition.env ?? {})]
   const source = forAuthors ? await withGenerated(given, shapes, dataDir) : given
   if (source.DATABASE_URL || !dataDir) return grantIn(source, plugins, request, undefined)
   let lock

@@ -16,6 +16,7 @@ import { reportOf, type BootReport } from './boot/report.ts'
 import { mindSignals, type Minding } from './watchdog/signals.ts'
 import type { Closers } from './closers.ts'
 import type { Parts } from './parts.ts'
+import { readVariableFiles } from './variables/from-files.ts'
 
 /** How long the heavy imports wait, so that the server answers the first probes before. */
 const warmAfterMs = 500
@@ -131,7 +132,8 @@ export class RunningApp implements App {
 
   async reload(): Promise<void> {
     const { blueprint, readEnvironment } = this.#options
-    const given = await readEnvironment()
+    const { source: given, faults } = await readVariableFiles(await readEnvironment(), [kernelEnv])
+    if (faults[0]) throw faults[0]
     const source = isForAuthors({ NODE_ENV: this.config.NODE_ENV })
       ? await withGenerated(given, [kernelEnv], blueprint.dataDir)
       : given

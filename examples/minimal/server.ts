@@ -1,4 +1,4 @@
-import { createApp, definePlugin } from 'oracle-runtime'
+import { defineApp, definePlugin } from 'oracle-runtime'
 import { z } from 'zod'
 
 const dice = definePlugin({
@@ -12,4 +12,7 @@ const dice = definePlugin({
     },
   },
 })
-await createApp({ plugins: [dice] }).listen()
+
+const app = defineApp({ plugins: [dice] })
+export default app
+if (import.meta.main) await app.listen()

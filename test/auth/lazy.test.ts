@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 const program = `
   import { registerHooks } from 'node:module'
   registerHooks({ load: (url, context, next) => (console.log(url), next(url, context)) })
-  await import('./server.ts')
+  await (await import('./server.ts')).default.listen()
   process.exit()
 `
 

@@ -93,7 +93,9 @@ describe('a plugin whose pending work is not done', () => {
     expect(told('PLUGIN_PENDING').length).toBeGreaterThanOrEqual(3)
     expect(told('PLUGIN_FAILED').length).toBeGreaterThanOrEqual(1)
     for (const line of [...told('PLUGIN_PENDING'), ...told('PLUGIN_FAILED')])
-      expect(line).toMatch(/ debug \[search\] search .* code=\S+ method=GET requestId=\S+ route=GET \/hits\n$/)
+      expect(line).toMatch(
+        / debug \[search\] search .* code=\S+ method=GET requestId=\S+ route=GET \/hits\n$/,
+      )
   })
 
   it('lets a preflight of its page pass, so that a browser may read the 503', async () => {

@@ -6,7 +6,8 @@ import { allVariables } from '../../scripts/variables.ts'
 it('npm run env fits 100 columns, and tells of every variable what it does', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [
     '--conditions=oracle-runtime-source',
-    'scripts/env.ts',
+    'cli/main.ts',
+    'env',
   ])
   const tooWide = stdout.split('\n').filter((line) => line.length > 100)
   expect(tooWide).toEqual([])

@@ -111,7 +111,7 @@ describe('a whole process with keys of all providers', () => {
     expect(broken.output()).toContain('ENV_INVALID')
     const inspected = await promisify(execFile)(
       process.execPath,
-      ['--conditions=oracle-runtime-source', join(root, 'scripts/inspect.ts')],
+      ['--conditions=oracle-runtime-source', join(root, 'cli/main.ts'), 'inspect'],
       { cwd: root, env: { PATH: process.env.PATH, ...env, ...quiet, MODEL: 'anthropic/a' } },
     ).catch((error: { stdout: string; stderr: string }) => error)
     const all = [server.output(), health, broken.output(), inspected.stdout, inspected.stderr]

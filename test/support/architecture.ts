@@ -74,7 +74,7 @@ function wrongImport(
   }
 
   if (path.startsWith('core/')) {
-    if (/^(plugins|client|examples|scripts|server|testing)\b/.test(target))
+    if (/^(cli|plugins|client|examples|scripts|server|testing)\b/.test(target))
       return wrong('the kernel never knows what is built on it')
     if (isTest(path) || !target.startsWith('core/')) return []
     if (path === 'core/error-codes.ts')
@@ -104,10 +104,15 @@ function wrongImport(
         : wrong(`${own} does not require ${sibling}`)
     if (target.startsWith('core/')) return wrong('a plugin comes in by the front door, #core')
     if (from === '#core/testing' && !isTest(path)) return wrong('the testing entry is for tests')
-    if (/^(server|scripts|examples|client|testing)\b/.test(target))
+    if (/^(cli|server|scripts|examples|client|testing)\b/.test(target))
       return wrong('a plugin stands on the kernel alone')
     return []
   }
+  if (
+    path.startsWith('cli/') &&
+    /^(plugins\/[^/]+\/|scripts|client|examples|testing|test)\b/.test(target)
+  )
+    return wrong('the command line reads the app of the folder, and is part of the package')
   if (path.startsWith('testing/') && !/^(testing|core)\//.test(target) && from.startsWith('.'))
     return wrong('what tests are made with stands on the kernel alone')
   if (path.startsWith('client/') && /^(core|plugins)\//.test(target) && !typeOnly)

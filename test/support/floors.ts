@@ -5,7 +5,7 @@
 export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
   ['store/channels'],
-  ['store', 'outbound'],
+  ['store', 'outbound', 'variables'],
   ['audit', 'told'],
   ['http/read', 'model/transport', 'model/usage'],
   ['model/sdk'],

@@ -1,7 +1,7 @@
-import { constants, open } from 'node:fs/promises'
 import { RuntimeError } from '../../errors.ts'
 import { instructionsFault, mostInstructionBytes } from '../../manifest/kernel-env.ts'
 import type { Instructions } from '../../plugin/context.ts'
+import { readBeginning } from '../variables/read-beginning.ts'
 
 interface InstructionsEnv {
   readonly ORACLE_INSTRUCTIONS?: string
@@ -47,7 +47,7 @@ function faultOf(instructions: unknown): RuntimeError | undefined {
 /** The text of a file, of which no more is read than instructions may have; or why it cannot be used. */
 async function textOf(path: string): Promise<string | RuntimeError> {
   try {
-    const bytes = await beginningOf(path, mostInstructionBytes + 1)
+    const { bytes } = await readBeginning(path, mostInstructionBytes + 1)
     if (bytes.length > mostInstructionBytes)
       return unusable(path, `it has more than ${mostInstructionBytes} bytes`)
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -55,20 +55,6 @@ async function textOf(path: string): Promise<string | RuntimeError> {
     if (error instanceof TypeError) return unusable(path, 'it is not text in UTF-8', error)
     return unusable(path, error instanceof Error ? error.message : String(error), error)
   }
-}
-
-async function beginningOf(path: string, most: number): Promise<Buffer> {
-  // A pipe would keep the boot waiting for whoever writes into it; without this flag even opening it would.
-  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  if (!(await file.stat()).isFile()) throw new Error('it is no file')
-  const bytes = Buffer.alloc(most)
-  let length = 0
-  while (length < most) {
-    const { bytesRead } = await file.read(bytes, length, most - length)
-    if (bytesRead === 0) break
-    length += bytesRead
-  }
-  return bytes.subarray(0, length)
 }
 
 const unusable = (path: string, why: string, cause?: unknown) =>

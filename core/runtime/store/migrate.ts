@@ -58,6 +58,22 @@ export async function migrate(
   return ran
 }
 
+/** The names of an owner's migrations that this database has not seen, in their order. Changes nothing. */
+export async function pendingMigrations(
+  db: MigrationTarget['db'],
+  owner: string,
+  migrations: Readonly<Record<string, Migration>>,
+): Promise<string[]> {
+  const table = migrationTable(owner)
+  const names = Object.keys(migrations).sort()
+  const tables = await db.introspection.getTables()
+  if (!tables.some(({ name }) => name === table)) return names
+  const rows = await db.selectFrom(table).select('name').execute()
+  const ran = new Set(rows.map((row): string => row.name))
+  following(owner, names, ran)
+  return names.filter((name) => !ran.has(name))
+}
+
 /** SQLite needs no lock beside its own: a transaction begins with the write lock of the file. */
 async function lock(trx: Kysely<any>, owner: string, log: Log): Promise<void> {
   const { rows } = await sql<{

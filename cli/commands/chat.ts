@@ -2,17 +2,33 @@ import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
-import { createApp, RuntimeError } from '#core'
-import { bundled } from '../plugins/index.ts'
-import { developmentUser, oracleDid, serverAddress } from './development-user.ts'
-import { loadEnvFileIfAny } from './env-file.ts'
+import { appOfFolder } from '../app-of-folder.ts'
+import type { Command } from '../command.ts'
+import { developmentUser, oracleDid, serverAddress } from '../development-user.ts'
+import { loadEnvFileIfAny } from '../env-file.ts'
 
-// npm run chat ["question"]: talks to the running server as a development user, or, when no server runs, carries the
-// turns out in this process. Ctrl-C stops the answer; a second Ctrl-C ends the chat. When the connection breaks, the
-// program looks for the server for a minute and prints the rest of the answer.
+/**
+ * Talks to the running server as a development user, or, when no server runs, carries the turns out in this process.
+ * Ctrl-C stops the answer; a second Ctrl-C ends the chat. When the connection breaks, the program looks for the server
+ * for a minute and prints the rest of the answer.
+ */
+export const command: Command = {
+  usage: 'chat ["question"]',
+  example: 'oracle-runtime chat "What is the weather in Lusaka?"',
+  mostPositionals: 10_000,
+  async run({ positionals }) {
+    const question = positionals.join(' ').trim()
+    const { address, close } = await findServer()
+    const chat = await openChat(address)
+    if (question) await chat.say(question)
+    else await converse(chat)
+    await close()
+    return Number(process.exitCode ?? 0)
+  },
+}
+
 /** How long the program looks for a server that has gone away. */
 const patienceMs = 60_000
-const question = process.argv.slice(2).join(' ').trim()
 const dim = process.stdout.isTTY
   ? (text: string) => `\x1b[2m${text}\x1b[0m`
   : (text: string) => text
@@ -27,7 +43,7 @@ async function findServer() {
   if (answers) return { address, close: async () => {} }
   console.log(dim(`No server answers at ${address}; the turn runs in this process.`))
   const env = { ...loadEnvFileIfAny(), LOG_LEVEL: 'error' }
-  const app = await createApp({ plugins: bundled, env })
+  const app = await (await appOfFolder()).create({ env })
   const { url } = await app.listen({ port: 0, host: '127.0.0.1' })
   return { address: url, close: () => app.close() }
 }
@@ -198,16 +214,4 @@ function toolLine({ status, toolName, args, error }: Record<string, any>): strin
   if (status === 'error')
     return `  ✗ ${toolName}: ${typeof error === 'string' ? error : (error?.message ?? 'failed')}`
   return `  ✓ ${toolName}`
-}
-
-try {
-  const { address, close } = await findServer()
-  const chat = await openChat(address)
-  if (question) await chat.say(question)
-  else await converse(chat)
-  await close()
-  process.exit(process.exitCode ?? 0)
-} catch (error) {
-  console.error(error instanceof RuntimeError || error instanceof Error ? error.message : error)
-  process.exit(1)
 }

@@ -30,7 +30,7 @@ export async function oracleDid(address: string): Promise<string> {
   if (env.ORACLE_DID) return env.ORACLE_DID
   if (!mnemonic)
     throw new Error(
-      `No server answers at ${address}, and no server has run here yet. Start one: npm start`,
+      `No server answers at ${address}, and no server has run here yet. Start one: oracle-runtime start`,
     )
   return signerFromMnemonic(mnemonic).did
 }

@@ -2,32 +2,36 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { describeVariables } from '../core/manifest/env.ts'
-import { checkManifest } from '../core/manifest/manifest.ts'
-import type { AnyPlugin, AnyRoute, AnyTool } from '../core/plugin.ts'
+import { describeVariables } from '../../core/manifest/env.ts'
+import { checkManifest } from '../../core/manifest/manifest.ts'
+import type { AnyPlugin, AnyRoute, AnyTool } from '../../core/plugin.ts'
+import { type Command, UsageError } from '../command.ts'
 
-// npm run check:plugin <path>: lists what a plugin lacks before others can rely on the plugin.
-const folder = process.argv[2]
-if (!folder || !existsSync(join(folder, 'index.ts'))) {
-  console.error(
-    'Name the folder of a plugin, the one with its index.ts: npm run check:plugin plugins/weather',
-  )
-  process.exit(2)
+/** Lists what a plugin lacks before others can rely on the plugin. */
+export const command: Command = {
+  usage: 'check:plugin <folder>',
+  example: 'oracle-runtime check:plugin plugins/field-notes',
+  mostPositionals: 1,
+  async run({ positionals: [folder] }) {
+    if (!folder || !existsSync(join(folder, 'index.ts')))
+      throw new UsageError(
+        'Name the folder of a plugin, the one with its index.ts: oracle-runtime check:plugin plugins/weather',
+      )
+    const { default: plugin } = (await import(pathToFileURL(resolve(folder, 'index.ts')).href)) as {
+      default: AnyPlugin
+    }
+    const findings = plugin?.definition
+      ? await check(plugin, folder)
+      : ['index.ts has no plugin as its default export.']
+    for (const finding of findings) console.log(`- ${finding}`)
+    console.log(
+      findings.length
+        ? `\n${findings.length} things are missing.`
+        : `${plugin.name}: nothing is missing.`,
+    )
+    return findings.length ? 1 : 0
+  },
 }
-
-const { default: plugin } = (await import(pathToFileURL(resolve(folder, 'index.ts')).href)) as {
-  default: AnyPlugin
-}
-const findings = plugin?.definition
-  ? await check(plugin, folder)
-  : ['index.ts has no plugin as its default export.']
-for (const finding of findings) console.log(`- ${finding}`)
-console.log(
-  findings.length
-    ? `\n${findings.length} things are missing.`
-    : `${plugin.name}: nothing is missing.`,
-)
-process.exit(findings.length ? 1 : 0)
 
 async function check({ name, definition }: AnyPlugin, folder: string): Promise<string[]> {
   const found = checkManifest({ name, definition }).map(({ message, hint }) =>
@@ -90,7 +94,7 @@ async function check({ name, definition }: AnyPlugin, folder: string): Promise<s
     )
     lacks(
       !variable.description,
-      `${variable.name} has no .describe(…): npm run env shows it empty.`,
+      `${variable.name} has no .describe(…): oracle-runtime env shows it empty.`,
     )
   }
   return found

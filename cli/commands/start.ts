@@ -1,0 +1,13 @@
+import { appOfFolder } from '../app-of-folder.ts'
+import type { Command } from '../command.ts'
+
+/** Does what `node server.ts` does. */
+export const command: Command = {
+  usage: 'start [--open]',
+  example: 'PORT=8080 oracle-runtime start',
+  notes: '--open shows the page of the playground, where the app has one.',
+  options: { open: { type: 'boolean' } },
+  async run() {
+    await (await appOfFolder()).listen()
+  },
+}

@@ -1,0 +1,156 @@
+/** The names that folders of apps and of plugins may have. */
+export const isName = (name: string): boolean =>
+  /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) && name.length <= 40
+
+/** The files of a new app, by their paths. `runtime` is what its package.json asks for. */
+export function appFiles(name: string, runtime: string): Record<string, string> {
+  return {
+    'package.json': `${JSON.stringify(
+      {
+        name,
+        version: '0.1.0',
+        private: true,
+        type: 'module',
+        engines: { node: '>=22.18' },
+        scripts: { start: 'node server.ts', dev: 'node --watch server.ts', test: 'node --test' },
+        dependencies: { 'oracle-runtime': runtime, zod: '^4.0.0' },
+      },
+      null,
+      2,
+    )}\n`,
+    '.gitignore': 'node_modules\n.data\n.env\n*.sqlite\n*.keys\n',
+    'server.ts': `import { defineApp, definePlugin } from 'oracle-runtime'
+import playground from 'oracle-runtime/plugins/playground'
+import { z } from 'zod'
+
+const dice = definePlugin({
+  name: 'dice',
+  summary: 'Rolls dice.',
+  visibility: 'always',
+  tools: {
+    roll_dice: {
+      description: 'Rolls one dice with so many sides.',
+      effect: 'read',
+      input: z.object({ sides: z.number().int().min(2).max(100).default(6) }),
+      run: ({ sides }) => ({ rolled: 1 + Math.floor(Math.random() * sides) }),
+    },
+  },
+})
+
+const app = defineApp({ plugins: [dice, playground] })
+export default app
+if (import.meta.main) await app.listen()
+`,
+  }
+}
+
+/** The files of a new plugin, by their paths in its folder: a table, a variable, a user's route and a tool. */
+export function pluginFiles(name: string): Record<string, string> {
+  const snake = name.replaceAll('-', '_')
+  const capitals = snake.toUpperCase()
+  const camel = camelOf(name)
+  return {
+    'index.ts': `import { definePlugin } from 'oracle-runtime'
+import { z } from 'zod'
+
+const note = z.object({ text: z.string().trim().min(1).max(1000).describe('What to keep') })
+
+export default definePlugin({
+  name: '${name}',
+  version: '0.1.0',
+  summary: 'Keeps notes of its users.',
+  whenToUse: ['The user wants something kept, or asks what was kept.'],
+  examples: ['Keep that the meeting is on Friday.'],
+  visibility: 'always',
+  stability: 'experimental',
+  category: 'memory',
+
+  env: {
+    ${capitals}_MAX: z.coerce.number().int().min(1).max(10_000).default(100).describe('Notes of one user'),
+  },
+
+  migrations: {
+    '001-notes': async (db) => {
+      await db.schema
+        .createTable('${snake}_notes')
+        .addColumn('did', 'text', (column) => column.notNull())
+        .addColumn('text', 'text', (column) => column.notNull())
+        .execute()
+      await db.schema.createIndex('${snake}_notes_did').on('${snake}_notes').column('did').execute()
+    },
+  },
+
+  setup: ({ db, env }) => {
+    const list = async (did: string): Promise<string[]> => {
+      const rows = await db
+        .selectFrom('${snake}_notes')
+        .select('text')
+        .where('did', '=', did)
+        .limit(env.${capitals}_MAX)
+        .execute()
+      return rows.map(({ text }) => String(text))
+    }
+    return {
+      list,
+      async add(did: string, text: string) {
+        if ((await list(did)).length >= env.${capitals}_MAX)
+          return { kept: false, why: 'There are too many notes already.' }
+        await db.insertInto('${snake}_notes').values({ did, text }).execute()
+        return { kept: true }
+      },
+    }
+  },
+
+  tools: {
+    ${snake}_keep: {
+      description: 'Keeps a note of the user.',
+      input: note,
+      run: ({ text }, { self, user }) => self.add(user.did, text),
+    },
+  },
+
+  routes: {
+    'GET /${name}': {
+      summary: 'The notes of the user who asks.',
+      run: async (_, { self, user }) => ({ notes: await self.list(user.did) }),
+    },
+  },
+})
+`,
+    [`${name}.test.ts`]: `import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { call, scriptedModel, testApp, type TestApp } from 'oracle-runtime/testing'
+import ${camel} from './index.ts'
+
+describe('the ${name} plugin', () => {
+  let app: TestApp
+  before(async () => {
+    const model = scriptedModel([
+      call('${snake}_keep', { text: 'The meeting is on Friday.' }),
+      'It is kept.',
+    ])
+    app = await testApp({ plugins: [${camel}], model })
+  })
+  after(() => app.close())
+
+  it('keeps in a turn what the user says, and shows it to that user alone', async () => {
+    const user = await app.user()
+    const turn = await user.say('Keep that the meeting is on Friday.')
+    assert.equal(turn.text, 'It is kept.')
+    const { body } = await user.get('/${name}')
+    assert.deepEqual(body, { notes: ['The meeting is on Friday.'] })
+    const another = await app.user()
+    assert.deepEqual((await another.get('/${name}')).body, { notes: [] })
+  })
+
+  it('shows nothing without a credential', async () => {
+    assert.equal((await app.get('/${name}')).status, 401)
+  })
+})
+`,
+  }
+}
+
+/** A name of words joined by hyphens as the name of a constant. */
+export const camelOf = (name: string): string =>
+  name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())

@@ -1,0 +1,25 @@
+import { constants, open } from 'node:fs/promises'
+
+/** The beginning of a file, and whom the file lets read it. */
+export interface FileBeginning {
+  readonly bytes: Buffer
+  /** Whether users other than the owner and the group may read the file. */
+  readonly isOpenToOthers: boolean
+}
+
+/** Reads no more than so many bytes of a file. Throws for what is no file, and never waits for a writer. */
+export async function readBeginning(path: string, most: number): Promise<FileBeginning> {
+  // A pipe would keep the boot waiting for whoever writes into it; without this flag even opening it would.
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const stats = await file.stat()
+  if (stats.isDirectory()) throw new Error('it is a directory')
+  if (!stats.isFile()) throw new Error('it is no file')
+  const bytes = Buffer.alloc(most)
+  let length = 0
+  while (length < most) {
+    const { bytesRead } = await file.read(bytes, length, most - length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return { bytes: bytes.subarray(0, length), isOpenToOthers: (stats.mode & 0o004) !== 0 }
+}
