@@ -7,10 +7,10 @@ import {
   checkedChannel,
   checkedPayload,
   type Listener,
-  type Listening,
+  type ListeningWay,
   Listeners,
 } from './channels/channels.ts'
-import { type Ask, Hearers } from './channels/hearers.ts'
+import { type Ask, ChannelHearers } from './channels/hearers.ts'
 import { Outbox, Polling } from './channels/polling.ts'
 import { RedisBus } from './channels/redis.ts'
 import { translated } from './database-errors.ts'
@@ -52,13 +52,13 @@ export class PostgresChannels implements Channels {
   readonly #selfTest: SelfTest
   readonly #listeners: Listeners
   readonly #line: ListeningLine
-  readonly #hearers: Hearers
+  readonly #hearers: ChannelHearers
   readonly #outbox: Outbox
   readonly #ask: Ask
   /** The channel on which only this process talks to itself. */
   readonly #own = `kernel_self_${randomUUID().replaceAll('-', '')}`
   #awaited: { readonly word: string; heard(): void } | undefined
-  #way: Listening = 'direct'
+  #way: ListeningWay = 'direct'
   #polling: Polling | undefined
   #redis: RedisBus | undefined
   #begun: Promise<void> | undefined
@@ -74,7 +74,7 @@ export class PostgresChannels implements Channels {
     this.#selfTest = selfTest
     this.#listeners = new Listeners(log)
     this.#ask = async (sql, values = []) => (await pool.query(sql, [...values])).rows
-    this.#hearers = new Hearers(this.#ask, log, this.#own, selfTest.everyMs)
+    this.#hearers = new ChannelHearers(this.#ask, log, this.#own, selfTest.everyMs)
     this.#outbox = new Outbox(this.#ask, log)
     this.#line = new ListeningLine({
       settings,
@@ -87,7 +87,7 @@ export class PostgresChannels implements Channels {
   }
 
   /** How this process hears the others. */
-  get way(): Listening {
+  get way(): ListeningWay {
     return this.#way
   }
 
@@ -239,7 +239,7 @@ export class PostgresChannels implements Channels {
     }
   }
 
-  #arrived({ channel, payload }: ChannelMessage, way: Listening): void {
+  #arrived({ channel, payload }: ChannelMessage, way: ListeningWay): void {
     if (channel === this.#own) {
       if (payload === this.#awaited?.word) this.#awaited.heard()
     } else if (channel === hearersChannel) void this.check()

@@ -32,7 +32,10 @@ function parseInteger(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text)
 }
 
-/** How long PostgreSQL lets a statement run, and a transaction lie idle. A setting in the URL itself (`?statement_timeout=0`) goes first. */
+/**
+ * How long PostgreSQL lets a statement run, and a transaction lie idle. A setting in the URL itself (`?statement_timeout=0`)
+ * goes first.
+ */
 const serverLimits = { statement_timeout: 30_000, idle_in_transaction_session_timeout: 60_000 }
 
 /**

@@ -5,7 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Database, Log, Migration } from '../../plugin.ts'
 import { databaseNow, setNow } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
-import { type Channels, type Listening, localChannels } from './channels/channels.ts'
+import { type Channels, type ListeningWay, localChannels } from './channels/channels.ts'
 import { channelMigrations, channelsOwner } from './channels/hearers.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
@@ -30,7 +30,7 @@ export interface Store extends Omit<Channels, 'close'> {
    */
   readonly unsynced: Database
   /** How this process hears others on the same database. */
-  listening(): Listening
+  listening(): ListeningWay
   /** Resolves when everything that was committed so far is on the disk. */
   synced(): Promise<void>
   /** Whether the database answers a question within the time. Never throws. */
@@ -234,7 +234,7 @@ interface Parts {
   synced(): Promise<void>
   readonly migrationDb: Database
   readonly channels: Channels
-  listening(): Listening
+  listening(): ListeningWay
   /** A question that only a living database answers. */
   ask(): Promise<unknown>
   end(): Promise<void>

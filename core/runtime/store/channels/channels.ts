@@ -18,7 +18,7 @@ export interface Channels {
 }
 
 /** How the messages of other processes are heard: from the database, from Redis, or by looking into a table. */
-export type Listening = 'direct' | 'redis' | 'polling'
+export type ListeningWay = 'direct' | 'redis' | 'polling'
 
 /** A message and its channel. */
 export interface ChannelMessage {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Log, Migration } from '../../../plugin.ts'
-import type { Listening } from './channels.ts'
+import type { ListeningWay } from './channels.ts'
 
 /** Asks the database, each statement by itself. */
 export type Ask = <R>(sql: string, values?: readonly unknown[]) => Promise<R[]>
@@ -41,12 +41,12 @@ export const channelMigrations: Readonly<Record<string, Migration>> = {
 export const clockNow = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 /** The processes on one database that cannot listen to it, so that the others also tell them in another way. */
-export class Hearers {
+export class ChannelHearers {
   readonly #ask: Ask
   readonly #log: Log
   readonly #name: string
   readonly #aliveMs: number
-  #others: ReadonlySet<Listening> = new Set()
+  #others: ReadonlySet<ListeningWay> = new Set()
   #isEntered = false
 
   /** `everyMs` is how often a process renews its entry. */
@@ -58,12 +58,12 @@ export class Hearers {
   }
 
   /** The ways by which other processes hear. */
-  get others(): ReadonlySet<Listening> {
+  get others(): ReadonlySet<ListeningWay> {
     return this.#others
   }
 
   /** Enters this process, or renews its entry; the tables are there. */
-  async enter(way: Listening): Promise<void> {
+  async enter(way: ListeningWay): Promise<void> {
     this.#isEntered = true
     await this.#ask(
       `insert into kernel_hearers (name, way, until) values ($1, $2, ${clockNow} + $3::bigint)
@@ -98,7 +98,7 @@ export class Hearers {
       `select to_regclass('kernel_hearers') is not null as there`,
     )
     const rows = table?.there
-      ? await this.#ask<{ way: Listening }>(
+      ? await this.#ask<{ way: ListeningWay }>(
           `select distinct way from kernel_hearers where until > ${clockNow} and name <> $1`,
           [this.#name],
         )
