@@ -205,11 +205,13 @@ export interface Model {
   readonly maxOutputTokens?: number
   readonly price?: ModelPrice
   /** The media types that the model reads beside text: `image/*`, `application/pdf`. Nothing else unless said. */
-  readonly reads?: {
-    readonly image?: readonly string[]
-    readonly audio?: readonly string[]
-    readonly file?: readonly string[]
-  }
+  readonly reads?:
+    | {
+        readonly image?: readonly string[]
+        readonly audio?: readonly string[]
+        readonly file?: readonly string[]
+      }
+    | undefined
   /** What the model can do. By default it calls tools, and has no mode for objects. */
   readonly can?: { readonly tools?: boolean; readonly object?: boolean }
   /** Yields deltas until the answer is complete, and stops when `signal` fires. */

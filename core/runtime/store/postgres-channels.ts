@@ -9,18 +9,13 @@ import {
   type Listener,
   type ListeningWay,
   Listeners,
+  type SelfTest,
 } from './channels/channels.ts'
 import { type Ask, ChannelHearers } from './channels/hearers.ts'
 import { Outbox, Polling } from './channels/polling.ts'
 import { RedisBus } from './channels/redis.ts'
 import { translated } from './database-errors.ts'
 import { ListeningLine } from './listening-line.ts'
-
-/** How often a server notifies itself, and how long it waits to hear that. */
-export interface SelfTest {
-  readonly everyMs: number
-  readonly patienceMs: number
-}
 
 const usualSelfTest: SelfTest = { everyMs: 60_000, patienceMs: 2_000 }
 /** The channel on which a process says that it cannot listen to the others, or that it can again. */

@@ -5,12 +5,17 @@ import { RuntimeError } from '../../errors.ts'
 import type { Database, Log, Migration } from '../../plugin.ts'
 import { databaseNow, setNow } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
-import { type Channels, type ListeningWay, localChannels } from './channels/channels.ts'
+import {
+  type Channels,
+  type ListeningWay,
+  localChannels,
+  type SelfTest,
+} from './channels/channels.ts'
 import { channelMigrations, channelsOwner } from './channels/hearers.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
-import type { PostgresChannels as ListeningChannels, SelfTest } from './postgres-channels.ts'
+import type { PostgresChannels as ListeningChannels } from './postgres-channels.ts'
 import type { LimitsBy } from './postgres.ts'
 import { abandonFile, openSharedSqlite, openSqlite, sqliteDialect } from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'

@@ -17,6 +17,12 @@ export interface Channels {
   close(): Promise<void>
 }
 
+/** How often a server notifies itself, and how long it waits to hear that. */
+export interface SelfTest {
+  readonly everyMs: number
+  readonly patienceMs: number
+}
+
 /** How the messages of other processes are heard: from the database, from Redis, or by looking into a table. */
 export type ListeningWay = 'direct' | 'redis' | 'polling'
 
