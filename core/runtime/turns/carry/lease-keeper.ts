@@ -21,6 +21,11 @@ const broughtUpAtOnce = 5
 const fenceMs = { longest: 250, shortest: 20 }
 /** A look that comes so much later than planned says that the process stood still, not that the database is away. */
 const stoodStillMs = 1_000
+/**
+ * How much longer than its lease a run is carried while the heartbeat hangs. A database that is merely slow answers in this
+ * time, and what the process writes meanwhile is refused where another process has claimed the run.
+ */
+const graceMs = 750
 const purgeMs = 10 * 60_000
 /**
  * How long a run with which a process died once is carried alone among such runs, unless a step of it is kept before:
@@ -232,14 +237,14 @@ export class LeaseKeeper {
     this.#lastFence = now
     // The database knows whether somebody else has the runs by now.
     if (stoodStill) void this.#beat()
-    else this.#loseOverdue()
+    else this.#loseOverdue(graceMs)
   }
 
   /** Another process may have claimed these runs by now: the process that reaches the database first goes on with them. */
-  #loseOverdue(): void {
+  #loseOverdue(grace = 0): void {
     const { live, leaseMs } = this.#options
     for (const run of [...live.values()])
-      if (performance.now() - Math.max(this.#lastBeat, run.heldSince) > leaseMs)
+      if (performance.now() - Math.max(this.#lastBeat, run.heldSince) > leaseMs + grace)
         run.feed.lose('its lease ran out')
   }
 
