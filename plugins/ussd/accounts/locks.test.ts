@@ -324,6 +324,8 @@ describe('wrong PINs on SQLite', () => {
       await before.say(`drop index ${table}_used_at`)
       await before.say(`alter table ${table} drop column used_at`)
     }
+    for (const column of ['network', 'operator'])
+      await before.say(`alter table ussd_sessions drop column ${column}`)
     await before.say("delete from ussd_migrations where name >= '003-locks-by-pair'")
     await before.app.close()
 
