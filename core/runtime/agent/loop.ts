@@ -221,7 +221,7 @@ async function fitted(loop: Loop, { stayWith, beside, refusals }: Reading) {
   let { model: reader } = new Walk(model, stayWith, gauges.windowOf)
   let movedTo: string | undefined
   for (;;) {
-    // What a model says of its window is known once it is open; one that cannot be opened is told by the call.
+    // What a model says of its window is known once it is open; where it cannot be opened, the call tries once more and tells.
     await openedModel(reader).catch(() => undefined)
     try {
       const { signal } = turn
