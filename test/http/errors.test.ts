@@ -123,6 +123,7 @@ describe('an error', () => {
     expect((await server.call('GET', '/e')).json).toEqual({
       statusCode: 402,
       code: 'PAYMENT_REQUIRED',
+      error: 'Payment Required',
       message: 'Pay first.',
       requestId: expect.any(String),
       ...details,
