@@ -71,7 +71,7 @@ describe('the instructions of an app', () => {
     execFileSync('mkfifo', [at('pipe')])
     for (const [path, why] of [
       [at('gone'), 'ENOENT'],
-      [folder, 'no file'],
+      [folder, 'a directory'],
       [at('pipe'), 'no file'],
       [at('long'), 'more than 16384 bytes'],
       [at('bytes'), 'UTF-8'],
