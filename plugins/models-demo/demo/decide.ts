@@ -46,10 +46,11 @@ export async function decide(
   const done = turn.results.filter(({ name }) => name !== list && name !== load)
 
   if (done.length > 0) {
-    const next = fromListed(turn, done, own, now)
-    if (next) return act([next], speak)
+    // What the message asks for besides goes before a second look at a list.
     const later = await heldBack(turn, done, own, now)
-    return later ? act(later, speak) : speak(await conclusion(turn, done, own, now))
+    if (later) return act(later, speak)
+    const next = fromListed(turn, done, own, now)
+    return next ? act([next], speak) : speak(await conclusion(turn, done, own, now))
   }
   if (loaded) {
     if (loaded.failed) return speak(tellFault(load, loaded.content))

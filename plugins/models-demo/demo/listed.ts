@@ -31,7 +31,8 @@ export function fromListed(
   const made = turn.calls.get(last.toolCallId)
   if (entries.length === 0 || !made) return undefined
   // A change is nothing that a list alone decides.
-  const same = tools.filter(({ name }) => name === made.name)
+  // One entry is what was looked for: asking for it once more finds nothing new.
+  const same = tools.filter(({ name }) => name === made.name && entries.length > 1)
   const others = tools.filter((tool) => tool.name !== made.name && likely(turn.said, [tool]))
   const called = new Set(
     done.map(({ name, toolCallId }) => keyOf(name, turn.calls.get(toolCallId)?.args)),
