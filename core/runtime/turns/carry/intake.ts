@@ -229,7 +229,7 @@ export class Intake {
         return await this.#recordOnce(user, beginning, mustAsk)
       } catch (error) {
         if (error instanceof RefusedAtBeginning) {
-          if (tries === mostBeginnings) throw error.toldTo(beginning)
+          if (tries === mostBeginnings || !this.#admission.canExplain) throw error.toldTo(beginning)
           tries++
         } else if (error !== notAsked) throw error
       }

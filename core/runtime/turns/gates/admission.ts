@@ -29,6 +29,11 @@ export class Admission {
     return !answers && !waited?.cause && !isAdmitted && this.#parts.gates.areClosing
   }
 
+  /** Whether a plugin can say outside of the transaction why it refuses a turn there. */
+  get canExplain(): boolean {
+    return this.#parts.gates.haveAdmit
+  }
+
   /**
    * Asks the plugins whether a turn may begin; throws the first refusal. A message that came before and has a run or waits
    * is not asked about again: the plugins let it in then, or are asked when it begins.

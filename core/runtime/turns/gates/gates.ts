@@ -81,6 +81,11 @@ export class RunGates {
     return this.consumers.filter((name) => this.#kernel.get(name)?.wants(request) ?? true)
   }
 
+  /** Whether a plugin is asked before the transaction of a beginning. */
+  get haveAdmit(): boolean {
+    return this.#with('admit').length > 0
+  }
+
   /** Asks every plugin, in load order, whether the turn may begin. Throws the first refusal. */
   async admit(run: RunAdmission): Promise<void> {
     for (const record of this.#active) {
