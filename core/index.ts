@@ -49,5 +49,9 @@ export {
   type TurnEvent,
   type Turns,
   type User,
+  type UserDataContext,
+  type UserDataItem,
+  type ErasedData,
+  type KeptData,
   type WebModule,
 } from './plugin.ts'

@@ -127,6 +127,14 @@ export type {
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
 export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
+export type {
+  AnyUserDataContext,
+  ErasedData,
+  KeptData,
+  UserDataContext,
+  UserDataItem,
+  UserDataSection,
+} from './plugin/kept/user-data.ts'
 export type { BegunTurn, EndedTurn, NewTurn, StartedTurn, Turns } from './plugin/turns.ts'
 
 // The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a

@@ -20,6 +20,7 @@ import type {
 import type { MaybePromise, ParsedShape, Shape } from './schema.ts'
 import type { AnySubAgent, AnyTool, SubAgentSection, ToolSection, TurnTools } from './tool.ts'
 import type { RunContext, RunSection } from './runs.ts'
+import type { UserDataContext, UserDataSection } from './kept/user-data.ts'
 
 /** A migration changes the database one step; it runs once per database, under its lock. */
 export type Migration = (db: Kysely<any>) => Promise<void> // any: a migration sees tables that no type knows yet
@@ -164,6 +165,10 @@ interface Offers<
     notice: Notice,
     ctx: JobContext<In['env'], In['self'], In['peers'], In['jobs']>,
   ): MaybePromise<void>
+  /** What the plugin keeps of a user: handed out for the user's export, and erased when the user asks for that. */
+  readonly userData?: UserDataSection<
+    UserDataContext<In['env'], In['self'], In['peers'], In['jobs']>
+  >
 }
 
 /**
