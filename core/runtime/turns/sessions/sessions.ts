@@ -6,8 +6,9 @@ import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
 import { forgetFilesOf } from '../../files/files.ts'
 import type { Notices } from '../../notices/notices.ts'
 import { readTitle } from '../titles.ts'
-import type { Dialect, RunDatabase, SessionsTable } from './tables.ts'
-import { type RunStore, slices } from './store.ts'
+import { slices } from '../journal/store.ts'
+import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
+import { takeSession } from '../journal/take-session.ts'
 
 /** What every session tells clients of the oracle. */
 export interface OracleFacts {
@@ -342,54 +343,5 @@ function readId(id: unknown): string {
   if (isText && !/\p{Cc}/u.test(id) && id.isWellFormed()) return id
   throw new RuntimeError('INPUT_INVALID', 'That is no id of a session.', {
     hint: `An id has 1 to ${longestId} characters, and no control character.`,
-  })
-}
-
-/**
- * Takes the session's row until the transaction ends, so that no turn begins in the session meanwhile. Undefined where
- * there is no such session, or where it is not this user's.
- */
-export function takeSession(
-  trx: RunDatabase,
-  sessionId: string,
-  did?: string,
-): Promise<{ readonly turns: number } | undefined> {
-  return trx
-    .updateTable('kernel_sessions')
-    .set((eb) => ({ turns: eb.ref('turns') }))
-    .where('id', '=', sessionId)
-    .$if(did !== undefined, (query) => query.where('did', '=', did ?? ''))
-    .returning('turns')
-    .executeTakeFirst()
-}
-
-/**
- * Moves the head of a session, which is what the engine left behind there. A head moves only between two runs: the end
- * of a run that is under way would move it back.
- */
-export function moveHead(
-  store: RunStore,
-  sessionId: string,
-  checkpoint: string,
-): Promise<'moved' | 'no-session' | 'busy'> {
-  return store.commits.atomic(async (trx) => {
-    // Taking the session's row lets no message slip in.
-    const session = await takeSession(trx, sessionId)
-    if (!session) return 'no-session'
-    const busy = await trx
-      .selectFrom('kernel_runs')
-      .select('id')
-      .where('session_id', '=', sessionId)
-      .where(sql<boolean>`status in ('queued', 'running')`)
-      .executeTakeFirst()
-    if (busy) return 'busy'
-    await trx
-      .insertInto('kernel_heads')
-      .values({ session_id: sessionId, turn: session.turns, checkpoint })
-      .onConflict((conflict) =>
-        conflict.columns(['session_id', 'turn']).doUpdateSet({ checkpoint }),
-      )
-      .execute()
-    return 'moved'
   })
 }
