@@ -930,6 +930,9 @@ const rooming = definePlugin({
         // @ts-expect-error no event has this name
         if (event.event === 'finished') return undefined
       }
+      turns.start({ user: { did }, room: 'hall', shared: true, approvals: 'events', message: 'Hi' })
+      // @ts-expect-error nobody shows approvals by another name
+      turns.start({ user: { did }, message: 'Hello', approvals: 'buttons' })
       // @ts-expect-error the three answers to a busy session
       turns.start({ user: { did }, message: 'Hello', whenBusy: 'queue' })
       return (await turn.begun).runId

@@ -43,6 +43,11 @@ export interface WantedSession {
    * room-scoped state.
    */
   readonly room?: string
+  /**
+   * Beside `room`: others read along there. The session keeps what it was made with; where that is something else than is
+   * asked for here, a session of an id is refused with `CONFLICT`, and by its room it is not found.
+   */
+  readonly shared?: boolean
   /** The title of a session that is made now. */
   readonly title?: string
 }

@@ -117,14 +117,14 @@ export class PluginTurn implements StartedTurn {
   /** The session in which the turn belongs: that of the first turn of this name, the one that is named, or a new one. */
   async #sessionFor(
     { did }: User,
-    { session: id, room, requestId }: ReadTurn,
+    { session: id, room, shared, requestId }: ReadTurn,
   ): Promise<EnsuredSession> {
     const { runs, store, plugin } = this.#parts
     const known = requestId && (await sessionOfRequest(store, did, requestId))
     if (known) return { sessionId: known, isNew: false }
     if (id === undefined && room === undefined)
       return { sessionId: (await runs.sessions.create(did, plugin)).sessionId, isNew: true }
-    return runs.sessions.ensure(did, { id, room, plugin })
+    return runs.sessions.ensure(did, { id, room, shared, plugin })
   }
 
   #takenAs(begun: BegunRun | QueuedTurn, user: User): Taken {

@@ -76,9 +76,9 @@ export class Speaker {
   }
 
   #ensure(plugin: string, wanted: WantedSession): Promise<EnsuredSession> {
-    const { user, id, room, title }: Partial<WantedSession> = fieldsIn(wanted)
+    const { user, id, room, shared, title }: Partial<WantedSession> = fieldsIn(wanted)
     const did = readDid(`A session of plugin ${plugin}`, user)
-    return this.#parts.sessions.ensure(did, { id, room, title, plugin })
+    return this.#parts.sessions.ensure(did, { id, room, shared, title, plugin })
   }
 
   async #say(plugin: string, given: NewWords): Promise<SaidWords> {

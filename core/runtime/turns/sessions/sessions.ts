@@ -38,6 +38,8 @@ export interface SessionWish {
   readonly id?: string
   /** The plugin's own name of the room in which a session that is made now stands. */
   readonly room?: string
+  /** Whether others read along in the room; undefined where the session may be either. */
+  readonly shared?: boolean
   readonly title?: string
   /** The plugin that wants the session. */
   readonly plugin?: string
@@ -90,6 +92,7 @@ export class Sessions {
   async #ensured(did: string, wish: SessionWish): Promise<EnsuredSession> {
     const { db } = this.#options
     const room = wish.room === undefined ? null : roomOfPlugin(wish.plugin ?? '', wish.room)
+    if (wish.shared && room === null) throw sharedWithoutRoom()
     if (wish.id !== undefined) return this.#ensureById(did, readId(wish.id), { ...wish, room })
     const found = await newestOf(db, did, { ...wish, room })
     if (found !== undefined) return { sessionId: found, isNew: false }
@@ -126,11 +129,12 @@ export class Sessions {
     if (made) return { sessionId: id, isNew: true }
     const known = await db
       .selectFrom('kernel_sessions')
-      .select('room')
+      .select(['room', 'shared'])
       .where('id', '=', id)
       .where('did', '=', did)
       .executeTakeFirst()
     if (!known) throw this.unknown(id)
+    if (wish.shared !== undefined && wish.shared !== (known.shared === 1)) throw otherReaders(id)
     if (wish.room !== null && known.room !== wish.room)
       throw new RuntimeError('CONFLICT', `Session "${id}" stands in another room, or in none.`, {
         hint: 'A session keeps the room that it was made with: name another session.',
@@ -146,7 +150,7 @@ export class Sessions {
       readonly room: string | null
     },
   ) {
-    const { id, did, room, title, plugin } = wish
+    const { id, did, room, shared, title, plugin } = wish
     const { now } = this.#options
     return db.insertInto('kernel_sessions').values({
       id,
@@ -156,6 +160,7 @@ export class Sessions {
       updated_at: now,
       turns: 0,
       room,
+      shared: shared ? 1 : 0,
       plugin: plugin ?? null,
     })
   }
@@ -319,19 +324,29 @@ export class Sessions {
   }
 }
 
+const sharedWithoutRoom = () =>
+  new RuntimeError('INPUT_INVALID', 'A session without a room cannot be shared.', {
+    hint: 'Name the room in which others read along.',
+  })
+
+const otherReaders = (id: string) =>
+  new RuntimeError('CONFLICT', `Session "${id}" was begun for other readers.`, {
+    hint: 'A session is shared, or is not, for as long as it is there: name another session.',
+  })
+
 type SessionRow = Selectable<SessionsTable>
 
 /** The id of the user's newest session of a room, else of a plugin. */
 async function newestOf(
   db: RunDatabase,
   did: string,
-  { room, plugin }: { readonly room: string | null; readonly plugin?: string },
+  { room, plugin, shared }: Pick<SessionWish, 'plugin' | 'shared'> & { room: string | null },
 ): Promise<string | undefined> {
   if (room === null && plugin === undefined) return undefined
   const own = db.selectFrom('kernel_sessions').select('id').where('did', '=', did)
-  const row = await (
+  const found =
     room === null ? own.where('plugin', '=', plugin ?? '') : own.where('room', '=', room)
-  )
+  const row = await (shared === undefined ? found : found.where('shared', '=', shared ? 1 : 0))
     .orderBy('updated_at', 'desc')
     .limit(1)
     .executeTakeFirst()
