@@ -17,7 +17,7 @@ export const floors: readonly (readonly string[])[] = [
   ['auth/token'],
   ['auth/grants'],
   ['auth'],
-  ['notices', 'files'],
+  ['notices', 'files', 'leases'],
   ['turns', 'boot'],
   ['turns/journal', 'attachments'],
   ['turns/events', 'turns/waiting', 'turns/sessions', 'jobs'],

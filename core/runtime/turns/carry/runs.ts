@@ -51,8 +51,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly runsPerProcess?: number
   /** How long runs that have ended can be replayed. */
   readonly retentionHours: number
-  /** The room of a session outside of this runtime, if it has one: clients read the room with the session. */
-  roomIdOf?(did: string, sessionId: string): string | undefined
+  /** The room id that clients are told of a user's sessions without a room of their own, if there is one. */
+  roomIdOf?(did: string): Promise<string | undefined>
   /** Deletes what others keep of a session. */
   onSessionDeleted?(sessionId: string): Promise<void>
   /** How long the client's own tools may be out of reach before a call of one fails. */

@@ -57,7 +57,7 @@ export interface SessionsOptions {
   readonly now: RawBuilder<number>
   readonly oracle: OracleFacts
   /** The room of a session, where it has one outside of this runtime. */
-  roomIdOf?(did: string, sessionId: string): string | undefined
+  roomIdOf?(did: string): Promise<string | undefined>
   /** Tells users of new sessions, and counts the notices of each session that its user has not seen. */
   readonly notices?: Notices
 }
@@ -79,7 +79,7 @@ export class Sessions {
       .returningAll()
       .executeTakeFirstOrThrow()
     this.tellMade(did, row.id)
-    return this.#view(row)
+    return this.#view(row, await this.#roomIdFor(did, [row]))
   }
 
   /** The session that is wanted, made when it is not there. Another user's stays unknown; a session keeps its room. */
@@ -196,7 +196,11 @@ export class Sessions {
       .executeTakeFirstOrThrow()
     const ids = rows.map(({ id }) => id)
     const unread = await this.#options.notices?.unreadIn(did, ids)
-    const sessions = rows.map((row) => ({ ...this.#view(row), unread: unread?.get(row.id) ?? 0 }))
+    const roomId = await this.#roomIdFor(did, rows)
+    const sessions = rows.map((row) => ({
+      ...this.#view(row, roomId),
+      unread: unread?.get(row.id) ?? 0,
+    }))
     return { sessions, total }
   }
 
@@ -308,8 +312,16 @@ export class Sessions {
     this.#options.notices?.tell(did, 'session', { sessionId, change: 'made' })
   }
 
-  #view({ id, did, title, created_at, updated_at, room, model }: SessionRow): SessionView {
-    const { oracle, roomIdOf } = this.#options
+  /** The room id of the sessions that have no room of their own; asked for where there is one of them. */
+  async #roomIdFor(did: string, rows: readonly SessionRow[]): Promise<string | undefined> {
+    return rows.some(({ room }) => room === null) ? this.#options.roomIdOf?.(did) : undefined
+  }
+
+  #view(
+    { id, title, created_at, updated_at, room, model }: SessionRow,
+    roomId: string | undefined,
+  ): SessionView {
+    const { oracle } = this.#options
     return {
       sessionId: id,
       title: title ?? undefined,
@@ -319,7 +331,7 @@ export class Sessions {
       oracleDid: oracle.did,
       oracleEntityDid: oracle.entityDid,
       model: model ?? undefined,
-      roomId: room === null ? roomIdOf?.(did, id) : roomIdIn(room),
+      roomId: room === null ? roomId : roomIdIn(room),
     }
   }
 }
