@@ -930,6 +930,9 @@ const rooming = definePlugin({
         // @ts-expect-error no event has this name
         if (event.event === 'finished') return undefined
       }
+      turns.start({ user: { did }, room: 'hall', shared: true, approvals: 'events', message: 'Hi' })
+      // @ts-expect-error nobody shows approvals by another name
+      turns.start({ user: { did }, message: 'Hello', approvals: 'buttons' })
       // @ts-expect-error the three answers to a busy session
       turns.start({ user: { did }, message: 'Hello', whenBusy: 'queue' })
       return (await turn.begun).runId
@@ -1118,5 +1121,37 @@ definePlugin({
     },
     // @ts-expect-error how many of each kind
     erase: () => ({ erased: 5 }),
+  },
+})
+definePlugin({
+  name: 'carrying',
+  summary: 'Carries rooms.',
+  env: { HOMESERVER: z.string().default('a') },
+  setup({ pending, lease, rooms }) {
+    const state = { now: 'connecting' }
+    pending(Promise.resolve(), () => state.now)
+    // @ts-expect-error the sentence of the moment is text
+    pending(Promise.resolve(), () => 5)
+    const held = lease('device', async ({ epoch, signal, isHeld, hold }) => {
+      same<typeof epoch, number>()
+      same<typeof signal, AbortSignal>()
+      same<ReturnType<typeof isHeld>, boolean>()
+      same<ReturnType<typeof hold>, Promise<void>>()
+    })
+    same<ReturnType<typeof held.heldBy>, Promise<string | undefined>>()
+    const account = '@a:example.org'
+    void rooms.changed({ did: 'did:a', roomId: '!a', account, change: 'joined', by: account })
+    // @ts-expect-error the three changes
+    void rooms.changed({ did: 'did:a', roomId: '!a', account, change: 'banned', by: account })
+    return { server: 'a' }
+  },
+  roomIdOf: ({ did }, { self, env }) => {
+    same<typeof did, string>()
+    return `${env.HOMESERVER}${self.server}`
+  },
+  members(change, { self }) {
+    same<typeof change.plugin, string>()
+    same<typeof change.change, 'invited' | 'joined' | 'left'>()
+    same<typeof self, { server: string }>()
   },
 })

@@ -75,6 +75,8 @@ const sections = [
   'headers',
   'views',
   'notices',
+  'roomIdOf',
+  'members',
   'onUsage',
   'userData',
 ]

@@ -40,7 +40,7 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
       now: () => new Date(),
       turns: { start: none },
       sessions: { say: none, ensure: none },
-      rooms: { read: none, update: none },
+      rooms: { read: none, update: none, changed: none },
       ...noModels,
     }
     if (typeof record.definition.runs === 'object') record.runs = record.definition.runs
