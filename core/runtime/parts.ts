@@ -31,7 +31,7 @@ import { RoomState } from './store/room-state.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import type { Runs } from './turns/carry/runs.ts'
 import { titlesOf } from './turns/titles.ts'
-import { surviveStrayRejections } from './watchdog/stray-faults.ts'
+import { sealReports, surviveStrayRejections } from './watchdog/stray-faults.ts'
 
 /** The parts of a running app that are needed after the boot. */
 export interface Parts {
@@ -51,6 +51,7 @@ export interface Parts {
 export async function openParts(blueprint: Blueprint, closers: Closers): Promise<Parts> {
   const { config, records, instructions, log } = blueprint
   const { models } = blueprint.chosen
+  sealReports()
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
