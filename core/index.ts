@@ -26,6 +26,7 @@ export {
   type Embedder,
   type MessagePart,
   type Model,
+  type ModelCall,
   type ModelOpening,
   type ModelProvider,
   type ModelRequest,

@@ -223,7 +223,7 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
-    prices: () => pricesOf(chosen.models),
+    prices: () => [...pricesOf(chosen.models), ...embedder.priced],
     jobsOf: (definition) => jobs.of(definition),
     modelsOf: (plugin) => models.of(plugin),
     rooms,

@@ -18,7 +18,7 @@ interface OpenedLaterOptions {
 const failureMs = 5_000
 
 /** The price of a model for which nobody pays. */
-const noPrice = { input: 0, output: 0 } as const
+export const noPrice = { input: 0, output: 0 } as const
 
 /** The settings that go into a request; the others are for whoever opens the model. */
 const asked = ['temperature', 'topP', 'maxOutputTokens', 'reasoning', 'body'] as const
