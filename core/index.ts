@@ -28,6 +28,7 @@ export {
   type Embedder,
   type MessagePart,
   type Model,
+  type ModelCall,
   type ModelOpening,
   type ModelProvider,
   type ModelRequest,
