@@ -129,7 +129,15 @@ export type {
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
 export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
-export type { BegunTurn, EndedTurn, NewTurn, StartedTurn, Turns } from './plugin/turns.ts'
+export type {
+  BegunTurn,
+  EndedTurn,
+  NewTurn,
+  StartedTurn,
+  TurnAnswer,
+  Turns,
+  WhichTurn,
+} from './plugin/turns.ts'
 
 // The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a
 // package of its own. A name that the package does not export would be an error there.
