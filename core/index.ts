@@ -28,6 +28,7 @@ export {
   type Embedder,
   type MessagePart,
   type Model,
+  type ModelCall,
   type ModelOpening,
   type ModelProvider,
   type ModelRequest,
@@ -53,5 +54,9 @@ export {
   type TurnEvent,
   type Turns,
   type User,
+  type UserDataContext,
+  type UserDataItem,
+  type ErasedData,
+  type KeptData,
   type WebModule,
 } from './plugin.ts'

@@ -130,6 +130,14 @@ export type {
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
 export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
 export type {
+  AnyUserDataContext,
+  ErasedData,
+  KeptData,
+  UserDataContext,
+  UserDataItem,
+  UserDataSection,
+} from './plugin/kept/user-data.ts'
+export type {
   BegunTurn,
   EndedTurn,
   NewTurn,

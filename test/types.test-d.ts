@@ -1081,6 +1081,48 @@ definePlugin({
   models: { none: { label: 'None' } },
 })
 
+// A user's data: the functions see what a handler sees, without a user, a session or a turn.
+definePlugin({
+  name: 'keeper',
+  summary: 'Keeps things.',
+  env: { SHELF: z.string().default('a') },
+  requires: [places],
+  setup: () => ({ shelves: ['a'] }),
+  userData: {
+    async *export(did, { db, env, self, plugins, signal }) {
+      same<typeof did, string>()
+      same<typeof env, { SHELF: string }>()
+      same<typeof signal, AbortSignal>()
+      plugins.places.find('a')
+      for (const shelf of self.shelves) yield { kind: 'shelf', shelf, keys: typeof db }
+    },
+    erase: async (_, { self }) => ({
+      erased: { shelf: self.shelves.length },
+      kept: [{ what: '1 invoice', why: 'The law asks for it.', until: new Date(0) }],
+    }),
+  },
+})
+definePlugin({
+  name: 'unerasing',
+  summary: 'Keeps things for ever.',
+  // @ts-expect-error what is exported can be erased
+  userData: {
+    async *export() {
+      yield { kind: 'shelf' }
+    },
+  },
+})
+definePlugin({
+  name: 'uncounted',
+  summary: 'Says not how much is gone.',
+  userData: {
+    async *export() {
+      yield { kind: 'shelf' }
+    },
+    // @ts-expect-error how many of each kind
+    erase: () => ({ erased: 5 }),
+  },
+})
 definePlugin({
   name: 'carrying',
   summary: 'Carries rooms.',

@@ -20,6 +20,7 @@ import type {
 import type { MaybePromise, ParsedShape, Shape } from './schema.ts'
 import type { AnySubAgent, AnyTool, SubAgentSection, ToolSection, TurnTools } from './tool.ts'
 import type { RunContext, RunSection } from './runs.ts'
+import type { UserDataContext, UserDataSection } from './kept/user-data.ts'
 import type { ToldRoomChange } from './rooms/change.ts'
 
 /** A migration changes the database one step; it runs once per database, under its lock. */
@@ -167,6 +168,10 @@ interface Offers<
     notice: Notice,
     ctx: JobContext<In['env'], In['self'], In['peers'], In['jobs']>,
   ): MaybePromise<void>
+  /** What the plugin keeps of a user: handed out for the user's export, and erased when the user asks for that. */
+  readonly userData?: UserDataSection<
+    UserDataContext<In['env'], In['self'], In['peers'], In['jobs']>
+  >
   /**
    * The `roomId` that clients are told of a user's sessions which have no room of their own: for the plugin that carries the
    * room of user and oracle. The room-scoped state of these sessions stays that of the pair. Asked once an answer, for a second.

@@ -33,7 +33,7 @@ import { Members } from './told/members.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import type { Runs } from './turns/carry/runs.ts'
 import { titlesOf } from './turns/titles.ts'
-import { surviveStrayRejections } from './watchdog/stray-faults.ts'
+import { sealReports, surviveStrayRejections } from './watchdog/stray-faults.ts'
 
 /** The parts of a running app that are needed after the boot. */
 export interface Parts {
@@ -54,6 +54,7 @@ export interface Parts {
 export async function openParts(blueprint: Blueprint, closers: Closers): Promise<Parts> {
   const { config, records, instructions, log } = blueprint
   const { models } = blueprint.chosen
+  sealReports()
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
@@ -230,7 +231,7 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
-    prices: () => pricesOf(chosen.models),
+    prices: () => [...pricesOf(chosen.models), ...embedder.priced],
     jobsOf: (definition) => jobs.of(definition),
     modelsOf: (plugin) => models.of(plugin),
     rooms,

@@ -1,4 +1,4 @@
-import type { Emit, Model, User } from '../plugin.ts'
+import type { Emit, User } from '../plugin.ts'
 import { RuntimeError } from '../errors.ts'
 import type { RunningApp } from '../runtime/running-app.ts'
 import { loadCapabilities } from '../runtime/agent/turn/capabilities.ts'
@@ -36,7 +36,7 @@ export interface Emitted {
   readonly args: readonly unknown[]
 }
 
-/** A conversation without a model: loads capabilities and calls tools as an agent would. */
+/** A conversation that no model leads: loads capabilities and calls tools as an agent would. Tools may ask the app's model aside. */
 export class Thread {
   /** Who speaks. */
   readonly user: User
@@ -63,7 +63,7 @@ export class Thread {
       rootId: 'test-run',
       results: { areKept: false },
       signal: signal ?? new AbortController().signal,
-      model: noModel,
+      model: app.model,
       asked: { count: 0 },
       consent: new Consent({ request: { message: '', approvals } }),
       loaded: new Set(),
@@ -138,11 +138,4 @@ const recordInto = (emitted: Emitted[]): Emit => {
     router: note('router'),
     invalidate: note('invalidate'),
   }
-}
-
-const noModel: Model = {
-  id: 'none',
-  async *stream() {
-    throw new Error('A thread has no model of its own. Give testApp a model and run a turn.')
-  },
 }
