@@ -21,6 +21,7 @@ export const floors: readonly (readonly string[])[] = [
   ['turns', 'boot'],
   ['turns/journal', 'attachments'],
   ['turns/events', 'turns/waiting', 'turns/sessions', 'jobs'],
+  ['turns/redaction'],
   ['turns/said', 'turns/gates', 'turns/clients', 'turns/plugins'],
   ['turns/carry'],
   ['turns/wire'],
