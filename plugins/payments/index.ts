@@ -129,6 +129,14 @@ export default definePlugin({
     },
   },
 
+  userData: {
+    async *export(did, { db }) {
+      const { exportPayments } = await import('./accounts/user-data.ts')
+      yield* exportPayments(did, db)
+    },
+    erase: async (did, { db }) => (await import('./accounts/user-data.ts')).erasePayments(did, db),
+  },
+
   routes: {
     'GET /payments/terms': {
       auth: 'public',
