@@ -35,7 +35,7 @@ export function demoModel({
       const { decide } = await import('./demo/decide.ts') // the rules are twenty files, and no start needs them
       const { withoutAttached } = await import('./demo/turn.ts')
       const { messages: words, sentence } = withoutAttached(messages)
-      const { zoneIn } = await import('./demo/moments.ts')
+      const { zoneIn } = await import('./demo/read/moments.ts')
       const system = messages.find(({ role }) => role === 'system')?.content ?? ''
       const present = { at: now(), zone: zoneIn(system) }
       if (settings?.object) {
