@@ -49,6 +49,12 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
   'wanted-session': [['core/plugin/sessions.ts', 'WantedSession']],
   'ensured-session': [['core/plugin/sessions.ts', 'EnsuredSession']],
   rooms: [['core/plugin/sessions.ts', 'Rooms']],
+  'room-change': [
+    ['core/plugin/rooms/change.ts', 'RoomChange'],
+    ['core/plugin/rooms/change.ts', 'ToldRoomChange'],
+  ],
+  'held-lease': [['core/plugin/leases/lease.ts', 'HeldLease']],
+  lease: [['core/plugin/leases/lease.ts', 'Lease']],
   'askable-model': [['core/plugin/models/asking.ts', 'AskableModel']],
   'ask-options': [['core/plugin/models/asking.ts', 'AskOptions']],
   'offered-models': [['core/plugin/models/asking.ts', 'OfferedModels']],

@@ -121,6 +121,11 @@ interface OfTurn {
   readonly session: Session
   /** What room-scoped state belongs to: the room of the session, `<plugin>:<room>`, else the pair of user and oracle. */
   readonly room: string
+  /**
+   * Whether others read along in the room of the session. What belongs to one person alone then has no place in a prompt, a
+   * result or a reply. False in a session without a room, and so in every session that a client began.
+   */
+  readonly shared: boolean
   /** Tells the listeners of the turn something beside the reply. */
   readonly emit: Emit
   /**

@@ -22,6 +22,8 @@ export interface NewTurn {
    * the room that it has: where that is another one, the turn is refused with `CONFLICT`.
    */
   readonly room?: string
+  /** Beside `room`: others read along in the room, so handlers of the turn find `ctx.shared` true. */
+  readonly shared?: boolean
   /** The words of the turn: 256 KiB at most, and not empty. */
   readonly message: string
   /**
@@ -57,6 +59,11 @@ export interface NewTurn {
    * has for the user is left out, and the log says so.
    */
   readonly allow?: readonly string[]
+  /**
+   * `events`: the plugin shows what waits for a person and brings the decision by `turns.resume`, as a client does that shows
+   * approvals. Without it nobody can be asked, unless a client of the session shows approvals.
+   */
+  readonly approvals?: 'events'
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
   /** Stops the turn: also one that waits for its beginning or for a person, and one that another server carries. */

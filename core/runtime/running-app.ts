@@ -184,12 +184,13 @@ export class RunningApp implements App {
    * leases stay. No close of a plugin runs until the app is forsaken.
    */
   async crash(): Promise<void> {
-    const { ground, http, runs, jobs } = this.#parts
+    const { ground, http, runs, jobs, leases } = this.#parts
     this.#options.blueprint.clock?.drop()
     const cut = ground.store.cut()
     http.drop()
     runs.drop()
     jobs.runner.drop()
+    leases.drop()
     ground.lock?.drop()
     await cut
   }

@@ -83,7 +83,10 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
           throw new Error('This app has no turns.')
         },
       },
-      rooms: new RoomState({ db: store.db, log, oracleDid: 'did:key:zOracle' }).ofPlugin(record),
+      rooms: {
+        ...new RoomState({ db: store.db, log, oracleDid: 'did:key:zOracle' }).ofPlugin(record),
+        changed: async () => undefined,
+      },
       ...noModels,
     }
   }

@@ -21,6 +21,7 @@ export interface ReadTurn {
   readonly user: NewTurn['user']
   readonly session?: string
   readonly room?: string
+  readonly shared?: boolean
   readonly requestId?: string
   readonly whenBusy: NonNullable<NewTurn['whenBusy']>
   /** The address for whose limits the turn counts, beside those of its user. */
@@ -55,6 +56,7 @@ const fields = z.strictObject({
   ),
   session: nameText.optional(),
   room: z.string().optional(),
+  shared: z.boolean().optional(),
   message: messageText.pipe(plainText),
   from: z.enum(['user', 'plugin']).default('user'),
   whenBusy: z.enum(['wait', 'refuse', 'interrupt']).default('wait'),
@@ -77,6 +79,7 @@ const fields = z.strictObject({
     .transform((texts) => texts.filter((text) => text.trim() !== ''))
     .optional(),
   allow: z.array(z.string().min(1).max(200)).max(mostAllowed).optional(),
+  approvals: z.literal('events').optional(),
   koa: z
     .custom<NewTurn['koa']>((koa) => typeof Object(koa).ip === 'string', 'expected ctx.koa')
     .optional(),
@@ -90,13 +93,16 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
     const faults = faultsOf(parsed.error)
     throw refused(`The turn that ${plugin} starts cannot be: ${faultText(faults)}.`, { faults })
   }
-  const { user, session, room, requestId, whenBusy, koa, signal, ...said } = parsed.data
+  const { user, session, room, shared, requestId, whenBusy, koa, signal, ...said } = parsed.data
   if (room !== undefined) roomOfPlugin(plugin, room)
+  if (shared && room === undefined)
+    throw refused(`The turn that ${plugin} starts is shared, and names no room.`)
   const { message, model, from, attachments, metadata, instructions, quoted, allow } = said
   return {
     user,
     session,
     room,
+    shared,
     requestId,
     whenBusy,
     signal,
@@ -113,6 +119,7 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
       ...(quoted?.length && { quoted }),
       ...(instructions?.trim() && { instructions: instructions.trim() }),
       ...(allow && { allow: [...new Set(allow)] }),
+      ...(said.approvals && { approvals: true }),
     },
   }
 }

@@ -14,7 +14,8 @@ import { Watchers } from '../events/watchers.ts'
 import { RunGates } from '../gates/gates.ts'
 import { Settler } from '../gates/settler.ts'
 import type { Beginning } from '../journal/begin.ts'
-import { moveHead, type OracleFacts, Sessions } from '../journal/sessions.ts'
+import { moveHead } from '../sessions/head.ts'
+import { type OracleFacts, Sessions } from '../sessions/sessions.ts'
 import { stopRuns } from '../journal/stop.ts'
 import { type RunRow, RunStore } from '../journal/store.ts'
 import { withRunTables } from '../journal/tables.ts'
@@ -25,13 +26,14 @@ import { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { CarriedRun } from './carried-run.ts'
 import { Carrier, endNotices } from './carrier.ts'
 import { hearingOf, lookUpMissed } from './hearing.ts'
-import { Intake, type IntakeRules, type NewMessage, type Queued, type Started } from './intake.ts'
+import { Intake, type IntakeRules, type Started } from './intake.ts'
+import type { QueuedTurn, SubmittedTurn } from '../plugins/door.ts'
+import { PluginTurn } from '../plugins/plugin-turn.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { letGo } from './let-go.ts'
-import { PluginTurn } from './plugin-turn.ts'
 import { listQuarantined, retryQuarantined } from './quarantine.ts'
 import { Readers } from './readers.ts'
-import { gone, notWaiting } from './refusals.ts'
+import { gone, notWaiting } from '../sessions/refusals.ts'
 import { Replicas } from './replicas.ts'
 import { lookUnderway, type Underway } from './underway.ts'
 
@@ -49,8 +51,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly runsPerProcess?: number
   /** How long runs that have ended can be replayed. */
   readonly retentionHours: number
-  /** The room of a session outside of this runtime, if it has one: clients read the room with the session. */
-  roomIdOf?(did: string, sessionId: string): string | undefined
+  /** The room id that clients are told of a user's sessions without a room of their own, if there is one. */
+  roomIdOf?(did: string): Promise<string | undefined>
   /** Deletes what others keep of a session. */
   onSessionDeleted?(sessionId: string): Promise<void>
   /** How long the client's own tools may be out of reach before a call of one fails. */
@@ -184,12 +186,12 @@ export class Runs {
   }
 
   /** Records a message as a run and begins to carry it out. */
-  send(message: NewMessage): Promise<Started> {
+  send(message: SubmittedTurn): Promise<Started> {
     return this.#intake.send(message)
   }
 
   /** Records a plugin's turn as a run and begins to carry it out, or has it wait until its session is free. */
-  async submit(message: NewMessage): Promise<Started | Queued> {
+  async submit(message: SubmittedTurn): Promise<Started | QueuedTurn> {
     const taken = await this.#intake.submit(message)
     if ('waitingId' in taken) this.#waiting.queued(taken.sessionId)
     return taken

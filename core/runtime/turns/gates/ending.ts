@@ -45,7 +45,7 @@ export async function endingOf(
   if (status === 'continued' || (isOpen && !options.isDeleted))
     throw new Error(`Run ${first.id} has not ended: it is ${status}.`)
   const steps = await store.stepsOf(root, db)
-  const { from = 'user', origin, metadata } = await askedOf(db, root.root_id)
+  const { from = 'user', origin, metadata, shared = false } = await askedOf(db, root.root_id)
   const cause = isOpen ? 'deleted' : newest.cause
   return {
     runId: root.root_id,
@@ -56,6 +56,7 @@ export async function endingOf(
     from,
     ...(origin !== undefined && { origin }),
     ...(metadata && { metadata }),
+    shared,
     said: hasSaid(steps, options.notices) || (isOpen && (await wasTold(db, newest.id))),
     usage: spentIn(steps).byModel(),
     tools: await toolsOf(db, root, steps, options),
@@ -71,7 +72,7 @@ export function endingOfWaiting(
   cause: 'stopped' | 'deleted',
 ): EndingFacts {
   const { id: runId, session_id: sessionId, did, created_at } = turn
-  const { from = 'user', origin, metadata } = request
+  const { from = 'user', origin, metadata, shared = false } = request
   return {
     runId,
     sessionId,
@@ -81,6 +82,7 @@ export function endingOfWaiting(
     from,
     ...(origin !== undefined && { origin }),
     ...(metadata && { metadata }),
+    shared,
     said: false,
     usage: [],
     tools: [],

@@ -16,13 +16,13 @@ import { type ReadTurn, readNewTurn } from '../new-turn.ts'
 import type { TurnRequest } from '../run.ts'
 import { sessionOfRequest } from '../waiting/look.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
-import type { Queued, Started } from './intake.ts'
-import { closing } from './refusals.ts'
-import type { Runs } from './runs.ts'
+import type { BegunRun, QueuedTurn, TurnDoor } from './door.ts'
+import { closing } from '../sessions/refusals.ts'
+import { asUser } from '../named-user.ts'
 
 /** What a plugin's turn needs of the app. */
 export interface PluginTurnParts {
-  readonly runs: Runs
+  readonly runs: TurnDoor
   readonly waiting: WaitingTurns
   readonly store: RunStore
   readonly plugin: string
@@ -85,12 +85,12 @@ export class PluginTurn implements StartedTurn {
     return taken
   }
 
-  async #submit(user: User, read: ReadTurn): Promise<Started | Queued> {
+  async #submit(user: User, read: ReadTurn): Promise<BegunRun | QueuedTurn> {
     const { runs } = this.#parts
     const { requestId = randomUUID(), whenBusy, request, address, koa } = read
     for (let left = mostSessions; ; left--) {
       const { sessionId, isNew } = await this.#sessionFor(user, read)
-      let begun: Started | Queued | undefined
+      let begun: BegunRun | QueuedTurn | undefined
       try {
         begun = await runs.submit({
           user,
@@ -117,17 +117,17 @@ export class PluginTurn implements StartedTurn {
   /** The session in which the turn belongs: that of the first turn of this name, the one that is named, or a new one. */
   async #sessionFor(
     { did }: User,
-    { session: id, room, requestId }: ReadTurn,
+    { session: id, room, shared, requestId }: ReadTurn,
   ): Promise<EnsuredSession> {
     const { runs, store, plugin } = this.#parts
     const known = requestId && (await sessionOfRequest(store, did, requestId))
     if (known) return { sessionId: known, isNew: false }
     if (id === undefined && room === undefined)
       return { sessionId: (await runs.sessions.create(did, plugin)).sessionId, isNew: true }
-    return runs.sessions.ensure(did, { id, room, plugin })
+    return runs.sessions.ensure(did, { id, room, shared, plugin })
   }
 
-  #takenAs(begun: Started | Queued, user: User): Taken {
+  #takenAs(begun: BegunRun | QueuedTurn, user: User): Taken {
     const { sessionId, requestId } = begun
     if ('waitingId' in begun) {
       const { waitingId, isNew } = begun
@@ -186,19 +186,5 @@ export class PluginTurn implements StartedTurn {
       else if (event === 'done') return { status: data.status, text, ...(error && { error }) }
     }
     throw closing()
-  }
-}
-
-/** A user without a token may do what needs no capability, and what the operator has granted the DID. */
-export function asUser(user: User | { readonly did: string }, rights?: Rights): User {
-  if ('can' in user) return user
-  const { did } = user
-  const can = (ability: string, resource = did) =>
-    resource === rights?.oracleDid && rights.granted(did, ability)
-  return {
-    did,
-    can,
-    denial: (ability, resource) =>
-      can(ability, resource) ? [] : ['No delegation of the user came with this turn.'],
   }
 }
