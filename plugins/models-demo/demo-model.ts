@@ -1,5 +1,5 @@
 import type { Model } from '#core'
-import { estimatedUsage, readSummaryRequest } from '#core/models'
+import { estimatedUsage, readSummaryRequest, type ModelSettings, type ToolSpec } from '#core/models'
 
 interface DemoOptions {
   /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */
@@ -45,6 +45,14 @@ export function demoModel({
         yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
         return
       }
+      const forced = forcedIn(settings, tools)
+      if (forced) {
+        const { objectFor } = await import('./demo/object.ts')
+        const args = JSON.stringify(objectFor(forced.parameters, words, present))
+        yield { type: 'tool-call', index: 0, name: forced.name, args }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, args.length) }
+        return
+      }
       const act = await decide(words, tools, present)
       const usage = (characters: number) =>
         ({ type: 'usage', ...estimatedUsage({ messages, tools }, characters) }) as const
@@ -68,6 +76,15 @@ export function demoModel({
       yield usage(said.length)
     },
   }
+}
+
+/** The tool that the model must call, where it must call one. */
+function forcedIn(
+  settings: ModelSettings | undefined,
+  tools: readonly ToolSpec[],
+): ToolSpec | undefined {
+  const choice = settings?.toolChoice
+  return typeof choice === 'object' ? tools.find(({ name }) => name === choice.tool) : undefined
 }
 
 /** Waits, and rejects with the signal's reason as soon as the signal fires. */
