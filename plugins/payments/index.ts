@@ -63,6 +63,7 @@ export default definePlugin({
     '003-development-ledger': async (db) =>
       (await import('./development/tables.ts')).createLedger(db),
     '004-contracts': createContracts,
+    '005-offers': async (db) => (await import('./x402/tables.ts')).createOffers(db),
   },
 
   setup,
@@ -81,11 +82,17 @@ export default definePlugin({
       terms: termsView(service),
       denom: service.terms.coin.denom,
       chainId: service.chainId,
-      ...(service.methods.length > 0 && { address: await service.address() }),
+      ...(service.hasTransfer && { address: await service.address() }),
       methods: service.methods,
       ...(service.hasKey && { authConfig: await authConfig(service) }),
     }),
   }),
+
+  headers: {
+    // The published client of x402 asks with a header that is meant for answers.
+    allow: ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'Access-Control-Expose-Headers'],
+    expose: ['PAYMENT-REQUIRED', 'PAYMENT-RESPONSE'],
+  },
 
   runs: ({ self: { service } }) =>
     service.terms.isPriced
