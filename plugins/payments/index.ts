@@ -17,7 +17,7 @@ import { jobInputs, keepUp, sendOut } from './upkeep.ts'
 /** What `setup` needs of boot. */
 interface Boot extends ServiceParts {
   onClose(close: () => Promise<void>): void
-  onReady(call: (signal: AbortSignal) => void): void
+  onReady(call: (signal: AbortSignal) => void | Promise<void>): void
   health(check: () => Promise<void>): void
 }
 
@@ -28,7 +28,10 @@ function setup(boot: Boot) {
   const service = new PaymentService(boot)
   let upkeep: Promise<void> | undefined
   boot.onReady((signal) => {
-    if (service.terms.isPriced) upkeep = keepUp(service, boot.log, signal)
+    if (!service.terms.isPriced) return
+    upkeep = keepUp(service, boot.log, signal)
+    // A wrong word of the mnemonic is another account: `/health` says so where PAYMENTS_ADDRESS is set beside it.
+    if (service.hasKey && boot.env.PAYMENTS_ADDRESS !== undefined) return demandAccount(service)
   })
   boot.health(() => service.demandLedger())
   boot.onClose(async () => {
@@ -41,6 +44,11 @@ function setup(boot: Boot) {
     charge: ({ user, session }: Turn, extra: ExtraOfTurn): Promise<void> =>
       addExtra(service.db, { did: user.did, sessionId: session.id }, extra),
   }
+}
+
+/** Throws where the key of the oracle is that of another account than the one that is to be paid. */
+async function demandAccount(service: PaymentService): Promise<void> {
+  await service.signer()
 }
 
 export default definePlugin({

@@ -56,12 +56,6 @@ export async function offerFor(
     created_at: at,
     expires_at: at + offerMs,
   }
-  // Offers that ran out are of no use, unless a signature for them is under way; that has its own row.
-  await db
-    .deleteFrom('payments_offers')
-    .where('did', '=', did)
-    .where('expires_at', '<', at - 24 * 3_600_000)
-    .execute()
   await db.insertInto('payments_offers').values(offer).execute()
   return offer
 }
