@@ -39,9 +39,9 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
       db: new Kysely({ dialect }),
       jobs,
       now: () => new Date(),
-      turns: { start: none },
+      turns: { start: none, resume: none, abort: none, redact: none },
       sessions: { say: none, ensure: none },
-      rooms: { read: none, update: none },
+      rooms: { read: none, update: none, changed: none },
       ...noModels,
     }
     if (typeof record.definition.runs === 'object') record.runs = record.definition.runs
