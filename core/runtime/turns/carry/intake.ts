@@ -174,7 +174,7 @@ export class Intake {
     user: User,
     beginning: Beginning,
     refusal: RuntimeError | undefined,
-  ): Promise<Started | Queued> {
+  ): Promise<Started | QueuedTurn> {
     const { store, carrier, replicas, watchers, settler } = this.#parts
     const { sessionId, requestId, answers, seat } = beginning
     const begun = await this.#record(user, beginning)
