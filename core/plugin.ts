@@ -137,7 +137,15 @@ export type {
   UserDataItem,
   UserDataSection,
 } from './plugin/kept/user-data.ts'
-export type { BegunTurn, EndedTurn, NewTurn, StartedTurn, Turns } from './plugin/turns.ts'
+export type {
+  BegunTurn,
+  EndedTurn,
+  NewTurn,
+  StartedTurn,
+  TurnAnswer,
+  Turns,
+  WhichTurn,
+} from './plugin/turns.ts'
 
 // The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a
 // package of its own. A name that the package does not export would be an error there.

@@ -80,6 +80,8 @@ const members: Record<string, readonly (readonly [file: string, name: string])[]
   booted: [['core/plugin/boot.ts', 'Booted']],
   oracle: [['core/plugin/boot.ts', 'Oracle']],
   turns: [['core/plugin/turns.ts', 'Turns']],
+  'turn-answer': [['core/plugin/turns.ts', 'TurnAnswer']],
+  'which-turn': [['core/plugin/turns.ts', 'WhichTurn']],
   'new-turn': [['core/plugin/turns.ts', 'NewTurn']],
   'started-turn': [['core/plugin/turns.ts', 'StartedTurn']],
   'begun-turn': [['core/plugin/turns.ts', 'BegunTurn']],

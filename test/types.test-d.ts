@@ -1155,3 +1155,38 @@ definePlugin({
     same<typeof self, { server: string }>()
   },
 })
+
+definePlugin({
+  name: 'deciding',
+  summary: 'Brings decisions.',
+  setup: ({ turns }) => ({
+    async decide(did: string, runId: string, session: string) {
+      const user = { did }
+      const turn = turns.resume({ user, runId, decision: 'edit', args: { a: 1 } })
+      same<Awaited<typeof turn.ended>['text'], string>()
+      // @ts-expect-error the three decisions
+      turns.resume({ user, runId, decision: 'maybe' })
+      same<boolean, Awaited<ReturnType<typeof turns.abort>>>()
+      await turns.abort({ user, session })
+      // @ts-expect-error words are taken back turn by turn
+      await turns.redact({ user, session })
+      return turns.redact({ user, session, requestId: 'a' })
+    },
+  }),
+  prompt: ({ message }) => {
+    same<typeof message, string>()
+    return message
+  },
+  runs: {
+    async end({ message, shared }) {
+      same<Awaited<ReturnType<typeof message>>, string>()
+      same<typeof shared, boolean>()
+    },
+  },
+  sessionDeleted({ sessionId, did }, { db, self }) {
+    same<typeof sessionId, string>()
+    same<typeof did, string>()
+    void db
+    void self.decide
+  },
+})

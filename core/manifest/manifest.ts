@@ -77,6 +77,7 @@ const sections = [
   'notices',
   'roomIdOf',
   'members',
+  'sessionDeleted',
   'onUsage',
   'userData',
 ]

@@ -117,6 +117,8 @@ export type Approvals = 'events' | 'words' | false
 interface OfTurn {
   /** Who is speaking. */
   readonly user: User
+  /** What the user said in this turn; empty where a plugin spoke, with `from: 'plugin'`. */
+  readonly message: string
   /** The conversation. */
   readonly session: Session
   /** What room-scoped state belongs to: the room of the session, `<plugin>:<room>`, else the pair of user and oracle. */

@@ -177,6 +177,14 @@ interface Offers<
    * room of user and oracle. The room-scoped state of these sessions stays that of the pair. Asked once an answer, for a second.
    */
   roomIdOf?(user: { readonly did: string }, ctx: OfRuns<In>): MaybePromise<string | undefined>
+  /**
+   * Called in the transaction that deletes a session, for what the plugin keeps of it: `db` is the transaction. When it throws,
+   * nothing is deleted, and the client may try again. A session that nobody spoke in may go without it.
+   */
+  sessionDeleted?(
+    session: { readonly sessionId: string; readonly did: string },
+    ctx: OfRuns<In>,
+  ): MaybePromise<void>
   /** Told when somebody was invited to a room, has joined or has left it, by the plugin that carries the room. */
   members?(change: ToldRoomChange, ctx: OfRuns<In>): MaybePromise<void>
 }

@@ -80,6 +80,10 @@ export interface RunEnding {
   readonly endedAt: Date
   /** The words of the reply that the user read; empty once the session is gone. Only while this call of `end` lasts. */
   reply(): Promise<string>
+  /**
+   * What the user said; empty where a plugin spoke, and once the session is gone. Only while this call of `end` lasts.
+   */
+  message(): Promise<string>
 }
 
 /**

@@ -16,6 +16,10 @@ export interface ThreadOptions {
   readonly signal?: AbortSignal
   /** What tools read as `ctx.approvals`: true as from a client that shows approvals. */
   readonly approvals?: boolean
+  /** What tools read as `ctx.message`. */
+  readonly message?: string
+  /** What tools read as `ctx.shared`. */
+  readonly shared?: boolean
 }
 
 /** How a thread calls a tool. */
@@ -44,14 +48,14 @@ export class Thread {
   #content = ''
 
   /** @internal Only `testApp` makes threads: the insides of an app stay out of the package's declarations. */
-  constructor(
-    app: RunningApp,
-    { did = 'did:key:z6MkTestUser', grants, signal, approvals }: ThreadOptions = {},
-  ) {
+  constructor(app: RunningApp, options: ThreadOptions = {}) {
+    const { did = 'did:key:z6MkTestUser', grants, signal, approvals, message, shared } = options
     this.#app = app
     this.user = fakeUser(did, grants)
     this.#turn = {
       user: this.user,
+      message,
+      shared,
       rights: app.grants,
       session: { id: 'test-session' },
       room: `${did}:test-room`,

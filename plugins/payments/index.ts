@@ -17,7 +17,7 @@ import { jobInputs, keepUp, sendOut } from './upkeep.ts'
 /** What `setup` needs of boot. */
 interface Boot extends ServiceParts {
   onClose(close: () => Promise<void>): void
-  onReady(call: (signal: AbortSignal) => void): void
+  onReady(call: (signal: AbortSignal) => void | Promise<void>): void
   health(check: () => Promise<void>): void
 }
 
@@ -28,7 +28,10 @@ function setup(boot: Boot) {
   const service = new PaymentService(boot)
   let upkeep: Promise<void> | undefined
   boot.onReady((signal) => {
-    if (service.terms.isPriced) upkeep = keepUp(service, boot.log, signal)
+    if (!service.terms.isPriced) return
+    upkeep = keepUp(service, boot.log, signal)
+    // A wrong word of the mnemonic is another account: `/health` says so where PAYMENTS_ADDRESS is set beside it.
+    if (service.hasKey && boot.env.PAYMENTS_ADDRESS !== undefined) return demandAccount(service)
   })
   boot.health(() => service.demandLedger())
   boot.onClose(async () => {
@@ -41,6 +44,11 @@ function setup(boot: Boot) {
     charge: ({ user, session }: Turn, extra: ExtraOfTurn): Promise<void> =>
       addExtra(service.db, { did: user.did, sessionId: session.id }, extra),
   }
+}
+
+/** Throws where the key of the oracle is that of another account than the one that is to be paid. */
+async function demandAccount(service: PaymentService): Promise<void> {
+  await service.signer()
 }
 
 export default definePlugin({
@@ -63,6 +71,7 @@ export default definePlugin({
     '003-development-ledger': async (db) =>
       (await import('./development/tables.ts')).createLedger(db),
     '004-contracts': createContracts,
+    '005-offers': async (db) => (await import('./x402/tables.ts')).createOffers(db),
   },
 
   setup,
@@ -81,11 +90,17 @@ export default definePlugin({
       terms: termsView(service),
       denom: service.terms.coin.denom,
       chainId: service.chainId,
-      ...(service.methods.length > 0 && { address: await service.address() }),
+      ...(service.hasTransfer && { address: await service.address() }),
       methods: service.methods,
       ...(service.hasKey && { authConfig: await authConfig(service) }),
     }),
   }),
+
+  headers: {
+    // The published client of x402 asks with a header that is meant for answers.
+    allow: ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'Access-Control-Expose-Headers'],
+    expose: ['PAYMENT-REQUIRED', 'PAYMENT-RESPONSE'],
+  },
 
   runs: ({ self: { service } }) =>
     service.terms.isPriced
@@ -127,6 +142,14 @@ export default definePlugin({
         return { denom: service.terms.coin.denom, charges: charges.slice(0, 10).map(chargeView) }
       },
     },
+  },
+
+  userData: {
+    async *export(did, { db }) {
+      const { exportPayments } = await import('./accounts/user-data.ts')
+      yield* exportPayments(did, db)
+    },
+    erase: async (did, { db }) => (await import('./accounts/user-data.ts')).erasePayments(did, db),
   },
 
   routes: {

@@ -21,13 +21,14 @@ export const floors: readonly (readonly string[])[] = [
   ['turns', 'boot'],
   ['turns/journal', 'attachments'],
   ['turns/events', 'turns/waiting', 'turns/sessions', 'jobs'],
+  ['turns/redaction'],
   ['turns/said', 'turns/gates', 'turns/clients', 'turns/plugins'],
   ['turns/carry'],
   ['turns/wire'],
   ['agent/turn', 'channel'],
   ['agent/state', 'agent/ask'],
   ['agent/tools', 'agent/window'],
-  ['agent'],
+  ['agent', 'kept'],
   // The files that stand in no room are the composition, which puts the rooms together.
   [''],
 ]

@@ -121,6 +121,7 @@ export class Conversations {
       notices: options.notices,
       roomIdOf: (did) => roomIds.of(did),
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
+      onRedacted: (sessionId) => agent.unlearn(sessionId),
       checkRequest: (request) => checkRequest(request, options),
     })
     this.runs = runs

@@ -232,11 +232,15 @@ export class Setups {
 
   /** `turns` of a plugin, which work once every plugin is set up. */
   #turnsOf(plugin: string): Turns {
+    const turns = () => {
+      if (this.#after) return this.#after.turnsOf(plugin)
+      throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
+    }
     return {
-      start: (turn) => {
-        if (this.#after) return this.#after.turnsOf(plugin).start(turn)
-        throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
-      },
+      start: (turn) => turns().start(turn),
+      resume: (answer) => turns().resume(answer),
+      abort: async (turn) => turns().abort(turn),
+      redact: async (turn) => turns().redact(turn),
     }
   }
 

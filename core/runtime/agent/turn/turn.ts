@@ -38,6 +38,8 @@ export interface Turn {
   readonly metadata?: Readonly<Record<string, unknown>>
   /** The plugin that started the turn. */
   readonly origin?: string
+  /** What the user said. */
+  readonly message?: string
   /** Others read along in the room of the session. */
   readonly shared?: boolean
   /** The names of the tools that there are in this turn; without it, all that there are. */
@@ -74,6 +76,7 @@ export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): Tu
     ...(record.base as PluginBase), // a turn only reaches plugins whose setup has finished
     ...record.modelsWithin?.(scopeOf(turn, signal)),
     user: turn.user,
+    message: turn.message ?? '',
     session: turn.session,
     room: turn.room,
     requestId: turn.requestId,
@@ -92,7 +95,8 @@ export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): Tu
 }
 
 /** What a turn has of its request. */
-export const ofRequest = ({ metadata, origin, allow, shared }: TurnRequest) => ({
+export const ofRequest = ({ message, from, metadata, origin, allow, shared }: TurnRequest) => ({
+  message: from === 'plugin' ? '' : message,
   metadata: metadata && frozen(metadata),
   origin,
   allow: allow && new Set(allow),

@@ -18,7 +18,7 @@ export interface EndingOptions {
 }
 
 /** What is told of an end, apart from the reply. */
-export type EndingFacts = Omit<RunEnding, 'reply'>
+export type EndingFacts = Omit<RunEnding, 'reply' | 'message'>
 
 /**
  * Gathers what is told of the end of a run, from its rows and from its journal. Undefined when the run is not there.
@@ -105,6 +105,20 @@ export async function replyTo(db: RunDatabase, { session_id, root_id }: Root): P
     .map((row) => messageOf(row).content)
     .filter((words) => words !== '')
     .join('\n\n')
+}
+
+/** The words of the user that began the turn. */
+export async function wordsOf(db: RunDatabase, { session_id, root_id }: Root): Promise<string> {
+  const row = await db
+    .selectFrom('kernel_steps')
+    .select('body')
+    .where('session_id', '=', session_id)
+    .where('root_id', '=', root_id)
+    .where('kind', '=', 'user')
+    .orderBy('position')
+    .limit(1)
+    .executeTakeFirst()
+  return row ? messageOf(row).content : ''
 }
 
 /** The ending, from the text that stands in the row of a session that was deleted. */

@@ -1,6 +1,6 @@
 import type { RunAdmission, User } from '../../../plugin.ts'
 import type { Sessions } from '../sessions/sessions.ts'
-import type { TurnRequest } from '../run.ts'
+import type { Decision, TurnRequest } from '../run.ts'
 
 /** A run that has begun, or that was there already. `live` is there where this process carries the run. */
 export interface BegunRun {
@@ -40,6 +40,8 @@ export interface TurnDoor {
   subscribe(
     runId: string,
   ): Promise<AsyncIterable<{ readonly id?: number; readonly event: string; readonly data: string }>>
+  resume(user: User, runId: string, decision: Decision): Promise<BegunRun>
+  redact(did: string, sessionId: string, requestId: string): Promise<boolean>
   abort(did: string, sessionId: string, requestId?: string): Promise<boolean>
   discardSession(did: string, sessionId: string): Promise<void>
 }
