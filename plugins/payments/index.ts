@@ -6,6 +6,7 @@ import { environment } from './environment.ts'
 import { accountRoutes } from './routes/account.ts'
 import { account, charge } from './routes/shapes.ts'
 import { card, fee, termsReply, termsView } from './routes/public.ts'
+import { serveView } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
 import { priceWords } from './terms/terms.ts'
@@ -72,6 +73,15 @@ export default definePlugin({
       methods: service.methods,
     }),
   }),
+
+  web: { '/payments': serveView },
+  views: {
+    payments: {
+      label: { en: 'Payments', sw: 'Malipo', fr: 'Paiements' },
+      module: '/payments/view.js',
+      order: 80,
+    },
+  },
 
   runs: ({ self: { service } }) =>
     service.terms.isPriced
