@@ -145,22 +145,8 @@ test('grants, their use and their end are byte for byte what the published types
 test('what a wallet is given to sign for a contract is what it encodes with the published types', () => {
   const parties = { oracle: 'dev1oracle', oracleDid: 'did:x:oracle', denom: 'udev' }
   const message = execMessage('dev1user', [grantingMessage(contract, parties)])
-  expect(message).toMatchInlineSnapshot(`
-    {
-      "typeUrl": "/cosmos.authz.v1beta1.MsgExec",
-      "value": {
-        "grantee": "dev1user",
-        "msgs": [
-          {
-            "typeUrl": "/cosmos.authz.v1beta1.MsgGrant",
-            "value": {
-              "$bytes": "CghkZXYxdXNlchIKZGV2MW9yYWNsZRpPCkUKJi9jb3Ntb3MuYmFuay52MWJldGExLlNlbmRBdXRob3JpemF0aW9uEhsKDQoEdWRldhIFNTAwMDASCmRldjFvcmFjbGUSBgiApKfaBg==",
-            },
-          },
-        ],
-      },
-    }
-  `)
+  const text = JSON.stringify(message)
+  expect(text.match(/.{1,100}/g)).toMatchInlineSnapshot()
   const msgs = message.value.msgs.map(({ typeUrl, value }) => ({
     typeUrl,
     value: new Uint8Array(Buffer.from(value.$bytes, 'base64')),
