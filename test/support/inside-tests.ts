@@ -7,6 +7,8 @@ import { importsOf, join } from './architecture.ts'
 export const insideTests: Readonly<Record<string, string>> = {
   'test/store/bus.test.ts':
     'What a process hears of one channel, by which way and how often, is hidden by everything that looks into the database, too.',
+  'test/turns/failover.test.ts':
+    'Its turns write into a world outside that counts, and two databases take each other’s place below them.',
   'test/turns/fleet.test.ts':
     'Statements and messages are counted by the word: an engine that speaks when the test tells it to.',
   'test/agent/bounded-work.test.ts':
