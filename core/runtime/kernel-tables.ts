@@ -9,6 +9,7 @@ import { jobsMigration, upTimesMigration } from './jobs/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
 import { kernelNamesMigration } from './store/kernel-names.ts'
 import { roomNamesMigration, roomStateMigration } from './store/room-state.ts'
+import { jobFormsMigration } from './turns/stored-version.ts'
 import { runMigrations } from './turns/journal/tables.ts'
 
 /** The kernel's own tables, by owner: each owner has a history of migrations of its own. */
@@ -24,6 +25,7 @@ export const kernelMigrations = {
     '007-notices': noticesMigration,
     '008-job-up-times': upTimesMigration,
     '009-erasures': erasuresMigration,
+    '010-job-forms': jobFormsMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

@@ -2,6 +2,7 @@ import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { roomsMigration, type SaidTables } from '../said-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
+import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
 
 /** Where a run stands. `continued`: it waited for a person, and another run went on from there. */
@@ -387,4 +388,6 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '008-session-models': async (db) => {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
   },
+
+  '009-stored-forms': runFormsMigration,
 }
