@@ -75,6 +75,9 @@ const sections = [
   'headers',
   'views',
   'notices',
+  'roomIdOf',
+  'members',
+  'sessionDeleted',
   'onUsage',
   'userData',
 ]

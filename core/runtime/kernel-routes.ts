@@ -78,6 +78,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       signingKeyLoaded: identity.signer !== undefined,
       databaseConnected: () => store.ping(),
       listening: () => store.listening(),
+      bus: () => store.bus(),
       checkHealth: () => setups.checkHealth(),
       jobs: () => parts.jobs.health(),
       openapi: () => parts.openapi(),

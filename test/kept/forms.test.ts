@@ -37,7 +37,7 @@ await onEachDatabase('what a newer version has stored', ({ databaseUrl }) => {
       plugins: [worker],
       model: {
         ...scriptedModel([]),
-        async *stream() {
+        async *stream(): AsyncGenerator<never> {
           if (calls++ > 0) return yield { text: 'Again.' } as never
           ask()
           await new Promise(() => undefined)

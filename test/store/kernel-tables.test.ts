@@ -100,6 +100,7 @@ async function asBefore(where: Where): Promise<void> {
     'kernel_jobs',
     'kernel_notices',
     'kernel_erasures',
+    'kernel_leases',
     'kernel_notice_users',
     'kernel_notice_mutes',
   ])

@@ -20,6 +20,8 @@ export interface TurnRequest {
   readonly instructions?: string
   /** The names of the tools that there are in this turn; without it, all that there are. */
   readonly allow?: readonly string[]
+  /** Others read along in the room of the session. */
+  readonly shared?: true
   readonly attachments?: readonly unknown[]
   /** The files among the attachments, for the model. */
   readonly parts?: readonly MessagePart[]

@@ -19,25 +19,14 @@ let oracle: Oracle
 /** Reads the server's description of the oracle, and makes a client for this browser's user. */
 export async function meetOracle(): Promise<Oracle> {
   const response = await fetch('/.well-known/oracle.json')
-  const facts = (await response.json()) as Oracle & { payments?: { methods?: string[] } }
-  const { did, name, model, runtime, price = null, payments } = facts
-  const { initialWallet: wallet, ...mint } = await createDevelopmentWallet()
-  const own = createOracleClient({ wallet, ...mint })
-  const client = payments?.methods?.includes('development') ? await paying(own, did) : own
+  const facts = (await response.json()) as Oracle
+  const { did, name, model, runtime, price = null } = facts
+  const { initialWallet: wallet, ...rest } = await createDevelopmentWallet({
+    ledger: location.origin,
+  })
+  const client = createOracleClient({ wallet, ...rest })
   await mayEverything(wallet.did)
   return (oracle = { did, name, model, runtime, price, userDid: wallet.did, client })
-
-  /** The same client with the user's account on the development ledger, where the server signs. */
-  async function paying(plain: OracleClient, oracleDid: string): Promise<OracleClient> {
-    const path = '/payments/development'
-    const account = await plain.request<{ address: string }>(oracleDid, `${path}/account`)
-    return createOracleClient({
-      wallet: { ...wallet, address: account.address },
-      ...mint,
-      transactSignX: (messages, memo) =>
-        plain.request(oracleDid, `${path}/transact`, { body: { messages, memo } }),
-    })
-  }
 }
 
 /**

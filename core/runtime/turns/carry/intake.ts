@@ -9,7 +9,7 @@ import { type Beginning, type Begun, beginRun, leaveQueue } from '../journal/beg
 import type { RunGates } from '../gates/gates.ts'
 import type { Settler } from '../gates/settler.ts'
 import { releaseRuns } from '../journal/leases.ts'
-import type { Sessions } from '../journal/sessions.ts'
+import type { Sessions } from '../sessions/sessions.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import { busyRetrySeconds, dayNameOf, type Seats } from '../limits.ts'
 import type { TurnRequest } from '../run.ts'
@@ -18,7 +18,7 @@ import type { Attempted } from '../waiting/waiting-turns.ts'
 import { Admission, RefusedAtBeginning, RefusedByPlugin } from '../gates/admission.ts'
 import type { CarriedRun, RunMoment } from './carried-run.ts'
 import type { Carrier } from './carrier.ts'
-import { asUser } from './plugin-turn.ts'
+import { asUser } from '../named-user.ts'
 import {
   closing,
   notWaiting,
@@ -26,36 +26,13 @@ import {
   requestIdReused,
   sessionBusy,
   waitsAlready,
-} from './refusals.ts'
+} from '../sessions/refusals.ts'
 import type { Replicas } from './replicas.ts'
+import type { BegunRun, QueuedTurn, SubmittedTurn } from '../plugins/door.ts'
 
 /** A run that has begun, or that was there already. `live` is the same run where this process carries it. */
-export interface Started {
-  readonly runId: string
-  readonly requestId: string
-  /** The session of the run: another one than asked for when the user has sent the same request id in another session. */
-  readonly sessionId: string
+export interface Started extends BegunRun {
   readonly live?: CarriedRun
-}
-
-/** A turn that waits until its session is free. */
-export interface Queued {
-  readonly waitingId: string
-  readonly requestId: string
-  readonly sessionId: string
-  readonly isNew: boolean
-}
-
-/** A message that is to become a run. */
-export interface NewMessage extends Pick<Beginning, 'koa'> {
-  readonly user: User
-  readonly sessionId: string
-  readonly requestId?: string
-  readonly request: TurnRequest
-  /** Where the message came from, when it came by HTTP. */
-  readonly address?: string
-  /** What becomes of the message where the session is busy. By default the turn under way ends. */
-  readonly whenBusy?: 'wait' | 'refuse'
 }
 
 /** What the app knows of the users and the rooms of runs. */
@@ -126,18 +103,18 @@ export class Intake {
   }
 
   /** Records a message as a run and carries it. */
-  send(message: NewMessage): Promise<Started> {
+  send(message: SubmittedTurn): Promise<Started> {
     return this.#seated(message, (beginning) => this.begin(message.user, beginning))
   }
 
   /** Records a plugin's turn as a run and carries it, or has it wait until its session is free. */
-  submit(message: NewMessage): Promise<Started | Queued> {
+  submit(message: SubmittedTurn): Promise<Started | QueuedTurn> {
     return this.#seated(message, (beginning) => this.offer(message.user, beginning))
   }
 
   /** Begins with a seat among the turns of this process, which is given back where nothing begins. */
-  async #seated<T extends Started | Queued>(
-    message: NewMessage,
+  async #seated<T extends Started | QueuedTurn>(
+    message: SubmittedTurn,
     begin: (beginning: Beginning) => Promise<T>,
   ): Promise<T> {
     const { user, sessionId, requestId = randomUUID(), address, whenBusy, koa } = message
@@ -157,7 +134,7 @@ export class Intake {
   }
 
   /** The request with its files. A message that has its run, or that waits, was given its files then. */
-  async #withFiles({ user, sessionId, requestId, request }: NewMessage): Promise<TurnRequest> {
+  async #withFiles({ user, sessionId, requestId, request }: SubmittedTurn): Promise<TurnRequest> {
     const { attach } = this.#rules
     if (!attach || !request.attachments?.length) return request
     const { store, sessions } = this.#parts
@@ -178,8 +155,26 @@ export class Intake {
   }
 
   /** The same for a turn that may wait where its session is busy. `refusal` is why a waiting turn ends without a beginning. */
-  async offer(user: User, beginning: Beginning, refusal?: RuntimeError): Promise<Started | Queued> {
+  async offer(
+    user: User,
+    beginning: Beginning,
+    refusal?: RuntimeError,
+  ): Promise<Started | QueuedTurn> {
     if (this.#closing) throw closing()
+    // Heard from before the run is recorded, for from then on others may stop it.
+    const leave = this.#parts.replicas.session(beginning.sessionId)
+    try {
+      return await this.#offer(user, beginning, refusal)
+    } finally {
+      leave()
+    }
+  }
+
+  async #offer(
+    user: User,
+    beginning: Beginning,
+    refusal: RuntimeError | undefined,
+  ): Promise<Started | QueuedTurn> {
     const { store, carrier, replicas, watchers, settler } = this.#parts
     const { sessionId, requestId, answers, seat } = beginning
     const begun = await this.#record(user, beginning)
@@ -197,7 +192,7 @@ export class Intake {
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
       await releaseRuns(store, [run.id])
-      replicas.tell('free')
+      replicas.tellFree()
       throw closing()
     }
     const live = carrier.carry({
@@ -211,7 +206,8 @@ export class Intake {
       seat,
       refusal,
     })
-    for (const runId of carrier.stop(superseded, 'superseded')) replicas.tell('superseded', runId)
+    for (const runId of carrier.stop(superseded, 'superseded'))
+      replicas.tell(sessionId, 'superseded', runId)
     watchers.began(sessionId, run.id)
     return { runId: run.id, requestId, sessionId, live }
   }
@@ -272,7 +268,7 @@ export class Intake {
       return 'begun'
     } catch (error) {
       seat?.leave()
-      if (error instanceof RefusedByPlugin) return await this.#leaveRefused(id, error.refusal)
+      if (error instanceof RefusedByPlugin) return await this.#leaveRefused(turn, error.refusal)
       if (error === gone || (error instanceof RuntimeError && error.code === 'NOT_FOUND'))
         return 'gone'
       if (!(error instanceof RuntimeError)) throw error
@@ -284,10 +280,13 @@ export class Intake {
   }
 
   /** Takes a waiting turn that a plugin refused out of the queue. Nothing of the turn is recorded. */
-  async #leaveRefused(id: string, refused: RuntimeError): Promise<Attempted> {
+  async #leaveRefused(
+    { id, session_id: sessionId }: WaitingTurn,
+    refused: RuntimeError,
+  ): Promise<Attempted> {
     const { store, replicas } = this.#parts
     if (!(await store.commits.atomic((trx) => leaveQueue(trx, id)))) return 'gone'
-    replicas.tell('left', id)
+    replicas.tell(sessionId, 'left', id)
     return { refused }
   }
 
