@@ -108,17 +108,23 @@ class OracleContract implements Contract {
         ...(await this.#asked()),
       })
       const txHash = await signed(this.#client, made)
+      const details = { contractId: made.id, txHash }
+      if (txHash === undefined)
+        throw new OracleError('payment_pending', 'The wallet told no hash of the grant.', {
+          hint: 'Do not grant again. Confirm this contract with the hash of the transaction.',
+          details,
+        })
       await onceCounted({
         ask: async () => {
           const path = `/payments/contracts/${made.id}/confirm`
-          const { status } = await this.#post<Made>(path, txHash === undefined ? {} : { txHash })
+          const { status } = await this.#post<Made>(path, { txHash })
           if (status === 'pending') return undefined
           if (status === 'active') return status
           throw new OracleError('payment_failed', `The contract is ${status}.`, { status: 409 })
         },
         message: 'The ledger does not have the grant yet.',
         hint: 'Do not grant again. Confirm this contract once the ledger has the transaction.',
-        details: { contractId: made.id, txHash },
+        details,
       })
     })
   }

@@ -8,6 +8,7 @@ import { contractRoutes } from './routes/contracts.ts'
 import { developmentRoutes } from './routes/development.ts'
 import { account, charge } from './routes/shapes.ts'
 import { authConfig, card, fee, termsReply, termsView } from './routes/public.ts'
+import { serveView } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createContracts } from './contracts/tables.ts'
 import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
@@ -95,6 +96,15 @@ export default definePlugin({
       ...(service.hasKey && { authConfig: await authConfig(service) }),
     }),
   }),
+
+  web: { '/payments': serveView },
+  views: {
+    payments: {
+      label: { en: 'Payments', sw: 'Malipo', fr: 'Paiements' },
+      module: '/payments/view.js',
+      order: 80,
+    },
+  },
 
   headers: {
     // The published client of x402 asks with a header that is meant for answers.

@@ -11,6 +11,8 @@ export interface Oracle {
   /** What a turn costs, in words; null where turns are free. */
   readonly price: string | null
   readonly userDid: string
+  /** Whether the server lets this page's user do everything. */
+  readonly isOperator: boolean
   readonly client: OracleClient
 }
 
@@ -25,18 +27,20 @@ export async function meetOracle(): Promise<Oracle> {
     ledger: location.origin,
   })
   const client = createOracleClient({ wallet, ...rest })
-  await mayEverything(wallet.did)
-  return (oracle = { did, name, model, runtime, price, userDid: wallet.did, client })
+  const isOperator = await mayEverything(wallet.did)
+  const userDid = wallet.did
+  return (oracle = { did, name, model, runtime, price, userDid, isOperator, client })
 }
 
 /**
  * Grants this browser's user everything on this server, so that every view works. The server allows that to its own page
  * in development on the same machine alone; elsewhere the views say which capability is missing.
  */
-async function mayEverything(did: string): Promise<void> {
+async function mayEverything(did: string): Promise<boolean> {
   const body = JSON.stringify({ did, capabilities: ['*'], days: 30, note: 'the playground' })
   const headers = { 'content-type': 'application/json' }
-  await fetch('/grants', { method: 'POST', headers, body }).catch(() => undefined)
+  const granted = await fetch('/grants', { method: 'POST', headers, body }).catch(() => undefined)
+  return granted?.ok ?? false
 }
 
 /** The parts of a request beside its path. */

@@ -86,6 +86,42 @@ it('payClaim pays a claim, or all that are open, with the development wallet', a
   await open.now.payClaim()
 })
 
+it('contractOracle grants on the development ledger, and the contract is active', async () => {
+  const env = { PAYMENTS_TURN_PRICE: '5000' }
+  await using oracle = await testOracle({
+    plugins: [payments],
+    model: scriptedModel(['Yes.']),
+    env,
+  })
+  const { oracleDid, overrides } = oracle
+  const wallet = await createDevelopmentWallet({
+    seed: new Uint8Array(32).fill(4),
+    ledger: overrides.baseUrl,
+  })
+  const client = createOracleClient({ ...wallet, wallet: wallet.initialWallet })
+  const params = { oracleDid, agentQuota: 3, maxAmount: { amount: 50_000, denom: 'udev' } }
+  const page = hook(() => useContractOracle({ params, overrides }), oracle.within(client))
+  await until(() => page.now.authzConfig)
+  expect(page.now.authzConfig).toMatchObject({
+    granteeAddress: expect.stringMatching(/^dev1/),
+    expirationDays: 30,
+  })
+  await page.now.contractOracle()
+  const { contracts } = await client.request<{ contracts: object[] }>(
+    oracleDid,
+    '/payments/contracts',
+    {},
+    overrides,
+  )
+  expect(contracts).toMatchObject([{ status: 'active' }])
+  // What the contract leaves counts as credit, so the first turn needs no payment.
+  const { sessionId } = await client.sessions(oracleDid, overrides).createSession()
+  const chat = client.chat({ oracleDid, sessionId, overrides })
+  onTestFinished(chat.subscribe(() => undefined))
+  await chat.sendMessage('Hello')
+  expect(chat.getSnapshot().messages.at(-1)?.content).toBe('Yes.')
+})
+
 /** What contracts look like to a client: a fake of the routes, which asks twice before a grant stands on the ledger. */
 function fakeContracts(ends: 'active' | 'failed' = 'active') {
   const asked: unknown[] = []
@@ -204,6 +240,8 @@ it('a grant that the wallet refuses, or the ledger, is payment_failed', async ()
     message: expect.stringContaining('No, said the user.'),
   })
   await until(() => page.now.error?.code === 'payment_failed' && !page.now.isContractingOracle)
+  sign = async () => undefined
+  await expect(page.now.contractOracle()).rejects.toMatchObject({ code: 'payment_pending' })
   sign = async () => ({ hash })
   await expect(page.now.contractOracle()).rejects.toMatchObject({
     code: 'payment_failed',

@@ -29,6 +29,8 @@ export interface SessionsTable {
   model: Generated<string | null>
   /** 1 where others read along in its room. */
   shared: Generated<number>
+  /** How often words of it were taken back: what a process remembers from before holds no more. */
+  redactions: Generated<number>
 }
 
 /** A run: one turn, or the part of a turn before or after an approval. */
@@ -386,10 +388,14 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '005-waiting-turns': waitingTurnsMigration,
   '006-rooms': roomsMigration,
   '007-settling': settlingMigration,
-
   '008-session-models': async (db) => {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
   },
   '009-shared-sessions': sharedMigration,
-  '010-stored-forms': runFormsMigration,
+  '010-redactions': async (db) => {
+    await sql`alter table kernel_sessions add column redactions integer not null default 0`.execute(
+      db,
+    )
+  },
+  '011-stored-forms': runFormsMigration,
 }
