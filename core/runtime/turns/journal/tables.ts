@@ -384,7 +384,6 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .addPrimaryKeyConstraint('kernel_results_pk', ['session_id', 'handle'])
       .execute()
   },
-
   '005-waiting-turns': waitingTurnsMigration,
   '006-rooms': roomsMigration,
   '007-settling': settlingMigration,
