@@ -35,7 +35,9 @@ export type {
 export type {
   AnyDefinition,
   AnyPlugin,
+  BreakingMigration,
   Migration,
+  Migrations,
   Plugin,
   PluginDefinition,
   SelfOf,

@@ -64,6 +64,7 @@ export const insideTests: Readonly<Record<string, string>> = {
     'How many files a process may open is the machine’s to say; the function is given other numbers.',
   'test/http/swept-map.test.ts':
     'The memory of addresses gets a size of two, and entries whose time was over before.',
+  'test/store/additions.test.ts': 'It reads the list of the kernel’s migrations.',
   'test/insides.test.ts':
     'It guards the places where the kernel uses undocumented parts of libraries, function by function.',
   'test/turns/settling.test.ts':

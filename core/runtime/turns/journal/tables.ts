@@ -2,6 +2,7 @@ import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { roomsMigration, sharedMigration, type SaidTables } from '../said-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
+import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
 
 /** Where a run stands. `continued`: it waited for a person, and another run went on from there. */
@@ -383,20 +384,17 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .addPrimaryKeyConstraint('kernel_results_pk', ['session_id', 'handle'])
       .execute()
   },
-
   '005-waiting-turns': waitingTurnsMigration,
   '006-rooms': roomsMigration,
   '007-settling': settlingMigration,
-
   '008-session-models': async (db) => {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
   },
   '009-shared-sessions': sharedMigration,
-
   '010-redactions': async (db) => {
-    await db.schema
-      .alterTable('kernel_sessions')
-      .addColumn('redactions', 'integer', (c) => c.notNull().defaultTo(0))
-      .execute()
+    await sql`alter table kernel_sessions add column redactions integer not null default 0`.execute(
+      db,
+    )
   },
+  '011-stored-forms': runFormsMigration,
 }
