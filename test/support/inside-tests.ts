@@ -77,7 +77,7 @@ export const insideTests: Readonly<Record<string, string>> = {
   'test/jobs/schedules.test.ts':
     'It plans schedules by a clock that it turns, which no app lets a caller do.',
   'test/model/adapters-contract.test.ts':
-    'the contract is kept by a model, and an app makes models of chat models only for itself',
+    'The contract asks a model, and an app keeps to itself what it makes of a chat model.',
   'test/model/aside.test.ts':
     'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':
