@@ -7,8 +7,6 @@ import { onEachDatabase } from '../../test/support/each-database.ts'
 import { type FakeAnswer, fakeOpenAi } from '../../test/support/fake-openai.ts'
 import { quickDemo } from '../../test/support/models.ts'
 import { endedCharge, paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
-import openai from '../models-openai/index.ts'
-import weather from '../weather/index.ts'
 import payments from './index.ts'
 
 const env = {
@@ -118,7 +116,7 @@ test.each(Object.entries(provided))(
     const provider = await fakeOpenAi(answers)
     onTestFinished(() => provider.close())
     const app = await paidApp({
-      plugins: [payments, openai],
+      plugins: [payments],
       model: undefined,
       fetch,
       env: { ...env, MODEL: 'openai/small', OPENAI_BASE_URL: provider.url, OPENAI_API_KEY: 'sk-1' },
@@ -135,7 +133,7 @@ test.each(Object.entries(provided))(
 )
 
 test('the demonstration model is billed by the tokens that it tells', async () => {
-  const app = await paidApp({ plugins: [payments, weather], model: quickDemo(), env })
+  const app = await paidApp({ plugins: [payments], model: quickDemo(), env })
   const user = await app.user()
   const sessionId = await session(user)
   expect(await until(app, user, sessionId, 'done')).toBe(200)

@@ -1,134 +1,9 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { ExactEvmScheme } from '@x402/evm'
-import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch'
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { recoverTypedDataAddress } from 'viem'
-import { expect, onTestFinished, test } from 'vitest'
+import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch'
+import { expect, test } from 'vitest'
 import type { TestApp, TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
-
-const asset = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
-const payTo = '0x209693Bc6afc0C5328bA36FaF03C514EF312287C'
-
-interface Authorization {
-  readonly from: `0x${string}`
-  readonly to: `0x${string}`
-  readonly value: string
-  readonly validAfter: string
-  readonly validBefore: string
-  readonly nonce: `0x${string}`
-}
-
-/** How a facilitator behaves: as it should, or as it is told for the next questions. */
-type Mood = 'well' | 'down' | 'slow' | '500 after it settled' | 'garbage' | '500 before'
-
-/** A fake of a facilitator, over a token that it makes up. Signatures are checked as the token's contract does. */
-async function fakeFacilitator() {
-  const used = new Set<string>()
-  const transfers: Authorization[] = []
-  const asked: string[] = []
-  let mood: Mood = 'well'
-  const server = createServer(async (request, response) => {
-    const pieces: Buffer[] = []
-    for await (const piece of request) pieces.push(piece as Buffer)
-    const { paymentPayload, paymentRequirements } = JSON.parse(Buffer.concat(pieces).toString())
-    const { authorization, signature } = paymentPayload.payload
-    asked.push(String(request.url))
-    const answer = (status: number, body: unknown) => {
-      response.writeHead(status, { 'content-type': 'application/json' })
-      response.end(JSON.stringify(body))
-    }
-    if (request.headers.authorization !== 'Bearer the key of the facilitator')
-      return answer(401, {})
-    const at = Math.floor(Date.now() / 1000)
-    const reason = await faultOf(authorization, signature, paymentRequirements, at)
-    if (request.url === '/verify') {
-      if (mood === 'garbage') return answer(200, { no: 'verdict' })
-      return answer(200, { isValid: reason === undefined, invalidReason: reason })
-    }
-    if (mood === '500 before') return answer(500, {})
-    if (mood === 'slow') await new Promise((resolve) => setTimeout(resolve, 5_500))
-    const wasUsed = used.has(authorization.nonce)
-    if (reason === undefined && !wasUsed) {
-      used.add(authorization.nonce)
-      transfers.push(authorization)
-    }
-    if (mood === '500 after it settled') return answer(500, {})
-    // The same settlement asked for again is told again.
-    answer(200, {
-      success: reason === undefined,
-      errorReason: reason,
-      transaction: `0x${'ab'.repeat(32)}`,
-      network: paymentRequirements.network,
-      payer: authorization.from,
-    })
-  })
-  const listen = (port: number) =>
-    new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  await listen(0)
-  const { port } = server.address() as AddressInfo
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return {
-    url: `http://127.0.0.1:${port}`,
-    transfers,
-    asked,
-    async be(next: Mood) {
-      if (mood === 'down') await listen(port)
-      mood = next
-      if (next !== 'down') return
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
-}
-
-async function faultOf(
-  authorization: Authorization,
-  signature: `0x${string}`,
-  asked: { amount: string; payTo: string; extra: { name: string; version: string } },
-  at: number,
-): Promise<string | undefined> {
-  const signer = await recoverTypedDataAddress({
-    domain: {
-      name: asked.extra.name,
-      version: asked.extra.version,
-      chainId: 84532,
-      verifyingContract: asset,
-    },
-    types: {
-      TransferWithAuthorization: [
-        { name: 'from', type: 'address' },
-        { name: 'to', type: 'address' },
-        { name: 'value', type: 'uint256' },
-        { name: 'validAfter', type: 'uint256' },
-        { name: 'validBefore', type: 'uint256' },
-        { name: 'nonce', type: 'bytes32' },
-      ],
-    },
-    primaryType: 'TransferWithAuthorization',
-    message: {
-      ...authorization,
-      value: BigInt(authorization.value),
-      validAfter: BigInt(authorization.validAfter),
-      validBefore: BigInt(authorization.validBefore),
-    },
-    signature,
-  }).catch(() => '')
-  if (signer !== authorization.from) return 'invalid_exact_evm_signature'
-  if (Number(authorization.validBefore) <= at) return 'expired'
-  return authorization.value === asked.amount ? undefined : 'invalid_amount'
-}
-
-const payer = () => {
-  const account = privateKeyToAccount(generatePrivateKey())
-  const client = new x402Client().register('eip155:84532', new ExactEvmScheme(account))
-  return { account, client }
-}
+import { fakeFacilitator, paidBy, payer } from './fixtures/fake-facilitator.ts'
 
 const headersOf = async (app: TestApp, user: TestUser, more = {}) => {
   const invocation = await user.wallet.invoke({ audience: app.oracleDid })
@@ -153,10 +28,7 @@ await onEachDatabase('x402', (where) => {
       env: {
         PAYMENTS_FIRST_CREDIT: '0',
         PAYMENTS_ADVANCE: '10000',
-        PAYMENTS_X402_FACILITATOR: facilitator.url,
-        PAYMENTS_X402_AUTH: 'Bearer the key of the facilitator',
-        PAYMENTS_X402_PAY_TO: payTo,
-        PAYMENTS_X402_ASSET: asset,
+        ...paidBy(facilitator),
         LOG_LEVEL: 'trace',
       },
     })
@@ -345,10 +217,7 @@ test('a turn that fails after it was paid costs nothing, and the money stays in 
     steps: [new Error('500')],
     env: {
       PAYMENTS_FIRST_CREDIT: '0',
-      PAYMENTS_X402_FACILITATOR: facilitator.url,
-      PAYMENTS_X402_AUTH: 'Bearer the key of the facilitator',
-      PAYMENTS_X402_PAY_TO: payTo,
-      PAYMENTS_X402_ASSET: asset,
+      ...paidBy(facilitator),
     },
   })
   const user = await app.user()

@@ -174,7 +174,7 @@ export class Intake {
     user: User,
     beginning: Beginning,
     refusal: RuntimeError | undefined,
-  ): Promise<Started | Queued> {
+  ): Promise<Started | QueuedTurn> {
     const { store, carrier, replicas, watchers, settler } = this.#parts
     const { sessionId, requestId, answers, seat } = beginning
     const begun = await this.#record(user, beginning)
@@ -187,7 +187,7 @@ export class Intake {
       return { runId: begun.run.id, requestId, sessionId: begun.run.session_id }
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
     if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
-    const { run, request, room, superseded, closed, previous, checkpoint } = begun
+    const { run, request, room, superseded, closed, previous, redactions, checkpoint } = begun
     if (closed.length > 0) settler.nudge()
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
@@ -202,6 +202,7 @@ export class Intake {
       room: this.#roomOf(user.did, sessionId, room),
       takenOver: false,
       previous,
+      redactions,
       checkpoint,
       seat,
       refusal,

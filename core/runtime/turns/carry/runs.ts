@@ -151,7 +151,7 @@ export class Runs {
       abort: (...turn) => this.abort(...turn),
       onRedacted: (sessionId) => {
         this.#options.onRedacted?.(sessionId)
-        replicas.tell('redacted', sessionId)
+        replicas.tell(sessionId, 'redacted', sessionId)
       },
     })
   }

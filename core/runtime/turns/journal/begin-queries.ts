@@ -21,6 +21,7 @@ interface Look extends Place {
 /** Where a session stands. */
 export interface Place {
   readonly previous: string | null
+  readonly redactions: number | null
   readonly checkpoint: string | null
 }
 
@@ -190,6 +191,7 @@ const columns = [
 export const before = (session: string, turn: number) => sql<Place>`
   (select id from kernel_runs where session_id = ${session} and turn < ${turn}
     order by turn desc limit 1) as previous,
+  (select redactions from kernel_sessions where id = ${session}) as redactions,
   (select checkpoint from (
     select * from (select turn, checkpoint, 0 as moved from kernel_runs
       where session_id = ${session} and turn < ${turn} and checkpoint is not null
