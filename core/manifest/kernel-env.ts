@@ -284,6 +284,20 @@ export const kernelEnv = {
     .positive()
     .default(72)
     .describe('How long finished runs can be replayed'),
+  APPROVAL_RETENTION_DAYS: count(1, 36_500)
+    .default(30)
+    .describe('How long a run waits for a person; then it ends, and its user gets a notice'),
+  SESSION_RETENTION_DAYS: count(0, 36_500)
+    .default(0)
+    .describe(
+      'How long a session is kept that nobody uses, with all that belongs to it; 0 for ever',
+    ),
+  JOB_RETENTION_DAYS: count(1, 36_500)
+    .default(7)
+    .describe(
+      'How long done jobs are kept; dead ones stay 30 days, or as long as this if it is longer',
+    ),
+  NOTICE_RETENTION_DAYS: count(1, 36_500).default(30).describe('How long notices are kept'),
   JOBS_CONCURRENCY: count(1, 1_000)
     .default(8)
     .describe('Jobs of plugins that run at once in this process'),

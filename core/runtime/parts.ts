@@ -66,7 +66,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const addresses = new OwnAddresses(config)
 
   // No notice is made before both are there.
-  const notices = noticesOf(ground, log, (trx, notice) => jobs.carry(trx, notice))
+  const notices = noticesOf(blueprint, ground, (trx, notice) => jobs.carry(trx, notice))
   closers.add(() => notices.close())
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
@@ -151,14 +151,15 @@ function report({ records, chosen, embedder, log }: Blueprint): void {
 
 /** The notices of the users. */
 function noticesOf(
+  { config, log }: Blueprint,
   { store }: Ground,
-  log: Blueprint['log'],
   deliver: NoticesOptions['deliver'],
 ): Notices {
   return new Notices({
     store,
     log,
     now: () => store.now,
+    retentionDays: config.NOTICE_RETENTION_DAYS,
     titlesOf: (did, ids) => titlesOf(store.db, did, ids),
     deliver,
   })
@@ -181,6 +182,7 @@ function jobsOf(
     notices,
     leaseMs: config.RUN_LEASE_MS,
     concurrency: config.JOBS_CONCURRENCY,
+    doneMs: config.JOB_RETENTION_DAYS * 86_400_000,
     masked: masking(secrets),
     // A job that was begun before may be what froze the process.
     onAttempt({ plugin, name }) {

@@ -78,12 +78,19 @@ function full(column: 'plugin' | 'did', who: string, limit: number): RuntimeErro
   )
 }
 
-/** How long ended jobs are kept, and jobs that no plugin of the app has: a done job for as long as its key is found. */
+/**
+ * How long ended jobs are kept, and jobs that no plugin of the app has: a done job for as long as its key is found, unless
+ * the operator says otherwise.
+ */
 export const retentionMs = { done: keyMs, dead: 30 * 86_400_000, orphaned: 30 * 86_400_000 }
 const rowsPerStep = 500
 
 /** Deletes the jobs whose retention is over, and notes since when a job belongs to no plugin of the app. */
-export async function sweepJobs(store: JobStore, known: KnownJobs): Promise<void> {
+export async function sweepJobs(
+  store: JobStore,
+  known: KnownJobs,
+  done: number = retentionMs.done,
+): Promise<void> {
   const { now } = store
   const kinds = known.all.map(({ kind }) => kind)
   // PostgreSQL takes no empty list after `in`.
@@ -94,7 +101,8 @@ export async function sweepJobs(store: JobStore, known: KnownJobs): Promise<void
   )
   await sql`update kernel_jobs set orphaned_at = null
     where state in ('due', 'running') and orphaned_at is not null and ${isKnown}`.execute(store.db)
-  const { done, dead, orphaned } = retentionMs
+  const dead = Math.max(done, retentionMs.dead)
+  const { orphaned } = retentionMs
   const isOver = sql`state = 'done' and ended_at < ${now} - ${sql.lit(done)}
     or state = 'dead' and ended_at < ${now} - ${sql.lit(dead)}
     or state in ('due', 'running') and orphaned_at < ${now} - ${sql.lit(orphaned)}`

@@ -40,6 +40,8 @@ export interface AppJobsOptions {
   readonly leaseMs: number
   readonly concurrency: number
   readonly masked: (text: string) => string
+  /** How long done jobs are kept; by default a week. */
+  readonly doneMs?: number
   /** Where users are told of dead jobs, and where plugins that carry notices find them. */
   readonly notices?: Notices
   /** Called before an attempt begins. */

@@ -39,6 +39,8 @@ export interface JobRunnerOptions {
   readonly log: Log
   readonly audit: AuditTrail
   readonly leaseMs: number
+  /** How long done jobs are kept; by default a week. */
+  readonly doneMs?: number
   /** How many jobs this process runs at once. */
   readonly concurrency: number
   /** Where users are told of their dead jobs. */
@@ -117,7 +119,7 @@ export class JobRunner {
 
   /** Deletes the jobs whose retention is over, and marks those that no plugin has. */
   sweep(): Promise<void> {
-    return sweepJobs(this.#options.jobs, this.#options.known)
+    return sweepJobs(this.#options.jobs, this.#options.known, this.#options.doneMs)
   }
 
   /** Resolves when one of the attempts that run here has ended, at once where none runs. */

@@ -20,6 +20,8 @@ export interface NoticesOptions {
   readonly log: Log
   /** The database's clock. */
   readonly now: NoticeClock['now']
+  /** How long notices are kept; by default 30 days. */
+  readonly retentionDays?: number
   /** Hands a new notice to the plugins that carry notices, within the transaction of the notice. */
   readonly deliver?: (trx: NoticeDatabase, notice: Notice) => Promise<void>
   /** The titles of a user's sessions. */
@@ -217,8 +219,8 @@ export class Notices {
 
   /** Deletes the notices that are too old, and the numbers of users who have no notices. */
   async tidy(): Promise<void> {
-    const { store } = this.#options
-    const oldest = sql`${this.#clock.now()} - ${sql.lit(noticeLimits.days * dayMs)}`
+    const { store, retentionDays = noticeLimits.days } = this.#options
+    const oldest = sql`${this.#clock.now()} - ${sql.lit(retentionDays * dayMs)}`
     for (let deleted = rowsPerStep; deleted === rowsPerStep;) {
       const { numAffectedRows } = await sql`delete from kernel_notices where (did, id) in
         (select did, id from kernel_notices where created_at < ${oldest} limit ${rowsPerStep})`.execute(

@@ -4,7 +4,7 @@ import type { Migration, Notice, NoticeKind } from '../../plugin.ts'
 /** The database or the transaction in which notices are made, typed so that callers with tables of their own can pass theirs. */
 export type NoticeDatabase = Parameters<Migration>[0]
 
-/** How many days a notice is kept, and how many notices of one user: beyond that the oldest are deleted. */
+/** How many days a notice is kept by default, and how many notices of one user: beyond that the oldest are deleted. */
 export const noticeLimits = { days: 30, perUser: 1_000 }
 
 /** One notice as it is kept. Times are milliseconds since 1970 by the database's clock. */

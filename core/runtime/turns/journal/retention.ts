@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
+import { Pace } from '../../watchdog/pace.ts'
 import { slices, type RunStore } from './store.ts'
 
-const runsPerPurge = 500
 const hourMs = 3_600_000
 
 /**
@@ -9,9 +9,8 @@ const hourMs = 3_600_000
  * transcript stays, and so does the run's own row, by which a late reader learns that it is gone.
  */
 export async function purgeRuns(store: RunStore, retentionHours: number): Promise<number> {
-  let purged = 0
-  for (;;) {
-    const count = await store.commits.atomic(async (db) => {
+  const purged = await new Pace().through((most) =>
+    store.commits.atomic(async (db) => {
       const runs = await db
         .selectFrom('kernel_runs')
         .select(['id', 'session_id', 'root_id'])
@@ -32,7 +31,7 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
             and unsettled.root_id = kernel_runs.root_id)`,
         )
         .orderBy('ended_at')
-        .limit(runsPerPurge)
+        .limit(most)
         .execute()
       for (const ids of slices(runs.map(({ id }) => id))) {
         await db.deleteFrom('kernel_run_events').where('run_id', 'in', ids).execute()
@@ -49,10 +48,8 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
             .where('root_id', '=', root_id)
             .execute()
       return runs.length
-    })
-    purged += count
-    if (count < runsPerPurge) break
-  }
+    }),
+  )
   await store.commits.single((db) =>
     db.deleteFrom('kernel_early_stops').where('until', '<', store.now).execute(),
   )
