@@ -20,6 +20,7 @@ import { jobRouteKeys, jobRoutes } from './jobs/routes.ts'
 import { keptRouteKeys, type KeptRoutesOptions, keptRoutes } from './kept/routes.ts'
 import type { Notices } from './notices/notices.ts'
 import { noticeRouteKeys, noticeRoutes } from './notices/routes.ts'
+import { storageRouteKeys, storageRoutes } from './retention/routes.ts'
 import type { OwnAddresses } from './own-addresses.ts'
 
 const keys = [
@@ -34,6 +35,7 @@ const keys = [
   ...noticeRouteKeys,
   ...fileRouteKeys,
   ...keptRouteKeys,
+  ...storageRouteKeys,
   ...conversationRouteKeys,
 ] as const
 
@@ -110,6 +112,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
     }),
     ...fileRoutes(parts.files),
     ...keptRoutes(parts.kept),
+    ...storageRoutes(store),
     ...parts.conversations.routes,
   }
   return keys.map((key) => [key, routes[key]])

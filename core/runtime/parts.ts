@@ -29,6 +29,7 @@ import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
 import { Leases } from './leases/leases.ts'
+import { Retention } from './retention/retention.ts'
 import { RoomState } from './store/room-state.ts'
 import { Members } from './told/members.ts'
 import type { TestClock } from './boot/test-clock.ts'
@@ -113,11 +114,14 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const files = kept.files
   const { http, channel, erasures } = serve(blueprint, { ...served, files, conversations }, closers)
 
-  goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
+  const retention = retentionOf(blueprint, ground, conversations.runs, notices)
+  closers.add(() => retention.close())
+  goByClock(blueprint.clock, [jobs, conversations.runs, notices, retention], closers)
   await identity.open()
   await notices.open()
   await conversations.runs.open()
   await channel.open()
+  retention.open()
   report(blueprint)
   const { runs } = conversations
   const opened = { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses }
@@ -162,6 +166,21 @@ function noticesOf(
     retentionDays: config.NOTICE_RETENTION_DAYS,
     titlesOf: (did, ids) => titlesOf(store.db, did, ids),
     deliver,
+  })
+}
+
+/** What ends the data that are too old. */
+function retentionOf(
+  { config, log }: Blueprint,
+  { store }: Ground,
+  runs: Runs,
+  notices: Notices,
+): Retention {
+  return new Retention({
+    ...{ store, runs, notices, log },
+    leaseMs: config.RUN_LEASE_MS,
+    approvalDays: config.APPROVAL_RETENTION_DAYS,
+    sessionDays: config.SESSION_RETENTION_DAYS,
   })
 }
 

@@ -5,6 +5,7 @@ import type { AnyRoute, Log, ModelCall, Turns, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { Agent } from './agent.ts'
 import { LazyAgent } from './lazy.ts'
+import { deleteCheckpoint } from './state/checkpoint-tables.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import { clientToolsFault } from './tools/client-tools.ts'
 import { talkAbility } from '../../manifest/abilities.ts'
@@ -104,6 +105,7 @@ export class Conversations {
       leaseMs: config.RUN_LEASE_MS,
       runsPerProcess: config.RUNS_PER_PROCESS,
       retentionHours: config.RUN_RETENTION_HOURS,
+      purgesItself: false,
       limits: {
         atOnce: config.TURNS_AT_ONCE,
         perDay: config.TURNS_PER_DAY,
@@ -186,7 +188,8 @@ function routesOfTurns(
         { id: sessionId, checkpoint: await runs.headOf(sessionId) },
         names,
       )
-      if (checkpoint) await runs.moveHead(sessionId, checkpoint)
+      const replaced = checkpoint && (await runs.moveHead(sessionId, checkpoint))
+      if (replaced) await deleteCheckpoint(store.db, sessionId, replaced)
       return result
     },
   })

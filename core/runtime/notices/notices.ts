@@ -55,8 +55,6 @@ export interface ReaderRights {
 const pollMs = 15_000
 /** How far back a poll looks: a transaction that makes a notice is over by then. */
 const slackMs = 120_000
-const sweepMs = 3_600_000
-const firstSweepMs = 60_000
 const rowsPerStep = 500
 const dayMs = 86_400_000
 
@@ -74,15 +72,12 @@ export class Notices {
     this.#listeners = new UserListeners(store, log)
   }
 
-  /** Begins to hear other replicas, to poll and to sweep. */
+  /** Begins to hear other replicas and to poll. Old notices go when somebody calls `tidy`. */
   async open(): Promise<void> {
     await this.#listeners.open()
     const every = (ms: number, work: () => Promise<void>) =>
       this.#timers.push(setInterval(() => void this.#quietly(work), ms).unref())
     every(pollMs, () => this.poll())
-    every(sweepMs, () => this.tidy())
-    // The first sweep comes later than the start, which it would slow down, and sooner than `sweepMs`: a server may restart hourly.
-    this.#timers.push(setTimeout(() => void this.#quietly(() => this.tidy()), firstSweepMs).unref())
   }
 
   async close(): Promise<void> {

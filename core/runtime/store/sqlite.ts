@@ -51,6 +51,8 @@ export async function openSharedSqlite(path: string): Promise<DatabaseSync> {
 
 function prepared(database: DatabaseSync): DatabaseSync {
   database.exec('pragma busy_timeout = 5000')
+  // Of a new file: pages that are free can then be given back a few at a time. A file that has tables stays as it is.
+  database.exec('pragma auto_vacuum = incremental')
   database.exec('pragma journal_mode = wal')
   // With FULL every commit stops the event loop until the disk has answered: `WalSync` waits beside the loop.
   database.exec('pragma synchronous = normal')
@@ -75,6 +77,21 @@ export function abandonFile(database: DatabaseSync, path: string): void {
   database.close()
   rmSync(`${path}-shm`, { force: true })
   for (const [file, bytes] of left) writeFileSync(file, bytes, { mode: 0o600 })
+}
+
+/** How much of a file may be free: what comes next uses these pages, and giving them back only to take them again is work. */
+const freeShare = 0.05
+
+/** Gives free pages of a file back, at most so many; resolves to how many. Call this between two transactions. */
+export function giveBackPages(database: DatabaseSync, most: number): number {
+  const number = (pragma: string) =>
+    Number(Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0])
+  const isIncremental = number('auto_vacuum') === 2
+  const over = number('freelist_count') - Math.ceil(number('page_count') * freeShare)
+  const pages = isIncremental ? Math.max(0, Math.min(most, over)) : 0
+  // A prepared statement would give one page back each time it runs.
+  if (pages > 0) database.exec(`pragma incremental_vacuum(${pages})`)
+  return pages
 }
 
 interface SqliteOptions {

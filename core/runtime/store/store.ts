@@ -18,7 +18,13 @@ import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
 import type { PostgresChannels as ListeningChannels } from './postgres-channels.ts'
 import type { LimitsBy } from './postgres.ts'
-import { abandonFile, openSharedSqlite, openSqlite, sqliteDialect } from './sqlite.ts'
+import {
+  abandonFile,
+  giveBackPages,
+  openSharedSqlite,
+  openSqlite,
+  sqliteDialect,
+} from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'
 
 /** How long a closing store waits for the queries that still run. */
@@ -28,6 +34,8 @@ const graceMs = 5_000
 export interface Store extends Omit<Channels, 'close'> {
   readonly kind: 'sqlite' | 'postgres'
   readonly db: Database
+  /** The path of a SQLite file. */
+  readonly file?: string | undefined
   /** The time by the database's clock, or by the clock of a test. Leases go by `databaseNow`, which no test moves. */
   readonly now: RawBuilder<number>
   /**
@@ -41,6 +49,8 @@ export interface Store extends Omit<Channels, 'close'> {
   bus(): BusState | undefined
   /** Resolves when everything that was committed so far is on the disk. */
   synced(): Promise<void>
+  /** Gives at most so many free pages of a SQLite file back to the disk; resolves to how many. Elsewhere there are none. */
+  giveBack(most: number): Promise<number>
   /** Whether the database answers a question within the time. Never throws. */
   ping(timeoutMs?: number): Promise<boolean>
   /** Runs what this database has not seen of an owner's migrations; resolves to their names. */
@@ -93,6 +103,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
   const db: Database = new Kysely({ dialect })
   return assemble(log, {
     kind: 'sqlite',
+    file: path,
     now: nowOf('sqlite', isClockSet),
     db,
     unsynced: new Kysely({ dialect: dialect.unsynced }),
@@ -101,6 +112,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     channels: localChannels(log),
     listening: () => 'direct',
     bus: () => undefined,
+    giveBack: (most) => db.connection().execute(async () => giveBackPages(database, most)),
     // Asks beside the line of queries, so that a long transaction does not look like a dead database.
     async ask() {
       // SQLite reads the pages of a broken file again, for somebody may have repaired the file.
@@ -190,6 +202,7 @@ async function openPostgres(
     channels,
     listening: () => channels.way,
     bus: () => channels.bus,
+    giveBack: async () => 0,
     ask: () => pinger.query('select 1'),
     async end() {
       await Promise.all([pool, pinger, migrator].map((each) => each.close(graceMs)))
@@ -241,6 +254,7 @@ async function firstAnswer(db: Database, target: string, log: Log, patienceMs: n
 
 interface Parts {
   readonly kind: Store['kind']
+  readonly file?: string | undefined
   readonly now: Store['now']
   readonly db: Database
   readonly unsynced: Database
@@ -249,6 +263,7 @@ interface Parts {
   readonly channels: Channels
   listening(): ListeningWay
   bus(): BusState | undefined
+  giveBack(most: number): Promise<number>
   /** A question that only a living database answers. */
   ask(): Promise<unknown>
   end(): Promise<void>
@@ -262,6 +277,7 @@ function assemble(log: Log, parts: Parts): Store {
   let closed: Promise<void> | undefined
   return {
     kind,
+    file: parts.file,
     now,
     db,
     unsynced,
@@ -270,6 +286,7 @@ function assemble(log: Log, parts: Parts): Store {
     notify: (channel, payload) => channels.notify(channel, payload),
     listening: parts.listening,
     bus: parts.bus,
+    giveBack: parts.giveBack,
 
     async ping(timeoutMs = 1_000) {
       // However often `ping` is called, the database gets one question at a time.

@@ -134,6 +134,34 @@ export async function deleteAll(db: Connection, thread: string): Promise<void> {
     await query(db, `delete from ${table} where thread_id = ?`, [thread])
 }
 
+/**
+ * Deletes one checkpoint of a thread, with its writes and with the values that no other checkpoint of the thread names. A
+ * version has a random fraction, so the digits of a version stand only in the checkpoints that name it; a value whose
+ * digits stand elsewhere by chance stays.
+ */
+export async function deleteCheckpoint(db: Connection, thread: string, id: string): Promise<void> {
+  const at = isPostgres(db) ? 'strpos' : 'instr'
+  const of = [thread, id]
+  await db.transaction().execute(async (trx) => {
+    const [row] = await query<CheckpointRow>(
+      trx,
+      'delete from checkpoints where thread_id = ? and id = ? returning *',
+      of,
+    )
+    await query(trx, 'delete from checkpoint_writes where thread_id = ? and checkpoint_id = ?', of)
+    // Only plain JSON can be searched for digits.
+    const others = `select 1 from checkpoints c where c.thread_id = v.thread_id
+      and c.namespace = v.namespace and (${at}(c.state, v.version) > 0 or c.state like '!%')`
+    if (row)
+      await query(
+        trx,
+        `delete from checkpoint_values as v where v.thread_id = ? and v.namespace = ?
+          and ${at}(?, v.version) > 0 and not exists (${others})`,
+        [thread, row.namespace, row.state],
+      )
+  })
+}
+
 /** Inserts the rows of several writers. The result is the same as if they had written one after the other. */
 export async function insertRows(db: Connection, all: readonly Rows[]): Promise<void> {
   await insert(

@@ -40,6 +40,7 @@ export interface LeaseKeeperOptions {
   readonly log: Log
   readonly leaseMs: number
   readonly retentionHours: number
+  readonly purgesItself: boolean
   /** How many runs this process carries at most when it takes runs over. */
   readonly runsPerProcess: number
   /** Called with every purge. */
@@ -83,9 +84,10 @@ export class LeaseKeeper {
       ...(store.dialect === 'postgres'
         ? [setInterval(() => this.#fence(), this.#fenceMs).unref()]
         : []),
-      setInterval(() => void this.purge(), purgeMs).unref(),
     )
     await this.sweep()
+    if (!this.#options.purgesItself) return
+    this.#timers.push(setInterval(() => void this.purge(), purgeMs).unref())
     void this.purge()
   }
 

@@ -22,6 +22,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly runsPerProcess?: number
   /** How long runs that have ended can be replayed. */
   readonly retentionHours: number
+  /** False where somebody else calls `tidy` again and again: then this process looks for old runs only when asked. */
+  readonly purgesItself?: boolean
   /** The room id that clients are told of a user's sessions without a room of their own, if there is one. */
   roomIdOf?(did: string): Promise<string | undefined>
   /** Deletes what others keep of a session. */

@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely'
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type { PluginSessions, Turns, User } from '../../../plugin.ts'
@@ -16,7 +17,7 @@ import { moveHead } from '../sessions/head.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { stopRuns } from '../journal/stop.ts'
 import { type RunRow, RunStore } from '../journal/store.ts'
-import { withRunTables } from '../journal/tables.ts'
+import { type RunDatabase, withRunTables } from '../journal/tables.ts'
 import { Seats } from '../limits.ts'
 import type { Decision } from '../run.ts'
 import { Speaker } from '../said/speaker.ts'
@@ -31,6 +32,7 @@ import { Redactor } from '../redaction/redactor.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { letGo } from './let-go.ts'
 import { listQuarantined, retryQuarantined } from './quarantine.ts'
+import { endOverdue } from './overdue.ts'
 import { Readers } from './readers.ts'
 import { gone, notWaiting } from '../sessions/refusals.ts'
 import { Replicas } from './replicas.ts'
@@ -130,6 +132,7 @@ export class Runs {
       log,
       leaseMs,
       retentionHours,
+      purgesItself: options.purgesItself ?? true,
       runsPerProcess: options.runsPerProcess ?? 500,
       live: this.#carrier.live,
       takeOver: (row) => this.#intake.takeOver(row),
@@ -300,14 +303,13 @@ export class Runs {
     return this.#redactor.redact(did, sessionId, requestId)
   }
 
-  /** Ends a session and everything in it. */
-  async deleteSession(did: string, sessionId: string): Promise<void> {
-    const runIds = await this.#settler.deleting(sessionId, (tell) =>
-      this.sessions.delete(did, sessionId, async (trx) => {
-        await tell(trx)
-        await this.gates.deleted({ sessionId, did }, trx)
-      }),
-    )
+  /** Ends a session and everything in it, where its row meets the condition. */
+  async deleteSession(did: string, sessionId: string, only?: RawBuilder<boolean>): Promise<void> {
+    const runIds = await this.#settler.deleting(sessionId, (tell) => {
+      const tellAll = (trx: RunDatabase) =>
+        tell(trx).then(() => this.gates.deleted({ sessionId, did }, trx))
+      return this.sessions.delete(did, sessionId, tellAll, only)
+    })
     for (const run of this.#carrier.ofSession(sessionId)) run.feed.lose('its session was deleted')
     for (const runId of runIds) this.#followers.leave(runId)
     await this.#tellDeleted(did, sessionId)
@@ -331,14 +333,11 @@ export class Runs {
     return (await this.#store.before({ session_id: sessionId, turn: Infinity })).checkpoint
   }
 
-  /** Moves the session's head between two runs. During a run this is a CONFLICT: the end of the run will move the head. */
-  async moveHead(sessionId: string, checkpoint: string): Promise<void> {
-    const outcome = await moveHead(this.#store, sessionId, checkpoint)
-    if (outcome === 'no-session') throw this.sessions.unknown(sessionId)
-    if (outcome === 'busy')
-      throw new RuntimeError('CONFLICT', 'A turn is under way in this session.', {
-        hint: 'Try again when the turn has ended.',
-      })
+  /** Moves the session's head between two runs; resolves to a head that nothing needs any more. During a run: CONFLICT. */
+  async moveHead(sessionId: string, checkpoint: string): Promise<string | undefined> {
+    const moved = await moveHead(this.#store, sessionId, checkpoint)
+    if (moved === 'no-session') throw this.sessions.unknown(sessionId)
+    return moved.replaced
   }
 
   /** The sessions of users as a plugin reaches them: it makes them, and speaks in them. */
@@ -351,6 +350,14 @@ export class Runs {
     const { rights, log, checkRequest } = this.#options
     const parts = { runs: this, waiting: this.#waiting, store: this.#store }
     return new PluginTurns({ ...parts, plugin, rights, log, checkRequest })
+  }
+
+  /** Ends runs that have waited so many days for a person, at most so many of them; resolves to how many there were. */
+  endOverdue(days: number, most: number): Promise<number> {
+    const parts = { settler: this.#settler, waiting: this.#waiting, replicas: this.#replicas }
+    const { pluginOf } = this.gates
+    const { notices } = this.#options
+    return endOverdue({ ...parts, store: this.#store, notices, pluginOf }, days, most)
   }
 
   /** Deletes what only the replay of old runs needs. */

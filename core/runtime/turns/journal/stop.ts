@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
+import type { RunCause } from '../../../plugin.ts'
 import { takeSession } from './take-session.ts'
 import { positionOf, unanswered } from './steps.ts'
 import type { RunRow, RunStore } from './store.ts'
@@ -97,20 +98,37 @@ export async function stopOpenRuns(
     .where('id', 'in', ids)
     .where('stop', 'is', null)
     .execute()
+  const end: WaitingEnd =
+    stop === 'aborted'
+      ? { status: 'aborted', cause: 'stopped' }
+      : { status: 'interrupted', cause: 'superseded' }
+  const closed = await closeWaiting(store, trx, ids, end)
+  return { carried: ids.filter((id) => !closed.includes(id)), closed }
+}
+
+/** How a run ends that waited for a person, and what the model reads of the calls that nobody decided about. */
+export interface WaitingEnd {
+  readonly status: 'aborted' | 'interrupted'
+  readonly cause: RunCause
+  readonly words?: string
+}
+
+/** Closes those of the runs that wait for a person: each unanswered call gets a result. Resolves to their ids. */
+export async function closeWaiting(
+  store: RunStore,
+  trx: RunDatabase,
+  ids: readonly string[],
+  { words = neverApproved, ...end }: WaitingEnd,
+): Promise<string[]> {
   const waiting = await trx
     .updateTable('kernel_runs')
-    .set(
-      stop === 'aborted'
-        ? { status: 'aborted', cause: 'stopped' }
-        : { status: 'interrupted', cause: 'superseded' },
-    )
+    .set(end)
     .where('id', 'in', ids)
     .where('status', '=', 'waiting')
     .returningAll()
     .execute()
-  for (const run of waiting) await answerWaitingCalls(store, trx, run)
-  const closed = waiting.map(({ id }) => id)
-  return { carried: ids.filter((id) => !closed.includes(id)), closed }
+  for (const run of waiting) await answerWaitingCalls(store, trx, run, words)
+  return waiting.map(({ id }) => id)
 }
 
 /** What the model reads of a call that a person was asked about when the run ended. */
@@ -118,7 +136,12 @@ export const neverApproved =
   'Nobody approved this before the conversation went on, so it was not done.'
 
 /** Gives a closed run's unanswered calls a result, because a model must never read a call without one. */
-async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow): Promise<void> {
+async function answerWaitingCalls(
+  store: RunStore,
+  trx: RunDatabase,
+  run: RunRow,
+  words: string,
+): Promise<void> {
   const open = unanswered(await store.stepsOf(run, trx))
   if (open.length === 0) return
   await trx
@@ -136,7 +159,7 @@ async function answerWaitingCalls(store: RunStore, trx: RunDatabase, run: RunRow
           id: randomUUID(),
           toolCallId: id,
           name,
-          content: neverApproved,
+          content: words,
           failed: true,
         }),
         created_at: store.now,

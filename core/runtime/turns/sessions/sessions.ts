@@ -245,18 +245,20 @@ export class Sessions {
 
   /**
    * Deletes a session with everything that belongs to it; resolves to the ids of its runs. `tell` is called in the same
-   * transaction, while all of it is still there.
+   * transaction, while all of it is still there. With `only`, a session whose row does not meet the condition stays.
    */
   async delete(
     did: string,
     sessionId: string,
     tell: (trx: RunDatabase) => Promise<void> = async () => {},
+    only?: RawBuilder<boolean>,
   ): Promise<string[]> {
     const runIds = await this.#options.db.transaction().execute(async (trx) => {
       const { numDeletedRows } = await trx
         .deleteFrom('kernel_sessions')
         .where('id', '=', sessionId)
         .where('did', '=', did)
+        .$if(only !== undefined, (query) => query.where(only ?? sql<boolean>`1 = 1`))
         .executeTakeFirst()
       if (numDeletedRows === 0n) return undefined
       await tell(trx)
