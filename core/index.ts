@@ -23,6 +23,7 @@ export {
   type LaterOptions,
   type Log,
   type Message,
+  type Metrics,
   type Embedder,
   type MessagePart,
   type Model,

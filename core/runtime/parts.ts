@@ -1,4 +1,6 @@
 import { isForAuthors } from '../manifest/env.ts'
+import type { ModelCall } from '../plugin.ts'
+import { metricsOf } from './telemetry/plugin-metrics.ts'
 import { Conversations } from './agent/conversations.ts'
 import { Tools } from './agent/tools/tools.ts'
 import type { Did } from './auth/did/did.ts'
@@ -24,6 +26,7 @@ import { LoopGuard } from './loop-guard.ts'
 import { AppModels } from './model/aside/app-models.ts'
 import { Embedding } from './model/embed/embedding.ts'
 import { offerLines, pricesOf } from './model/offer-lines.ts'
+import { measureApp } from './metrics.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
@@ -54,7 +57,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
-  const { store, audit } = ground
+  const { store, audit, telemetry } = ground
   const identity = new Identity({ ...blueprint, store, author: await authorOf(blueprint) })
   closers.add(() => identity.close())
   const addresses = new OwnAddresses(config)
@@ -65,7 +68,11 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
   const listeners = new UsageListeners(records, log)
-  const before = { ground, identity, addresses, jobs, rooms, listeners }
+  const told = (call: ModelCall) => {
+    telemetry.modelCall(call)
+    listeners.tell(call)
+  }
+  const before = { ground, identity, addresses, jobs, rooms, told }
   const setups = await openSetups(blueprint, before, closers)
   const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
@@ -89,7 +96,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     ...kept,
     audit,
     log,
-    onCall: (call) => listeners.tell(call),
+    onCall: (call) => told(call),
+    telemetry,
     oracleDid: identity.oracleDid,
     rights: identity.grants,
     restoreUser: (did) => identity.auth.restore(did),
@@ -104,6 +112,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const files = kept.files
   const { http, channel } = serve(blueprint, { ...served, files, conversations }, closers)
 
+  const { registry } = telemetry
+  measureApp({ registry, records, http, channel, jobs, store })
   goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
   await notices.open()
@@ -157,7 +167,7 @@ function noticesOf(
 /** The jobs of the plugins. None runs before the server listens. */
 function jobsOf(
   blueprint: Blueprint,
-  { store, audit }: Ground,
+  { store, audit, telemetry }: Ground,
   guard: LoopGuard,
   notices: Notices,
 ): AppJobs {
@@ -177,6 +187,7 @@ function jobsOf(
       guard.begin()
       clock?.noteRun(`${plugin}.${name}`)
     },
+    onEnded: (job) => telemetry.job(job),
     clock: clock?.now,
   })
 }
@@ -192,13 +203,14 @@ interface BeforeSetups {
   readonly addresses: OwnAddresses
   readonly jobs: AppJobs
   readonly rooms: RoomState
-  readonly listeners: UsageListeners
+  /** Hears of each call of a model. */
+  readonly told: (call: ModelCall) => void
 }
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
   { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
-  { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
+  { ground: { store, telemetry }, identity, addresses, jobs, rooms, told }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
   for (const { name, definition } of records.filter(isActive))
@@ -207,7 +219,7 @@ async function openSetups(
     models: chosen.models,
     embedding: new Embedding(embedder),
     log,
-    tell: (call) => listeners.tell(call),
+    tell: told,
   })
   const setups = new Setups({
     log,
@@ -225,6 +237,7 @@ async function openSetups(
     prices: () => pricesOf(chosen.models),
     jobsOf: (definition) => jobs.of(definition),
     modelsOf: (plugin) => models.of(plugin),
+    metricsOf: (plugin) => metricsOf(telemetry.registry, plugin),
     rooms,
     now: clock?.now ?? machineNow,
     envOf,

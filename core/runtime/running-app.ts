@@ -15,6 +15,7 @@ import { offerLines } from './model/offer-lines.ts'
 import { reportOf, type BootReport } from './boot/report.ts'
 import { mindSignals, type Minding } from './watchdog/signals.ts'
 import type { Closers } from './closers.ts'
+import { MetricsServer } from './metrics.ts'
 import type { Parts } from './parts.ts'
 import { readVariableFiles } from './variables/from-files.ts'
 
@@ -84,6 +85,7 @@ export class RunningApp implements App {
     const unsaid = unsaidEnvironment(blueprint.source, at.host)
     if (unsaid) throw unsaid
     if (signals) this.#mind()
+    await this.#serveMetrics()
     const address = await http.listen(at)
     this.#isListening = true
     addresses.listensAt(address.url)
@@ -102,6 +104,17 @@ export class RunningApp implements App {
     closers.add(() => clearTimeout(warming))
     setTimeout(() => guard.begin(), guardAfterMs).unref()
     return address
+  }
+
+  /** Begins to watch the process, and serves its metrics where METRICS_PORT says so. */
+  async #serveMetrics(): Promise<void> {
+    const { METRICS_PORT: port, METRICS_HOST: host } = this.config
+    const { telemetry } = this.#parts.ground
+    telemetry.open()
+    if (port === undefined) return
+    const server = new MetricsServer(telemetry.registry, this.log)
+    this.#options.closers.add(() => server.close())
+    this.log.info(`metrics on ${await server.open(port, host)}/metrics, without a token`)
   }
 
   #mind(): void {

@@ -17,6 +17,7 @@ import type {
   Booted,
   Database,
   Fetch,
+  Metrics,
   Oracle,
   PluginSessions,
   Turns,
@@ -49,6 +50,8 @@ export interface SetupOptions {
   /** `models` of a plugin. */
   readonly modelsOf: (plugin: string) => ModelsWithin
   readonly rooms: RoomState
+  /** `metrics` of a plugin. */
+  readonly metricsOf: (plugin: string) => Metrics
   readonly now: Now
   /** The parsed environment slice of each active plugin. */
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
@@ -132,7 +135,8 @@ export class Setups {
     const { oracle, holdsCredential, jobsOf, modelsOf, prices, environment } = this.#options
     const modelsWithin = modelsOf(name)
     const { models, model } = modelsWithin({})
-    const known = { oracle, holdsCredential, prices: prices(), environment }
+    const metrics = this.#options.metricsOf(name)
+    const known = { oracle, holdsCredential, prices: prices(), environment, metrics }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),

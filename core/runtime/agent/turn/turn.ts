@@ -11,6 +11,7 @@ import type {
 import type { Facts } from '../../audit/line.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import type { ModelScope, PluginBase, PluginRecord } from '../../base/plugin-record.ts'
+import type { TurnWatch } from '../../telemetry/turn-watch.ts'
 import type { CallsOfTurn } from './calls.ts'
 import type { Consent } from './consent.ts'
 import type { FilesOfTurn } from './files.ts'
@@ -45,6 +46,8 @@ export interface Turn {
   readonly results: { areKept: boolean }
   /** The files of the user; absent where nothing keeps files. The turn and its sub-agents share them. */
   readonly files?: FilesOfTurn
+  /** Counts and measures what the turn does; absent where nobody watches. */
+  readonly watch?: TurnWatch
   /** The calls of models that the turn makes; absent where there is no turn. */
   readonly calls?: CallsOfTurn
   /** Names of the on-demand plugins that this thread has loaded. */

@@ -3,6 +3,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Log, PluginSessions, RunUsage, Turns, User } from '../../../plugin.ts'
 import type { Notices } from '../../notices/notices.ts'
 import type { Store } from '../../store/store.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { IncomingAnswer } from '../clients/client-answers.ts'
 import { Clients } from '../clients/clients.ts'
 import { Batcher } from '../events/batcher.ts'
@@ -63,6 +64,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly gates?: RunGates
   /** Tells users what goes on in their sessions, also users who do not have the session open. */
   readonly notices?: Notices
+  /** Watches the turns of this process; without it nobody does. */
+  readonly telemetry?: Telemetry
 }
 
 /** How long engines have to let go when the server closes. */
@@ -90,7 +93,7 @@ export class Runs {
   #closing: Promise<void> | undefined
 
   constructor(options: RunsOptions) {
-    const { store, log, engine, leaseMs, retentionHours, oracle, roomIdOf, notices } = options
+    const { store, log, engine, leaseMs, oracle, roomIdOf, notices, telemetry } = options
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
     const db = withRunTables(store.db)
@@ -114,13 +117,14 @@ export class Runs {
     const clients = (this.#clients = new Clients(this.#store, replicas, options.absenceMs))
     this.#carrier = new Carrier({
       store: this.#store,
-      batcher: new Batcher(this.#store, log),
+      batcher: new Batcher(this.#store, log, telemetry),
       answers: clients.answers,
       approvers: clients.approvers,
       news: notices && new RunNews(notices),
       engine,
       log,
       usageOf: options.usageOf,
+      telemetry,
       onEnded: () => this.#waiting.nudge(),
       onKept: () => settler.nudge(),
       at: options.at ?? (() => {}),
@@ -136,6 +140,7 @@ export class Runs {
         seats: this.#seats,
         gates: this.gates,
         settler,
+        telemetry,
         oracleDid: oracle.did,
       },
       options,
@@ -150,7 +155,7 @@ export class Runs {
       store: this.#store,
       log,
       leaseMs,
-      retentionHours,
+      retentionHours: options.retentionHours,
       runsPerProcess: options.runsPerProcess ?? 500,
       live: this.#carrier.live,
       takeOver: (row) => this.#intake.takeOver(row),

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
 import { isConnectionError, isFileBusy } from '../../store/database-errors.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Feed } from './feed.ts'
 import type { RunStore } from '../journal/store.ts'
 import { runsPerWrite } from '../journal/write.ts'
@@ -28,6 +29,7 @@ export class Batcher {
   readonly isShared: boolean
   readonly #store: RunStore
   readonly #log: Log
+  readonly #telemetry: Telemetry | undefined
   readonly #ticking = new Set<Feed>()
   readonly #unwritten = new Set<Feed>()
   #timer: NodeJS.Timeout | undefined
@@ -36,7 +38,8 @@ export class Batcher {
   #urgent = false
   #writing = false
 
-  constructor(store: RunStore, log: Log) {
+  constructor(store: RunStore, log: Log, telemetry?: Telemetry) {
+    this.#telemetry = telemetry
     this.#store = store
     this.#log = log
     this.isShared = store.dialect === 'postgres'
@@ -106,6 +109,7 @@ export class Batcher {
     try {
       const refused = await this.#store.write(feeds.flatMap((feed) => feed.take() ?? []))
       this.lastWritten = started
+      this.#telemetry?.database('steps', performance.now() - started)
       for (const feed of feeds) {
         const why = refused.get(feed.runId)
         if (why === undefined) feed.written()
