@@ -19,6 +19,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     load: () => import('./commands/inspect.ts'),
   },
   env: { summary: 'every environment variable', load: () => import('./commands/env.ts') },
+  models: {
+    summary: 'what models the keys reach, and whether one does what it must',
+    load: () => import('./commands/models.ts'),
+  },
   token: {
     summary: 'headers for curl, for a development user',
     load: () => import('./commands/token.ts'),

@@ -290,6 +290,17 @@ export const kernelEnv = {
   RUN_TRACE: onOff
     .default(true)
     .describe('off: the journal does not keep how long the steps of runs took'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .string()
+    .optional()
+    .describe(
+      'Where spans go by OTLP over HTTP, with an SDK of OpenTelemetry that the app installs',
+    ),
+  OTEL_PROPAGATE_TO: hosts
+    .optional()
+    .describe(
+      'Hosts whose requests by plugins carry the span of the turn, as OUTBOUND_ALLOW names hosts',
+    ),
   JOBS_CONCURRENCY: count(1, 1_000)
     .default(8)
     .describe('Jobs of plugins that run at once in this process'),

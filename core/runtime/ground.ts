@@ -56,8 +56,8 @@ export async function openGround(blueprint: Blueprint, closers: Closers): Promis
 /** What tells of the work of this app. */
 function telemetryOf({ config, source, log }: Blueprint): Promise<Telemetry> {
   const { REQUEST_LOG: mode, REQUEST_LOG_SAMPLE: sample, SLOW_MS: slowMs } = config
-  const { ORACLE_NAME: name, RUN_TRACE: traces } = config
-  return Telemetry.open({ log, rules: { mode, sample, slowMs }, name, source, traces })
+  const { ORACLE_NAME: name, RUN_TRACE: traces, OTEL_PROPAGATE_TO: propagateTo } = config
+  return Telemetry.open({ log, rules: { mode, sample, slowMs }, name, source, traces, propagateTo })
 }
 
 function auditTrail({ config, secrets, log }: Blueprint, store: Store): AuditTrail {

@@ -1,9 +1,10 @@
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { KernelEnv } from '../manifest/kernel-env.ts'
 import { RuntimeError } from '../errors.ts'
 import type { AnyRoute, Log } from '../plugin.ts'
+import { nodeHttp } from './base/node-http.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
 import type { Channel } from './channel/channel.ts'
 import type { Http } from './http/http.ts'
@@ -148,17 +149,20 @@ export class MetricsServer {
   readonly #server: Server
 
   constructor(registry: Registry, log: Log) {
-    this.#server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (req, res) => {
-      const isAsked = req.method === 'GET' && req.url?.split('?')[0] === '/metrics'
-      if (!isAsked) return void res.writeHead(404).end()
-      registry.text().then(
-        (body) => res.writeHead(200, { 'Content-Type': metricsType }).end(body),
-        (err: unknown) => {
-          log.error({ err }, 'The metrics could not be told')
-          res.writeHead(500).end()
-        },
-      )
-    })
+    this.#server = nodeHttp.createServer(
+      { headersTimeout: 5_000, requestTimeout: 10_000 },
+      (req, res) => {
+        const isAsked = req.method === 'GET' && req.url?.split('?')[0] === '/metrics'
+        if (!isAsked) return void res.writeHead(404).end()
+        registry.text().then(
+          (body) => res.writeHead(200, { 'Content-Type': metricsType }).end(body),
+          (err: unknown) => {
+            log.error({ err }, 'The metrics could not be told')
+            res.writeHead(500).end()
+          },
+        )
+      },
+    )
     this.#server.maxConnections = 50
     this.#server.unref()
   }

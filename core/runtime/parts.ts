@@ -30,11 +30,13 @@ import { measureApp } from './metrics.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
+import { Leases } from './leases/leases.ts'
 import { RoomState } from './store/room-state.ts'
+import { Members } from './told/members.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import type { Runs } from './turns/carry/runs.ts'
 import { titlesOf } from './turns/titles.ts'
-import { surviveStrayRejections } from './watchdog/stray-faults.ts'
+import { sealReports, surviveStrayRejections } from './watchdog/stray-faults.ts'
 
 /** The parts of a running app that are needed after the boot. */
 export interface Parts {
@@ -44,6 +46,7 @@ export interface Parts {
   readonly setups: Setups
   readonly tools: Tools
   readonly jobs: AppJobs
+  readonly leases: Leases
   readonly runs: Runs
   readonly http: Http
   readonly addresses: OwnAddresses
@@ -54,6 +57,7 @@ export interface Parts {
 export async function openParts(blueprint: Blueprint, closers: Closers): Promise<Parts> {
   const { config, records, instructions, log } = blueprint
   const { models } = blueprint.chosen
+  sealReports()
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
@@ -72,8 +76,11 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     telemetry.modelCall(call)
     listeners.tell(call)
   }
-  const before = { ground, identity, addresses, jobs, rooms, told }
+  const leases = new Leases({ store: ground.store, log, leaseMs: config.RUN_LEASE_MS })
+  const members = new Members(records, log)
+  const before = { ground, identity, addresses, jobs, rooms, leases, members, told }
   const setups = await openSetups(blueprint, before, closers)
+  closers.add(() => leases.close())
   const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
@@ -121,7 +128,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   await channel.open()
   report(blueprint)
   const { runs } = conversations
-  return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+  return { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses, guard }
 }
 
 /** The faults of models whose names could not be checked before every plugin was set up. */
@@ -205,14 +212,17 @@ interface BeforeSetups {
   readonly rooms: RoomState
   /** Hears of each call of a model. */
   readonly told: (call: ModelCall) => void
+  readonly leases: Leases
+  readonly members: Members
 }
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
   { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
-  { ground: { store, telemetry }, identity, addresses, jobs, rooms, told }: BeforeSetups,
+  { ground, identity, addresses, jobs, rooms, leases, members, told }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
+  const { store, telemetry } = ground
   for (const { name, definition } of records.filter(isActive))
     if (definition.migrations) await store.migrate(name, definition.migrations)
   const models = new AppModels({
@@ -234,11 +244,13 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
-    prices: () => pricesOf(chosen.models),
+    prices: () => [...pricesOf(chosen.models), ...embedder.priced],
     jobsOf: (definition) => jobs.of(definition),
     modelsOf: (plugin) => models.of(plugin),
     metricsOf: (plugin) => metricsOf(telemetry.registry, plugin),
     rooms,
+    leases,
+    members,
     now: clock?.now ?? machineNow,
     envOf,
   })

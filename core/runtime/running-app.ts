@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Model } from '../plugin.ts'
 import { type EnvSource, isForAuthors, unsaidEnvironment } from '../manifest/env.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import type { Tools } from './agent/tools/tools.ts'
@@ -71,6 +72,11 @@ export class RunningApp implements App {
 
   get tools(): Tools {
     return this.#parts.tools
+  }
+
+  /** The model that answers where nobody chose one. */
+  get model(): Model {
+    return this.#options.blueprint.chosen.models.default
   }
 
   /** Grants as `POST /grants` does. */
@@ -191,12 +197,13 @@ export class RunningApp implements App {
    * leases stay. No close of a plugin runs until the app is forsaken.
    */
   async crash(): Promise<void> {
-    const { ground, http, runs, jobs } = this.#parts
+    const { ground, http, runs, jobs, leases } = this.#parts
     this.#options.blueprint.clock?.drop()
     const cut = ground.store.cut()
     http.drop()
     runs.drop()
     jobs.runner.drop()
+    leases.drop()
     ground.lock?.drop()
     await cut
   }

@@ -67,7 +67,23 @@ export const environment = {
     .string()
     .max(100)
     .optional()
-    .describe('The account on the ledger that receives payments; required with PAYMENTS_LEDGER'),
+    .describe(
+      'The account on the ledger that receives payments, where it is not that of the mnemonic',
+    ),
+  PAYMENTS_MNEMONIC: z
+    .string()
+    .regex(/^\s*[a-z]+(\s+[a-z]+){11,23}\s*$/, '12 to 24 words')
+    .optional()
+    .meta({
+      secret: true,
+      description: 'The key of the oracle on the ledger; without it the oracle makes no contracts',
+    }),
+  PAYMENTS_GAS_PRICE: z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,6})?$/, 'a number in digits, such as 0.025')
+    .default('0')
+    .transform(Number)
+    .describe('What the oracle pays for one unit of gas, in the smallest unit'),
 }
 
 /** The values of the variables after the schema has parsed them. */

@@ -1,21 +1,24 @@
-import { definePlugin, type Log, type TurnContext } from '#core'
+import { definePlugin, type TurnContext } from '#core'
 import { z } from 'zod'
 
 import { addExtra, type ExtraOfTurn } from './accounts/charges.ts'
 import { environment } from './environment.ts'
 import { accountRoutes } from './routes/account.ts'
+import { contractRoutes } from './routes/contracts.ts'
+import { developmentRoutes } from './routes/development.ts'
 import { account, charge } from './routes/shapes.ts'
-import { card, fee, termsReply, termsView } from './routes/public.ts'
+import { authConfig, card, fee, termsReply, termsView } from './routes/public.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
+import { createContracts } from './contracts/tables.ts'
 import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
 import { priceWords } from './terms/terms.ts'
-import { keepUp } from './upkeep.ts'
+import { jobInputs, keepUp, sendOut } from './upkeep.ts'
 
 /** What `setup` needs of boot. */
 interface Boot extends ServiceParts {
-  readonly log: Log
   onClose(close: () => Promise<void>): void
   onReady(call: (signal: AbortSignal) => void): void
+  health(check: () => Promise<void>): void
 }
 
 /** What a tool that adds to the cost of its turn hands on of its context. */
@@ -27,6 +30,7 @@ function setup(boot: Boot) {
   boot.onReady((signal) => {
     if (service.terms.isPriced) upkeep = keepUp(service, boot.log, signal)
   })
+  boot.health(() => service.demandLedger())
   boot.onClose(async () => {
     await service.close()
     await upkeep
@@ -58,9 +62,18 @@ export default definePlugin({
     '002-payments': createPayments,
     '003-development-ledger': async (db) =>
       (await import('./development/tables.ts')).createLedger(db),
+    '004-contracts': createContracts,
   },
 
   setup,
+
+  jobs: {
+    send: {
+      input: jobInputs.send,
+      attempts: 100,
+      run: (_, { self: { service }, job }) => sendOut(service, job),
+    },
+  },
 
   facts: ({ self: { service } }) => ({
     price: priceWords(service.terms),
@@ -70,6 +83,7 @@ export default definePlugin({
       chainId: service.chainId,
       ...(service.methods.length > 0 && { address: await service.address() }),
       methods: service.methods,
+      ...(service.hasKey && { authConfig: await authConfig(service) }),
     }),
   }),
 
@@ -132,6 +146,13 @@ export default definePlugin({
       summary: 'The fee of the oracle, as existing oracles anchor it.',
       run: (_, { self }) => fee(self.service),
     },
+    'GET /payments/authz.json': {
+      auth: 'public',
+      summary: 'What a contract with the oracle needs, as existing oracles anchor it.',
+      run: (_, { self }) => authConfig(self.service),
+    },
     ...accountRoutes,
+    ...contractRoutes,
+    ...developmentRoutes,
   },
 })

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -192,6 +194,48 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(span).toMatchObject({ name: 'GET /keyed', links: [] })
     expect(span!.parentSpanId).toBeUndefined()
     expect(span!.traceId).not.toBe(trace)
+  })
+
+  it('a plugin’s request in a turn names its span to hosts in OTEL_PROPAGATE_TO alone', async () => {
+    const receiver = await otlpReceiver()
+    const heard: (string | undefined)[] = []
+    const peer = createServer((req, res) => {
+      heard.push(req.headers.traceparent?.toString())
+      res.end('{}')
+    }).listen(0, '127.0.0.1')
+    onTestFinished(() => void peer.close())
+    await once(peer, 'listening')
+    const { port } = peer.address() as { port: number }
+    const caller = definePlugin({
+      name: 'caller',
+      summary: 'Calls.',
+      visibility: 'always',
+      tools: {
+        call_host: {
+          description: 'Calls a host.',
+          effect: 'read',
+          foreign: false,
+          input: z.object({ host: z.string() }),
+          run: async ({ host }, { fetch }) =>
+            (await fetch(`http://${host}:${port}/`, { headers: { 'x-own': 'kept' } })).status,
+        },
+      },
+    })
+    const script = [
+      call('call_host', { host: '127.0.0.1' }),
+      call('call_host', { host: 'localhost' }),
+      'Done.',
+    ]
+    const app = await testApp({
+      ...apps(script, receiver.url, { OTEL_PROPAGATE_TO: `127.0.0.1:${port}` }),
+      plugins: [caller],
+      fetch: (...request) => fetch(...request),
+    })
+    onTestFinished(() => app.close())
+    await (await app.user('somebody')).say('Call.')
+    await app.close()
+    const turn = receiver.spans.find(({ name }) => name.startsWith('invoke_agent'))!
+    expect(heard).toEqual([`00-${turn.traceId}-${turn.spanId}-01`, undefined])
   })
 
   it('a traceparent of 1 MB is refused with the other headers', async () => {

@@ -1,7 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { call, scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/testing'
+import { onEachDatabase, type Where } from '../support/each-database.ts'
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -67,9 +68,14 @@ interface Trace {
   readonly steps: readonly (Record<string, any> & { kind: string; at: number; ms: number })[]
 }
 
-async function start(script: readonly ScriptedStep[], env: Record<string, string> = {}) {
+async function startOn(
+  { databaseUrl }: Where,
+  script: readonly ScriptedStep[],
+  env: Record<string, string> = {},
+) {
   const app = await testApp({
     plugins: [shop],
+    ...(databaseUrl && { database: 'postgres' as const }),
     model: scriptedModel(script, { id: 'scripted/one' }),
     env: { OPERATOR_TOKEN: 'mnopqrstuvwx', ...env },
   })
@@ -94,7 +100,10 @@ const script: ScriptedStep[] = [
   'Done.',
 ]
 
-describe('GET /runs/:runId/trace', () => {
+await onEachDatabase('GET /runs/:runId/trace', (where) => {
+  const start = (script: readonly ScriptedStep[], env?: Record<string, string>) =>
+    startOn(where, script, env)
+
   it('tells each step of a turn with the times that the model and the tools saw, also after a restart', async () => {
     const { app, user } = await start(script)
     const said = await user.say('Do it.', { approvals: true })
@@ -232,7 +241,9 @@ describe('GET /runs/:runId/trace', () => {
   })
 })
 
-describe('GET /sessions/:id/runs', () => {
+await onEachDatabase('GET /sessions/:id/runs', (where) => {
+  const start = (script: readonly ScriptedStep[]) => startOn(where, script)
+
   it('lists what each run took and cost, the newest first, by pages', async () => {
     const usage = { inputTokens: 40, outputTokens: 4 }
     const { app, user } = await start([

@@ -25,6 +25,7 @@ import { turnRoutes } from '../turns/wire/routes.ts'
 import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
 import type { Store } from '../store/store.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import { RoomIds } from '../told/room-ids.ts'
 import type { Tools } from './tools/tools.ts'
 
 /** What `Conversations` needs of the app. */
@@ -96,6 +97,7 @@ export class Conversations {
       ...(config.MODEL_SUMMARY && { summaries: { small: () => models.small } }),
       loopLimits: { modelCalls: config.TURN_MAX_CALLS, callsAtOnce: config.STEP_MAX_CALLS },
     })
+    const roomIds = new RoomIds(records, log)
     const runs = new Runs({
       store,
       log,
@@ -121,7 +123,9 @@ export class Conversations {
       gates: new RunGates({ records, pluginOf: (tool) => tools.entry(tool)?.record?.name }),
       notices: options.notices,
       telemetry: options.telemetry,
+      roomIdOf: (did) => roomIds.of(did),
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
+      onRedacted: (sessionId) => agent.unlearn(sessionId),
       checkRequest: (request) => checkRequest(request, options),
     })
     this.runs = runs

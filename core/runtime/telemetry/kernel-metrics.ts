@@ -29,9 +29,14 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 
 const slowBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300]
 
+/** How many routes are remembered: more than any app has. */
+const mostRoutes = 2_000
+
 /** What the kernel counts of its own work. */
 export class KernelMetrics {
   readonly #requests: Metric
+  /** How to count a request, by its route and its status. */
+  readonly #ofRoute = new Map<string | undefined, (() => void)[]>()
   readonly #requestSeconds: Metric
   readonly #refused: Metric
   readonly #turns: Metric
@@ -131,14 +136,32 @@ export class KernelMetrics {
   }
 
   request({ route, plugin, method, status, code, ms }: EndedRequest): void {
-    this.#requests.add({
+    // Every request comes by here, so what is known of its route is looked up and not put together again.
+    const known = this.#ofRoute.get(route)?.[status]
+    if (known) known()
+    else this.#addRequest(route, plugin, method, status)
+    if (ms !== undefined) this.#requestSeconds.observe(ms / 1000)
+    if (status === 429) this.#refused.add({ limit: code ?? 'other' })
+  }
+
+  #addRequest(
+    route: string | undefined,
+    plugin: string | undefined,
+    method: string,
+    status: number,
+  ): void {
+    const add = this.#requests.adder({
       route: route?.replace(/^[A-Z]+ /, '') ?? 'none',
       plugin: plugin ?? 'none',
       method: methods.has(method) ? method : 'other',
       status: String(status),
     })
-    if (ms !== undefined) this.#requestSeconds.observe(ms / 1000)
-    if (status === 429) this.#refused.add({ limit: code ?? 'other' })
+    add()
+    // The key of a route has its method; a web module, or no route at all, has many.
+    if (route === undefined || !route.startsWith(`${method} `)) return
+    const statuses = this.#ofRoute.get(route) ?? []
+    statuses[status] = add
+    if (this.#ofRoute.size < mostRoutes) this.#ofRoute.set(route, statuses)
   }
 
   turn(end: {

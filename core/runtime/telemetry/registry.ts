@@ -51,6 +51,12 @@ export class Metric implements MetricCounter, MetricGauge, MetricHistogram {
     if (by >= 0 && Number.isFinite(by)) this.#of(labels).value += by
   }
 
+  /** The same as `add` for labels that come again and again: whoever keeps it looks nothing up. */
+  adder(labels: MetricLabels): () => void {
+    const series = this.#of(labels)
+    return () => void series.value++
+  }
+
   set(value: number, labels?: MetricLabels): void {
     if (Number.isFinite(value)) this.#of(labels).value = value
   }
@@ -58,8 +64,9 @@ export class Metric implements MetricCounter, MetricGauge, MetricHistogram {
   observe(value: number, labels?: MetricLabels): void {
     if (!Number.isFinite(value)) return
     const series = this.#of(labels)
-    const slot = this.#bounds.findIndex((bound) => value <= bound)
-    const at = slot < 0 ? this.#bounds.length : slot
+    let at = 0
+    // A bound beyond the last is undefined, and no value is more than that.
+    while (value > (this.#bounds[at] ?? Infinity)) at++
     if (series.buckets) series.buckets[at] = (series.buckets[at] ?? 0) + 1
     series.value += value
     series.count++

@@ -1,3 +1,4 @@
+import type { AllowedHost } from '../../manifest/allowed-hosts.ts'
 import type { EnvSource } from '../../manifest/env.ts'
 import type { Log, ModelCall, TurnUsage } from '../../plugin.ts'
 import { attributes as a } from './conventions.ts'
@@ -24,6 +25,8 @@ export interface TelemetryOptions {
   readonly rules: LineRules
   /** Whether the journal keeps how long the steps of runs took. */
   readonly traces: boolean
+  /** The hosts that are told which span a request of a plugin belongs to. */
+  readonly propagateTo?: readonly AllowedHost[]
   /** The environment, which says where spans go. */
   readonly source: EnvSource
   /** What the agent is called. */
@@ -45,6 +48,7 @@ export class Telemetry implements Told {
   readonly metrics: KernelMetrics
   readonly tracer: Tracer | undefined
   readonly traces: boolean
+  readonly propagateTo: readonly AllowedHost[]
   readonly #process: ProcessMetrics
   readonly #log: Log
   readonly #rules: LineRules
@@ -61,6 +65,7 @@ export class Telemetry implements Told {
     this.metrics = metrics
     this.tracer = tracer
     this.traces = traces
+    this.propagateTo = options.propagateTo ?? []
     this.#process = new ProcessMetrics(registry)
     this.#log = log
     this.#rules = rules

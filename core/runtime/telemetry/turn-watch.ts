@@ -1,4 +1,5 @@
-import type { ModelCall, RunCause, TurnUsage } from '../../plugin.ts'
+import { type AllowedHost, isAllowedHost } from '../../manifest/allowed-hosts.ts'
+import type { Fetch, ModelCall, RunCause, TurnUsage } from '../../plugin.ts'
 import { attributes as a } from './conventions.ts'
 import type { EndedTool, ToolEnd } from './kernel-metrics.ts'
 import type { TraceSpan, Tracer } from './span.ts'
@@ -51,6 +52,8 @@ export interface Told {
   lost(): void
   tool(end: EndedTool & { readonly code?: string; readonly turn: WatchedTurn }): void
   readonly tracer: Tracer | undefined
+  /** The hosts that are told which span a request of a plugin belongs to. */
+  readonly propagateTo: readonly AllowedHost[]
   /** Whether the journal keeps how long the steps of runs took. */
   readonly traces: boolean
 }
@@ -88,9 +91,19 @@ export class TurnWatch {
     this.#counted = counted
   }
 
-  /** The span of the work, for requests that the work makes elsewhere. */
-  get traceparent(): string | undefined {
-    return this.#span?.traceparent
+  /** The same `fetch`, which tells the span of the turn to hosts that may know it; undefined where none may. */
+  outgoing(fetch: Fetch): Fetch | undefined {
+    const { propagateTo } = this.#told
+    const span = this.#span
+    if (!span || propagateTo.length === 0) return undefined
+    return (input, init) => {
+      const isRequest = input instanceof Request
+      const url = URL.parse(isRequest ? input.url : String(input))
+      if (!url || !isAllowedHost(url, propagateTo)) return fetch(input, init)
+      const headers = new Headers(init?.headers ?? (isRequest ? input.headers : undefined))
+      headers.set('traceparent', span.traceparent)
+      return fetch(input, { ...init, headers })
+    }
   }
 
   /** Whether the journal keeps how long the steps took. */

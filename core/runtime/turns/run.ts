@@ -25,6 +25,8 @@ export interface TurnRequest {
   readonly traceparent?: string
   /** How long the turn has waited until its session was free. */
   readonly waitedMs?: number
+  /** Others read along in the room of the session. */
+  readonly shared?: true
   readonly attachments?: readonly unknown[]
   /** The files among the attachments, for the model. */
   readonly parts?: readonly MessagePart[]

@@ -5,7 +5,7 @@ import type { PaymentsDatabase } from '../tables.ts'
 import { availableOf, type Books, dayOf, ensureAccount, findAccount } from './account.ts'
 import { hasFreeTurns } from './addresses.ts'
 import { beginCharge, endCharge } from './charges.ts'
-import { demandFrom } from './claims.ts'
+import { demandFrom, pendingPayment } from './claims.ts'
 
 /** What the gate asks of the ways to pay. */
 export interface Ways {
@@ -81,6 +81,7 @@ export class Gate {
   async #refusal(run: RunAdmission, ways: Ways): Promise<RuntimeError> {
     const { coin } = this.#books.terms
     const claims = await demandFrom(this.#db, this.#books, run.user.did)
+    if (claims.length === 0) return pendingPayment('the oracle waits for what you owe')
     const amount = total(...claims.map((claim) => claim.amount))
     const ids = claims.map(({ id }) => id)
     const count = ids.length === 1 ? '1 claim' : `${ids.length} claims`

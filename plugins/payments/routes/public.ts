@@ -59,4 +59,15 @@ export const fee = ({ terms, oracle }: PaymentService) => ({
   },
 })
 
+/** What existing oracles anchor of the rights that a contract needs. Rejects where the oracle makes no contracts. */
+export async function authConfig(service: PaymentService) {
+  const { oracle } = await service.parties()
+  return {
+    granteeAddress: oracle,
+    oracleName: service.oracle.did,
+    requiredPermissions: ['/cosmos.bank.v1beta1.MsgSend', '/ixo.claims.v1beta1.MsgSubmitClaim'],
+    expirationDays: 30,
+  }
+}
+
 const describe = (terms: Terms): string => priceWords(terms) ?? 'Turns are free.'

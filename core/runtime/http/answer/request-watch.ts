@@ -37,9 +37,13 @@ export class RequestWatch {
   begin(koa: Context): void {
     const { res, socket } = koa
     const begun = performance.now()
-    const { bytesRead, bytesWritten } = socket
     this.#spans?.begin(koa)
-    res.once('close', () => {
+    if (!this.#log) {
+      res.on('close', () => this.#ended(koa, res.statusCode, performance.now() - begun))
+      return
+    }
+    const { bytesRead, bytesWritten } = socket
+    res.on('close', () => {
       const said = Number(koa.req.headers['content-length'])
       const bytesIn = Number.isNaN(said) ? socket.bytesRead - bytesRead : said
       const bytesOut = socket.bytesWritten - bytesWritten

@@ -17,6 +17,7 @@ export interface Hearers {
   readonly waiting: WaitingTurns
   readonly replicas: Replicas
   readonly log: Log
+  onRedacted?(sessionId: string): void
 }
 
 /** What this process does at each word of another replica. */
@@ -56,6 +57,7 @@ export function hearingOf(hearers: Hearers): Hearing {
       watchers.deleted(sessionId)
       waiting.deleted(sessionId)
     }),
+    redacted: first((sessionId) => hearers.onRedacted?.(sessionId)),
     left: first((id) => waiting.left(id)),
   }
 }

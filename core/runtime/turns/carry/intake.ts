@@ -9,7 +9,7 @@ import { type Beginning, type Begun, beginRun, leaveQueue } from '../journal/beg
 import type { RunGates } from '../gates/gates.ts'
 import type { Settler } from '../gates/settler.ts'
 import { releaseRuns } from '../journal/leases.ts'
-import type { Sessions } from '../journal/sessions.ts'
+import type { Sessions } from '../sessions/sessions.ts'
 import type { TraceSpan } from '../../telemetry/span.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { requestSpan } from '../../http/answer/request-spans.ts'
@@ -21,7 +21,7 @@ import type { Attempted } from '../waiting/waiting-turns.ts'
 import { Admission, RefusedAtBeginning, RefusedByPlugin } from '../gates/admission.ts'
 import type { CarriedRun, RunMoment } from './carried-run.ts'
 import type { Carrier } from './carrier.ts'
-import { asUser } from './plugin-turn.ts'
+import { asUser } from '../named-user.ts'
 import {
   closing,
   notWaiting,
@@ -29,36 +29,13 @@ import {
   requestIdReused,
   sessionBusy,
   waitsAlready,
-} from './refusals.ts'
+} from '../sessions/refusals.ts'
 import type { Replicas } from './replicas.ts'
+import type { BegunRun, QueuedTurn, SubmittedTurn } from '../plugins/door.ts'
 
 /** A run that has begun, or that was there already. `live` is the same run where this process carries it. */
-export interface Started {
-  readonly runId: string
-  readonly requestId: string
-  /** The session of the run: another one than asked for when the user has sent the same request id in another session. */
-  readonly sessionId: string
+export interface Started extends BegunRun {
   readonly live?: CarriedRun
-}
-
-/** A turn that waits until its session is free. */
-export interface Queued {
-  readonly waitingId: string
-  readonly requestId: string
-  readonly sessionId: string
-  readonly isNew: boolean
-}
-
-/** A message that is to become a run. */
-export interface NewMessage extends Pick<Beginning, 'koa'> {
-  readonly user: User
-  readonly sessionId: string
-  readonly requestId?: string
-  readonly request: TurnRequest
-  /** Where the message came from, when it came by HTTP. */
-  readonly address?: string
-  /** What becomes of the message where the session is busy. By default the turn under way ends. */
-  readonly whenBusy?: 'wait' | 'refuse'
 }
 
 /** What the app knows of the users and the rooms of runs. */
@@ -130,18 +107,18 @@ export class Intake {
   }
 
   /** Records a message as a run and carries it. */
-  send(message: NewMessage): Promise<Started> {
+  send(message: SubmittedTurn): Promise<Started> {
     return this.#seated(message, (beginning) => this.begin(message.user, beginning))
   }
 
   /** Records a plugin's turn as a run and carries it, or has it wait until its session is free. */
-  submit(message: NewMessage): Promise<Started | Queued> {
+  submit(message: SubmittedTurn): Promise<Started | QueuedTurn> {
     return this.#seated(message, (beginning) => this.offer(message.user, beginning))
   }
 
   /** Begins with a seat among the turns of this process, which is given back where nothing begins. */
-  async #seated<T extends Started | Queued>(
-    message: NewMessage,
+  async #seated<T extends Started | QueuedTurn>(
+    message: SubmittedTurn,
     begin: (beginning: Beginning) => Promise<T>,
   ): Promise<T> {
     const { user, sessionId, requestId = randomUUID(), address, whenBusy, koa } = message
@@ -169,7 +146,7 @@ export class Intake {
   }
 
   /** The request with its files. A message that has its run, or that waits, was given its files then. */
-  async #withFiles({ user, sessionId, requestId, request }: NewMessage): Promise<TurnRequest> {
+  async #withFiles({ user, sessionId, requestId, request }: SubmittedTurn): Promise<TurnRequest> {
     const { attach } = this.#rules
     if (!attach || !request.attachments?.length) return request
     const { store, sessions } = this.#parts
@@ -190,7 +167,11 @@ export class Intake {
   }
 
   /** The same for a turn that may wait where its session is busy. `refusal` is why a waiting turn ends without a beginning. */
-  async offer(user: User, beginning: Beginning, refusal?: RuntimeError): Promise<Started | Queued> {
+  async offer(
+    user: User,
+    beginning: Beginning,
+    refusal?: RuntimeError,
+  ): Promise<Started | QueuedTurn> {
     if (this.#closing) throw closing()
     const { store, carrier, replicas, watchers, settler } = this.#parts
     const { sessionId, requestId, answers, seat, span } = beginning

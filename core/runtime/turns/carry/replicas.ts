@@ -31,6 +31,8 @@ export type Word =
   | 'free'
   /** A session was deleted. */
   | 'deleted'
+  /** Words of a session were taken back. */
+  | 'redacted'
   /** A turn that waited was taken away. */
   | 'left'
 

@@ -74,7 +74,7 @@ const takeTurn = ({ db, now, dialect }: RunStore) =>
       }))
       .where('id', '=', p.session)
       .where('did', '=', p.did)
-      .returning(['turns', 'room', 'model'])
+      .returning(['turns', 'room', 'model', 'shared'])
       .$if(dialect === 'postgres', (update) =>
         // The turns of one user begin one after the other: each sees those before it, wherever they are carried.
         update.returning(
