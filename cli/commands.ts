@@ -59,4 +59,8 @@ export const commands: Readonly<Record<string, Listed>> = {
     summary: 'what a plugin still lacks',
     load: () => import('./commands/check-plugin.ts'),
   },
+  'build:view': {
+    summary: 'builds the part of the playground that a plugin brings',
+    load: () => import('./commands/build-view.ts'),
+  },
 }

@@ -86,6 +86,15 @@ export const kernelEnv = {
       description:
         'Shares rate limits between replicas; carries their messages where LISTEN is not heard',
     }),
+  BUS_URL: z
+    .string()
+    .regex(/^(nats|tls|rediss?):\/\/[^/?]/, 'a nats:// or redis:// URL')
+    .optional()
+    .meta({
+      secret: true,
+      description:
+        'Carries the messages of many replicas beside PostgreSQL: nats://host:4222, several hosts with commas between, or redis://',
+    }),
   MODEL: z
     .string()
     .optional()

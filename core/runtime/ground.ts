@@ -36,6 +36,7 @@ export async function openGround(blueprint: Blueprint, closers: Closers): Promis
     databaseUrl,
     listenUrl,
     redisUrl: config.REDIS_URL,
+    busUrl: config.BUS_URL,
     poolSize: config.DATABASE_POOL,
     dataDir,
     memory,

@@ -4,6 +4,7 @@ import { delegationMigrations } from './auth/grants/delegations.ts'
 import { grantsMigration } from './auth/grants/grants.ts'
 import { fileMigrations } from './files/tables.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
+import { erasuresMigration } from './kept/tables.ts'
 import { jobsMigration, upTimesMigration } from './jobs/tables.ts'
 import { leasesMigration } from './leases/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
@@ -24,6 +25,7 @@ export const kernelMigrations = {
     '007-notices': noticesMigration,
     '008-job-up-times': upTimesMigration,
     '009-leases': leasesMigration,
+    '010-erasures': erasuresMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

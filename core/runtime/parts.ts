@@ -19,6 +19,7 @@ import { LazyAttachments } from './attachments/lazy.ts'
 import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
+import type { Erasures } from './kept/erasures.ts'
 import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
@@ -51,6 +52,7 @@ export interface Parts {
   readonly http: Http
   readonly addresses: OwnAddresses
   readonly guard: LoopGuard
+  readonly erasures: Erasures
 }
 
 /** Opens everything up to listening: database, migrations, setups, tools, routes. */
@@ -117,7 +119,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const grantable = { records, ownDids: identity.ownDids }
   const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
   const files = kept.files
-  const { http, channel } = serve(blueprint, { ...served, files, conversations }, closers)
+  const { http, channel, erasures } = serve(blueprint, { ...served, files, conversations }, closers)
 
   const { registry } = telemetry
   measureApp({ registry, records, http, channel, jobs, store })
@@ -128,7 +130,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   await channel.open()
   report(blueprint)
   const { runs } = conversations
-  return { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses, guard }
+  const opened = { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses }
+  return { ...opened, guard, erasures }
 }
 
 /** The faults of models whose names could not be checked before every plugin was set up. */

@@ -91,6 +91,8 @@ export class RunningApp implements App {
     const unsaid = unsaidEnvironment(blueprint.source, at.host)
     if (unsaid) throw unsaid
     if (signals) this.#mind()
+    // Nobody may meet what a restored backup has brought back of an erased user.
+    await this.#parts.erasures.open()
     await this.#serveMetrics()
     const address = await http.listen(at)
     this.#isListening = true

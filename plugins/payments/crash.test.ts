@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import type { RunMoment } from '../../core/runtime/turns/carry/carried-run.ts'
 import {
   chargingServer,
   type ChargingPlace,
@@ -18,7 +17,7 @@ import { withPaymentsTables } from './tables.ts'
 
 afterEach(killChildren)
 
-const moments: readonly RunMoment[] = [
+const moments: readonly NonNullable<ChargingServerSettings['dies']>[] = [
   'before the run is recorded',
   'after the run is recorded',
   'before a step is kept',

@@ -13,6 +13,7 @@ import type { Ledger } from './ledger/ledger.ts'
 import type { Payments } from './paying/payments.ts'
 import { type ClaimRow, type PaymentsDatabase, withPaymentsTables } from './tables.ts'
 import { readTerms, type Terms } from './terms/terms.ts'
+import type { Signatures } from './x402/signatures.ts'
 import { RuntimeError, type Database, type Jobs, type Log, type Oracle } from '#core'
 import type { jobInputs } from './upkeep.ts'
 
@@ -22,6 +23,7 @@ export interface ServiceParts {
   readonly db: Database
   readonly oracle: Oracle
   readonly log: Log
+  readonly fetch: typeof globalThis.fetch
   readonly jobs: Jobs<typeof jobInputs>
   readonly environment: 'development' | 'test' | 'production'
   now(): Date
@@ -45,6 +47,7 @@ export class PaymentService {
   #signer: Promise<Signer> | undefined
   #contracts: Promise<Contracts> | undefined
   #outbox: Promise<Outbox> | undefined
+  #signatures: Promise<Signatures> | undefined
 
   constructor(parts: ServiceParts) {
     this.#parts = parts
@@ -62,13 +65,40 @@ export class PaymentService {
     this.gate = new Gate(this.db, this.books, async () => ({
       look: async (did) => (await this.payments()).look(did),
       methods: this.methods,
+      ...(this.hasFacilitator && { signatures: await this.signatures() }),
     }))
   }
 
   /** The names of the ways to pay. */
   get methods(): readonly string[] {
-    if (this.#parts.env.PAYMENTS_LEDGER !== undefined) return ['transfer']
-    return this.hasDevelopment ? ['transfer', 'development'] : []
+    return [
+      ...(this.hasTransfer ? ['transfer'] : []),
+      ...(this.hasDevelopment ? ['development'] : []),
+      ...(this.hasFacilitator ? ['x402'] : []),
+    ]
+  }
+
+  /** Whether claims are paid by transfer on a ledger. */
+  get hasTransfer(): boolean {
+    return this.hasDevelopment || this.#parts.env.PAYMENTS_LEDGER !== undefined
+  }
+
+  /** Whether claims are paid by signatures that come with requests. */
+  get hasFacilitator(): boolean {
+    return this.#parts.env.PAYMENTS_X402_FACILITATOR !== undefined
+  }
+
+  /** Where payments by signature go, as anybody may read it. */
+  get signatureTerms() {
+    const { env } = this.#parts
+    return {
+      network: env.PAYMENTS_X402_NETWORK,
+      asset: env.PAYMENTS_X402_ASSET ?? '',
+      assetName: env.PAYMENTS_X402_ASSET_NAME,
+      assetVersion: env.PAYMENTS_X402_ASSET_VERSION,
+      payTo: env.PAYMENTS_X402_PAY_TO ?? '',
+      rate: env.PAYMENTS_X402_RATE,
+    }
   }
 
   /** Whether the ledger is the one in the process. */
@@ -79,7 +109,9 @@ export class PaymentService {
 
   /** Whether the oracle can sign, so that it makes contracts. */
   get hasKey(): boolean {
-    return this.hasDevelopment || this.#parts.env.PAYMENTS_MNEMONIC !== undefined
+    return (
+      this.hasTransfer && (this.hasDevelopment || this.#parts.env.PAYMENTS_MNEMONIC !== undefined)
+    )
   }
 
   get chainId(): string {
@@ -126,6 +158,11 @@ export class PaymentService {
           parties: () => this.parties(),
         }),
     ))
+  }
+
+  /** Payments by signature. */
+  signatures(): Promise<Signatures> {
+    return (this.#signatures ??= this.#openSignatures())
   }
 
   /** What the oracle sends for contracts. */
@@ -192,12 +229,28 @@ export class PaymentService {
 
   /** Throws a sentence where a ledger is set and does not answer. */
   async demandLedger(): Promise<void> {
-    if (this.terms.isPriced && !this.hasDevelopment) await (await this.ledger()).check()
+    if (this.terms.isPriced && this.hasTransfer && !this.hasDevelopment)
+      await (await this.ledger()).check()
   }
 
   /** Ends the connection to the ledger. */
   async close(): Promise<void> {
     await (await this.#ledger)?.close()
+  }
+
+  async #openSignatures(): Promise<Signatures> {
+    const { env, fetch, log, oracle } = this.#parts
+    const { Facilitator } = await import('./x402/facilitator.ts')
+    const { Signatures } = await import('./x402/signatures.ts')
+    const url = env.PAYMENTS_X402_FACILITATOR ?? ''
+    return new Signatures({
+      db: this.db,
+      books: this.books,
+      log,
+      terms: this.signatureTerms,
+      facilitator: new Facilitator(url, env.PAYMENTS_X402_AUTH, fetch),
+      url: oracle.url,
+    })
   }
 
   async #openSigner(): Promise<Signer> {
@@ -261,11 +314,17 @@ export class PaymentService {
     const { PAYMENTS_ADDRESS: address, PAYMENTS_ADDRESS_PREFIX: prefix } = env
     const missing = (message: string, hint: string) =>
       new RuntimeError('ENV_MISSING', message, { hint, details: { stopsBoot: true } })
-    if (this.terms.isPriced && environment === 'production' && env.PAYMENTS_LEDGER === undefined)
+    if (this.terms.isPriced && environment === 'production' && this.methods.length === 0)
       throw missing(
-        'Turns have a price, and there is no way to pay: PAYMENTS_LEDGER is unset.',
-        'Set PAYMENTS_LEDGER to the gRPC address of a node, or take the price away.',
+        'Turns have a price, and there is no way to pay: PAYMENTS_LEDGER is unset, and so is PAYMENTS_X402_FACILITATOR.',
+        'Set PAYMENTS_LEDGER to the gRPC address of a node, or PAYMENTS_X402_FACILITATOR, or take the price away.',
       )
+    for (const name of ['PAYMENTS_X402_PAY_TO', 'PAYMENTS_X402_ASSET'] as const)
+      if (this.hasFacilitator && env[name] === undefined)
+        throw missing(
+          `PAYMENTS_X402_FACILITATOR is set, and ${name} is not.`,
+          `Set ${name} to an address on ${env.PAYMENTS_X402_NETWORK}.`,
+        )
     const isNobody = address === undefined && env.PAYMENTS_MNEMONIC === undefined
     if (env.PAYMENTS_LEDGER !== undefined && isNobody)
       throw missing(

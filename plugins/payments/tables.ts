@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Database } from '#core'
 import type { ContractTables } from './contracts/tables.ts'
+import type { SignatureTables } from './x402/tables.ts'
 
 // Rows are types, not interfaces: Kysely wants an index signature, which only a type has. Amounts are whole numbers of the
 // smallest unit, times are milliseconds, columns with JSON are text. No row holds words of a conversation.
@@ -111,17 +112,18 @@ export type ActionRow = {
 export type SecretRow = { name: string; value: string }
 
 /** The tables of payments. */
-export type Tables = ContractTables & {
-  payments_accounts: AccountRow
-  payments_charges: ChargeRow
-  payments_extras: ExtraRow
-  payments_claims: ClaimRow
-  payments_payments: PaymentRow
-  payments_used: UsedRow
-  payments_addresses: AddressRow
-  payments_actions: ActionRow
-  payments_secrets: SecretRow
-}
+export type Tables = ContractTables &
+  SignatureTables & {
+    payments_accounts: AccountRow
+    payments_charges: ChargeRow
+    payments_extras: ExtraRow
+    payments_claims: ClaimRow
+    payments_payments: PaymentRow
+    payments_used: UsedRow
+    payments_addresses: AddressRow
+    payments_actions: ActionRow
+    payments_secrets: SecretRow
+  }
 /** The database, or a transaction in it, with the tables of payments. */
 export type PaymentsDatabase = Kysely<Tables>
 

@@ -19,6 +19,8 @@ export async function sendOut(service: PaymentService, job: Job): Promise<void> 
 /** How often payments that nobody settled are looked for, and how often old rows go: after every so many looks. */
 const lookMs = 30_000
 const looksPerTidying = 120
+/** How soon the next look is where something is left to send, which another process may have begun and died over. */
+const soonMs = 3_000
 
 /**
  * Looks for payments that nobody settled, and forgets what is old, until the server closes. Every replica does; a payment
@@ -30,24 +32,27 @@ export async function keepUp(
   signal: AbortSignal,
 ): Promise<void> {
   for (let look = 0; !signal.aborted; look++) {
+    let isLeft = false
     try {
       if (look % looksPerTidying === 0) await tidy(service)
       if (await hasOpen(service)) await (await service.payments()).sweep()
-      if (service.hasKey) await collectOld(service, signal)
+      if (service.hasKey) isLeft = await collectOld(service, signal)
     } catch (error) {
       if (!signal.aborted)
         log.warn({ err: error }, 'payments could not be looked for; trying again')
     }
-    await pause(lookMs, undefined, { signal, ref: false }).catch(() => undefined)
+    await pause(isLeft ? soonMs : lookMs, undefined, { signal, ref: false }).catch(() => undefined)
   }
 }
 
 async function tidy({ db, books }: PaymentService): Promise<void> {
   const { expireAdvances } = await import('./accounts/claims.ts')
-  const { forgetAddresses, forgetStrangers, forgetUnpaid } = await import('./accounts/tidy.ts')
+  const { forgetAddresses, forgetSent, forgetStrangers, forgetUnpaid } =
+    await import('./accounts/tidy.ts')
   const now = books.now()
   await expireAdvances(db, now)
   await forgetUnpaid(db, now)
+  await forgetSent(db, now)
   await forgetAddresses(db, now)
   await forgetStrangers(db, now)
 }
@@ -72,8 +77,8 @@ async function hasOpen({ db }: PaymentService): Promise<boolean> {
 /** How many contracts one look takes. */
 const contractsPerLook = 500
 
-/** Collects by contracts what has been due for an hour, and sends what another process left. */
-async function collectOld(service: PaymentService, signal: AbortSignal): Promise<void> {
+/** Collects by contracts what has been due for an hour, and sends what another process left. True where something is left. */
+async function collectOld(service: PaymentService, signal: AbortSignal): Promise<boolean> {
   const { db, books } = service
   const contracts = await db
     .selectFrom('payments_contracts')
@@ -95,5 +100,5 @@ async function collectOld(service: PaymentService, signal: AbortSignal): Promise
     .select('id')
     .where('status', 'in', ['waiting', 'signed'])
     .executeTakeFirst()
-  if (left) await (await service.outbox()).drain(signal)
+  return left !== undefined && !(await (await service.outbox()).drain(signal))
 }

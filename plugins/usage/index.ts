@@ -59,6 +59,14 @@ export default definePlugin({
     },
   },
 
+  userData: {
+    async *export(did, { db }) {
+      const { exportUsage } = await import('./user-data.ts')
+      yield* exportUsage(did, db)
+    },
+    erase: async (did, { db }) => (await import('./user-data.ts')).eraseUsage(did, db),
+  },
+
   onUsage: (call, { self }) => self.hear(call),
 
   runs: {

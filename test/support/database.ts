@@ -42,8 +42,11 @@ export interface FlakyWire {
   close(): Promise<void>
 }
 
-/** Opens a flaky wire to the server at `target`. */
-export async function flakyWire(target: string): Promise<FlakyWire> {
+/** Opens a flaky wire to the server at `target`. `onAnswer` sees what the server says, each connection by its own function. */
+export async function flakyWire(
+  target: string,
+  onAnswer?: () => (bytes: Buffer) => void,
+): Promise<FlakyWire> {
   const to = new URL(target)
   const open = new Set<Socket>()
   let silent = false
@@ -54,6 +57,8 @@ export async function flakyWire(target: string): Promise<FlakyWire> {
       host: to.hostname,
       allowHalfOpen: true,
     })
+    const see = onAnswer?.()
+    if (see) far.on('data', see)
     for (const [from, into] of [
       [near, far],
       [far, near],

@@ -5,6 +5,10 @@ import { importsOf, join } from './architecture.ts'
  * shows by the public entries: `#core`, `core/plugin.ts`, `#core/testing` and the clients. Files of test/support may import both.
  */
 export const insideTests: Readonly<Record<string, string>> = {
+  'test/store/bus.test.ts':
+    'What a process hears of one channel, by which way and how often, is hidden by everything that looks into the database, too.',
+  'test/turns/fleet.test.ts':
+    'Statements and messages are counted by the word: an engine that speaks when the test tells it to.',
   'test/agent/bounded-work.test.ts':
     'It measures the processor time of single functions, which a turn around them would hide.',
   'test/agent/checkpointer.test.ts':
@@ -69,6 +73,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It compares the refusals with the numbers that bound a job, so that the two cannot part.',
   'test/jobs/schedules.test.ts':
     'It plans schedules by a clock that it turns, which no app lets a caller do.',
+  'test/model/adapters-contract.test.ts':
+    'the contract is kept by a model, and an app makes models of chat models only for itself',
   'test/model/aside.test.ts':
     'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':

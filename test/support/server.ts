@@ -12,6 +12,7 @@ import { runMigrations } from '../../core/runtime/turns/journal/tables.ts'
 import { Runs } from '../../core/runtime/turns/carry/runs.ts'
 import type { RunsOptions } from '../../core/runtime/turns/carry/runs-options.ts'
 import { turnRoutes, type TurnRoutesOptions } from '../../core/runtime/turns/wire/routes.ts'
+import type { SelfTest } from '../../core/runtime/store/channels/channels.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { type EventStream, openStream } from './event-stream.ts'
 
@@ -22,6 +23,10 @@ export interface ReplicaOptions
     Pick<TurnRoutesOptions, 'checkRequest' | 'loadCapabilities'> {
   readonly engine: RunsOptions['engine']
   readonly databaseUrl?: string
+  /** What carries the messages of the replicas beside the database. */
+  readonly busUrl?: string
+  /** How often the replica finds out whether it hears itself. */
+  readonly selfTest?: SelfTest
   /** Where SQLite keeps its file, or the path of that folder; without it, in memory. */
   readonly dataDir?: DataDir | string
   readonly sse?: HttpOptions['sse']
@@ -87,6 +92,8 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
   const {
     engine,
     databaseUrl,
+    busUrl,
+    selfTest,
     dataDir,
     sse,
     trustProxy = false,
@@ -105,6 +112,8 @@ export async function startServer(options: ReplicaOptions): Promise<Replica> {
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   const store = await openStore({
     databaseUrl,
+    busUrl,
+    selfTest,
     dataDir: typeof dataDir === 'string' ? await openDataDir(dataDir) : dataDir,
     log,
   })

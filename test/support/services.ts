@@ -23,6 +23,10 @@ const services = {
     url: 'command:pgbouncer',
     enable: 'install PgBouncer (in Debian the package pgbouncer, whose program lies in /usr/sbin)',
   },
+  nats: {
+    url: 'command:nats-server',
+    enable: 'install NATS (in Debian the package nats-server, whose program lies in /usr/sbin)',
+  },
   etcd: {
     url: 'command:etcd+protoc',
     enable: 'install etcd-server, golang-etcd-server-dev and protobuf-compiler (Debian)',

@@ -197,6 +197,23 @@ await onEachDatabase('a plugin that brings messages', ({ databaseUrl }) => {
     expect((await turns.start(later).ended).text).toBe('Hello.')
   })
 
+  if (databaseUrl)
+    it('takes words back that another replica remembers and was not told of', async () => {
+      const here = await open(['I saw a hazel.', 'What was it?'])
+      const there = await open([])
+      const user = { did: (await here.app.user()).did }
+      const first = here.turns.start({ user, message: 'Look at the hazel' })
+      await first.ended
+      const { sessionId: session, requestId } = await first.begun
+      expect(await there.turns.redact({ user, session, requestId })).toBe(true)
+      expect((await here.turns.start({ user, session, message: 'And now?' }).ended).status).toBe(
+        'finished',
+      )
+      const sent = JSON.stringify(here.model.requests.at(-1))
+      expect(sent).toContain('[removed]')
+      expect(sent).not.toContain('hazel')
+    })
+
   it('deletes what it keeps of a session with the session, or nothing of both', async () => {
     const { app, db, kept, state } = await open(['Hello.'])
     const user = await app.user()

@@ -164,8 +164,7 @@ export class Agent {
     const { conversation } = agentTurn
     // While a turn waited for a person, a plugin may have spoken: such words stand in the journal alone.
     const isWhole = unlearned === this.#unlearned
-    if (conversation && isWhole && !run.continues)
-      this.#memory.keep(run.sessionId, run.runId, conversation)
+    if (conversation && isWhole && !run.continues) this.#memory.keep(run, conversation)
     else this.#memory.forget(run.sessionId)
     if (end.status !== 'failed') return { status: end.status, ...left }
     const { error } = end
@@ -193,7 +192,7 @@ export class Agent {
   }
 
   async #history(run: Run, model: Model): Promise<readonly Message[]> {
-    const known = run.continues ? undefined : this.#memory.recall(run.sessionId, run.previous)
+    const known = run.continues ? undefined : this.#memory.recall(run)
     if (known) return known
     const bytes = this.#window.gauges.windowOf(model) * bytesPerToken
     const read = await run.journal.history(

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import type { AnyRoute } from '../../plugin.ts'
 import { complaintOf, type PluginRecord } from '../base/plugin-record.ts'
 import { runtimeVersion } from '../base/version.ts'
+import type { BusState } from '../store/channels/bus-line.ts'
+import type { ListeningWay } from '../store/channels/channels.ts'
 
 /** The facts from which the server describes itself. */
 export interface ServerFacts {
@@ -10,7 +12,9 @@ export interface ServerFacts {
   readonly signingKeyLoaded: boolean
   databaseConnected(): Promise<boolean>
   /** How this server hears other replicas. */
-  listening(): 'direct' | 'redis' | 'polling'
+  listening(): ListeningWay
+  /** How the bus of BUS_URL is; undefined where that is not set. */
+  bus(): BusState | undefined
   /** Lets plugins say how they are before `/health` answers. */
   checkHealth(): Promise<void>
   /** How the jobs of plugins are; undefined where no plugin has any. */
@@ -88,6 +92,7 @@ export function serverRoutes(
           uptime: process.uptime(),
           database: connected ? 'connected' : 'unreachable',
           listening: facts.listening(),
+          bus: facts.bus(),
           signingKey: facts.signingKeyLoaded ? 'loaded' : 'missing',
           plugins,
           ...(jobs && { jobs }),
@@ -111,10 +116,14 @@ const healthSchema = z.object({
   uptime: z.number().describe('Seconds since the process started'),
   database: z.enum(['connected', 'unreachable']),
   listening: z
-    .enum(['direct', 'redis', 'polling'])
+    .enum(['bus', 'direct', 'redis', 'polling'])
     .describe(
-      'How other replicas are heard: from the database, by Redis, or by looking into a table',
+      'How other replicas are heard: by the bus of BUS_URL, from the database, by Redis, or by looking into a table',
     ),
+  bus: z
+    .object({ kind: z.enum(['nats', 'redis']), isUp: z.boolean(), awaySeconds: z.number() })
+    .optional()
+    .describe('The bus of BUS_URL, and for how long this server has been without it'),
   signingKey: z.enum(['loaded', 'missing']),
   plugins: z.record(z.string(), z.string()),
   jobs: z

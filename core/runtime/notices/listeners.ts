@@ -1,8 +1,10 @@
 import type { Log } from '../../plugin.ts'
 import type { Store } from '../store/store.ts'
+import { Interests } from '../store/channels/interests.ts'
 import {
   type Hint,
   channelMessage,
+  channelOfUser,
   nameOnChannel,
   noticeChannel,
   type NoticeWord,
@@ -23,6 +25,8 @@ const mostUnsaid = 1_000
 export class UserListeners {
   readonly #store: Pick<Store, 'kind' | 'listen' | 'notify'>
   readonly #log: Log
+  /** The users whose events are read here, on other replicas' channels; SQLite has no other replicas. */
+  readonly #interests: Interests | undefined
   readonly #ofUser = new Map<string, Set<UserListener>>()
   #unsaid: NoticeWord[] = []
   #isSaying = false
@@ -31,6 +35,11 @@ export class UserListeners {
   constructor(store: Pick<Store, 'kind' | 'listen' | 'notify'>, log: Log) {
     this.#store = store
     this.#log = log
+    if (store.kind !== 'postgres') return
+    const hear = (message: string) => {
+      for (const { to, hint } of readNoticeWords(message)) this.#deliver(to, hint)
+    }
+    this.#interests = new Interests((...to) => store.listen(...to), hear, log)
   }
 
   /** Whether nobody listens to anybody. */
@@ -41,14 +50,10 @@ export class UserListeners {
   /** Begins to hear other replicas; SQLite has one process, which hears itself without a channel. */
   async open(): Promise<void> {
     if (this.#store.kind !== 'postgres') return
-    this.#stopListening = await this.#store.listen(
-      noticeChannel,
-      (message) => {
-        for (const { to, hint } of readNoticeWords(message)) this.#deliver(to, hint)
-      },
-      // What other replicas sent meanwhile is lost. Readers find the notices in the database; hints are kept nowhere.
-      () => this.wakeAll(),
-    )
+    // Nothing is said here: this channel only tells that what other replicas sent for a time is lost. Readers find the
+    // notices in the database; hints are kept nowhere.
+    const nothing = () => {}
+    this.#stopListening = await this.#store.listen(noticeChannel, nothing, () => this.wakeAll())
   }
 
   /** Adds a listener until the function that this returns is called. */
@@ -56,7 +61,9 @@ export class UserListeners {
     const name = nameOnChannel(did)
     const listeners = this.#ofUser.get(name) ?? new Set()
     this.#ofUser.set(name, listeners.add(listener))
+    const leave = this.#interests?.enter(channelOfUser(name), () => this.#deliver(name))
     return () => {
+      leave?.()
       listeners.delete(listener)
       if (listeners.size === 0 && this.#ofUser.get(name) === listeners) this.#ofUser.delete(name)
     }
@@ -84,17 +91,21 @@ export class UserListeners {
   }
 
   async close(): Promise<void> {
+    await this.#interests?.close()
     await this.#stopListening?.()
   }
 
   /** Sends the hints one message after the other, so that a run's beginning arrives before its end. */
   async #say(): Promise<void> {
     this.#isSaying = true
-    while (this.#unsaid.length > 0) {
-      const { message, count } = channelMessage(this.#unsaid)
-      this.#unsaid.splice(0, count)
+    for (let word = this.#unsaid[0]; word !== undefined; word = this.#unsaid[0]) {
+      const { to } = word
+      const ofUser = this.#unsaid.filter((other) => other.to === to)
+      const { message, count } = channelMessage(ofUser)
+      const said = new Set(ofUser.slice(0, count))
+      this.#unsaid = this.#unsaid.filter((other) => !said.has(other))
       try {
-        await this.#store.notify(noticeChannel, message)
+        await this.#store.notify(channelOfUser(to), message)
       } catch (err) {
         this.#log.debug({ err }, 'Other replicas were not told of hints')
       }

@@ -9,7 +9,7 @@ import {
   type NoticeRow,
   toNotice,
 } from './tables.ts'
-import { noticeChannel, wordOfNotice } from './words.ts'
+import { channelOfUser, nameOnChannel, wordOfNotice } from './words.ts'
 import { tellsThat } from '../store/channels/channels.ts'
 
 /** A notice to be made. Its title and its text may have any length: what is over 200 characters is cut off. */
@@ -60,7 +60,7 @@ export async function makeNotice(
   const telling =
     kind === 'postgres'
       ? sql<NoticeRow>`with made as (${made})
-          select made.*, ${tellsThat(noticeChannel, wordOfNotice(did))} as told from made`
+          select made.*, ${tellsThat(channelOfUser(nameOnChannel(did)), wordOfNotice(did))} as told from made`
       : sql<NoticeRow>`${made}`
   const [row] = (await telling.execute(trx)).rows
   if (row === undefined) return undefined

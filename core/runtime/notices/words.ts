@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto'
+import { channelOf } from '../store/channels/channels.ts'
 
-/** The channel on which replicas tell each other what a user's listeners are to hear. */
+/** The channel on which every replica learns that words of others may be lost. */
 export const noticeChannel = 'kernel_notices'
+
+/** The channel on which replicas tell each other what the listeners of one user are to hear, by `nameOnChannel`. */
+export const channelOfUser = (name: string): string => channelOf('kernel_user', name)
 
 /** An event that listeners get at once and that is kept nowhere. */
 export interface Hint {

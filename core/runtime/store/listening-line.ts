@@ -13,8 +13,6 @@ export interface ListeningLineOptions {
   readonly settings: pg.ClientConfig
   readonly log: Log
   readonly heartbeatMs?: number | undefined
-  /** The channels that every new connection listens to. */
-  channels(): readonly string[]
   onMessage(message: ChannelMessage): void
   /** The connection was lost and is there again: messages may have been missed. */
   onBack(): void
@@ -24,6 +22,8 @@ export interface ListeningLineOptions {
 export class ListeningLine {
   readonly #options: ListeningLineOptions
   readonly #settings: pg.ClientConfig
+  /** The channels that every new connection listens to, each with the answer to its LISTEN. */
+  readonly #channels = new Map<string, Promise<unknown>>()
   #client: Client | undefined
   #connecting: Promise<Client> | undefined
   #returning = false
@@ -37,12 +37,32 @@ export class ListeningLine {
 
   /** Listens to a channel, over a new connection where there is none. */
   async listen(channel: string): Promise<void> {
-    await this.#say(await this.#connected(), `listen ${channel}`)
+    if (!this.#client) await this.#connected()
+    let heard = this.#channels.get(channel)
+    if (heard === undefined) {
+      heard = this.#say(await this.#connected(), `listen ${channel}`)
+      this.#channels.set(channel, heard)
+      heard.catch(() => {
+        if (this.#channels.get(channel) === heard) this.#channels.delete(channel)
+      })
+    }
+    await heard
   }
 
-  async unlisten(channel: string): Promise<void> {
-    // When this fails the connection is broken, and the next one does not listen to the channel.
-    if (this.#client) await this.#say(this.#client, `unlisten ${channel}`).catch(() => {})
+  /** Listens to no other channels than these any more. */
+  async keep(channels: ReadonlySet<string>): Promise<void> {
+    for (const channel of [...this.#channels.keys()])
+      if (!channels.has(channel)) {
+        this.#channels.delete(channel)
+        // When this fails the connection is broken, and the next one does not listen to the channel.
+        if (this.#client) await this.#say(this.#client, `unlisten ${channel}`).catch(() => {})
+      }
+  }
+
+  /** Ends the connection and forgets the channels. */
+  async rest(): Promise<void> {
+    this.#channels.clear()
+    await this.hangUp()
   }
 
   /** Ends the connection; a later `listen` makes a new one. */
@@ -96,7 +116,11 @@ export class ListeningLine {
       this.#client = undefined
       void this.#comeBack()
     })
-    for (const channel of this.#options.channels()) await this.#say(client, `listen ${channel}`)
+    for (const channel of [...this.#channels.keys()]) {
+      const heard = this.#say(client, `listen ${channel}`)
+      this.#channels.set(channel, heard)
+      await heard
+    }
     if (this.#closed) {
       await client.end()
       throw new Error('Connection terminated: the store is closed')
@@ -107,7 +131,7 @@ export class ListeningLine {
   async #comeBack(): Promise<void> {
     if (this.#returning) return
     this.#returning = true
-    for (let wait = backoffMs.first; !this.#closed && this.#options.channels().length > 0;) {
+    for (let wait = backoffMs.first; !this.#closed && this.#channels.size > 0;) {
       await sleep(wait, undefined, { ref: false })
       try {
         await this.#connected()

@@ -1,25 +1,29 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import type { Log } from '../../plugin.ts'
+import { BusLine, type BusState } from './channels/bus-line.ts'
 import {
   type ChannelMessage,
   type Channels,
+  channelInDatabase,
   checkedChannel,
-  checkedPayload,
+  fromDatabase,
   type Listener,
   type ListeningWay,
   Listeners,
   type SelfTest,
+  telling,
 } from './channels/channels.ts'
-import { type Ask, ChannelHearers } from './channels/hearers.ts'
+import { type Ask, ChannelHearers, sayings } from './channels/hearers.ts'
 import { Outbox, Polling } from './channels/polling.ts'
-import { RedisBus } from './channels/redis.ts'
 import { translated } from './database-errors.ts'
 import { ListeningLine } from './listening-line.ts'
 
 const usualSelfTest: SelfTest = { everyMs: 60_000, patienceMs: 2_000 }
 /** The channel on which a process says that it cannot listen to the others, or that it can again. */
 const hearersChannel = 'kernel_hearers'
+/** What the channels begin with on which those who hear the bus tell those who do not. */
+const fromBus = 'bus_'
 
 /** What the channels of a PostgreSQL are made of. */
 export interface PostgresChannelsOptions {
@@ -30,6 +34,7 @@ export interface PostgresChannelsOptions {
   readonly isOtherAddress?: boolean
   readonly log: Log
   readonly redisUrl?: string | undefined
+  readonly busUrl?: string | undefined
   readonly selfTest?: SelfTest | undefined
   readonly heartbeatMs?: number
   /** Makes the tables of those who cannot listen. */
@@ -55,10 +60,15 @@ export class PostgresChannels implements Channels {
   #awaited: { readonly word: string; heard(): void } | undefined
   #way: ListeningWay = 'direct'
   #polling: Polling | undefined
-  #redis: RedisBus | undefined
+  readonly #redis: BusLine | undefined
+  readonly #bus: BusLine | undefined
   #begun: Promise<void> | undefined
   #isTested = false
+  /** Whether the log says that the bus is away. */
+  #hasSaidAway = false
   #checking: Promise<void> | undefined
+  /** Somebody said something while this process looked: it looks once more. */
+  #again = false
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
@@ -71,11 +81,12 @@ export class PostgresChannels implements Channels {
     this.#ask = async (sql, values = []) => (await pool.query(sql, [...values])).rows
     this.#hearers = new ChannelHearers(this.#ask, log, this.#own, selfTest.everyMs)
     this.#outbox = new Outbox(this.#ask, log)
+    this.#bus = this.#busAt(options.busUrl, 'bus')
+    this.#redis = this.#busAt(options.redisUrl, 'redis')
     this.#line = new ListeningLine({
       settings,
       log,
       heartbeatMs,
-      channels: () => this.#channels,
       onMessage: (message) => this.#arrived(message, 'direct'),
       onBack: () => this.#listeners.tellGap(),
     })
@@ -84,6 +95,25 @@ export class PostgresChannels implements Channels {
   /** How this process hears the others. */
   get way(): ListeningWay {
     return this.#way
+  }
+
+  /** How the bus of BUS_URL is. */
+  get bus(): BusState | undefined {
+    return this.#bus?.state
+  }
+
+  /** Whether there are processes that do not hear the bus. */
+  get #isSplit(): boolean {
+    return [...this.#hearers.others].some((way) => way !== 'bus')
+  }
+
+  /**
+   * A statement that notifies, as it is to be said: where all processes hear the bus, nobody is notified. A process that
+   * hears the bus notifies the others on channels of their own, so that no process hears one message twice.
+   */
+  adapted(sql: string): string {
+    if (this.#way !== 'bus') return sql
+    return sql.replaceAll('pg_notify(', this.#isSplit ? `pg_notify('${fromBus}' || ` : 'strpos(')
   }
 
   /** Whether somebody hears in another way than from the database, this process or another one. */
@@ -97,8 +127,9 @@ export class PostgresChannels implements Channels {
     const stop = () => this.#remove(channel, listener)
     try {
       await (this.#begun ??= this.#begin())
-      if (this.#way === 'direct') await this.#line.listen(channel)
-      else await this.#redis?.subscribe([channel])
+      if (this.#way === 'bus') await this.#bus?.subscribe(channel)
+      for (const name of this.#inDatabase([channel])) await this.#line.listen(name)
+      if (this.#way === 'redis') await this.#redis?.subscribe(channel)
     } catch (error) {
       await stop()
       throw translated(error)
@@ -107,10 +138,10 @@ export class PostgresChannels implements Channels {
   }
 
   async notify(channel: string, payload: string): Promise<void> {
-    checkedChannel(channel)
-    checkedPayload(payload)
+    const { to, payload: body } = telling(channel, payload)
     try {
-      await this.#ask('select pg_notify($1, $2)', [channel, payload])
+      if (this.#way !== 'bus' || this.#isSplit)
+        await this.#ask(this.adapted('select pg_notify($1, $2)'), [to, body])
     } catch (error) {
       throw translated(error)
     }
@@ -121,6 +152,7 @@ export class PostgresChannels implements Channels {
   told(messages: readonly ChannelMessage[]): void {
     if (this.#closed || messages.length === 0) return
     const { others } = this.#hearers
+    if (this.#way === 'bus') this.#bus?.tell(messages)
     if (this.#way === 'polling' || others.has('polling')) this.#outbox.add(messages)
     if (this.#way === 'redis' || others.has('redis')) this.#redis?.tell(messages)
   }
@@ -142,24 +174,30 @@ export class PostgresChannels implements Channels {
     this.#listeners.clear()
     this.#polling?.close()
     this.#redis?.close()
+    this.#bus?.close()
   }
 
-  get #channels(): string[] {
-    const { channels } = this.#listeners
-    return channels.length > 0 ? [...channels, this.#own, hearersChannel] : []
+  /** The channels of the database by which this process hears others now. */
+  #inDatabase(channels: readonly string[]): string[] {
+    if (this.#way !== 'direct' && !(this.#way === 'bus' && this.#isSplit)) return []
+    const names = [...new Set(channels.map(channelInDatabase))]
+    const isAlone = this.#bus === undefined && !this.#hearers.others.has('bus')
+    return isAlone || this.#way === 'bus' ? names : names.flatMap((name) => [name, fromBus + name])
   }
 
   async #remove(channel: string, listener: Listener): Promise<void> {
     if (!this.#listeners.remove(channel, listener)) return
     if (this.#listeners.channels.length > 0) {
-      await this.#line.unlisten(channel)
-      await this.#redis?.unsubscribe(channel).catch(() => {})
+      await this.#bus?.unsubscribe(channel)
+      await this.#redis?.unsubscribe(channel)
+      // What shares a channel of the database may come back soon: the next check lets go of it.
+      if (!channel.includes('.')) await this.#keepWhatIsHeard()
       return
     }
     clearInterval(this.#timer)
     this.#begun = undefined
     this.#isTested = false
-    await this.#line.hangUp()
+    await this.#line.rest()
   }
 
   async #begin(): Promise<void> {
@@ -176,7 +214,12 @@ export class PostgresChannels implements Channels {
   /** Finds out anew how this process hears. */
   async check(): Promise<void> {
     try {
+      if (this.#checking) this.#again = true
       await this.#checkOnce()
+      while (this.#again && !this.#closed) {
+        this.#again = false
+        await this.#checkOnce()
+      }
     } catch (err) {
       if (!this.#closed) this.#log.debug({ err }, 'Listening could not be tested; trying again')
     }
@@ -188,17 +231,84 @@ export class PostgresChannels implements Channels {
   }
 
   async #check(): Promise<void> {
+    if (await this.#isHeardBy(this.#bus)) await this.#goByBus()
+    else await this.#checkLine()
+    if (this.#closed || this.#listeners.channels.length === 0) return
+    await this.#hearers.look()
+    if (this.#hearers.others.has('redis')) await this.#redis?.open()
+    // Those who do not know of the bus have to say so, or those who do would tell them nothing.
+    if (this.#way === 'direct' && this.#hearers.others.has('bus')) await this.#enter('direct')
+    for (const name of this.#inDatabase(this.#listeners.channels)) await this.#line.listen(name)
+    await this.#keepWhatIsHeard()
+  }
+
+  async #checkLine(): Promise<void> {
     let isHeard = await this.#isHeardByLine()
     if (!isHeard && this.#isTested) {
       await this.#line.hangUp()
       isHeard = await this.#isHeardByLine()
     }
     this.#isTested = true
-    if (this.#closed || this.#channels.length === 0) return
+    if (this.#closed || this.#listeners.channels.length === 0) return
     if (isHeard) await this.#goDirect()
     else await this.#goRound()
-    await this.#hearers.look()
-    if (this.#hearers.others.has('redis')) await this.#openRedis()
+  }
+
+  #keepWhatIsHeard(): Promise<void> {
+    const names = this.#inDatabase(this.#listeners.channels)
+    return this.#line.keep(new Set([...names, this.#own, hearersChannel]))
+  }
+
+  #busAt(url: string | undefined, way: ListeningWay): BusLine | undefined {
+    if (url === undefined) return undefined
+    return new BusLine({
+      url,
+      log: this.#log,
+      space: async () => {
+        await this.#options.migrate()
+        return this.#hearers.space()
+      },
+      onMessage: (message) => this.#arrived(message, way),
+      onChange: () => {
+        // The Redis of REDIS_URL matters where nothing better is heard.
+        if (way === 'bus' || this.#way === 'redis' || this.#way === 'polling') void this.check()
+      },
+    })
+  }
+
+  async #isHeardBy(bus: BusLine | undefined): Promise<boolean> {
+    if (bus === undefined || this.#closed) return false
+    return bus.works([this.#own, ...this.#listeners.channels], (send) =>
+      this.#comesBack((payload) => send({ channel: this.#own, payload })),
+    )
+  }
+
+  async #goByBus(): Promise<void> {
+    const isNew = this.#way !== 'bus'
+    this.#way = 'bus'
+    this.#hasSaidAway = false
+    await this.#hearers.enter('bus')
+    try {
+      // From here this process learns of those who lost the bus, or never had it.
+      await this.#line.listen(hearersChannel)
+    } catch (err) {
+      this.#log.debug({ err }, 'The connection that listens to the database is away')
+    }
+    if (!isNew) return
+    this.#polling?.close()
+    this.#polling = undefined
+    this.#log.info(
+      { listening: 'bus', bus: this.#bus?.state.kind },
+      'Replicas are heard by the bus',
+    )
+    await this.#ask('select pg_notify($1, $2)', [hearersChannel, 'bus'])
+    this.#listeners.tellGap()
+  }
+
+  /** Enters this process among those that the others have to tell in another way. */
+  async #enter(way: ListeningWay): Promise<void> {
+    await this.#options.migrate()
+    await this.#hearers.enter(way)
   }
 
   /** Whether a message to itself comes back by the line. Rejects when the database is away. */
@@ -234,31 +344,41 @@ export class PostgresChannels implements Channels {
     }
   }
 
-  #arrived({ channel, payload }: ChannelMessage, way: ListeningWay): void {
+  #arrived(message: ChannelMessage, way: ListeningWay): void {
+    const { channel, payload } = message
     if (channel === this.#own) {
       if (payload === this.#awaited?.word) this.#awaited.heard()
     } else if (channel === hearersChannel) void this.check()
+    else if (way === 'direct') {
+      const isForUs = this.#way === 'bus' ? !channel.startsWith(fromBus) : this.#way === 'direct'
+      if (isForUs)
+        this.#listeners.deliver(fromDatabase({ channel: channel.replace(fromBus, ''), payload }))
+    }
     // A message may come by two ways; one of them counts.
-    else if (way === this.#way) this.#listeners.deliver(channel, payload)
+    else if (way === this.#way) this.#listeners.deliver(message)
   }
 
   async #goDirect(): Promise<void> {
-    if (this.#way === 'direct') return
-    for (const channel of this.#listeners.channels) await this.#line.listen(channel)
+    const before = this.#way
+    if (this.#bus !== undefined) await this.#enter('direct')
+    if (this.#bus !== undefined && !this.#hasSaidAway) this.#log.warn(sayings.bus)
+    this.#hasSaidAway = true
+    if (before === 'direct') return
     this.#way = 'direct'
+    for (const name of this.#inDatabase(this.#listeners.channels)) await this.#line.listen(name)
     this.#polling?.close()
     this.#polling = undefined
-    await this.#hearers.leave()
-    this.#log.warn('LISTEN is heard again: other replicas are heard from the database')
+    if (this.#bus === undefined) await this.#hearers.leave()
+    if (before !== 'bus') this.#log.warn({ listening: 'direct' }, sayings.direct)
+    if (before === 'bus') await this.#ask('select pg_notify($1, $2)', [hearersChannel, 'direct'])
     this.#listeners.tellGap()
   }
 
   async #goRound(): Promise<void> {
-    await this.#options.migrate()
-    const way = (await this.#isHeardByRedis()) ? 'redis' : 'polling'
+    const way = (await this.#isHeardBy(this.#redis)) ? 'redis' : 'polling'
     if (this.#closed) return
     const isNew = way !== this.#way
-    await this.#hearers.enter(way)
+    await this.#enter(way)
     if (!isNew) return
     if (way === 'polling') await this.#poll()
     else {
@@ -282,46 +402,4 @@ export class PostgresChannels implements Channels {
     this.#polling = polling
     await polling.begin()
   }
-
-  async #isHeardByRedis(): Promise<boolean> {
-    const redis = await this.#openRedis()
-    if (redis === undefined) return false
-    try {
-      await redis.subscribe([this.#own, ...this.#listeners.channels])
-      return await this.#comesBack((word) => redis.tell([{ channel: this.#own, payload: word }]))
-    } catch (err) {
-      this.#log.debug({ err }, 'Redis cannot carry messages between replicas')
-      return false
-    }
-  }
-
-  async #openRedis(): Promise<RedisBus | undefined> {
-    const { redisUrl: url } = this.#options
-    if (this.#redis !== undefined || url === undefined) return this.#redis
-    try {
-      const bus = await RedisBus.open({
-        url,
-        space: await this.#hearers.space(),
-        log: this.#log,
-        onMessage: (message) => this.#arrived(message, 'redis'),
-        onGap: () => this.#way === 'redis' && this.#listeners.tellGap(),
-        onLost: () => {
-          if (this.#way === 'redis') void this.check()
-        },
-      })
-      if (this.#closed) bus.close()
-      else this.#redis = bus
-    } catch (err) {
-      this.#log.debug({ err }, 'Redis cannot carry messages between replicas')
-    }
-    return this.#redis
-  }
-}
-
-const remedy =
-  'The three ways to hear other replicas: DATABASE_LISTEN_URL, an address of PostgreSQL without a pooler; ' +
-  'REDIS_URL; or looking into a table four times a second.'
-const sayings = {
-  redis: `LISTEN is not heard, as behind a transaction pooler: Redis carries the messages. ${remedy}`,
-  polling: `LISTEN is not heard, as behind a transaction pooler: messages come by looking into a table. ${remedy}`,
 }

@@ -199,6 +199,8 @@ interface PortableConfig extends PostgresDialectConfig {
   /** Whom the driver tells, after the commit, what statements have told by `told`. */
   readonly channels?: {
     readonly isTelling: boolean
+    /** The words of a statement that notifies, as they are to be said now. */
+    adapted(sql: string): string
     told(messages: readonly ChannelMessage[]): void
   }
 }
@@ -247,9 +249,10 @@ class PortableDriver extends PostgresDriver {
     // Kysely releases the connection that it made, so the driver changes that object instead of wrapping it.
     const executeQuery = connection.executeQuery.bind(connection)
     connection.executeQuery = async (query, abort) => {
-      const result = await executeQuery<any>(query, abort).catch(rethrow)
-      if (this.#channels?.isTelling && query.sql.includes('pg_notify('))
-        this.#told(connection, toldIn(result.rows))
+      const isNotifying = this.#channels !== undefined && query.sql.includes('pg_notify(')
+      const said = isNotifying ? { ...query, sql: this.#channels.adapted(query.sql) } : query
+      const result = await executeQuery<any>(said, abort).catch(rethrow)
+      if (isNotifying && this.#channels.isTelling) this.#told(connection, toldIn(result.rows))
       return result
     }
     connection.streamQuery = (query, chunkSize) =>
@@ -300,13 +303,15 @@ class PortableDriver extends PostgresDriver {
   }
 }
 
-/** What rows say that they have told: see `told`. */
+/** What rows say that they have told, a message a line: see `told`. */
 const toldIn = (rows: readonly Readonly<Record<string, unknown>>[]): ChannelMessage[] =>
   rows.flatMap((row) =>
-    [row.told, row.told_too].flatMap((text) => {
-      const [, channel, payload] = (typeof text === 'string' && /^(\w+) (.*)$/s.exec(text)) || []
-      return channel !== undefined && payload !== undefined ? [{ channel, payload }] : []
-    }),
+    [row.told, row.told_too].flatMap((text) =>
+      (typeof text === 'string' ? text.split('\n') : []).flatMap((line) => {
+        const [, channel, payload] = /^([\w.-]+) (.*)$/.exec(line) ?? []
+        return channel !== undefined && payload !== undefined ? [{ channel, payload }] : []
+      }),
+    ),
   )
 
 let cursors = 0

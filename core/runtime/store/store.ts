@@ -12,6 +12,7 @@ import {
   type SelfTest,
 } from './channels/channels.ts'
 import { channelMigrations, channelsOwner } from './channels/hearers.ts'
+import type { BusState } from './channels/bus-line.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
@@ -36,6 +37,8 @@ export interface Store extends Omit<Channels, 'close'> {
   readonly unsynced: Database
   /** How this process hears others on the same database. */
   listening(): ListeningWay
+  /** How the bus of BUS_URL is; undefined where that is not set. */
+  bus(): BusState | undefined
   /** Resolves when everything that was committed so far is on the disk. */
   synced(): Promise<void>
   /** Whether the database answers a question within the time. Never throws. */
@@ -69,6 +72,8 @@ export interface StoreOptions {
   readonly listenUrl?: string | undefined
   /** Carries messages between replicas where the connection does not hear them. */
   readonly redisUrl?: string | undefined
+  /** What carries messages between replicas in the first place: nats:// or redis://. */
+  readonly busUrl?: string | undefined
   /** How often the server finds out whether it hears itself. */
   readonly selfTest?: SelfTest
 }
@@ -95,6 +100,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     migrationDb: db,
     channels: localChannels(log),
     listening: () => 'direct',
+    bus: () => undefined,
     // Asks beside the line of queries, so that a long transaction does not look like a dead database.
     async ask() {
       // SQLite reads the pages of a broken file again, for somebody may have repaired the file.
@@ -158,7 +164,7 @@ async function openPostgres(
     { ...settings, ...migrating, ...(limitsBy === 'startup' && unlimited) },
     log,
   )
-  const { listenUrl, redisUrl, selfTest } = options
+  const { listenUrl, redisUrl, busUrl, selfTest } = options
   const listening =
     listenUrl === undefined
       ? settings
@@ -169,6 +175,7 @@ async function openPostgres(
     isOtherAddress: listenUrl !== undefined,
     log,
     redisUrl,
+    busUrl,
     selfTest,
     migrate: () => store.migrate(channelsOwner, channelMigrations),
   })
@@ -182,6 +189,7 @@ async function openPostgres(
     migrationDb: new Kysely({ dialect: new PortableDialect({ pool: migrator }) }),
     channels,
     listening: () => channels.way,
+    bus: () => channels.bus,
     ask: () => pinger.query('select 1'),
     async end() {
       await Promise.all([pool, pinger, migrator].map((each) => each.close(graceMs)))
@@ -240,6 +248,7 @@ interface Parts {
   readonly migrationDb: Database
   readonly channels: Channels
   listening(): ListeningWay
+  bus(): BusState | undefined
   /** A question that only a living database answers. */
   ask(): Promise<unknown>
   end(): Promise<void>
@@ -247,7 +256,7 @@ interface Parts {
 }
 
 function assemble(log: Log, parts: Parts): Store {
-  const { kind, now, db, unsynced, synced, migrationDb, channels, ask, end, cut, listening } = parts
+  const { kind, now, db, unsynced, synced, migrationDb, channels, ask, end, cut } = parts
   let asking: Promise<boolean> | undefined
   let migrated: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
@@ -259,7 +268,8 @@ function assemble(log: Log, parts: Parts): Store {
     synced,
     listen: (channel, onPayload, onGap) => channels.listen(channel, onPayload, onGap),
     notify: (channel, payload) => channels.notify(channel, payload),
-    listening,
+    listening: parts.listening,
+    bus: parts.bus,
 
     async ping(timeoutMs = 1_000) {
       // However often `ping` is called, the database gets one question at a time.

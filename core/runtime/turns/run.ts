@@ -251,6 +251,8 @@ export interface Run {
   readonly request: TurnRequest
   /** The session's run before this one. */
   readonly previous?: string
+  /** How many turns of the session had been redacted when this run began. */
+  readonly redactions: number
   /** Where the session's last run left off. */
   readonly checkpoint?: string
   /** The run was taken over from a process that died: replay the journal first. */

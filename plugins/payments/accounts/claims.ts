@@ -139,8 +139,9 @@ export function demandFrom(
   return db.transaction().execute(async (trx) => {
     await lockAccount(trx, did, books.now())
     const due = await presentDue(trx, books, did)
-    if (due.length === 0) return [await presentAdvance(trx, books, did, books.terms.advance)]
-    return due.filter((claim) => !isUnderWay(claim, books.now()))
+    const advance = () => presentAdvance(trx, books, did, books.terms.advance)
+    const asked = due.length > 0 ? due : [await advance()]
+    return asked.filter((claim) => !isUnderWay(claim, books.now()))
   })
 }
 
@@ -227,7 +228,8 @@ export async function payFromBalance(
   const paid: string[] = []
   for (const claim of await openClaims(trx, did)) {
     // What is collected, submitted or signed already would be paid twice.
-    if (claim.kind !== 'usage' || claim.standing !== null) continue
+    if (claim.kind !== 'usage' || claim.standing === 'submitted' || isUnderWay(claim, now()))
+      continue
     if (claim.amount > left) break
     await payClaim(trx, claim, payer, now())
     left -= claim.amount

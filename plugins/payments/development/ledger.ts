@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import type { Database } from '#core'
 import { writeLedgerClaim } from '../ledger/claim-messages.ts'
 import { addressOf, isSignedBy, LedgerKey } from '../ledger/keys.ts'
 import { type LedgerCoin, type TypedBytes, types, writeAny, writeCoin } from '../ledger/messages.ts'
@@ -8,29 +7,14 @@ import { grpc, type LedgerPort, LedgerStatus } from '../ledger/port.ts'
 import { bytes, message, part, ProtoFields, text, uint } from '../ledger/proto.ts'
 import { hashOf, type ReadTx, readTx, signDoc, type SignedTx, signTx } from '../ledger/tx.ts'
 import { credit, execute, Refused } from './execute.ts'
+import type { DevelopmentAccount, DevelopmentOptions } from './options.ts'
 import type { LedgerDatabase, LedgerTables, TxRow } from './tables.ts'
-
-/** What a development ledger is made with. */
-export interface DevelopmentOptions {
-  readonly db: Database
-  readonly chainId: string
-  readonly prefix: string
-  readonly denom: string
-  readonly decimals: number
-  now(): Date
-}
 
 /** How many whole coins every DID is given. */
 const gift = 1000
 const gasOfAll = 100_000
 /** The codes of what does not come into a block. */
 const refusals = { unauthorized: 4, sequence: 32, cached: 19, invalid: 2 } as const
-
-/** An account that the server keeps for a DID. */
-export interface DevelopmentAccount {
-  readonly address: string
-  readonly collectionId: string
-}
 
 /**
  * A ledger in the process, in the database of the runtime, for development and tests: it checks signatures, sequences,

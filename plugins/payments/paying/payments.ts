@@ -14,11 +14,13 @@ import { type ExecMessage, execMessage } from '../contracts/contract-messages.ts
 import { lookAtStanding, standingClaims } from '../contracts/standing-claims.ts'
 import { fromBech32 } from '../ledger/bech32.ts'
 import type { Ledger, LedgerTx } from '../ledger/ledger.ts'
-import { readExec, readSend, type Send, types } from '../ledger/messages.ts'
+import { type Send, types } from '../ledger/messages.ts'
 import { mismatch, reused } from './refusals.ts'
 import { approvals } from './approvals.ts'
+import { arrived } from './arrived.ts'
+import { type Settled, settledBy } from './settled.ts'
 import type { ClaimRow, PaymentRow, PaymentsDatabase } from '../tables.ts'
-import { toAmount, total } from '../terms/money.ts'
+import { total } from '../terms/money.ts'
 
 /** What payments are made and found with. */
 export interface PaymentParts {
@@ -45,11 +47,6 @@ export interface Prepared {
   readonly denom: string
   readonly expiresAt: string
 }
-
-/** What came of looking for a payment on the ledger. */
-export type Settled =
-  | { readonly status: 'settled'; readonly paid: readonly string[]; readonly balance: string }
-  | { readonly status: 'pending' }
 
 /** How long a payment is looked for. */
 const openMs = 24 * 3_600_000
@@ -110,11 +107,11 @@ export class Payments {
     if (known?.status === 'open') await this.#lookAtStanding(known)
     const payment = known && (await this.#own(did, known.id))
     if (payment?.status === 'settled' && (hash === undefined || payment.tx_hash === hash))
-      return this.#settled(payment)
+      return settledBy(this.#parts.db, payment)
     if (hash === undefined) {
       if (payment) await this.#find(payment)
       const now = payment && (await this.#own(did, payment.id))
-      return now?.status === 'settled' ? this.#settled(now) : { status: 'pending' }
+      return now?.status === 'settled' ? settledBy(this.#parts.db, now) : { status: 'pending' }
     }
     const tx = await (await ledger()).tx(hash)
     if (!tx) return { status: 'pending' }
@@ -129,7 +126,7 @@ export class Payments {
     // Read again: another request may have counted it for this very payment a moment ago.
     if (used && (await this.#own(did, meant.id)).tx_hash !== hash) throw reused()
     if (!used) await this.#count(meant, tx)
-    return this.#settled(await this.#own(did, meant.id))
+    return settledBy(this.#parts.db, await this.#own(did, meant.id))
   }
 
   /** Looks for payments of an account that may have arrived, unless that was just done. Never fails, and takes two seconds at most. */
@@ -245,7 +242,7 @@ export class Payments {
       throw mismatch(`The ledger did not carry it out (code ${tx.code})`, { code: tx.code })
     await this.#lookAtStanding(payment)
     const now = await this.#own(payment.did, payment.id)
-    return now.status === 'settled' ? this.#settled(now) : { status: 'pending' }
+    return now.status === 'settled' ? settledBy(this.#parts.db, now) : { status: 'pending' }
   }
 
   /** Counts a transaction for a payment, once. */
@@ -281,31 +278,6 @@ export class Payments {
         .where('id', '=', id)
         .execute()
     })
-  }
-
-  async #settled(payment: PaymentRow): Promise<Settled> {
-    const { db } = this.#parts
-    const account = await db
-      .selectFrom('payments_accounts')
-      .select('balance')
-      .where('did', '=', payment.did)
-      .executeTakeFirst()
-    const ids: string[] = JSON.parse(payment.claims)
-    const paid = await db
-      .selectFrom('payments_claims')
-      .select('id')
-      .where('did', '=', payment.did)
-      .where((eb) =>
-        eb.or([
-          eb('reference', '=', payment.tx_hash ?? ''),
-          eb('method', '=', 'claim').and('id', 'in', ids),
-        ]),
-      )
-      .where('status', '=', 'paid')
-      .orderBy('created_at')
-      .execute()
-    const balance = String(account?.balance ?? 0)
-    return { status: 'settled', paid: paid.map(({ id }) => id), balance }
   }
 
   /** The claims that a payment is for: open ones of the user. */
@@ -423,24 +395,3 @@ export class Payments {
 const approving = 'Approve claim '
 
 const isStanding = ({ standing }: ClaimRow): boolean => standing === 'submitted'
-
-/** What a transaction brought for a payment. Throws what differs. */
-function arrived(tx: LedgerTx, payment: PaymentRow, to: string, denom: string): number {
-  if (tx.code !== 0)
-    throw mismatch(`The ledger did not carry it out (code ${tx.code})`, { code: tx.code })
-  if (tx.memo !== payment.memo)
-    throw mismatch('Its memo is not that of this payment', { memo: true })
-  const sends = tx.messages.flatMap(({ typeUrl, value }) => {
-    if (typeUrl === types.send) return [readSend(value)]
-    if (typeUrl !== types.exec) return []
-    return readExec(value).msgs.flatMap((inner) =>
-      inner.typeUrl === types.send ? [readSend(inner.value)] : [],
-    )
-  })
-  const ours = sends.filter(({ toAddress }) => toAddress === to)
-  if (ours.length === 0) throw mismatch(`It pays nothing to ${to}`, { address: to })
-  const coins = ours.flatMap(({ amount }) => amount).filter((coin) => coin.denom === denom)
-  const sum = coins.reduce((all, { amount }) => all + BigInt(amount), 0n)
-  if (sum <= 0n) throw mismatch(`It pays no ${denom}`, { denom })
-  return toAmount(sum)
-}

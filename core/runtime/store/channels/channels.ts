@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import type { Log } from '../../../plugin.ts'
 
@@ -23,13 +24,65 @@ export interface SelfTest {
   readonly patienceMs: number
 }
 
-/** How the messages of other processes are heard: from the database, from Redis, or by looking into a table. */
-export type ListeningWay = 'direct' | 'redis' | 'polling'
+/**
+ * How the messages of other processes are heard: from the bus that BUS_URL names, from the database, from the Redis of
+ * REDIS_URL, or by looking into a table.
+ */
+export type ListeningWay = 'bus' | 'direct' | 'redis' | 'polling'
 
 /** A message and its channel. */
 export interface ChannelMessage {
   readonly channel: string
   readonly payload: string
+}
+
+/**
+ * A channel whose listeners hear only what is about one thing: a session, a run, a user. A process listens to just those
+ * that somebody here follows.
+ */
+export const channelOf = (name: string, id: string): string => `${name}.${plainKey(id)}`
+
+/** An id as it may stand in the name of a channel: others become digests. */
+const plainKey = (id: string): string =>
+  /^[\w-]{1,64}$/.test(id) ? id : createHash('sha256').update(id).digest('base64url')
+
+/** How many channels of the database all keys of one name share: a LISTEN for each key would be a statement for each run. */
+const sharedChannels = 64
+
+/** A message as PostgreSQL gets it, and as the driver passes it on to processes that do not hear NOTIFY. */
+export interface Telling {
+  readonly to: string
+  readonly payload: string
+  /** The channel and the message, with a space between. */
+  readonly told: string
+}
+
+/** How a message goes through the database. */
+export function telling(channel: string, payload: string): Telling {
+  checkedPayload(payload)
+  const [, key] = checkedChannel(channel).split('.')
+  return {
+    to: channelInDatabase(channel),
+    payload: key === undefined ? payload : `${key} ${payload}`,
+    told: `${channel} ${payload}`,
+  }
+}
+
+/** The channel of the database to which a channel belongs. */
+export function channelInDatabase(channel: string): string {
+  const [name = '', key] = channel.split('.')
+  if (key === undefined) return name
+  let hash = 0
+  for (let i = 0; i < key.length; i++) hash = (Math.imul(hash, 31) + key.charCodeAt(i)) >>> 0
+  return `${name}__${hash % sharedChannels}`
+}
+
+/** A message of the database with the channel that it was meant for. */
+export function fromDatabase({ channel, payload }: ChannelMessage): ChannelMessage {
+  const [, name] = /^(.+)__\d+$/.exec(channel) ?? []
+  if (name === undefined) return { channel, payload }
+  const at = payload.indexOf(' ')
+  return { channel: `${name}.${payload.slice(0, at)}`, payload: payload.slice(at + 1) }
 }
 
 /**
@@ -40,11 +93,21 @@ export const tellsThat = (
   channel: string,
   payload: RawBuilder<unknown> | string,
 ): RawBuilder<string> =>
-  sql<string>`concat(pg_notify(${channel}, ${payload}), ${channel}::text || ' ' || ${payload})`
+  typeof payload === 'string'
+    ? tellsAs(telling(channel, payload))
+    : sql<string>`case when pg_notify(${channelInDatabase(channel)}::text, (${payload})::text) is null then null
+        else ${channel}::text || ' ' || ${payload} end`
 
-/** The same as text, for a payload that is SQL itself. */
-export const tellingText = (channel: string, payload: string): string =>
-  `concat(pg_notify('${checkedChannel(channel)}', ${payload}), '${channel} ' || ${payload})`
+/** The same for a message whose values a prepared statement fills in. */
+export const tellsAs = ({ to, payload, told }: Telling): RawBuilder<string> =>
+  sql<string>`case when pg_notify(${to}::text, ${payload}::text) is null then null else ${told}::text end`
+
+/** The columns of a list of messages, each with the run for which it is told. */
+export const tellingColumns = 'run_id text, to_channel text, payload text, told text'
+
+/** The same for the rows `m` of such a list, as text. */
+export const tellsEach = `string_agg(case when pg_notify(m.to_channel::text, m.payload::text) is null then null
+  else m.told end, E'\\n')`
 
 /** What a channel calls with its messages. */
 export interface Listener {
@@ -82,7 +145,7 @@ export class Listeners {
     this.#byChannel.clear()
   }
 
-  deliver(channel: string, payload: string): void {
+  deliver({ channel, payload }: ChannelMessage): void {
     for (const listener of this.#byChannel.get(channel) ?? [])
       this.#call(channel, () => listener.onPayload(payload))
   }
@@ -114,7 +177,7 @@ export function localChannels(log: Log): Channels {
       checkedChannel(channel)
       checkedPayload(payload)
       // In a later tick, as from a database server: code that expects the message within the call would break there.
-      setImmediate(() => listeners.deliver(channel, payload))
+      setImmediate(() => listeners.deliver({ channel, payload }))
     },
     async close() {
       listeners.clear()
@@ -122,11 +185,12 @@ export function localChannels(log: Log): Channels {
   }
 }
 
-/** A channel name stands in SQL as it is, so it is a plain lower-case identifier. */
+/** A channel name stands in SQL as it is, so it is a plain lower-case identifier; a key may follow, which does not. */
 export function checkedChannel(channel: string): string {
-  if (/^[a-z][a-z0-9_]{0,62}$/.test(channel)) return channel
+  const isName = /^[a-z][a-z0-9_]{0,62}(\.[\w-]{1,64})?$/.test(channel)
+  if (isName && !channel.includes('__')) return channel
   throw new TypeError(
-    `"${channel}" is not a channel: lower-case letters, digits and _, 63 at most.`,
+    `"${channel}" is not a channel: lower-case letters, digits and _, 63 at most, and perhaps a key.`,
   )
 }
 

@@ -106,3 +106,14 @@ export class ChannelHearers {
     this.#others = new Set(rows.map(({ way }) => way))
   }
 }
+
+const remedy =
+  'The three ways to hear other replicas: DATABASE_LISTEN_URL, an address of PostgreSQL without a pooler; ' +
+  'REDIS_URL; or looking into a table four times a second.'
+/** What the log says when a process hears others in another way than before. */
+export const sayings = {
+  direct: 'LISTEN is heard again: other replicas are heard from the database',
+  bus: 'The bus of BUS_URL is away: other replicas are heard from the database until it is back',
+  redis: `LISTEN is not heard, as behind a transaction pooler: Redis carries the messages. ${remedy}`,
+  polling: `LISTEN is not heard, as behind a transaction pooler: messages come by looking into a table. ${remedy}`,
+}

@@ -1,27 +1,14 @@
 import type { Redis } from 'ioredis'
-import type { Log } from '../../../plugin.ts'
+import { type Bus, type BusOptions, busPatienceMs } from './bus.ts'
 import type { ChannelMessage } from './channels.ts'
 
-/** What a bus on Redis calls. */
-export interface RedisBusOptions {
-  readonly url: string
-  /** The part of every name that other oracles on the same Redis do not have. */
-  readonly space: string
-  readonly log: Log
-  onMessage(message: ChannelMessage): void
-  /** The connection was lost and is there again. */
-  onGap(): void
-  /** The connection was lost. */
-  onLost(): void
-}
-
 /** Channels on Redis: the payloads that would go by the database. */
-export class RedisBus {
-  readonly #options: RedisBusOptions
+export class RedisBus implements Bus {
+  readonly #options: BusOptions
   readonly #talker: Redis
   readonly #hearer: Redis
 
-  private constructor(options: RedisBusOptions, talker: Redis, hearer: Redis) {
+  private constructor(options: BusOptions, talker: Redis, hearer: Redis) {
     this.#options = options
     this.#talker = talker
     this.#hearer = hearer
@@ -33,13 +20,13 @@ export class RedisBus {
   }
 
   /** Connects twice: a connection that subscribes does nothing else. Rejects when Redis does not answer. */
-  static async open(options: RedisBusOptions): Promise<RedisBus> {
+  static async open(options: BusOptions): Promise<RedisBus> {
     const { Redis } = await import('ioredis') // most servers never need it
     const connection = () => {
       const redis = new Redis(options.url, {
         lazyConnect: true,
-        connectTimeout: 2_000,
-        commandTimeout: 2_000,
+        connectTimeout: busPatienceMs,
+        commandTimeout: busPatienceMs,
         maxRetriesPerRequest: 1,
         enableOfflineQueue: false,
         autoResubscribe: true,
@@ -67,7 +54,6 @@ export class RedisBus {
     await this.#hearer.unsubscribe(this.#options.space + channel)
   }
 
-  /** Tells everybody who subscribed. A message that Redis does not take is lost: ids are looked up later. */
   tell(messages: readonly ChannelMessage[]): void {
     for (const { channel, payload } of messages)
       this.#talker

@@ -35,6 +35,8 @@ export interface CarrierOptions extends Omit<CarriedRunParts, 'onLost'> {
   readonly onEnded: () => void
   /** Called when this process has kept the end of a run. */
   readonly onKept: () => void
+  /** Hears what other replicas say of the session of a run, until the function that this returns is called. */
+  interest(sessionId: string): () => void
 }
 
 /** Carries the runs of this process from their first event to their end. */
@@ -45,15 +47,17 @@ export class Carrier {
   readonly #usageOf: CarrierOptions['usageOf']
   readonly #onEnded: () => void
   readonly #onKept: () => void
+  readonly #interest: CarrierOptions['interest']
   readonly #live = new Map<string, CarriedRun>()
   readonly #bySession = new Map<string, Set<CarriedRun>>()
   readonly #carrying = new Set<Promise<void>>()
   readonly #queued = new Set<() => void>()
 
-  constructor({ engine, log, usageOf, onEnded, onKept, ...parts }: CarrierOptions) {
+  constructor({ engine, log, usageOf, onEnded, onKept, interest, ...parts }: CarrierOptions) {
     this.#engine = engine
     this.#usageOf = usageOf
     this.#onEnded = onEnded
+    this.#interest = interest
     this.#log = log
     this.#onKept = onKept
     this.#parts = { ...parts, onLost: (run) => this.#forget(run) }
@@ -92,6 +96,9 @@ export class Carrier {
   carry(options: CarriedRunOptions): CarriedRun {
     const run = new CarriedRun(this.#parts, options)
     this.#live.set(run.runId, run)
+    const leave = this.#interest(run.sessionId)
+    // Whoever reads a run that was taken over told the process that had it.
+    if (run.takenOver) run.feed.follow()
     const siblings = this.#bySession.get(run.sessionId)
     if (siblings) siblings.add(run)
     else this.#bySession.set(run.sessionId, new Set([run]))
@@ -110,6 +117,7 @@ export class Carrier {
       this.#carrying.delete(carrying)
       run.seat?.leave()
       this.#forget(run)
+      leave()
       run.firstWord.resolve()
       run.gotOn.resolve()
       this.nudge()

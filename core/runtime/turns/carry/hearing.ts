@@ -1,11 +1,16 @@
+import { sql } from 'kysely'
 import type { Log } from '../../../plugin.ts'
 import type { Clients } from '../clients/clients.ts'
 import type { Followers } from '../events/followers.ts'
 import type { Watchers } from '../events/watchers.ts'
+import { type RunStore, slices } from '../journal/store.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { Carrier } from './carrier.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Hearing, Replicas } from './replicas.ts'
+
+/** How far back a process looks that has heard nothing for a time; a connection is back sooner. */
+const lookBackMs = 60_000
 
 /** Who in this process acts on what other replicas tell. */
 export interface Hearers {
@@ -16,6 +21,7 @@ export interface Hearers {
   readonly watchers: Watchers
   readonly waiting: WaitingTurns
   readonly replicas: Replicas
+  readonly store: RunStore
   readonly log: Log
   onRedacted?(sessionId: string): void
 }
@@ -41,11 +47,11 @@ export function hearingOf(hearers: Hearers): Hearing {
     superseded: first((runId) => carrier.live.get(runId)?.stop('superseded')),
     answered: first((runId) => inBackground(answers.arrived(runId), hearers)),
     wanted: first((runId, sessionId) => {
-      if (audience.has(runId) || audience.has(sessionId)) replicas.tell('here', runId)
+      if (audience.has(runId) || audience.has(sessionId)) replicas.tell(sessionId, 'here', runId)
     }),
     here: first((runId) => audience.arrived(runId)),
     asks: first((sessionId) => {
-      if (approvers.hasHere(sessionId)) replicas.tell('shows', sessionId)
+      if (approvers.hasHere(sessionId)) replicas.tell(sessionId, 'shows', sessionId)
     }),
     shows: first((sessionId) => approvers.arrived(sessionId)),
     free: () => {
@@ -59,6 +65,7 @@ export function hearingOf(hearers: Hearers): Hearing {
     }),
     redacted: first((sessionId) => hearers.onRedacted?.(sessionId)),
     left: first((id) => waiting.left(id)),
+    follows: first((runId) => carrier.live.get(runId)?.feed.follow()),
   }
 }
 
@@ -69,7 +76,29 @@ export function lookUpMissed(hearers: Hearers): void {
   carrier.nudge()
   void keeper.sweep()
   void waiting.poll()
+  void keeper.beat()
+  inBackground(lookUpBeginnings(hearers), hearers)
   inBackground(clients.answers.look(), hearers)
+}
+
+/** How many of a session's newest runs are looked at: sockets know no more that have ended. */
+const newestRuns = 4
+
+/** Tells sockets of the runs that began in their sessions while nothing was heard, those that have ended included. */
+async function lookUpBeginnings({ watchers, store }: Hearers): Promise<void> {
+  const { watched } = watchers
+  for (const ids of slices([...watched.keys()])) {
+    const rows = await store.db
+      .selectFrom('kernel_runs')
+      .select(['id', 'session_id', sql<number>`${store.now} - created_at`.as('age')])
+      .where('session_id', 'in', ids)
+      .where('created_at', '>', sql<number>`${store.now} - ${sql.lit(lookBackMs)}`)
+      .orderBy('created_at', 'desc')
+      .limit(ids.length * newestRuns)
+      .execute()
+    for (const { id, session_id: sessionId, age } of rows.reverse())
+      if (Number(age) < (watched.get(sessionId) ?? 0)) watchers.began(sessionId, id)
+  }
 }
 
 function inBackground(work: Promise<void>, { log }: Hearers): void {

@@ -173,6 +173,20 @@ export class Intake {
     refusal?: RuntimeError,
   ): Promise<Started | QueuedTurn> {
     if (this.#closing) throw closing()
+    // Heard from before the run is recorded, for from then on others may stop it.
+    const leave = this.#parts.replicas.session(beginning.sessionId)
+    try {
+      return await this.#offer(user, beginning, refusal)
+    } finally {
+      leave()
+    }
+  }
+
+  async #offer(
+    user: User,
+    beginning: Beginning,
+    refusal: RuntimeError | undefined,
+  ): Promise<Started | QueuedTurn> {
     const { store, carrier, replicas, watchers, settler } = this.#parts
     const { sessionId, requestId, answers, seat, span } = beginning
     const begun = await this.#record(user, beginning)
@@ -186,12 +200,12 @@ export class Intake {
       return { runId: begun.run.id, requestId, sessionId: begun.run.session_id }
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
     if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
-    const { run, request, room, superseded, closed, previous, checkpoint } = begun
+    const { run, request, room, superseded, closed, previous, redactions, checkpoint } = begun
     if (closed.length > 0) settler.nudge()
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
       await releaseRuns(store, [run.id])
-      replicas.tell('free')
+      replicas.tellFree()
       throw closing()
     }
     const live = carrier.carry({
@@ -201,12 +215,14 @@ export class Intake {
       room: this.#roomOf(user.did, sessionId, room),
       takenOver: false,
       previous,
+      redactions,
       checkpoint,
       seat,
       span,
       refusal,
     })
-    for (const runId of carrier.stop(superseded, 'superseded')) replicas.tell('superseded', runId)
+    for (const runId of carrier.stop(superseded, 'superseded'))
+      replicas.tell(sessionId, 'superseded', runId)
     watchers.began(sessionId, run.id)
     return { runId: run.id, requestId, sessionId, live }
   }
@@ -274,7 +290,7 @@ export class Intake {
       return 'begun'
     } catch (error) {
       seat?.leave()
-      if (error instanceof RefusedByPlugin) return await this.#leaveRefused(id, error.refusal)
+      if (error instanceof RefusedByPlugin) return await this.#leaveRefused(turn, error.refusal)
       if (error === gone || (error instanceof RuntimeError && error.code === 'NOT_FOUND'))
         return 'gone'
       if (!(error instanceof RuntimeError)) throw error
@@ -286,10 +302,13 @@ export class Intake {
   }
 
   /** Takes a waiting turn that a plugin refused out of the queue. Nothing of the turn is recorded. */
-  async #leaveRefused(id: string, refused: RuntimeError): Promise<Attempted> {
+  async #leaveRefused(
+    { id, session_id: sessionId }: WaitingTurn,
+    refused: RuntimeError,
+  ): Promise<Attempted> {
     const { store, replicas } = this.#parts
     if (!(await store.commits.atomic((trx) => leaveQueue(trx, id)))) return 'gone'
-    replicas.tell('left', id)
+    replicas.tell(sessionId, 'left', id)
     return { refused }
   }
 

@@ -77,7 +77,7 @@ export class LeaseKeeper {
     await beat(store)
     // The first sweep may claim many runs at once, whose leases have to be renewed while they are brought up.
     this.#timers.push(
-      setInterval(() => void this.#beat(), Math.max(leaseMs / 3, 50)).unref(),
+      setInterval(() => void this.beat(), Math.max(leaseMs / 3, 50)).unref(),
       setInterval(() => void this.sweep(), Math.max(leaseMs / 2, 50)).unref(),
       // Only where there may be other processes: one alone goes on with its runs whatever becomes of its leases.
       ...(store.dialect === 'postgres'
@@ -191,7 +191,8 @@ export class LeaseKeeper {
       })
   }
 
-  async #beat(): Promise<void> {
+  /** Renews the leases of this process's runs, and hears which of the runs were stopped. */
+  async beat(): Promise<void> {
     const { store, live, log, leaseMs, onBeat } = this.#options
     const started = performance.now()
     // A heartbeat that hangs does not keep the next one from a database that answers again.
@@ -236,7 +237,7 @@ export class LeaseKeeper {
     const stoodStill = now - this.#lastFence > this.#fenceMs + stoodStillMs
     this.#lastFence = now
     // The database knows whether somebody else has the runs by now.
-    if (stoodStill) void this.#beat()
+    if (stoodStill) void this.beat()
     else this.#loseOverdue(graceMs)
   }
 

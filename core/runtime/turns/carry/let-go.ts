@@ -25,6 +25,8 @@ export async function letGo(
   const grace = () => sleep(graceMs, undefined, { ref: false })
   await keeper.close()
   const runs = [...carrier.live.values()]
+  // What was said so far, before an engine that lets go leaves it behind: it may wait for its batch.
+  await Promise.race([Promise.allSettled(runs.map((run) => run.feed.flush())), grace()])
   for (const run of runs) run.handOver()
   await Promise.race([carrier.settled(), grace()])
   for (const run of runs) run.feed.close()
@@ -33,7 +35,7 @@ export async function letGo(
   try {
     await releaseRuns(store, runIds)
     await keeper.leave()
-    replicas.tell('free')
+    replicas.tellFree()
   } catch (error) {
     log.warn({ err: error }, 'Runs could not be released; their leases run out')
   }

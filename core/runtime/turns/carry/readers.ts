@@ -14,6 +14,15 @@ export interface ReadersOptions {
   readonly carrier: Carrier
   readonly followers: Followers
   readonly audience: Audience
+  /** Hears what other replicas say of a session, until the function that this returns is called. */
+  interest(sessionId: string): () => void
+}
+
+/** What a reader knows of its run. */
+interface ReadRun {
+  readonly runId: string
+  readonly sessionId: string
+  readonly requestId: string
 }
 
 /** Everybody in this process who reads the events of a run. */
@@ -33,13 +42,14 @@ export class Readers {
   async subscribe(runId: string, after: number, attends: boolean): Promise<EventReader> {
     const { store, carrier } = this.#options
     const live = carrier.live.get(runId)
-    if (live) return this.#read(runId, live.requestId, after, attends)
+    if (live) return this.#read(live, after, attends)
     const run = await store.find(runId)
     if (!run) throw new RuntimeError('NOT_FOUND', `There is no run "${runId}".`)
     if (run.purged) throw gone(runId)
     // A reader that asks for events after the end gets `done` once more.
     const last = isStillOpen(run) ? after : Math.min(after, run.last_seq - 1)
-    return this.#read(runId, run.request_id, last, attends)
+    const { session_id: sessionId, request_id: requestId } = run
+    return this.#read({ runId, sessionId, requestId }, last, attends)
   }
 
   /** Tells every reader, and every one that comes later, to go on at another server: this server closes. */
@@ -48,9 +58,9 @@ export class Readers {
     for (const reader of this.#reading) reader.handOver()
   }
 
-  #read(runId: string, requestId: string, after: number, attends: boolean): EventReader {
-    const { store, audience } = this.#options
-    const leave = attends ? audience.enter(runId) : undefined
+  #read({ runId, sessionId, requestId }: ReadRun, after: number, attends: boolean): EventReader {
+    const { store, audience, interest } = this.#options
+    const leaving = attends ? [audience.enter(runId), interest(sessionId)] : []
     const reader = new EventReader(
       {
         window: () => this.#windowOf(runId),
@@ -58,7 +68,7 @@ export class Readers {
         farewell: () => farewell(runId, requestId),
         onLeave: (left) => {
           this.#reading.delete(left)
-          leave?.()
+          for (const leave of leaving) leave()
         },
       },
       after,
@@ -74,7 +84,10 @@ export class Readers {
     if (live) return live.feed.window
     const run = await store.find(runId)
     if (run && isStillOpen(run))
-      return carrier.live.get(runId)?.feed.window ?? followers.windowOf(runId, run.last_seq)
+      return (
+        carrier.live.get(runId)?.feed.window ??
+        followers.windowOf(run.session_id, runId, run.last_seq)
+      )
     const window = new EventWindow(run?.last_seq ?? 0)
     // The run's session was deleted: a last event tells readers that no more comes.
     if (!run) window.push([deleted(runId)])

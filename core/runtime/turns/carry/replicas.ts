@@ -1,10 +1,12 @@
 import type { Log } from '../../../plugin.ts'
 import type { Store } from '../../store/store.ts'
-import { runChannel } from '../journal/write.ts'
+import { Interests } from '../../store/channels/interests.ts'
+import { channelOfRun, channelOfSession, runChannel } from '../journal/write.ts'
 
 /**
- * What replicas tell each other, each word with the ids that it is about. `events`, `ended` and `began` are told by the
- * statements that write events, ends and beginnings; this process tells the others.
+ * What replicas tell each other, each word with the ids that it is about: `events` to those who follow a run, `free` to all,
+ * and everything else to those who have to do with a session. `events`, `ended` and `began` are told by the statements that
+ * write events, ends and beginnings; this process tells the others.
  */
 export type Word =
   /** Runs have new events in the database. */
@@ -35,6 +37,8 @@ export type Word =
   | 'redacted'
   /** A turn that waited was taken away. */
   | 'left'
+  /** A replica has readers of a run. */
+  | 'follows'
 
 /** What a process does when it hears a word. */
 export type Hearing = Readonly<Record<Word, (ids: readonly string[]) => void>>
@@ -45,6 +49,9 @@ export interface ReplicasOptions {
   readonly log: Log
 }
 
+/** How long somebody waits until a channel is heard; who asks the database after that may have missed what was told before. */
+const readyMs = 1_000
+
 const isHeard = (hearing: Hearing, word: string): word is Word => Object.hasOwn(hearing, word)
 
 /**
@@ -54,11 +61,18 @@ const isHeard = (hearing: Hearing, word: string): word is Word => Object.hasOwn(
 export class Replicas {
   readonly #store: ReplicasOptions['store']
   readonly #log: Log
+  readonly #interests: Interests
+  #hearing: Hearing | undefined
   #stopListening: (() => Promise<void>) | undefined
 
   constructor({ store, log }: ReplicasOptions) {
     this.#store = store
     this.#log = log
+    this.#interests = new Interests(
+      (...to) => store.listen(...to),
+      (payload) => this.#hear(payload),
+      log,
+    )
   }
 
   /** Whether there can be other replicas. */
@@ -69,24 +83,52 @@ export class Replicas {
   /** Begins to listen. `missed` is called after the connection broke: what others told meanwhile is lost. */
   async open(hearing: Hearing, missed: () => void): Promise<void> {
     if (!this.canBe) return
-    const hear = (payload: string) => {
-      const [word = '', ...ids] = payload.split(' ')
-      // Another version of the runtime may know words that this one does not.
-      if (isHeard(hearing, word)) hearing[word](ids)
-    }
+    this.#hearing = hearing
+    const hear = (payload: string) => this.#hear(payload)
     this.#stopListening = await this.#store.listen(runChannel, hear, missed)
   }
 
-  /** Tells the other replicas. */
-  tell(word: Word, ...ids: readonly string[]): void {
-    if (!this.canBe) return
-    this.#store.notify(runChannel, [word, ...ids].join(' ')).catch((error: unknown) => {
-      this.#log.debug({ err: error }, 'Other replicas were not told')
-    })
+  /** Hears what others say of a session, until the function that this returns is called. `onReady` is called when it is heard. */
+  session(sessionId: string, onReady?: () => void): () => void {
+    return this.canBe ? this.#interests.enter(channelOfSession(sessionId), onReady) : () => {}
+  }
+
+  /** The same for the events of a run that another process carries. */
+  run(runId: string, onReady: () => void): () => void {
+    return this.canBe ? this.#interests.enter(channelOfRun(runId), onReady) : () => {}
+  }
+
+  /** Resolves once what others say of a session is heard, or after a time. */
+  ready(sessionId: string): Promise<void> {
+    return this.#interests.ready(channelOfSession(sessionId), readyMs)
+  }
+
+  /** Tells all other replicas that runs are free. */
+  tellFree(): void {
+    this.#tell(runChannel, 'free')
+  }
+
+  /** Tells the replicas that have to do with a session. */
+  tell(sessionId: string, word: Word, ...ids: readonly string[]): void {
+    this.#tell(channelOfSession(sessionId), [word, ...ids].join(' '))
   }
 
   /** Stops listening. */
   async close(): Promise<void> {
+    await this.#interests.close()
     await this.#stopListening?.()
+  }
+
+  #tell(channel: string, payload: string): void {
+    if (!this.canBe) return
+    this.#store.notify(channel, payload).catch((error: unknown) => {
+      this.#log.debug({ err: error }, 'Other replicas were not told')
+    })
+  }
+
+  #hear(payload: string): void {
+    const [word = '', ...ids] = payload.split(' ')
+    // Another version of the runtime may know words that this one does not.
+    if (this.#hearing && isHeard(this.#hearing, word)) this.#hearing[word](ids)
   }
 }

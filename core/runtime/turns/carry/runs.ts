@@ -56,7 +56,7 @@ export class Runs {
   readonly #readers: Readers
   readonly #replicas: Replicas
   readonly #speaker: Speaker
-  readonly #watchers = new Watchers()
+  readonly #watchers = new Watchers((sessionId) => this.#replicas.session(sessionId))
   readonly #waiting: WaitingTurns
   readonly #redactor: Redactor
   readonly #seats: Seats | undefined
@@ -83,7 +83,10 @@ export class Runs {
       options,
     )
     const replicas = (this.#replicas = new Replicas({ store, log }))
-    this.#followers = new Followers(this.#store, log)
+    this.#followers = new Followers(this.#store, log, {
+      enter: (runId, onReady) => replicas.run(runId, onReady),
+      tell: (sessionId, runId) => replicas.tell(sessionId, 'follows', runId),
+    })
     const clients = (this.#clients = new Clients(this.#store, replicas, options.absenceMs))
     this.#carrier = new Carrier({
       store: this.#store,
@@ -96,6 +99,7 @@ export class Runs {
       usageOf: options.usageOf,
       telemetry,
       onEnded: () => this.#waiting.nudge(),
+      interest: (sessionId) => replicas.session(sessionId, () => void this.#keeper.beat()),
       onKept: () => settler.nudge(),
       at: options.at ?? (() => {}),
     })
@@ -120,6 +124,7 @@ export class Runs {
       log,
       leaseMs,
       begin: (turn, by, cause) => this.#intake.beginWaiting(turn, by, cause),
+      interest: (sessionId) => replicas.session(sessionId, () => this.#waiting.nudge()),
     })
     this.#redactor = this.#redactorFor(replicas)
     this.#keeper = new LeaseKeeper({
@@ -138,6 +143,7 @@ export class Runs {
       carrier: this.#carrier,
       followers: this.#followers,
       audience: clients.audience,
+      interest: (sessionId) => replicas.session(sessionId),
     })
   }
 
@@ -147,7 +153,7 @@ export class Runs {
       abort: (...turn) => this.abort(...turn),
       onRedacted: (sessionId) => {
         this.#options.onRedacted?.(sessionId)
-        replicas.tell('redacted', sessionId)
+        replicas.tell(sessionId, 'redacted', sessionId)
       },
     })
   }
@@ -162,6 +168,7 @@ export class Runs {
       watchers: this.#watchers,
       waiting: this.#waiting,
       replicas: this.#replicas,
+      store: this.#store,
       log: this.#options.log,
       onRedacted: this.#options.onRedacted,
     }
@@ -257,7 +264,7 @@ export class Runs {
   async openRuns(sessionId: string): Promise<readonly OpenRun[]> {
     // First the events are written that listeners here have had, so that the look below does not bring the same calls again.
     const written = this.#carrier.ofSession(sessionId).map(({ feed }) => feed.flush())
-    await Promise.allSettled(written)
+    await Promise.allSettled([...written, this.#replicas.ready(sessionId)])
     return openRuns(this.#store.db, sessionId)
   }
 
@@ -276,16 +283,16 @@ export class Runs {
     const stopped = await stopRuns(this.#store, { did, sessionId, requestId, onUnqueued })
     if (!stopped) throw this.sessions.unknown(sessionId)
     for (const runId of this.#carrier.stop(stopped.runIds, 'aborted'))
-      this.#replicas.tell('aborted', runId)
+      this.#replicas.tell(sessionId, 'aborted', runId)
     if (stopped.unqueued !== undefined) {
       this.#waiting.left(stopped.unqueued)
-      this.#replicas.tell('left', stopped.unqueued)
+      this.#replicas.tell(sessionId, 'left', stopped.unqueued)
       this.#settler.nudge()
     }
     if (stopped.closed?.length) {
       this.#settler.nudge()
       this.#waiting.nudge()
-      this.#replicas.tell('ended')
+      this.#replicas.tell(sessionId, 'ended')
     }
     return stopped.isKnown
   }
@@ -314,7 +321,7 @@ export class Runs {
   }
 
   async #tellDeleted(did: string, sessionId: string): Promise<void> {
-    this.#replicas.tell('deleted', sessionId)
+    this.#replicas.tell(sessionId, 'deleted', sessionId)
     this.#watchers.deleted(sessionId)
     this.#waiting.deleted(sessionId)
     this.#options.notices?.tell(did, 'session', { sessionId, change: 'deleted' })

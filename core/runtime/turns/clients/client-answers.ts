@@ -1,6 +1,6 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Audience } from './audience.ts'
-import type { RunStore } from '../journal/store.ts'
+import type { RunRow, RunStore } from '../journal/store.ts'
 
 /** The result or the error that a client sends for a call of one of its own tools. */
 export interface ClientAnswer {
@@ -35,12 +35,16 @@ const keyOf = (runId: string, toolCallId: string) => `${runId} ${toolCallId}`
  */
 export class ClientAnswers {
   readonly #store: RunStore
-  readonly #tellOthers: (runId: string) => void
+  readonly #tellOthers: (sessionId: string, runId: string) => void
   readonly #audience: Audience
   readonly #waiting = new Map<string, (answer: ClientAnswer) => void>()
 
   /** `tellOthers` says to the other replicas that an answer came for a run. */
-  constructor(store: RunStore, tellOthers: (runId: string) => void, audience: Audience) {
+  constructor(
+    store: RunStore,
+    tellOthers: (sessionId: string, runId: string) => void,
+    audience: Audience,
+  ) {
     this.#store = store
     this.#tellOthers = tellOthers
     this.#audience = audience
@@ -98,12 +102,13 @@ export class ClientAnswers {
   async answer({ result, error, ...about }: IncomingAnswer): Promise<boolean> {
     for (const pauseMs of pausesMs) {
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
-      const runId = await this.#accept(about, JSON.stringify({ result, error }))
-      if (runId === undefined) return false
-      if (runId === 'not asked yet') continue
+      const taken = await this.#accept(about, JSON.stringify({ result, error }))
+      if (taken === undefined) return false
+      if (taken === 'not asked yet') continue
+      const { id: runId, session_id: sessionId } = taken
       const waiting = this.#waiting.get(keyOf(runId, about.toolCallId))
       if (waiting) waiting({ result, error })
-      else this.#tellOthers(runId)
+      else this.#tellOthers(sessionId, runId)
       return true
     }
     return false
@@ -149,15 +154,16 @@ export class ClientAnswers {
   async #accept(
     { did, toolCallId, runId, sessionId }: Omit<IncomingAnswer, keyof ClientAnswer>,
     answer: string,
-  ): Promise<string | undefined> {
+  ): Promise<Pick<RunRow, 'id' | 'session_id'> | 'not asked yet' | undefined> {
     let runs = this.#store.db
       .selectFrom('kernel_runs')
-      .select('id')
+      .select(['id', 'session_id'])
       .where('did', '=', did)
       .where('status', '=', 'running')
     if (runId !== undefined) runs = runs.where('id', '=', runId)
     if (sessionId !== undefined) runs = runs.where('session_id', '=', sessionId)
-    const open = (await runs.execute()).map(({ id }) => id)
+    const rows = await runs.execute()
+    const open = rows.map(({ id }) => id)
     if (open.length === 0) return undefined
     const taken = await this.#store.commits.single((db) =>
       db
@@ -169,7 +175,8 @@ export class ClientAnswers {
         .returning('run_id')
         .execute(),
     )
-    if (taken[0]) return taken[0].run_id
+    const [first] = taken
+    if (first) return rows.find(({ id }) => id === first.run_id)
     const asked = await this.#store.db
       .selectFrom('kernel_client_answers')
       .select('answer')

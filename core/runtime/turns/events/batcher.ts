@@ -8,10 +8,14 @@ import { runsPerWrite } from '../journal/write.ts'
 
 /**
  * How long events wait, so that more are written at once. Readers at other replicas have the events from the database, so
- * the wait is short where there may be replicas. A process alone has shown its readers the events already, and after a
+ * the wait is short for a run that another replica follows. Readers here have been shown the events already, and after a
  * crash the run says the events again.
  */
-const batchMs = { shared: { usual: 50, busy: 100 }, alone: { usual: 200, busy: 2_000 } }
+const batchMs = {
+  followed: { usual: 50, busy: 100 },
+  shared: { usual: 1_000, busy: 1_000 },
+  alone: { usual: 200, busy: 2_000 },
+}
 /** From so many runs with something to write on, a server counts as busy. */
 const busyRuns = 50
 const retryMs = 250
@@ -31,11 +35,13 @@ export class Batcher {
   readonly #log: Log
   readonly #telemetry: Telemetry | undefined
   readonly #ticking = new Set<Feed>()
-  readonly #unwritten = new Set<Feed>()
+  /** What has something for the database, each with the time by which it is to be written: 0 is at once. */
+  readonly #unwritten = new Map<Feed, number>()
+  /** For when the timer is set. */
+  #due = Infinity
   #timer: NodeJS.Timeout | undefined
   /** How many runs the last batch was for: the next one begins with a single run. */
   #lastCount = 0
-  #urgent = false
   #writing = false
 
   constructor(store: RunStore, log: Log, telemetry?: Telemetry) {
@@ -51,15 +57,11 @@ export class Batcher {
     this.#ticking.add(feed)
   }
 
-  /** Writes what the feed has for the database: at once, or with the next batch. */
+  /** Writes what the feed has for the database: at once, or with a batch of its kind. */
   toWrite(feed: Feed, urgent: boolean): void {
-    this.#unwritten.add(feed)
-    if (urgent && !this.#urgent) {
-      this.#urgent = true
-      clearTimeout(this.#timer)
-      this.#timer = undefined
-      if (!this.#writing) setImmediate(this.#write)
-    } else if (!this.#urgent && !this.#writing) this.#schedule()
+    const due = urgent ? 0 : performance.now() + this.#waitOf(feed)
+    this.#unwritten.set(feed, Math.min(due, this.#unwritten.get(feed) ?? Infinity))
+    if (!this.#writing) this.#schedule(due)
   }
 
   forget(feed: Feed): void {
@@ -74,33 +76,52 @@ export class Batcher {
     for (const feed of feeds) feed.seal(timestamp)
   }
 
-  #schedule(ms = this.#wait): void {
-    this.#timer ??= setTimeout(this.#write, ms)
+  /** Has a batch written at a time, unless one is written before that. */
+  #schedule(due: number): void {
+    if (due >= this.#due) return
+    this.#due = due
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (due === 0) setImmediate(this.#write)
+    else this.#timer = setTimeout(this.#write, Math.max(0, due - performance.now()))
   }
 
-  get #wait(): number {
-    const { usual, busy } = this.isShared ? batchMs.shared : batchMs.alone
+  #waitOf(feed: Feed): number {
+    const { usual, busy } = feed.isFollowed
+      ? batchMs.followed
+      : this.isShared
+        ? batchMs.shared
+        : batchMs.alone
     return this.#lastCount < busyRuns && this.#unwritten.size < busyRuns ? usual : busy
   }
 
+  /** What is to be written now. A process alone writes everything with what is due, for one commit costs as much as many. */
+  #takeDue(): Feed[] {
+    const now = performance.now()
+    const all = [...this.#unwritten]
+    const feeds = all.filter(([, due]) => !this.isShared || due <= now).map(([feed]) => feed)
+    for (const feed of feeds) this.#unwritten.delete(feed)
+    return feeds
+  }
+
   #write = async (): Promise<void> => {
-    this.#timer = undefined
     if (this.#writing) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#due = Infinity
     this.#writing = true
     let reached = true
     do {
-      this.#urgent = false
-      const feeds = [...this.#unwritten]
+      const feeds = this.#takeDue()
       this.#lastCount = feeds.length
-      this.#unwritten.clear()
       for (const some of portions(feeds)) {
         reached &&= await this.#writeSome(some)
-        if (!reached) for (const feed of some) if (!feed.isOver) this.#unwritten.add(feed)
+        if (!reached) for (const feed of some) if (!feed.isOver) this.#unwritten.set(feed, 0)
       }
-    } while (this.#urgent && reached)
+    } while (reached && [...this.#unwritten.values()].includes(0))
     this.#writing = false
-    if (!reached) this.#schedule(retryMs)
-    else if (this.#unwritten.size > 0) this.#schedule()
+    const dues = [...this.#unwritten.values()]
+    if (dues.length > 0) this.#schedule(reached ? Math.min(...dues) : performance.now() + retryMs)
   }
 
   /** Writes one portion. False when the database is out of reach: nothing was written, and the feeds keep all of it. */

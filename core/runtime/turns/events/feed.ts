@@ -11,6 +11,8 @@ import type { StepRow } from '../journal/steps.ts'
 
 /** How much may wait for the database, in events and in characters, before this process lets go of the run. */
 const unwritten = { events: 50_000, characters: 16 * 1024 * 1024 }
+/** How long readers at another replica count as there after that replica said so. */
+const followedMs = 15_000
 /** From so many characters on, the next batch is written at once. */
 const muchText = 256 * 1024
 
@@ -20,7 +22,7 @@ const muchText = 256 * 1024
  */
 export const takeoverSkip = 2 * unwritten.events
 
-/** Events that may wait for the next batch. Any other event is written at once where other replicas read. */
+/** Events that may wait for the next batch. Any other event is written at once where there are other replicas. */
 const patient = new Set(['message', 'reasoning', 'progress'])
 
 interface Pending {
@@ -59,6 +61,7 @@ export class Feed {
   #lastSeq: number
   #writtenSeq: number
   #textLength: number
+  #followedUntil = 0
   #said = false
   #closed = false
   #isLettingGo = false
@@ -95,6 +98,18 @@ export class Feed {
   /** How many characters wait for the database. */
   get unwrittenLength(): number {
     return this.#pending.length + (this.#underWay?.pending.length ?? 0)
+  }
+
+  /** Whether readers at another replica have the events from the database. */
+  get isFollowed(): boolean {
+    return this.#batcher.isShared && performance.now() < this.#followedUntil
+  }
+
+  /** Another replica says that it has readers, or may have some: for a time the events are written at once. */
+  follow(): void {
+    const isNew = !this.isFollowed
+    this.#followedUntil = performance.now() + followedMs
+    if (isNew && this.#hasPending()) this.#batcher.toWrite(this, true)
   }
 
   /** Takes an event. The readers have it at the end of this tick. */
@@ -134,6 +149,8 @@ export class Feed {
   append(steps: readonly StepRow[], urgency: 'now' | 'soon' = 'now'): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
+    // The first word of what follows is written at once: should the process die, its user finds that somebody spoke.
+    this.#said = false
     this.#pending.steps.push(...steps)
     this.#pending.kept = { seq: this.#lastSeq, length: this.#textLength }
     return this.#settled(urgency)
@@ -207,6 +224,8 @@ export class Feed {
         pending,
         write: {
           id: this.runId,
+          sessionId: this.#facts.sessionId,
+          isFollowed: this.isFollowed,
           epoch: this.#epoch,
           version: this.#version + 1,
           lastSeq: pending.events.at(-1)?.id ?? this.#writtenSeq,

@@ -5,9 +5,21 @@ import type { RunStore } from '../journal/store.ts'
 
 /** How often a process asks the database for new events: a notification may be lost with its connection. */
 const pollMs = 1_000
+/** At every so many looks the process that carries a run hears again that the run is followed. */
+const looksPerTelling = 5
+
+/** How followers reach the process that carries a run. */
+export interface FollowedRuns {
+  /** Listens to the run until the function that this returns is called; `onReady` is called when messages arrive. */
+  enter(runId: string, onReady: () => void): () => void
+  /** Says that the run is followed here, so that its events are written and told at once. */
+  tell(sessionId: string, runId: string): void
+}
 
 interface Follower {
   readonly window: EventWindow
+  readonly sessionId: string
+  leave(): void
   seq: number
   reading: boolean
   again: boolean
@@ -17,20 +29,26 @@ interface Follower {
 export class Followers {
   readonly #store: RunStore
   readonly #log: Log
+  readonly #elsewhere: FollowedRuns
   readonly #following = new Map<string, Follower>()
   #timer: NodeJS.Timeout | undefined
+  #looks = 0
 
-  constructor(store: RunStore, log: Log) {
+  constructor(store: RunStore, log: Log, elsewhere: FollowedRuns) {
     this.#store = store
     this.#log = log
+    this.#elsewhere = elsewhere
   }
 
-  /** The window of a run, from event `seq` on. */
-  windowOf(runId: string, seq: number): EventWindow {
+  /** The window of a run of a session, from event `seq` on. */
+  windowOf(sessionId: string, runId: string, seq: number): EventWindow {
     const known = this.#following.get(runId)
     if (known && known.window.state === 'open') return known.window
     const window = new EventWindow(seq, () => this.#forget(runId, window))
-    this.#following.set(runId, { window, seq, reading: false, again: false })
+    known?.leave()
+    const leave = this.#elsewhere.enter(runId, () => this.wake(runId))
+    this.#following.set(runId, { window, sessionId, leave, seq, reading: false, again: false })
+    this.#elsewhere.tell(sessionId, runId)
     this.#timer ??= setInterval(() => void this.#poll(), pollMs).unref()
     // Events may have been written since the caller looked at the run.
     this.wake(runId)
@@ -54,17 +72,23 @@ export class Followers {
   leave(runId: string): void {
     const follower = this.#following.get(runId)
     this.#following.delete(runId)
+    follower?.leave()
     follower?.window.move()
   }
 
   close(): void {
     clearInterval(this.#timer)
     this.#timer = undefined
+    for (const { leave } of this.#following.values()) leave()
     this.#following.clear()
   }
 
   #forget(runId: string, window: EventWindow): void {
-    if (this.#following.get(runId)?.window === window) this.#following.delete(runId)
+    const follower = this.#following.get(runId)
+    if (follower?.window === window) {
+      this.#following.delete(runId)
+      follower.leave()
+    }
     if (this.#following.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -94,6 +118,8 @@ export class Followers {
   }
 
   async #poll(): Promise<void> {
+    if (++this.#looks % looksPerTelling === 0)
+      for (const [runId, { sessionId }] of this.#following) this.#elsewhere.tell(sessionId, runId)
     const known = new Map([...this.#following].map(([runId, { seq }]) => [runId, seq]))
     try {
       const { changed, gone } = await this.#store.behind(known)

@@ -7,17 +7,34 @@ interface Watcher {
 /** Who in this process watches which sessions: told of every run that begins there, and of the session's end. */
 export class Watchers {
   readonly #ofSession = new Map<string, Set<Watcher>>()
+  readonly #since = new Map<string, number>()
+  readonly #interest: (sessionId: string) => () => void
+
+  /** `interest` hears what other replicas say of a session, until the function that `interest` returns is called. */
+  constructor(interest: (sessionId: string) => () => void) {
+    this.#interest = interest
+  }
 
   /** Watches a session until the function that this returns is called. */
   add(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void {
     const watcher: Watcher = { onRun, onDeleted }
     const watchers = this.#ofSession.get(sessionId) ?? new Set()
     this.#ofSession.set(sessionId, watchers.add(watcher))
+    if (!this.#since.has(sessionId)) this.#since.set(sessionId, performance.now())
+    const leave = this.#interest(sessionId)
     return () => {
+      leave()
       watchers.delete(watcher)
-      if (watchers.size === 0 && this.#ofSession.get(sessionId) === watchers)
-        this.#ofSession.delete(sessionId)
+      if (watchers.size > 0 || this.#ofSession.get(sessionId) !== watchers) return
+      this.#ofSession.delete(sessionId)
+      this.#since.delete(sessionId)
     }
+  }
+
+  /** The sessions that are watched here, each with the milliseconds since somebody watches it. */
+  get watched(): ReadonlyMap<string, number> {
+    const now = performance.now()
+    return new Map([...this.#since].map(([sessionId, at]) => [sessionId, now - at]))
   }
 
   /** A run has begun in the session, here or in another process. */

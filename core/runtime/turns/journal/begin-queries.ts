@@ -2,8 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
 import type { RunStore } from './store.ts'
 import type { RunsTable, StepsTable } from './tables.ts'
-import { runChannel } from './write.ts'
-import { tellsThat } from '../../store/channels/channels.ts'
+import { tellsAs, type Telling } from '../../store/channels/channels.ts'
 
 /** What the database knows of a session in which a run is to begin. */
 interface Look extends Place {
@@ -22,6 +21,7 @@ interface Look extends Place {
 /** Where a session stands. */
 export interface Place {
   readonly previous: string | null
+  readonly redactions: number | null
   readonly checkpoint: string | null
 }
 
@@ -128,10 +128,9 @@ function countTurns({ db, today }: RunStore) {
 
 /** Inserts the run's row, and tells the other replicas of the run. */
 const insertRun = ({ db, owner, now, leaseEnd, dialect }: RunStore) =>
-  prepared(db, (p: NewRun & { readonly told: string }) => {
-    const { told, ...run } = Object.fromEntries(
-      [...columns, 'told' as const].map((name) => [name, p[name]]),
-    ) as unknown as typeof p // by name, because `p` stands in for values and has no keys of its own
+  prepared(db, (p: NewRun & Telling) => {
+    const run = Object.fromEntries(columns.map((name) => [name, p[name]])) as unknown as NewRun // by name, because `p` stands in for values and has no keys of its own
+    const { to, payload, told } = p
     return db
       .insertInto('kernel_runs')
       .values({
@@ -150,7 +149,7 @@ const insertRun = ({ db, owner, now, leaseEnd, dialect }: RunStore) =>
       .returningAll()
       .$if(dialect === 'postgres', (insert) =>
         // Every process that holds a socket of this session hears of the run once the run is recorded.
-        insert.returning(tellsThat(runChannel, told).as('told')),
+        insert.returning(tellsAs({ to, payload, told }).as('told')),
       )
   })
 
@@ -192,6 +191,7 @@ const columns = [
 export const before = (session: string, turn: number) => sql<Place>`
   (select id from kernel_runs where session_id = ${session} and turn < ${turn}
     order by turn desc limit 1) as previous,
+  (select redactions from kernel_sessions where id = ${session}) as redactions,
   (select checkpoint from (
     select * from (select turn, checkpoint, 0 as moved from kernel_runs
       where session_id = ${session} and turn < ${turn} and checkpoint is not null

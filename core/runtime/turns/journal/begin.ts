@@ -11,6 +11,8 @@ import { stopOpenRuns } from './stop.ts'
 import { besideWords, toUserMessage } from '../user-message.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 import { titleOf } from '../titles.ts'
+import { telling } from '../../store/channels/channels.ts'
+import { channelOfSession } from './write.ts'
 import { demandAtOnce, demandDay, type Seat } from '../limits.ts'
 
 /** What begins: a message, or a person's answer to the run that waits for it. */
@@ -133,7 +135,7 @@ export async function beginRun(
         stop: waited?.cause ? 'superseded' : stopped ? 'aborted' : null,
         steps: continued ? 0 : 1,
         cause: waited?.cause ?? null,
-        told: `began ${id} ${sessionId}`,
+        ...telling(channelOfSession(sessionId), `began ${id} ${sessionId}`),
       },
       trx,
     )

@@ -28,6 +28,8 @@ export interface SessionsTable {
   model: Generated<string | null>
   /** 1 where others read along in its room. */
   shared: Generated<number>
+  /** How often words of it were taken back: what a process remembers from before holds no more. */
+  redactions: Generated<number>
 }
 
 /** A run: one turn, or the part of a turn before or after an approval. */
@@ -390,4 +392,11 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
   },
   '009-shared-sessions': sharedMigration,
+
+  '010-redactions': async (db) => {
+    await db.schema
+      .alterTable('kernel_sessions')
+      .addColumn('redactions', 'integer', (c) => c.notNull().defaultTo(0))
+      .execute()
+  },
 }

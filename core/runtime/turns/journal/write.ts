@@ -4,11 +4,14 @@ import type { Dialect, RunDatabase, RunStatus } from './tables.ts'
 import type { RunCause } from '../../../plugin.ts'
 import type { RunEnd } from '../run.ts'
 import type { StepRow } from './steps.ts'
-import { tellingText } from '../../store/channels/channels.ts'
+import { channelOf, telling, tellingColumns, tellsEach } from '../../store/channels/channels.ts'
 
 /** What one run adds to the database at once: all of it or nothing. */
 export interface RunWrite {
   readonly id: string
+  readonly sessionId: string
+  /** Whether another process has readers of the run, who are told of what is written. */
+  readonly isFollowed: boolean
   readonly epoch: number
   /** The number of this write: the database takes it only after the one before. */
   readonly version: number
@@ -23,10 +26,17 @@ export interface RunWrite {
   }
 }
 
-/** The channel on which replicas wake each other. */
+/** The channel on which every replica hears that runs are free. */
 export const runChannel = 'kernel_runs'
 
-/** A notification names at most this many runs, for PostgreSQL takes less than 8000 bytes. */
+/** The channel of a session: what replicas with its runs, its sockets or its waiting turns have to hear. */
+export const channelOfSession = (sessionId: string): string =>
+  channelOf('kernel_session', sessionId)
+
+/** The channel of a run, for the replicas whose readers follow it. */
+export const channelOfRun = (runId: string): string => channelOf('kernel_run', runId)
+
+/** How many runs one statement writes at most. */
 export const runsPerWrite = 200
 
 type Write = (
@@ -81,7 +91,7 @@ function postgresWriter(now: string): Write {
   const sql = `with fence as (
     update kernel_runs set ${progress(leaseNow, '$5::bigint')}, ${end(now)}
     from json_to_recordset($1::json) as w(${runColumns})
-    where ${fence('$4')} returning kernel_runs.id, kernel_runs.ended_at
+    where ${fence('$4')} returning kernel_runs.id
   ), events as (
     insert into kernel_run_events (${names(eventColumns)})
     select ${names(eventColumns)} from json_to_recordset($2::json) as e(${eventColumns})
@@ -91,12 +101,12 @@ function postgresWriter(now: string): Write {
     select ${names(stepColumns)}, ${now} from json_to_recordset($3::json) as s(${stepColumns})
     where s.run_id in (select id from fence)
   )
-  select coalesce(json_agg(id), '[]') as ids,
-    ${tellingText(runChannel, `'events ' || string_agg(id, ' ')`)} as told,
-    (select ${tellingText(runChannel, `'ended'`)} where count(ended_at) > 0) as told_too
-  from fence`
+  select coalesce((select json_agg(id) from fence), '[]') as ids,
+    (select ${tellsEach} from json_to_recordset($6::json) as m(${tellingColumns})
+      where m.run_id in (select id from fence)) as told`
   return async (db, owner, leaseMs, writes) => {
     const values = [runsOf(writes), eventsOf(writes), stepsOf(writes), owner, leaseMs]
+    values.push(tellingsOf(writes))
     const { rows } = await db.executeQuery<{ ids: string[] }>(CompiledQuery.raw(sql, values))
     return new Set(rows[0]?.ids)
   }
@@ -153,6 +163,17 @@ const runsOf = (writes: readonly RunWrite[]) =>
       cause: end?.cause ?? null,
       checkpoint: end?.checkpoint ?? null,
     })),
+  )
+
+/** Whom the writes concern: readers at other replicas, and at an end whoever waits for the session. */
+const tellingsOf = (writes: readonly RunWrite[]) =>
+  JSON.stringify(
+    writes.flatMap(({ id, sessionId, isFollowed, end }) =>
+      [
+        ...(isFollowed ? [telling(channelOfRun(id), `events ${id}`)] : []),
+        ...(end ? [telling(channelOfSession(sessionId), 'ended')] : []),
+      ].map(({ to, payload, told }) => ({ run_id: id, to_channel: to, payload, told })),
+    ),
   )
 
 const eventsOf = (writes: readonly RunWrite[]) =>

@@ -63,6 +63,11 @@ export function redactTurn(store: RunStore, turn: RedactedTurn): Promise<void> {
     await dropSummaries(trx, sessionId, steps)
     for (const { id } of runs) await redactEvents(trx, id)
     await redactRequest(trx, rootId)
+    await trx
+      .updateTable('kernel_sessions')
+      .set((eb) => ({ redactions: eb('redactions', '+', 1) }))
+      .where('id', '=', sessionId)
+      .execute()
     await forgetBeside(trx, { sessionId, rootId, runIds: runs.map(({ id }) => id) })
   })
 }

@@ -15,6 +15,8 @@ import { toBatches } from '../journal/event-lines.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { titleOf } from '../titles.ts'
 import { positionOf } from '../journal/steps.ts'
+import { channelOfSession } from '../journal/write.ts'
+import { telling } from '../../store/channels/channels.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { RenderedComponent } from '../run.ts'
@@ -153,9 +155,9 @@ export class Speaker {
     }
     const facts = { runId, sessionId: session, requestId: runId }
     const events = eventsOf(facts, text, rendered)
-    const told = `began ${runId} ${session}`
+    const began = telling(channelOfSession(session), `began ${runId} ${session}`)
     const { length } = text
-    await insertRun({ id: runId, session, did, turn, events: events.length, length, told }, trx)
+    await insertRun({ id: runId, session, did, turn, events: events.length, length, ...began }, trx)
     for (const batch of toBatches(events)) await insertEvents({ run_id: runId, ...batch }, trx)
     const message: PluginMessage = {
       role: 'assistant',

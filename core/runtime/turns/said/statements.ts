@@ -3,8 +3,7 @@ import { prepared } from '../../store/prepared.ts'
 import { insertWords } from '../journal/begin-queries.ts'
 import type { EventBatch } from '../journal/event-lines.ts'
 import type { RunStore } from '../journal/store.ts'
-import { runChannel } from '../journal/write.ts'
-import { tellsThat } from '../../store/channels/channels.ts'
+import { tellsAs, type Telling } from '../../store/channels/channels.ts'
 
 /** How long words are counted together. */
 export const countedMs = 60_000
@@ -71,15 +70,16 @@ const insertKey = ({ db }: RunStore) =>
 const insertRun = ({ db, now, dialect }: RunStore) =>
   prepared(
     db,
-    (p: {
-      id: string
-      session: string
-      did: string
-      turn: number
-      events: number
-      length: number
-      told: string
-    }) =>
+    (
+      p: {
+        id: string
+        session: string
+        did: string
+        turn: number
+        events: number
+        length: number
+      } & Telling,
+    ) =>
       db
         .insertInto('kernel_runs')
         .values({
@@ -111,7 +111,7 @@ const insertRun = ({ db, now, dialect }: RunStore) =>
         })
         .returning('id')
         .$if(dialect === 'postgres', (insert) =>
-          insert.returning(tellsThat(runChannel, p.told).as('told')),
+          insert.returning(tellsAs({ to: p.to, payload: p.payload, told: p.told }).as('told')),
         ),
   )
 

@@ -20,6 +20,8 @@ export interface WaitingTurnsOptions {
   readonly store: RunStore
   readonly log: Log
   readonly leaseMs: number
+  /** Hears what other replicas say of a session, until the function that this returns is called. */
+  interest(sessionId: string): () => void
   /** Has a turn begin; with a cause, has it end without a beginning. `user` is who started it, where that is known here. */
   begin(turn: WaitingTurn, user: User | undefined, cause?: RunCause): Promise<Attempted>
 }
@@ -47,6 +49,7 @@ export class WaitingTurns {
   /** The sessions in which turns wait, and the time of this process before which none is tried there. */
   readonly #sessions = new Map<string, number>()
   readonly #waiters = new Map<string, Set<Waiter>>()
+  readonly #interests = new Map<string, () => void>()
   #timer: NodeJS.Timeout | undefined
   #next: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined
   #looking: Promise<void> | undefined
@@ -77,6 +80,7 @@ export class WaitingTurns {
   /** A turn of this process waits in the session. */
   queued(sessionId: string): void {
     this.#sessions.set(sessionId, 0)
+    this.#listen()
     void this.#look()
   }
 
@@ -91,6 +95,7 @@ export class WaitingTurns {
     const waiters = this.#waiters.get(id)
     if (waiters) waiters.add(waiter)
     else this.#waiters.set(id, new Set([waiter]))
+    this.#listen()
     if (this.#isClosed) this.#tell(id, 'closing')
     return waiter.outcome.promise
   }
@@ -110,6 +115,22 @@ export class WaitingTurns {
     this.#sessions.delete(sessionId)
     for (const [id, [waiter]] of this.#waiters)
       if (waiter?.sessionId === sessionId) this.#tell(id, 'gone')
+    this.#listen()
+  }
+
+  /** Hears of the sessions in which turns wait, and of no others. */
+  #listen(): void {
+    const wanted = new Set(this.#isClosed ? [] : this.#sessions.keys())
+    for (const waiters of this.#waiters.values())
+      for (const { sessionId } of waiters) wanted.add(sessionId)
+    for (const sessionId of wanted)
+      if (!this.#interests.has(sessionId))
+        this.#interests.set(sessionId, this.#options.interest(sessionId))
+    for (const [sessionId, leave] of this.#interests)
+      if (!wanted.has(sessionId)) {
+        this.#interests.delete(sessionId)
+        leave()
+      }
   }
 
   /** Looks for waiting turns in the database: those that can begin, and those that waited too long. */
@@ -160,6 +181,7 @@ export class WaitingTurns {
     // `queued` notes a session again in which a turn was queued meanwhile, and asks for another look.
     if (areAll)
       for (const sessionId of before) if (!sessions.has(sessionId)) this.#sessions.delete(sessionId)
+    this.#listen()
     return [...sessions].filter(([, isBusy]) => !isBusy).map(([sessionId]) => sessionId)
   }
 

@@ -1,0 +1,38 @@
+import type { Log } from '../../../plugin.ts'
+import type { ChannelMessage } from './channels.ts'
+
+/** What carries messages between processes beside the database. */
+export interface Bus {
+  /** Resolves once messages of these channels arrive. */
+  subscribe(channels: readonly string[]): Promise<void>
+  unsubscribe(channel: string): Promise<void>
+  /** Tells everybody who subscribed. A message that the bus does not take is lost: ids are looked up later. */
+  tell(messages: readonly ChannelMessage[]): void
+  close(): void
+}
+
+/** What a bus is made of, and whom it calls. */
+export interface BusOptions {
+  readonly url: string
+  /** The part of every name that other oracles on the same bus do not have. */
+  readonly space: string
+  readonly log: Log
+  onMessage(message: ChannelMessage): void
+  /** The connection was lost and is there again. */
+  onGap(): void
+  /** The connection was lost. */
+  onLost(): void
+}
+
+/** How long a bus may take to connect, and to take a subscription. */
+export const busPatienceMs = 2_000
+
+/** Connects to the bus at an address. Rejects when nothing answers there. */
+export async function openBus(options: BusOptions): Promise<Bus> {
+  if (/^rediss?:/.test(options.url)) {
+    const { RedisBus } = await import('./redis.ts')
+    return RedisBus.open(options)
+  }
+  const { NatsBus } = await import('./nats.ts')
+  return NatsBus.open(options)
+}

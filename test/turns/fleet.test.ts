@@ -1,0 +1,208 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { Engine } from '../../core/runtime/turns/run.ts'
+import { type Cluster, startCluster } from '../support/cluster.ts'
+import { flakyWire, type FlakyWire } from '../support/database.ts'
+import { say } from '../support/fake-engines.ts'
+import { startNats } from '../support/nats.ts'
+import { type Replica, startServer } from '../support/server.ts'
+import { describeWith, urlOf } from '../support/services.ts'
+
+/** How often a text of the bus's own protocol, which brings one message, goes over a wire. */
+function counting(kind: Kind) {
+  const mark = { nats: 'MSG oracle.', redis: '$7\r\nmessage\r\n', none: '' }[kind]
+  let count = 0
+  const onAnswer = () => {
+    let rest = ''
+    return (bytes: Buffer) => {
+      const text = rest + bytes.toString('latin1')
+      const parts = text.split(mark)
+      count += parts.length - 1
+      rest = (parts.at(-1) ?? '').slice(-(mark.length - 1))
+    }
+  }
+  return { onAnswer, take: () => count }
+}
+
+/** Counts the notifications that PostgreSQL sends over a wire. */
+function countingNotifications() {
+  let count = 0
+  const onAnswer = () => {
+    let rest = Buffer.alloc(0)
+    return (bytes: Buffer) => {
+      rest = Buffer.concat([rest, bytes])
+      while (rest.length >= 5 && rest.length > rest.readUInt32BE(1)) {
+        if (rest[0] === 'A'.charCodeAt(0)) count++
+        rest = rest.subarray(1 + rest.readUInt32BE(1))
+      }
+    }
+  }
+  return { onAnswer, take: () => count }
+}
+
+type Kind = 'nats' | 'redis' | 'none'
+
+/** Says words when it is told to, until it is told to end. A fake of the engine. */
+function dictated() {
+  const waiting = new Map<string, (word: string | undefined) => void>()
+  const engine: Engine = async (run) => {
+    let said = ''
+    for (;;) {
+      const word = await new Promise<string | undefined>((resolve) =>
+        waiting.set(run.runId, resolve),
+      )
+      if (word === undefined) break
+      run.emit('message', { content: word })
+      said += word
+    }
+    await say(run, said)
+    return { status: 'finished' }
+  }
+  const tell = async (runId: string, word?: string) => {
+    while (!waiting.has(runId)) await sleep(5)
+    const hear = waiting.get(runId)
+    waiting.delete(runId)
+    hear?.(word)
+  }
+  return { engine, tell }
+}
+
+const tokens = 60
+/** Two replicas differ by what comes of timers in the one second that a count takes. */
+const slack = 12
+
+await describeWith('postgres', 'eight replicas', () => {
+  let cluster: Cluster
+  beforeAll(async () => {
+    cluster = await startCluster({
+      shared_preload_libraries: 'pg_stat_statements',
+      'pg_stat_statements.track': 'top',
+    })
+    await cluster.query('create extension pg_stat_statements')
+  }, 60_000)
+  afterAll(() => cluster?.close())
+
+  const statements = async () => {
+    const [row] = await cluster.query<{ calls: string }>(
+      `select coalesce(sum(calls), 0) as calls from pg_stat_statements
+        where query ~ 'kernel_runs|kernel_run_events|pg_notify|strpos|listen|kernel_messages'`,
+    )
+    return Number(row?.calls)
+  }
+
+  const kinds: Kind[] = ['none', 'redis', 'nats']
+  for (const kind of kinds)
+    describe(kind === 'none' ? 'without a bus' : `with ${kind}`, () => {
+      /** Replicas with a database of their own, whose messages are counted on the wire to each. */
+      async function fleet(size: number, everyMs = 60_000) {
+        const name = `fleet_${kind}_${size}_${Math.random().toString(36).slice(2)}`
+        await cluster.query(`create database ${name}`)
+        const target = cluster.url.replace('/postgres', `/${name}`)
+        const busTarget =
+          kind === 'nats'
+            ? (await startNats(onTestFinished)).url
+            : kind === 'redis'
+              ? await urlOf('redis')
+              : undefined
+        const { engine, tell } = dictated()
+        const wires: FlakyWire[] = []
+        const members = []
+        for (let i = 0; i < size; i++) {
+          const byDatabase = countingNotifications()
+          const byBus = counting(kind)
+          const wire = await flakyWire(target, byDatabase.onAnswer)
+          const bus =
+            busTarget === undefined ? undefined : await flakyWire(busTarget, byBus.onAnswer)
+          for (const each of [wire, bus]) if (each) onTestFinished(() => each.close())
+          if (bus) wires.push(bus)
+          const server = await startServer({
+            engine,
+            databaseUrl: wire.url,
+            busUrl: bus?.url,
+            selfTest: { everyMs, patienceMs: 1_000 },
+          })
+          onTestFinished(() => server.close())
+          const way = kind === 'none' ? 'direct' : 'bus'
+          while (server.store.listening() !== way) await sleep(20)
+          members.push({ server, count: () => (kind === 'none' ? byDatabase : byBus).take() })
+        }
+        return { members, tell, wires, servers: members.map(({ server }) => server) }
+      }
+
+      /** What a stream of words costs: statements, and messages that replicas other than its own are sent. */
+      async function cost(size: number, followers: number) {
+        const { members, servers, tell } = await fleet(size)
+        const [carrier] = servers as [Replica]
+        const sessionId = await carrier.session()
+        const turn = await carrier.stream(`/messages/${sessionId}`, { message: 'Talk' })
+        const runId = turn.headers.get('x-run-id') ?? ''
+        const reading = []
+        for (const server of servers.slice(1, 1 + followers))
+          reading.push(await server.stream(`/runs/${runId}?after=0`))
+        await tell(runId, 'first ')
+        for (const each of reading)
+          await each.until(({ data }) => String(data.content).startsWith('first'))
+        await sleep(1_500) // the last words of the beginning: checks of all replicas, and a batch
+        const before = { statements: await statements(), each: members.map(({ count }) => count()) }
+        for (let i = 0; i < tokens; i++) {
+          await tell(runId, `${i} `)
+          await sleep(10)
+        }
+        for (const each of reading)
+          await each.until(({ data }) => String(data.content).endsWith(`${tokens - 1} `))
+        const after = { statements: await statements(), each: members.map(({ count }) => count()) }
+        await tell(runId)
+        await turn.rest()
+        const told = after.each.map((count, i) => count - (before.each[i] ?? 0))
+        return { statements: after.statements - before.statements, told }
+      }
+
+      it('cost no more than two where nobody follows, and are told nothing of a stream', async () => {
+        const two = await cost(2, 0)
+        const eight = await cost(8, 0)
+        expect(eight.told.slice(1)).toEqual(eight.told.slice(1).map(() => 0))
+        expect(two.told.slice(1)).toEqual([0])
+        expect(eight.statements).toBeLessThanOrEqual(two.statements + slack)
+      })
+
+      it('tell a stream to those who follow it, and to nobody else', async () => {
+        const { told } = await cost(8, 2)
+        const [, one = 0, two = 0, ...others] = told
+        expect(one).toBeGreaterThan(0)
+        expect(one).toBe(two)
+        expect(others).toEqual(others.map(() => 0))
+      })
+
+      if (kind !== 'none')
+        it('bring 50 streams to their end, each event once and in order, when the bus dies', async () => {
+          const { servers, tell, wires } = await fleet(3, 1_000)
+          const [carrier, ...others] = servers as [Replica, Replica, Replica]
+          const streams = await Promise.all(
+            Array.from({ length: 50 }, async (_, i) => {
+              const sessionId = await carrier.session()
+              const turn = await carrier.stream(`/messages/${sessionId}`, { message: 'Talk' })
+              const runId = turn.headers.get('x-run-id') ?? ''
+              const at = others[i % others.length] ?? carrier
+              return { runId, reading: await at.stream(`/runs/${runId}?after=0`) }
+            }),
+          )
+          const words = Array.from({ length: 30 }, (_, i) => `word${i} `)
+          const ends = streams.map(({ reading }) => reading.rest())
+          for (const [i, word] of words.entries()) {
+            if (i === 10) await Promise.all(wires.map((wire) => wire.cut()))
+            if (i === 20) await Promise.all(wires.map((wire) => wire.restore()))
+            await Promise.all(streams.map(({ runId }) => tell(runId, word)))
+            await sleep(20)
+          }
+          while (!servers.every(({ store }) => store.listening() === 'bus')) await sleep(50)
+          await Promise.all(streams.map(({ runId }) => tell(runId)))
+          for (const events of await Promise.all(ends)) {
+            const said = events.filter(({ event }) => event === 'message')
+            expect(said.map(({ data }) => data.content).join('')).toBe(words.join(''))
+            const ids = events.flatMap(({ id }) => (id === undefined ? [] : [Number(id)]))
+            expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b))
+            expect(events.at(-1)?.data.status).toBe('finished')
+          }
+        })
+    })
+})
