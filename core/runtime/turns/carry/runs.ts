@@ -63,7 +63,7 @@ export class Runs {
   #closing: Promise<void> | undefined
 
   constructor(options: RunsOptions) {
-    const { store, log, engine, leaseMs, retentionHours, oracle, roomIdOf, notices } = options
+    const { store, log, engine, leaseMs, oracle, roomIdOf, notices, telemetry } = options
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
     const db = withRunTables(store.db)
@@ -90,13 +90,14 @@ export class Runs {
     const clients = (this.#clients = new Clients(this.#store, replicas, options.absenceMs))
     this.#carrier = new Carrier({
       store: this.#store,
-      batcher: new Batcher(this.#store, log),
+      batcher: new Batcher(this.#store, log, telemetry),
       answers: clients.answers,
       approvers: clients.approvers,
       news: notices && new RunNews(notices),
       engine,
       log,
       usageOf: options.usageOf,
+      telemetry,
       onEnded: () => this.#waiting.nudge(),
       interest: (sessionId) => replicas.session(sessionId, () => void this.#keeper.beat()),
       onKept: () => settler.nudge(),
@@ -113,6 +114,7 @@ export class Runs {
         seats: this.#seats,
         gates: this.gates,
         settler,
+        telemetry,
         oracleDid: oracle.did,
       },
       options,
@@ -129,7 +131,7 @@ export class Runs {
       store: this.#store,
       log,
       leaseMs,
-      retentionHours,
+      retentionHours: options.retentionHours,
       runsPerProcess: options.runsPerProcess ?? 500,
       live: this.#carrier.live,
       takeOver: (row) => this.#intake.takeOver(row),
