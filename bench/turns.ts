@@ -107,7 +107,7 @@ class Server {
       bytes += piece.length
       if (firstMs === 0 && (rest + piece).includes('event: message'))
         firstMs = performance.now() - from
-      rest = (rest + piece).slice(-200)
+      rest = (rest + piece).slice(-4_000)
     })
     if (!rest.includes('event: done')) throw new Error(`A turn broke off: ${rest}`)
     return { bytes, firstMs, ms: performance.now() - from }

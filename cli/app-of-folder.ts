@@ -11,6 +11,10 @@ const shape = `const app = defineApp({ plugins: [] })
   export default app
   if (import.meta.main) await app.listen()`
 
+/** Whether there is an app in the working directory. */
+export const isAppFolder = (): boolean =>
+  files.some((name) => existsSync(join(process.cwd(), name)))
+
 /** The app of the working directory: the default export of `server.ts` or `server.js`. Nothing of it is started. */
 export async function appOfFolder(): Promise<DefinedApp> {
   const folder = process.cwd()

@@ -23,6 +23,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     load: () => import('./commands/inspect.ts'),
   },
   env: { summary: 'every environment variable', load: () => import('./commands/env.ts') },
+  models: {
+    summary: 'what models the keys reach, and whether one does what it must',
+    load: () => import('./commands/models.ts'),
+  },
   token: {
     summary: 'headers for curl, for a development user',
     load: () => import('./commands/token.ts'),
@@ -58,5 +62,9 @@ export const commands: Readonly<Record<string, Listed>> = {
   'check:plugin': {
     summary: 'what a plugin still lacks',
     load: () => import('./commands/check-plugin.ts'),
+  },
+  'build:view': {
+    summary: 'builds the part of the playground that a plugin brings',
+    load: () => import('./commands/build-view.ts'),
   },
 }

@@ -7,8 +7,17 @@ export type {
   IBrowserTools,
   UIComponents,
 } from './core/page.ts'
-export { useContractOracle, useMemoryEngine } from './react/awaited-plugins.ts'
-export type { ContractOracle, MemoryEngine } from './react/awaited-plugins.ts'
+export { useMemoryEngine } from './react/awaited-plugins.ts'
+export type { MemoryEngine } from './react/awaited-plugins.ts'
+export { useContractOracle } from './react/use-contract-oracle.ts'
+export type { ContractOptions, ContractOracle } from './react/use-contract-oracle.ts'
+export type {
+  AgentCard,
+  AgentCardService,
+  ContractParams,
+  ContractSnapshot,
+  Pricing,
+} from './core/contract.ts'
 export type { Chat } from './core/chat/chat.ts'
 export type { ChatSnapshot } from './core/chat/view.ts'
 export { createOracleClient } from './core/client.ts'
@@ -34,6 +43,7 @@ export { OracleClientProvider, OraclesProvider, useOraclesContext } from './reac
 export type { IOraclesContextProps, IOraclesProviderProps } from './react/provider.ts'
 export type {
   AnyTools,
+  AuthzConfig,
   Attachment,
   ResultPart,
   Capability,

@@ -53,6 +53,11 @@ export const catalogue = {
     status: 404,
     means: 'No route answers at this address, or the thing named does not exist for this caller.',
   },
+  LEASE_LOST: {
+    status: 503,
+    means:
+      'Another process does the work of a lease now. Whoever reads this in a request may send the request again.',
+  },
   UNKNOWN_USER: {
     status: 404,
     means:

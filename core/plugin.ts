@@ -51,6 +51,7 @@ export type {
   LaterJob,
   LaterOptions,
 } from './plugin/jobs.ts'
+export type { HeldLease, Lease, LeasedWork } from './plugin/leases/lease.ts'
 export type { Category, Manifest, Stability, Visibility } from './plugin/manifest.ts'
 export type { HttpLayer, Middleware, PendingCall } from './plugin/middleware.ts'
 export type { Notice, NoticeKind } from './plugin/notices.ts'
@@ -114,6 +115,7 @@ export type {
   RunTool,
 } from './plugin/runs.ts'
 export type { GivenPart, GivenParts } from './plugin/files/parts.ts'
+export type { RoomChange, ToldRoomChange } from './plugin/rooms/change.ts'
 export type { Schema, Shape } from './plugin/schema.ts'
 export type {
   EnsuredSession,
@@ -127,7 +129,23 @@ export type {
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
 export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
-export type { BegunTurn, EndedTurn, NewTurn, StartedTurn, Turns } from './plugin/turns.ts'
+export type {
+  AnyUserDataContext,
+  ErasedData,
+  KeptData,
+  UserDataContext,
+  UserDataItem,
+  UserDataSection,
+} from './plugin/kept/user-data.ts'
+export type {
+  BegunTurn,
+  EndedTurn,
+  NewTurn,
+  StartedTurn,
+  TurnAnswer,
+  Turns,
+  WhichTurn,
+} from './plugin/turns.ts'
 
 // The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a
 // package of its own. A name that the package does not export would be an error there.

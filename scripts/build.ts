@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -22,6 +23,12 @@ await buildPage({
   sources: join(root, 'plugins/playground/page'),
   directory: join(dist, 'plugins/playground/built'),
 })
+
+// And the views that plugins bring to it.
+const { buildView } = await import('../cli/build-view.ts')
+for (const name of await readdir(join(root, 'plugins')))
+  if (existsSync(join(root, 'plugins', name, 'view.tsx')))
+    await buildView(join(root, 'plugins', name), join(dist, 'plugins', name, 'built'))
 
 // The built files keep their `#core` imports, which Node resolves by the package.json that this script writes to dist.
 const { name, version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))

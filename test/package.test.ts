@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { execFile, execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -13,7 +13,10 @@ import {
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { fakeProvider } from '#core/testing'
+import { callerOf } from './support/caller.ts'
 import { markedBlocks, runProgram, shellBlock } from './support/page-program.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -231,6 +234,40 @@ const token: string = (await wallet.invoke({ audience: wallet.did })).text
 console.log(app, said.text, token)
 `
 
+const mine = `import { definePlugin } from 'oracle-runtime'
+import { z } from 'zod'
+
+export default definePlugin({
+  name: 'tides',
+  summary: 'Tides of harbours.',
+  visibility: 'always',
+  tools: {
+    get_tide: {
+      description: 'The tide in a city.',
+      effect: 'read',
+      input: z.object({ city: z.string() }),
+      run: ({ city }) => ({ tide: 'high in ' + city }),
+    },
+  },
+})
+`
+
+/** A conversation of a new user with a server; resolves to what each message is answered with. */
+async function talkTo(url: string): Promise<(message: object) => Promise<string>> {
+  const { headers } = await callerOf(url)
+  const send = async (path: string, body: object) =>
+    await fetch(url + path, {
+      method: 'POST',
+      headers: { ...(await headers()), 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const { sessionId } = (await (await send('/sessions', {})).json()) as { sessionId: string }
+  return async (message) => {
+    const answer = await send(`/messages/${sessionId}`, { stream: false, ...message })
+    return ((await answer.json()) as { message: { content: string } }).message.content
+  }
+}
+
 describe('the published package', () => {
   let above: string
   let folder: string
@@ -381,6 +418,61 @@ describe('the published package', () => {
     const health = await (await fetch(`${program.url}/health`)).json()
     expect(health).toMatchObject({ plugins: { dice: 'available' } })
   }, 120_000)
+
+  it('answers with models of a provider that was published as write-a-provider says', async () => {
+    for (const [path, code] of markedBlocks('docs/write-a-provider.md', 'outside')) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true })
+      writeFileSync(join(folder, path), code)
+    }
+    const plugin = join(folder, 'oracle-models-acme')
+    const source = readFileSync(join(root, 'examples/acme-models/index.ts'), 'utf8')
+    writeFileSync(join(plugin, 'index.ts'), source.replaceAll("'#core", "'oracle-runtime"))
+    run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], plugin)
+    run('npm', ['pack'], plugin)
+    const install = ['install', '--prefer-offline', '--no-audit', '--no-fund']
+    run('npm', [...install, join(plugin, 'oracle-models-acme-1.0.0.tgz')])
+    await using provider = await fakeProvider()
+    provider.otherwise = ({ wire }) => `Hello over ${wire}.`
+    const env = {
+      MODEL: 'acme/one,anthropic/two',
+      ACME_API_KEY: provider.key,
+      ACME_BASE_URL: provider.url,
+      ANTHROPIC_API_KEY: provider.key,
+      ANTHROPIC_BASE_URL: provider.url,
+    }
+    const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+    const app = join(folder, 'app-with-acme')
+    await using program = await runProgram(`${set.join(' ')} node server.ts`, app)
+    const say = await talkTo(program.url)
+    expect(await say({ message: 'Hello', model: 'acme/one' })).toContain('over chat.')
+    expect(await say({ message: 'Hello', model: 'anthropic/two' })).toContain('over messages.')
+    const words = ['--no', '--', 'oracle-runtime', 'models', 'acme']
+    const { stdout } = await promisify(execFile)('npx', words, {
+      cwd: app,
+      env: { ...process.env, ...env },
+    })
+    expect(stdout).toBe('acme (Acme): 2 models\n  acme/fake-large\n  acme/fake-small\n')
+  }, 120_000)
+
+  it('answers with the demonstration model in an app of two files, and stops without any', async () => {
+    writeFileSync(join(folder, 'mine.ts'), mine)
+    const app = (options: string) => `import { createApp } from 'oracle-runtime'
+import mine from './mine.ts'
+await (await createApp({ plugins: [mine]${options} })).listen()
+`
+    writeFileSync(join(folder, 'two.ts'), app(''))
+    await using program = await runProgram('node two.ts', folder)
+    const say = await talkTo(program.url)
+    expect(await say({ message: 'What is the tide in Lagos?' })).toContain('high in Lagos')
+    writeFileSync(join(folder, 'none.ts'), app(', models: false'))
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['none.ts'], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { ...process.env, DATA_DIR: ':memory:', PORT: '0' },
+    })
+    expect(status).toBe(1)
+    expect(stdout + stderr).toContain('MODEL_MISSING')
+  }, 60_000)
 
   it('runs a small server with a plugin of its user’s own', async () => {
     writeFileSync(join(folder, 'server.js'), server)

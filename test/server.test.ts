@@ -39,6 +39,8 @@ describe('npm start', () => {
     })
     expect(server.output()).toMatch(/oracle-runtime \d+\.\d+\.\d+/)
     expect(server.output()).toContain('weather available (on-demand)')
+    expect(server.output()).toContain('model: Demonstration model (no key, no network) (demo)')
+    expect(server.output()).toContain('embeddings: lexical, which finds what is written alike')
     expect(await server.end()).toBe(0)
   })
 

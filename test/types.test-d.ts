@@ -930,6 +930,9 @@ const rooming = definePlugin({
         // @ts-expect-error no event has this name
         if (event.event === 'finished') return undefined
       }
+      turns.start({ user: { did }, room: 'hall', shared: true, approvals: 'events', message: 'Hi' })
+      // @ts-expect-error nobody shows approvals by another name
+      turns.start({ user: { did }, message: 'Hello', approvals: 'buttons' })
       // @ts-expect-error the three answers to a busy session
       turns.start({ user: { did }, message: 'Hello', whenBusy: 'queue' })
       return (await turn.begun).runId
@@ -1076,4 +1079,114 @@ definePlugin({
   summary: 'Opens nothing.',
   // @ts-expect-error a provider of models opens them
   models: { none: { label: 'None' } },
+})
+
+// A user's data: the functions see what a handler sees, without a user, a session or a turn.
+definePlugin({
+  name: 'keeper',
+  summary: 'Keeps things.',
+  env: { SHELF: z.string().default('a') },
+  requires: [places],
+  setup: () => ({ shelves: ['a'] }),
+  userData: {
+    async *export(did, { db, env, self, plugins, signal }) {
+      same<typeof did, string>()
+      same<typeof env, { SHELF: string }>()
+      same<typeof signal, AbortSignal>()
+      plugins.places.find('a')
+      for (const shelf of self.shelves) yield { kind: 'shelf', shelf, keys: typeof db }
+    },
+    erase: async (_, { self }) => ({
+      erased: { shelf: self.shelves.length },
+      kept: [{ what: '1 invoice', why: 'The law asks for it.', until: new Date(0) }],
+    }),
+  },
+})
+definePlugin({
+  name: 'unerasing',
+  summary: 'Keeps things for ever.',
+  // @ts-expect-error what is exported can be erased
+  userData: {
+    async *export() {
+      yield { kind: 'shelf' }
+    },
+  },
+})
+definePlugin({
+  name: 'uncounted',
+  summary: 'Says not how much is gone.',
+  userData: {
+    async *export() {
+      yield { kind: 'shelf' }
+    },
+    // @ts-expect-error how many of each kind
+    erase: () => ({ erased: 5 }),
+  },
+})
+definePlugin({
+  name: 'carrying',
+  summary: 'Carries rooms.',
+  env: { HOMESERVER: z.string().default('a') },
+  setup({ pending, lease, rooms }) {
+    const state = { now: 'connecting' }
+    pending(Promise.resolve(), () => state.now)
+    // @ts-expect-error the sentence of the moment is text
+    pending(Promise.resolve(), () => 5)
+    const held = lease('device', async ({ epoch, signal, isHeld, hold }) => {
+      same<typeof epoch, number>()
+      same<typeof signal, AbortSignal>()
+      same<ReturnType<typeof isHeld>, boolean>()
+      same<ReturnType<typeof hold>, Promise<void>>()
+    })
+    same<ReturnType<typeof held.heldBy>, Promise<string | undefined>>()
+    const account = '@a:example.org'
+    void rooms.changed({ did: 'did:a', roomId: '!a', account, change: 'joined', by: account })
+    // @ts-expect-error the three changes
+    void rooms.changed({ did: 'did:a', roomId: '!a', account, change: 'banned', by: account })
+    return { server: 'a' }
+  },
+  roomIdOf: ({ did }, { self, env }) => {
+    same<typeof did, string>()
+    return `${env.HOMESERVER}${self.server}`
+  },
+  members(change, { self }) {
+    same<typeof change.plugin, string>()
+    same<typeof change.change, 'invited' | 'joined' | 'left'>()
+    same<typeof self, { server: string }>()
+  },
+})
+
+definePlugin({
+  name: 'deciding',
+  summary: 'Brings decisions.',
+  setup: ({ turns }) => ({
+    async decide(did: string, runId: string, session: string) {
+      const user = { did }
+      const turn = turns.resume({ user, runId, decision: 'edit', args: { a: 1 } })
+      same<Awaited<typeof turn.ended>['text'], string>()
+      // @ts-expect-error the three decisions
+      turns.resume({ user, runId, decision: 'maybe' })
+      same<boolean, Awaited<ReturnType<typeof turns.abort>>>()
+      await turns.abort({ user, session })
+      // @ts-expect-error words are taken back turn by turn
+      await turns.redact({ user, session })
+      return turns.redact({ user, session, requestId: 'a' })
+    },
+  }),
+  prompt: ({ message }) => {
+    same<typeof message, string>()
+    return message
+  },
+  runs: {
+    async end({ message, shared }) {
+      same<Awaited<ReturnType<typeof message>>, string>()
+      same<typeof shared, boolean>()
+    },
+  },
+  sessionDeleted({ sessionId, did }, { db, self }) {
+    same<typeof sessionId, string>()
+    same<typeof did, string>()
+    void db
+    void self.decide
+  },
 })

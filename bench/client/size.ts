@@ -11,6 +11,8 @@ export interface EntrySize {
   readonly gzip: number
   /** The gzipped bytes that the app downloads only when it needs them. */
   readonly later: number
+  /** Of these, what serves no chat: contracts, payments, and tokens of a messaging server. */
+  readonly seldom: number
 }
 
 /** The core's limit, in bytes of gzip. */
@@ -19,16 +21,24 @@ export const coreBudget = 9 * 1024
 /** The limit of what `/notices` adds to an app that has the core, with what the entry fetches later. */
 export const noticesBudget = 3 * 1024
 
+/** The limit of what a chat fetches later, and of what serves no chat, in bytes of gzip. */
+export const laterBudget = { chat: 9 * 1024, seldom: 4.5 * 1024 }
+
+/** The chunks that serve no chat. */
+const seldom = /^(contract|paying|messaging-server)$/
+
 /** Bundles an entry as an app's build does that imports everything from the entry. */
 export async function sizeOf(entry: string): Promise<EntrySize> {
   const chunks = await bundle([entry])
   const now = atOnce(chunks, entry)
+  const later = chunks.filter((chunk) => !now.has(chunk))
   return {
     entry,
     minified: sum(now, (code) => Buffer.byteLength(code)),
     gzip: sum(now, gzip),
-    later: sum(
-      chunks.filter((chunk) => !now.has(chunk)),
+    later: sum(later, gzip),
+    seldom: sum(
+      later.filter(({ name }) => seldom.test(name)),
       gzip,
     ),
   }

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { describeVariables } from '../../core/manifest/env.ts'
 import { checkManifest } from '../../core/manifest/manifest.ts'
 import type { AnyPlugin, AnyRoute, AnyTool } from '../../core/plugin.ts'
+import { tablesOfUsers } from '../../core/runtime/kept/tables-of-users.ts'
 import { type Command, UsageError } from '../command.ts'
 
 /** Lists what a plugin lacks before others can rely on the plugin. */
@@ -50,6 +51,12 @@ async function check({ name, definition }: AnyPlugin, folder: string): Promise<s
   )
   lacks(!definition.category, 'The manifest has no "category".')
   lacks(!definition.stability, 'The manifest has no "stability".')
+
+  if (definition.migrations && !definition.userData)
+    for (const table of await tablesOfUsers(name, definition.migrations))
+      found.push(
+        `The table ${table} has a column "did", and there is no "userData": say what is exported of a user, and how it goes.`,
+      )
 
   const files = await readdir(folder, { recursive: true })
   const tests = await contents(

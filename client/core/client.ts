@@ -63,8 +63,7 @@ export class OracleClient {
     )
     this.transactSignX =
       options.transactSignX ??
-      (() =>
-        Promise.reject(new OracleError('invalid_request', 'This client signs no transactions.')))
+      (() => Promise.reject(new OracleError('invalid_request', 'This client signs nothing.')))
   }
 
   /** Where an oracle answers, from its DID. */
@@ -72,11 +71,10 @@ export class OracleClient {
     const { baseUrl, wsUrl } = overrides
     const apiUrl = baseUrl && trimmed(baseUrl)
     return this.#once('config', oracleDid, overrides, () => {
-      return new Resource(async () => {
+      return new Resource(async (self) => {
         if (apiUrl) return { apiUrl, wsUrl: wsUrl ?? apiUrl }
         const { resolveOracle } = await import('../later/resolve.ts')
-        const config = await resolveOracle(oracleDid, this.#options.resolverUrl)
-        return wsUrl ? { ...config, wsUrl } : config
+        return resolveOracle(self, oracleDid, this.#options.resolverUrl, wsUrl)
       })
     })
   }

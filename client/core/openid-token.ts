@@ -14,9 +14,11 @@ export interface GetOpenIdTokenParams {
   readonly did?: string
   /** The address of the messaging server; without it the server in `userId`. */
   readonly homeServer?: string
+  /** Asks for a new token, also where one is known: somebody refused the known one. */
+  readonly fresh?: boolean
 }
 
-/** Asks the user's messaging server for an OpenID token. */
+/** An OpenID token of the user's messaging server: the one that is known, until five minutes before its end. */
 export async function getOpenIdToken(params: GetOpenIdTokenParams): Promise<IOpenIDToken> {
-  return (await import('../later/messaging-server.ts')).mintOpenIdToken(params)
+  return (await import('../later/messaging-server.ts')).openIdToken(params)
 }

@@ -145,6 +145,18 @@ export interface OracleConfig {
   readonly name?: string
   readonly model?: string
   readonly price?: string | null
+  /** What a user grants who contracts the oracle, where it can be paid. */
+  readonly authConfig?: AuthzConfig
+  /** Nothing answers now, and this is what was known last. */
+  readonly isStale?: boolean
+}
+
+/** What a user grants who contracts an oracle: to whom, and for how long. */
+export interface AuthzConfig {
+  readonly granteeAddress: string
+  readonly oracleName: string
+  readonly requiredPermissions: readonly string[]
+  readonly expirationDays: number
 }
 
 /** A model that an oracle offers. */

@@ -20,7 +20,7 @@ export async function ask(url: string, call: Call = {}): Promise<Response> {
     response = await fetch(url, {
       method,
       headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: JSON.stringify(body),
       signal,
     })
   } catch (thrown) {

@@ -10,16 +10,17 @@ export interface Loaded<T> {
 
 /** Something that a page reads when a component first looks at it, and again when the page calls `refetch`. */
 export class Resource<T> extends Store<Loaded<T>> {
-  readonly #load: () => Promise<T>
+  readonly #load: (self: Resource<T>) => Promise<T>
   #loading: Promise<T> | undefined
 
-  constructor(load: () => Promise<T>) {
+  /** What reads gets the resource, so that the code behind it can have it read again. */
+  constructor(load: (self: Resource<T>) => Promise<T>) {
     super({ data: undefined, isLoading: true, error: null })
     this.#load = load
   }
 
   protected mount(): void {
-    if (this.getSnapshot().data === undefined) this.refetch().catch(() => {})
+    if (!this.getSnapshot().data) this.refetch().catch(() => {})
   }
 
   /** The data that is known, or else what the first reading gives. */
@@ -31,7 +32,7 @@ export class Resource<T> extends Store<Loaded<T>> {
   refetch = (): Promise<T> => {
     if (this.#loading) return this.#loading
     if (!this.getSnapshot().isLoading) this.set({ isLoading: true })
-    const loading = this.#load()
+    const loading = this.#load(this)
       .then(
         (data) => {
           this.set({ data, error: null, isLoading: false })

@@ -20,7 +20,7 @@ interface Issue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-/** The schema of a tool's arguments: one of a schema library, or a JSON Schema. */
+/** The schema of a tool's arguments: one of a schema library, or a JSON Schema. `any` so that a list of tools may have every type. */
 export type ToolSchema<Output = any> = StandardSchema<Output> | JsonSchema
 
 /** The arguments that a tool's function receives: `any` for a JSON Schema, from which TypeScript reads no type. */

@@ -1,5 +1,5 @@
 import type { OracleClient } from '../core/client.ts'
-import { OracleError } from '../core/error.ts'
+import { OracleError, toOracleError } from '../core/error.ts'
 import type { LedgerMessage, Overrides } from '../core/records.ts'
 
 /** What came of a payment. */
@@ -16,8 +16,8 @@ interface Prepared {
   readonly memo: string
 }
 
-/** How long a payment is asked for, and how often. */
-const settling = { forMs: 60_000, everyMs: 1_000 }
+/** How long it is asked what came of a transaction, and how often. */
+const counting = { forMs: 60_000, everyMs: 1_000 }
 
 /** Pays claims, those named or all that are open: prepares the payment, has the wallet sign it, and waits until it is counted. */
 export async function payClaims(
@@ -30,33 +30,64 @@ export async function payClaims(
     client.request<T>(oracleDid, path, { body }, overrides)
   const { address } = client.wallet
   const prepared = await post<Prepared>('/payments/prepare', { address, ...(claims && { claims }) })
-  const { paymentId, messages, memo } = prepared
-  let txHash: string | undefined
-  try {
-    txHash = hashOf(await client.transactSignX(messages.map(revived), memo))
-  } catch (cause) {
-    throw new OracleError(
-      'payment_failed',
-      `The wallet did not pay: ${cause instanceof Error ? cause.message : String(cause)}`,
-      {
-        cause,
-        hint: 'Nothing was counted. Try again, or look at the wallet.',
-      },
-    )
-  }
-  const until = Date.now() + settling.forMs
-  while (Date.now() < until) {
-    const settled = await post<Settlement | { readonly status: 'pending' }>('/payments/settle', {
-      paymentId,
-      ...(txHash !== undefined && { txHash }),
-    })
-    if (settled.status === 'settled') return settled
-    await new Promise((resolve) => setTimeout(resolve, settling.everyMs))
-  }
-  throw new OracleError('payment_pending', 'The ledger does not have the payment yet.', {
+  const { paymentId } = prepared
+  const txHash = await signed(client, prepared)
+  return onceCounted({
+    ask: async () => {
+      const settled = await post<Settlement | { readonly status: 'pending' }>('/payments/settle', {
+        paymentId,
+        ...(txHash !== undefined && { txHash }),
+      })
+      return settled.status === 'settled' ? settled : undefined
+    },
+    message: 'The ledger does not have the payment yet.',
     hint: 'Do not pay again. The oracle finds the payment by itself once it is there.',
     details: { paymentId, txHash },
   })
+}
+
+/** Something that was signed: how to ask what came of it, and what to say while nobody knows. */
+interface Sent<T> {
+  ask(): Promise<T | undefined>
+  readonly message: string
+  readonly hint: string
+  readonly details: object
+}
+
+/**
+ * Asks for a minute what came of what was signed. An oracle that cannot be reached meanwhile says nothing about the
+ * transaction, so the outcome stays open: who signed must not sign again.
+ */
+export async function onceCounted<T>({ ask, message, hint, details }: Sent<T>): Promise<T> {
+  let cause: OracleError | undefined
+  for (const until = Date.now() + counting.forMs; Date.now() < until;) {
+    try {
+      const done = await ask()
+      if (done !== undefined) return done
+    } catch (thrown) {
+      cause = toOracleError(thrown)
+      const { status } = cause
+      if ([400, 404, 409].includes(status)) throw cause
+    }
+    await new Promise((resolve) => setTimeout(resolve, counting.everyMs))
+  }
+  throw new OracleError('payment_pending', message, { cause, hint, details })
+}
+
+/** Has the wallet sign and send messages; the hash of the transaction, where the wallet tells it. */
+export async function signed(
+  client: OracleClient,
+  { messages, memo }: Pick<Prepared, 'messages' | 'memo'>,
+): Promise<string | undefined> {
+  try {
+    return hashOf(await client.transactSignX(messages.map(revived), memo))
+  } catch (cause) {
+    throw new OracleError(
+      'payment_failed',
+      `The wallet did not sign: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause, hint: 'Nothing was counted. Try again, or look at the wallet.' },
+    )
+  }
 }
 
 /** The hash of a transaction, by the names that wallets have for it; a wallet that tells none is asked for none. */

@@ -1,4 +1,5 @@
 import { OracleError } from '../core/error.ts'
+import type { RegisteredAction } from '../core/page.ts'
 import type { JsonSchema, StandardSchema, ToolSchema } from '../core/tool-schema.ts'
 
 const known = new WeakMap<object, JsonSchema>()
@@ -79,4 +80,15 @@ function isOf(type: unknown, value: unknown): boolean {
   if (type === 'array') return Array.isArray(value)
   if (type === 'null' || value === null) return type === 'null' && value === null
   return typeof value === type && !(type === 'object' && Array.isArray(value))
+}
+
+/** Carries out an action of a page, with arguments that its schema takes. */
+export async function executed(
+  actions: ReadonlyMap<string, RegisteredAction>,
+  name: string,
+  args: unknown,
+): Promise<unknown> {
+  const action = actions.get(name)
+  if (!action) throw new Error(`There is no action "${name}".`)
+  return action.handler(await validated(action.parameters, args))
 }

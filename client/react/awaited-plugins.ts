@@ -9,27 +9,6 @@ export function pluginNotAvailable(plugin: string, purpose: string): OracleError
   )
 }
 
-/** What `useContractOracle` returns. */
-export interface ContractOracle {
-  readonly contractOracle: (options?: { useAuthz?: boolean }) => Promise<void>
-  readonly payClaim: () => Promise<void>
-  readonly isContractingOracle: boolean
-  readonly isPayingClaim: boolean
-  readonly error: OracleError
-}
-
-/** Contracts an oracle and pays for that. The plugin `payments` is not there yet: every call rejects with `plugin_not_available`. */
-export function useContractOracle(_options?: unknown): ContractOracle {
-  const { error, refuse } = useAwaited('payments', 'Contracting an oracle')
-  return {
-    contractOracle: refuse,
-    payClaim: refuse,
-    isContractingOracle: false,
-    isPayingClaim: false,
-    error,
-  }
-}
-
 /** What `useMemoryEngine` returns. */
 export interface MemoryEngine {
   readonly enableMemoryEngine: (memoryEngineUserId: string) => Promise<void>
@@ -41,7 +20,9 @@ export interface MemoryEngine {
 
 /** Memory beyond one session. The plugin `memory` is not there yet: every call rejects with `plugin_not_available`. */
 export function useMemoryEngine(_oracleDid?: string): MemoryEngine {
-  const { error, refuse } = useAwaited('memory', 'The memory engine')
+  useClient()
+  const error = pluginNotAvailable('memory', 'Memory')
+  const refuse = () => Promise.reject(error)
   return {
     enableMemoryEngine: refuse,
     inviteUser: refuse,
@@ -49,10 +30,4 @@ export function useMemoryEngine(_oracleDid?: string): MemoryEngine {
     isInvitingUser: false,
     error,
   }
-}
-
-function useAwaited(plugin: string, purpose: string) {
-  useClient()
-  const error = pluginNotAvailable(plugin, purpose)
-  return { error, refuse: () => Promise.reject(error) }
 }

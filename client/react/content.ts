@@ -42,25 +42,14 @@ export function contentOf(
 }
 
 function placeOf(
-  { id, name, args, status, output, error, parts }: ToolCall,
+  { name, result: _, ...call }: ToolCall,
   sessionId: string,
   actions: ReadonlyMap<string, RegisteredAction>,
 ): IComponentMetadata {
   const isAgAction = actions.has(name)
   return {
     name,
-    props: {
-      id,
-      args,
-      status,
-      output,
-      error,
-      parts,
-      toolName: name,
-      sessionId,
-      isAgAction,
-      isToolCall: !isAgAction,
-    },
+    props: { ...call, toolName: name, sessionId, isAgAction, isToolCall: !isAgAction },
   }
 }
 

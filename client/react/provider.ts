@@ -13,6 +13,8 @@ export interface IOraclesProviderProps {
   readonly createDelegation: MintFn
   /** Without this function the delegation alone says who calls. */
   readonly createInvocation?: MintFn
+  /** The address of a DID resolver (the W3C HTTP binding) by which the page finds oracles. */
+  readonly resolverUrl?: string
   readonly children?: ReactNode
 }
 
@@ -47,19 +49,21 @@ const ClientContext = createContext<OracleClient | null>(null)
 /** Gives every hook below it the user's wallet. */
 export function OraclesProvider({ children, ...props }: IOraclesProviderProps): ReactNode {
   const latest = useLatest(props)
+  const { resolverUrl } = props
   const { did } = props.initialWallet
-  const hasInvocations = props.createInvocation !== undefined
+  const hasInvocations = !!props.createInvocation
   const client = useMemo(
     () =>
       createOracleClient({
         wallet: latest.current.initialWallet,
+        resolverUrl,
         transactSignX: (messages, memo) => latest.current.transactSignX(messages, memo),
         createDelegation: (oracleDid) => latest.current.createDelegation(oracleDid),
         ...(hasInvocations && {
           createInvocation: (oracleDid) => latest.current.createInvocation!(oracleDid),
         }),
       }),
-    [did, hasInvocations],
+    [did, hasInvocations, resolverUrl],
   )
   return createElement(ClientContext.Provider, { value: client }, children)
 }
@@ -108,12 +112,8 @@ function contextOf(client: OracleClient): IOraclesContextProps {
     registerAgAction: (action, handler, render) =>
       void actions.set(action.name, { ...action, handler, render }),
     unregisterAgAction: (name) => void actions.delete(name),
-    async executeAgAction(name, args) {
-      const action = actions.get(name)
-      if (!action) throw new Error(`There is no action "${name}".`)
-      const { validated } = await import('../later/schema.ts')
-      return action.handler(await validated(action.parameters, args))
-    },
+    executeAgAction: async (name, args) =>
+      (await import('../later/schema.ts')).executed(actions, name, args),
     getAgActionRender: (name) => actions.get(name)?.render,
   }
 }

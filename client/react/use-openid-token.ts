@@ -1,5 +1,5 @@
 import type { OracleError } from '../core/error.ts'
-import { getOpenIdToken, type IOpenIDToken } from '../core/openid-token.ts'
+import type { IOpenIDToken } from '../core/openid-token.ts'
 import { Resource } from '../core/resource.ts'
 import { useClient } from './provider.ts'
 import { useStore } from './use-store.ts'
@@ -9,25 +9,20 @@ export interface OpenIdTokenResult {
   readonly openIdToken: IOpenIDToken | undefined
   readonly isLoading: boolean
   readonly error: OracleError | null
+  /** Asks for another token: the one before was refused. */
   readonly refetch: () => Promise<IOpenIDToken | undefined>
 }
 
-/** An OpenID token of the wallet's messaging account. */
+/** The OpenID token of the wallet's messaging account, renewed before its end. */
 export function useGetOpenIdToken(): OpenIdTokenResult {
   const client = useClient()
-  const { did, address, matrix } = client.wallet
-  const resource = client.once('openid token', () => {
-    const host = matrix.homeServer.replace(/^https?:\/\//, '').replace(/\/.*$/, '')
-    const userId = `@did-ixo-${address}:${host}`
-    return new Resource(() =>
-      getOpenIdToken({
-        userId,
-        did,
-        matrixAccessToken: matrix.accessToken,
-        homeServer: matrix.homeServer,
-      }),
-    )
-  })
+  const resource = client.once(
+    'openid token',
+    () =>
+      new Resource<IOpenIDToken>(async (self) =>
+        (await import('../later/messaging-server.ts')).walletToken(client.wallet, self),
+      ),
+  )
   const { data, isLoading, error } = useStore(resource)
   return {
     openIdToken: data,

@@ -1,7 +1,13 @@
 import { useState } from 'react'
 import type { OracleError } from '../core/error.ts'
 import { useClient } from './provider.ts'
-import type { Capabilities, Capability, ModelInfo, Overrides } from '../core/records.ts'
+import type {
+  AuthzConfig,
+  Capabilities,
+  Capability,
+  ModelInfo,
+  Overrides,
+} from '../core/records.ts'
 import type { ChatAddress } from '../core/client.ts'
 import { useStore } from './use-store.ts'
 
@@ -12,20 +18,24 @@ export interface OraclesConfigResult {
     readonly socketUrl: string | null
     readonly model: string | null
     readonly price: string | null
+    readonly authConfig: AuthzConfig | undefined
   }
   readonly isLoading: boolean
   readonly isReady: boolean
+  /** Nothing that could be asked answers now: this is what was known last, and it is asked for again. */
+  readonly isStale: boolean
   readonly error: OracleError | null
 }
 
 /** Where an oracle answers, its model and its price, found by its DID. */
 export function useOraclesConfig(oracleDid: string, overrides?: Overrides): OraclesConfigResult {
   const { data, isLoading, error } = useStore(useClient().config(oracleDid, overrides))
-  const { apiUrl = null, wsUrl: socketUrl = null, model = null, price = null } = data ?? {}
+  const { wsUrl, model = null, price = null, authConfig, isStale = false } = data ?? {}
   return {
-    config: { apiUrl, socketUrl, model, price },
+    config: { apiUrl: data?.apiUrl ?? null, socketUrl: wsUrl ?? null, model, price, authConfig },
     isLoading,
-    isReady: data !== undefined,
+    isReady: !!data,
+    isStale,
     error,
   }
 }

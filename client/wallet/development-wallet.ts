@@ -12,6 +12,11 @@ export interface DevelopmentWalletOptions {
   readonly seed?: Uint8Array
   /** What the oracle may do for the user; without it, everything with what is the user's own. */
   readonly grants?: readonly Grant[]
+  /**
+   * The address of a server on whose development ledger the user has an account. The server keeps the key of the account
+   * and signs with it whatever the page asks for.
+   */
+  readonly ledger?: string
 }
 
 /** The props of `OraclesProvider`: `<OraclesProvider {...wallet}>`. */
@@ -31,6 +36,7 @@ export async function createDevelopmentWallet({
   storage,
   seed,
   grants,
+  ledger,
 }: DevelopmentWalletOptions = {}): Promise<DevelopmentWallet> {
   const key = await keyOf(seed ?? seedIn(storage ?? localStorage))
   const { did } = key
@@ -42,16 +48,33 @@ export async function createDevelopmentWallet({
       return { serialized: await mint(key, oracleDid, att, exp), expiresAt: exp * 1000 }
     }
   const identity: Grant = { can: '*', with: 'ixo:oracle' }
-  return {
-    initialWallet: { address: did, did, matrix: { accessToken: '', homeServer: '' } },
-    transactSignX: () =>
-      Promise.reject(
-        new OracleError('invalid_request', 'The development wallet has no chain to sign for.'),
-      ),
+  const minted = {
     createInvocation: minting(invocationSeconds, [identity]),
     createDelegation: minting(delegationSeconds, grants ?? [identity, { can: '*', with: did }]),
   }
+  const account = ledger === undefined ? undefined : await accountOn(ledger, minted)
+  return {
+    initialWallet: {
+      address: account?.address ?? did,
+      did,
+      matrix: { accessToken: '', homeServer: '' },
+    },
+    transactSignX: account?.transactSignX ?? signNothing,
+    ...minted,
+  }
 }
+
+const accountOn = async (
+  ledger: string,
+  minted: Pick<DevelopmentWallet, 'createDelegation' | 'createInvocation'>,
+) => (await import('../later/development-ledger.ts')).accountAt(ledger, minted)
+
+const signNothing: TransactionFn = () =>
+  Promise.reject(
+    new OracleError('invalid_request', 'The development wallet has no ledger to sign for.', {
+      hint: 'Give it the address of a server with a development ledger: { ledger }.',
+    }),
+  )
 
 function seedIn(storage: Pick<Storage, 'getItem' | 'setItem'>): Uint8Array {
   const kept = storage.getItem(storageKey)

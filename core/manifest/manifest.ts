@@ -6,7 +6,7 @@ import { faultOf } from './faults.ts'
 import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
 import { checkModels } from './models.ts'
-import { checkAttachments, checkSections, checkState, readable } from './sections.ts'
+import { checkAttachments, checkSections, checkState, checkUserData, readable } from './sections.ts'
 import { checkHeaders, checkViews } from './public/public.ts'
 import { checkSubAgents } from './tools/sub-agents.ts'
 import { checkTools, isWhole, shown as shownValue } from './tools/tools.ts'
@@ -75,7 +75,11 @@ const sections = [
   'headers',
   'views',
   'notices',
+  'roomIdOf',
+  'members',
+  'sessionDeleted',
   'onUsage',
+  'userData',
 ]
 const knownKeys = [...Object.keys(manifestSchema.shape), ...sections]
 const middlewareKinds = ['http', 'turn', 'model', 'tool']
@@ -134,6 +138,7 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
   faults.push(...checkState(name, sound.state ?? {}))
   faults.push(...checkJobs(definition), ...checkMade(name, definition))
   faults.push(...checkAttachments(name, definition.attachments))
+  faults.push(...checkUserData(name, definition.userData))
   const { tools = {}, toolsFor, toolsForMs } = sound
   if (typeof tools === 'object')
     faults.push(...checkTools(sound, tools), ...checkSubAgents(sound, tools))

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin, Schema, Shape } from '../plugin.ts'
+import { meant } from './did-you-mean.ts'
 import { metaOf } from './env.ts'
 import { isSchema, shown as shownJson } from './tools/tools.ts'
 
@@ -261,4 +262,32 @@ export function checkAttachments(plugin: string, attachments: unknown): RuntimeE
       ? []
       : [fault(`"attachments.${scheme}" is not a function.`, 'It gets the address and ctx.')]
   })
+}
+
+/** Faults of a section `userData`: both functions are there, because who can be told of must be erasable. */
+export function checkUserData(plugin: string, userData: unknown): RuntimeError[] {
+  if (userData === undefined) return []
+  const fault = (message: string, hint: string) =>
+    new RuntimeError('MANIFEST_INVALID', `Plugin ${plugin}: ${message}`, { hint })
+  if (!isObject(userData))
+    return [fault(`"userData" is ${shown(userData)}.`, 'It has two functions: export and erase.')]
+  const kinds = ['export', 'erase']
+  return [
+    ...Object.keys(userData)
+      .filter((key) => !kinds.includes(key))
+      .map((key) =>
+        fault(
+          `"userData" has "${key}", which is none of its functions.`,
+          meant(key, kinds) || 'They are export and erase.',
+        ),
+      ),
+    ...kinds
+      .filter((kind) => !isFunction(userData[kind]))
+      .map((kind) =>
+        fault(
+          `"userData.${kind}" is no function.`,
+          'Write it as a method: it gets the DID and ctx.',
+        ),
+      ),
+  ]
 }

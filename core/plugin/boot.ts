@@ -1,6 +1,7 @@
 import type { OfferedModels } from './models/asking.ts'
 import type { Database, Fetch, Log } from './context.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
+import type { Lease, LeasedWork } from './leases/lease.ts'
 import type { PricedModel } from './model.ts'
 import type { MaybePromise } from './schema.ts'
 import type { PluginSessions, Rooms } from './sessions.ts'
@@ -71,17 +72,27 @@ export interface Boot<
    */
   holdsCredential(text: string): boolean
   /**
-   * Hands over work that goes on after the server answers. `what` says what to check when the work takes long. Until the
+   * Hands over work that goes on after the server answers. `what` says what to check when the work takes long: a sentence, or a
+   * function that tells the sentence of the moment. Until the
    * work is done the plugin serves nothing: its routes and web modules answer 503, and no turn sees its tools, its prompt
    * and its middleware. With `gates: false` the plugin serves all the while.
    */
-  pending(promise: Promise<unknown>, what: string, options?: { readonly gates?: boolean }): void
+  pending(
+    promise: Promise<unknown>,
+    what: string | (() => string),
+    options?: { readonly gates?: boolean },
+  ): void
   /**
    * Registers a function that the runtime calls once: when the setups of all plugins have returned, the pending work of
    * this plugin is done and the server answers. `signal` fires when the server closes. A function that throws becomes a
    * line of the log and a note in `/health`.
    */
   onReady(call: (signal: AbortSignal) => MaybePromise<void>): void
+  /**
+   * Has one process at a time do work that has no end. This process begins when it holds the lease of the name, at once where
+   * nobody does; `signal` of the work fires when another process has it, and when the server closes.
+   */
+  lease(name: string, work: LeasedWork): Lease
   /** Registers a function that the runtime calls when it closes, in reverse order of boot. */
   onClose(close: () => MaybePromise<void>): void
   /** Registers a check that `/health` asks, within a second: the check returns when the plugin is well, and throws a sentence when not. */
@@ -95,7 +106,10 @@ export interface Booted<
   Peers = unknown,
   Inputs = UnknownInputs,
   State = Record<string, unknown>,
-> extends Omit<Boot<Env, Peers, Inputs, State>, 'pending' | 'onReady' | 'onClose' | 'health'> {
+> extends Omit<
+  Boot<Env, Peers, Inputs, State>,
+  'pending' | 'onReady' | 'lease' | 'onClose' | 'health'
+> {
   /** What `setup` returned. */
   readonly self: Self
 }

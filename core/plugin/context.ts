@@ -117,10 +117,17 @@ export type Approvals = 'events' | 'words' | false
 interface OfTurn {
   /** Who is speaking. */
   readonly user: User
+  /** What the user said in this turn; empty where a plugin spoke, with `from: 'plugin'`. */
+  readonly message: string
   /** The conversation. */
   readonly session: Session
   /** What room-scoped state belongs to: the room of the session, `<plugin>:<room>`, else the pair of user and oracle. */
   readonly room: string
+  /**
+   * Whether others read along in the room of the session. What belongs to one person alone then has no place in a prompt, a
+   * result or a reply. False in a session without a room, and so in every session that a client began.
+   */
+  readonly shared: boolean
   /** Tells the listeners of the turn something beside the reply. */
   readonly emit: Emit
   /**

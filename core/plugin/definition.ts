@@ -20,6 +20,8 @@ import type {
 import type { MaybePromise, ParsedShape, Shape } from './schema.ts'
 import type { AnySubAgent, AnyTool, SubAgentSection, ToolSection, TurnTools } from './tool.ts'
 import type { RunContext, RunSection } from './runs.ts'
+import type { UserDataContext, UserDataSection } from './kept/user-data.ts'
+import type { ToldRoomChange } from './rooms/change.ts'
 
 /** A migration changes the database one step; it runs once per database, under its lock. */
 export type Migration = (db: Kysely<any>) => Promise<void> // any: a migration sees tables that no type knows yet
@@ -67,7 +69,9 @@ type BorrowableOf<P> = P extends AnyPlugin
 
 type TurnIn<S extends Scope> = TurnContext<S['env'], S['self'], S['state'], S['peers'], S['jobs']>
 
-type OwnRuns<S extends Scope> = RunSection<RunContext<S['env'], S['self'], S['peers'], S['jobs']>>
+type OfRuns<S extends Scope> = RunContext<S['env'], S['self'], S['peers'], S['jobs']>
+
+type OwnRuns<S extends Scope> = RunSection<OfRuns<S>>
 
 /** A section that stands in the definition, or that a function of what boot found makes. */
 type OrMade<Section, S extends Scope, Made = Section> =
@@ -164,6 +168,25 @@ interface Offers<
     notice: Notice,
     ctx: JobContext<In['env'], In['self'], In['peers'], In['jobs']>,
   ): MaybePromise<void>
+  /** What the plugin keeps of a user: handed out for the user's export, and erased when the user asks for that. */
+  readonly userData?: UserDataSection<
+    UserDataContext<In['env'], In['self'], In['peers'], In['jobs']>
+  >
+  /**
+   * The `roomId` that clients are told of a user's sessions which have no room of their own: for the plugin that carries the
+   * room of user and oracle. The room-scoped state of these sessions stays that of the pair. Asked once an answer, for a second.
+   */
+  roomIdOf?(user: { readonly did: string }, ctx: OfRuns<In>): MaybePromise<string | undefined>
+  /**
+   * Called in the transaction that deletes a session, for what the plugin keeps of it: `db` is the transaction. When it throws,
+   * nothing is deleted, and the client may try again. A session that nobody spoke in may go without it.
+   */
+  sessionDeleted?(
+    session: { readonly sessionId: string; readonly did: string },
+    ctx: OfRuns<In>,
+  ): MaybePromise<void>
+  /** Told when somebody was invited to a room, has joined or has left it, by the plugin that carries the room. */
+  members?(change: ToldRoomChange, ctx: OfRuns<In>): MaybePromise<void>
 }
 
 /**

@@ -66,6 +66,8 @@ export interface RunEnding {
   readonly origin?: string
   /** What came with the message. */
   readonly metadata?: Readonly<Record<string, unknown>>
+  /** Whether others read along in the room of the session. */
+  readonly shared: boolean
   /** Whether the user read any word of a reply. */
   readonly said: boolean
   /** What the models were asked and answered, a line for each model, sub-agents included. */
@@ -78,6 +80,10 @@ export interface RunEnding {
   readonly endedAt: Date
   /** The words of the reply that the user read; empty once the session is gone. Only while this call of `end` lasts. */
   reply(): Promise<string>
+  /**
+   * What the user said; empty where a plugin spoke, and once the session is gone. Only while this call of `end` lasts.
+   */
+  message(): Promise<string>
 }
 
 /**

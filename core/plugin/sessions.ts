@@ -1,3 +1,5 @@
+import type { RoomChange } from './rooms/change.ts'
+
 /** A component of the client, by its name there. */
 export interface ShownComponent {
   /** The component's name, as the client registered it. */
@@ -43,6 +45,11 @@ export interface WantedSession {
    * room-scoped state.
    */
   readonly room?: string
+  /**
+   * Beside `room`: others read along there. The session keeps what it was made with; where that is something else than is
+   * asked for here, a session of an id is refused with `CONFLICT`, and by its room it is not found.
+   */
+  readonly shared?: boolean
   /** The title of a session that is made now. */
   readonly title?: string
 }
@@ -80,4 +87,9 @@ export interface Rooms<State = Record<string, unknown>> {
    * promise. A turn that is under way sees the change in its next turn.
    */
   update(room: RoomName, change: (state: State) => void): Promise<void>
+  /**
+   * Tells every plugin that has the section `members` of a change among the members of a room: for the plugin that carries the
+   * room. Rejects with the first fault once all of them were told; tell them again then.
+   */
+  changed(change: RoomChange): Promise<void>
 }

@@ -9,6 +9,46 @@ export interface Turns {
    * one waits for its end unless `whenBusy` says otherwise.
    */
   start(turn: NewTurn): StartedTurn
+  /**
+   * Hands in a person's answer to what a run waits for, and goes on with the run. The first answer counts: the `begun` of any
+   * other rejects with `CONFLICT`. Ask the person who speaks, and nobody else: `user` has to be that person.
+   */
+  resume(answer: TurnAnswer): StartedTurn
+  /**
+   * Stops what is under way in a session, or the turn of one request: also one that waits for its beginning or for a person.
+   * Resolves to false where there was nothing to stop.
+   */
+  abort(turn: WhichTurn): Promise<boolean>
+  /**
+   * Takes the words of a turn back: the message, the reply, and what its tools were told and answered, become `[removed]` in the
+   * history, in the journal, in replays, and in what models are sent from then on. A turn that is under way is stopped
+   * first. Resolves to false where the user has no such turn. What tools have done stays done.
+   */
+  redact(turn: WhichTurn & { readonly requestId: string }): Promise<boolean>
+}
+
+/** A person's answer to what a run waits for. */
+export interface TurnAnswer {
+  /** Who answers: the user whose run it is. */
+  readonly user: User | { readonly did: string }
+  /** The run that waits, as its events name it. */
+  readonly runId: string
+  /** Whether the call is carried out, with other arguments in `args`, or not at all. */
+  readonly decision: 'approve' | 'reject' | 'edit'
+  /** The arguments in place of those that the model gave: an object, with `edit`. */
+  readonly args?: Readonly<Record<string, unknown>>
+  /** Why not, in the person's words, for the model to read: 500 characters at most, with `reject`. */
+  readonly reason?: string
+}
+
+/** Turns of a session: all that are under way, or that of one request. */
+export interface WhichTurn {
+  /** Whose session it is. */
+  readonly user: { readonly did: string }
+  /** The session. */
+  readonly session: string
+  /** The name of the turn, as its start gave it. */
+  readonly requestId?: string
 }
 
 /** A turn as a plugin asks for it. */
@@ -22,6 +62,8 @@ export interface NewTurn {
    * the room that it has: where that is another one, the turn is refused with `CONFLICT`.
    */
   readonly room?: string
+  /** Beside `room`: others read along in the room, so handlers of the turn find `ctx.shared` true. */
+  readonly shared?: boolean
   /** The words of the turn: 256 KiB at most, and not empty. */
   readonly message: string
   /**
@@ -57,6 +99,11 @@ export interface NewTurn {
    * has for the user is left out, and the log says so.
    */
   readonly allow?: readonly string[]
+  /**
+   * `events`: the plugin shows what waits for a person and brings the decision by `turns.resume`, as a client does that shows
+   * approvals. Without it nobody can be asked, unless a client of the session shows approvals.
+   */
+  readonly approvals?: 'events'
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
   /** Stops the turn: also one that waits for its beginning or for a person, and one that another server carries. */

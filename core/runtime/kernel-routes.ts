@@ -17,6 +17,7 @@ import type { Files } from './files/files.ts'
 import { fileRouteKeys, fileRoutes } from './files/routes.ts'
 import type { AppJobs } from './jobs/jobs.ts'
 import { jobRouteKeys, jobRoutes } from './jobs/routes.ts'
+import { keptRouteKeys, type KeptRoutesOptions, keptRoutes } from './kept/routes.ts'
 import type { Notices } from './notices/notices.ts'
 import { noticeRouteKeys, noticeRoutes } from './notices/routes.ts'
 import type { OwnAddresses } from './own-addresses.ts'
@@ -32,6 +33,7 @@ const keys = [
   ...jobRouteKeys,
   ...noticeRouteKeys,
   ...fileRouteKeys,
+  ...keptRouteKeys,
   ...conversationRouteKeys,
 ] as const
 
@@ -54,6 +56,7 @@ export interface KernelRouteParts {
   readonly notices: Notices
   readonly files: Files
   readonly conversations: Conversations
+  readonly kept: KeptRoutesOptions
   readonly addresses: OwnAddresses
   /** The models that answer. */
   readonly models: { readonly default: Model }
@@ -106,6 +109,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       isRevoked: (cids) => identity.isRevoked(cids),
     }),
     ...fileRoutes(parts.files),
+    ...keptRoutes(parts.kept),
     ...parts.conversations.routes,
   }
   return keys.map((key) => [key, routes[key]])

@@ -4,7 +4,9 @@ import { delegationMigrations } from './auth/grants/delegations.ts'
 import { grantsMigration } from './auth/grants/grants.ts'
 import { fileMigrations } from './files/tables.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
+import { erasuresMigration } from './kept/tables.ts'
 import { jobsMigration, upTimesMigration } from './jobs/tables.ts'
+import { leasesMigration } from './leases/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
 import { kernelNamesMigration } from './store/kernel-names.ts'
 import { roomNamesMigration, roomStateMigration } from './store/room-state.ts'
@@ -22,6 +24,8 @@ export const kernelMigrations = {
     '006-room-names': roomNamesMigration,
     '007-notices': noticesMigration,
     '008-job-up-times': upTimesMigration,
+    '009-leases': leasesMigration,
+    '010-erasures': erasuresMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

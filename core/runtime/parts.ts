@@ -17,6 +17,7 @@ import { LazyAttachments } from './attachments/lazy.ts'
 import { Files } from './files/files.ts'
 import { type Ground, openGround } from './ground.ts'
 import type { Http } from './http/http.ts'
+import type { Erasures } from './kept/erasures.ts'
 import { Places } from './http/limits/places.ts'
 import { AppJobs } from './jobs/jobs.ts'
 import { RateLimits } from './http/limits/rate-limit.ts'
@@ -27,11 +28,13 @@ import { offerLines, pricesOf } from './model/offer-lines.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
+import { Leases } from './leases/leases.ts'
 import { RoomState } from './store/room-state.ts'
+import { Members } from './told/members.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import type { Runs } from './turns/carry/runs.ts'
 import { titlesOf } from './turns/titles.ts'
-import { surviveStrayRejections } from './watchdog/stray-faults.ts'
+import { sealReports, surviveStrayRejections } from './watchdog/stray-faults.ts'
 
 /** The parts of a running app that are needed after the boot. */
 export interface Parts {
@@ -41,16 +44,19 @@ export interface Parts {
   readonly setups: Setups
   readonly tools: Tools
   readonly jobs: AppJobs
+  readonly leases: Leases
   readonly runs: Runs
   readonly http: Http
   readonly addresses: OwnAddresses
   readonly guard: LoopGuard
+  readonly erasures: Erasures
 }
 
 /** Opens everything up to listening: database, migrations, setups, tools, routes. */
 export async function openParts(blueprint: Blueprint, closers: Closers): Promise<Parts> {
   const { config, records, instructions, log } = blueprint
   const { models } = blueprint.chosen
+  sealReports()
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
@@ -65,8 +71,11 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
   const listeners = new UsageListeners(records, log)
-  const before = { ground, identity, addresses, jobs, rooms, listeners }
+  const leases = new Leases({ store: ground.store, log, leaseMs: config.RUN_LEASE_MS })
+  const members = new Members(records, log)
+  const before = { ground, identity, addresses, jobs, rooms, leases, members, listeners }
   const setups = await openSetups(blueprint, before, closers)
+  closers.add(() => leases.close())
   const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
   const rateLimits = new RateLimits({ log, redis: ground.redis })
   closers.add(() => rateLimits.close())
@@ -102,7 +111,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const grantable = { records, ownDids: identity.ownDids }
   const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
   const files = kept.files
-  const { http, channel } = serve(blueprint, { ...served, files, conversations }, closers)
+  const { http, channel, erasures } = serve(blueprint, { ...served, files, conversations }, closers)
 
   goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
@@ -111,7 +120,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   await channel.open()
   report(blueprint)
   const { runs } = conversations
-  return { ground, identity, grantable, setups, tools, jobs, runs, http, addresses, guard }
+  const opened = { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses }
+  return { ...opened, guard, erasures }
 }
 
 /** The faults of models whose names could not be checked before every plugin was set up. */
@@ -192,13 +202,15 @@ interface BeforeSetups {
   readonly addresses: OwnAddresses
   readonly jobs: AppJobs
   readonly rooms: RoomState
+  readonly leases: Leases
+  readonly members: Members
   readonly listeners: UsageListeners
 }
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
   { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
-  { ground: { store }, identity, addresses, jobs, rooms, listeners }: BeforeSetups,
+  { ground: { store }, identity, addresses, jobs, rooms, leases, members, listeners }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
   for (const { name, definition } of records.filter(isActive))
@@ -222,10 +234,12 @@ async function openSetups(
       ...(identity.signer && { key: identity.signer }),
     },
     holdsCredential: identity.holdsCredential,
-    prices: () => pricesOf(chosen.models),
+    prices: () => [...pricesOf(chosen.models), ...embedder.priced],
     jobsOf: (definition) => jobs.of(definition),
     modelsOf: (plugin) => models.of(plugin),
     rooms,
+    leases,
+    members,
     now: clock?.now ?? machineNow,
     envOf,
   })

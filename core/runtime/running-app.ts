@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Model } from '../plugin.ts'
 import { type EnvSource, isForAuthors, unsaidEnvironment } from '../manifest/env.ts'
 import { kernelEnv, type KernelEnv } from '../manifest/kernel-env.ts'
 import type { Tools } from './agent/tools/tools.ts'
@@ -72,6 +73,11 @@ export class RunningApp implements App {
     return this.#parts.tools
   }
 
+  /** The model that answers where nobody chose one. */
+  get model(): Model {
+    return this.#options.blueprint.chosen.models.default
+  }
+
   /** Grants as `POST /grants` does. */
   async grant(request: unknown): Promise<Grant> {
     return (await this.grants.issue(await readGrantRequest(this.#parts.grantable, request))).grant
@@ -84,6 +90,8 @@ export class RunningApp implements App {
     const unsaid = unsaidEnvironment(blueprint.source, at.host)
     if (unsaid) throw unsaid
     if (signals) this.#mind()
+    // Nobody may meet what a restored backup has brought back of an erased user.
+    await this.#parts.erasures.open()
     const address = await http.listen(at)
     this.#isListening = true
     addresses.listensAt(address.url)
@@ -178,12 +186,13 @@ export class RunningApp implements App {
    * leases stay. No close of a plugin runs until the app is forsaken.
    */
   async crash(): Promise<void> {
-    const { ground, http, runs, jobs } = this.#parts
+    const { ground, http, runs, jobs, leases } = this.#parts
     this.#options.blueprint.clock?.drop()
     const cut = ground.store.cut()
     http.drop()
     runs.drop()
     jobs.runner.drop()
+    leases.drop()
     ground.lock?.drop()
     await cut
   }

@@ -20,6 +20,8 @@ import { factsOf, headersOf } from './told/told.ts'
 import { Channel } from './channel/channel.ts'
 import type { Closers } from './closers.ts'
 import type { Files } from './files/files.ts'
+import { openKept } from './kept/kept.ts'
+import type { Erasures } from './kept/erasures.ts'
 import type { Ground } from './ground.ts'
 import { Http } from './http/http.ts'
 import { RequestLog } from './http/answer/request-log.ts'
@@ -58,16 +60,19 @@ export function serve(
   blueprint: Blueprint,
   served: Served,
   closers: Closers,
-): { readonly http: Http; readonly channel: Channel } {
+): { readonly http: Http; readonly channel: Channel; readonly erasures: Erasures } {
   const { config, records, log, chosen } = blueprint
   const { identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
   const { store, audit } = served.ground
+  const kept = keptOf(blueprint, served, (did) => channel.erased(did))
+  closers.add(() => kept.erasures.close())
   // Some routes call the server or the channel, and both are made with the routes: such a handler runs when both are there.
   const kernel = kernelRoutes({
     config,
     records,
     models: chosen.models,
     ...served,
+    kept,
     facts: () => factsOf(records, log),
     openapi: () => http.openapi(),
     onRevoked: (did) => channel.revoked(did),
@@ -123,7 +128,29 @@ export function serve(
     turnsOf: (plugin) => conversations.turnsOf(plugin),
     joinLate: (record) => joinLate(record, blueprint, served, { http, routes }),
   })
-  return { http, channel }
+  return { http, channel, erasures: kept.erasures }
+}
+
+/** What is kept of users, as they see it, take it and have it erased. */
+function keptOf(
+  { config, records, dataDir, log }: Blueprint,
+  { ground: { store }, identity, rateLimits, conversations, files }: Served,
+  closeSockets: (did: string) => void,
+) {
+  return openKept({
+    ...{ records, dataDir, log, rateLimits, closeSockets },
+    signer: identity.signer,
+    leaseMs: config.RUN_LEASE_MS,
+    store,
+    oracleDid: identity.oracleDid,
+    deleteSession: (did, sessionId) => conversations.runs.deleteSession(did, sessionId),
+    async revokeDelegation(did) {
+      await identity.delegations.revoke(did, identity.oracleDid)
+      identity.stored.forget(did)
+    },
+    endGrants: (did) => identity.grants.endAll(did),
+    forgetFiles: (did) => files.forget(did),
+  })
 }
 
 interface Joined {

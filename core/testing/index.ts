@@ -35,4 +35,5 @@ export {
   type UserNotices,
 } from './test-app.ts'
 export type { CallOptions, Emitted, Thread, ThreadOptions } from './thread.ts'
+export type { Erased, ExportLine } from './own-data.ts'
 export { readEvents, type Said, type SayOptions, type StreamedEvent } from './turn.ts'

@@ -11,6 +11,7 @@ import type { BootReport } from '../runtime/boot/report.ts'
 import { TestClock } from '../runtime/boot/test-clock.ts'
 import { type CallInit, type Calls, callsTo } from './calls.ts'
 import { type HeardEvents, hearEvents, type HearOptions } from './heard-events.ts'
+import { type Erased, eraseAll, type ExportLine, exportOf } from './own-data.ts'
 import { type OwnDatabase, ownDatabase } from './own-database.ts'
 import { Thread, type ThreadOptions } from './thread.ts'
 import { say, type Said, type SayOptions } from './turn.ts'
@@ -39,6 +40,10 @@ export interface TestUser extends Calls {
   events(options?: HearOptions): Promise<HeardEvents>
   /** The newest notices of the user, 100 at most, and how many notices the user has not seen, as `GET /notices` lists them. */
   notices(): Promise<UserNotices>
+  /** Everything that kernel and plugins keep of the user, as `GET /me/export` hands it out: once an hour of the machine's clock. */
+  export(): Promise<readonly ExportLine[]>
+  /** Erases everything of the user, as `DELETE /me` does, and waits until each plugin has erased its part. */
+  erase(): Promise<Erased>
   /** Grants the user rights on the oracle's DID, as an operator does: `registry/*`, `notes/read`. Each call adds. */
   granted(...capabilities: string[]): Promise<Grant>
 }
@@ -285,6 +290,8 @@ class AppOfTest implements TestApp {
         if (status === 200) return body
         throw new Error(`/notices answered ${status}: ${JSON.stringify(body)}`)
       },
+      export: () => exportOf(calls),
+      erase: () => eraseAll(calls, did),
       granted: (...capabilities) => this.#now.app.grant({ did, capabilities, days: 1 }),
     }
   }

@@ -1,4 +1,4 @@
-import type { Emit, Model, User } from '../plugin.ts'
+import type { Emit, User } from '../plugin.ts'
 import { RuntimeError } from '../errors.ts'
 import type { RunningApp } from '../runtime/running-app.ts'
 import { loadCapabilities } from '../runtime/agent/turn/capabilities.ts'
@@ -16,6 +16,10 @@ export interface ThreadOptions {
   readonly signal?: AbortSignal
   /** What tools read as `ctx.approvals`: true as from a client that shows approvals. */
   readonly approvals?: boolean
+  /** What tools read as `ctx.message`. */
+  readonly message?: string
+  /** What tools read as `ctx.shared`. */
+  readonly shared?: boolean
 }
 
 /** How a thread calls a tool. */
@@ -32,7 +36,7 @@ export interface Emitted {
   readonly args: readonly unknown[]
 }
 
-/** A conversation without a model: loads capabilities and calls tools as an agent would. */
+/** A conversation that no model leads: loads capabilities and calls tools as an agent would. Tools may ask the app's model aside. */
 export class Thread {
   /** Who speaks. */
   readonly user: User
@@ -44,14 +48,14 @@ export class Thread {
   #content = ''
 
   /** @internal Only `testApp` makes threads: the insides of an app stay out of the package's declarations. */
-  constructor(
-    app: RunningApp,
-    { did = 'did:key:z6MkTestUser', grants, signal, approvals }: ThreadOptions = {},
-  ) {
+  constructor(app: RunningApp, options: ThreadOptions = {}) {
+    const { did = 'did:key:z6MkTestUser', grants, signal, approvals, message, shared } = options
     this.#app = app
     this.user = fakeUser(did, grants)
     this.#turn = {
       user: this.user,
+      message,
+      shared,
       rights: app.grants,
       session: { id: 'test-session' },
       room: `${did}:test-room`,
@@ -59,7 +63,7 @@ export class Thread {
       rootId: 'test-run',
       results: { areKept: false },
       signal: signal ?? new AbortController().signal,
-      model: noModel,
+      model: app.model,
       asked: { count: 0 },
       consent: new Consent({ request: { message: '', approvals } }),
       loaded: new Set(),
@@ -134,11 +138,4 @@ const recordInto = (emitted: Emitted[]): Emit => {
     router: note('router'),
     invalidate: note('invalidate'),
   }
-}
-
-const noModel: Model = {
-  id: 'none',
-  async *stream() {
-    throw new Error('A thread has no model of its own. Give testApp a model and run a turn.')
-  },
 }

@@ -9,10 +9,11 @@ import {
 } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 import { z } from 'zod'
+import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
 const { did: oracleDid } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
-const wallet = await createDevelopmentWallet()
+const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
 
 const browserTools = {
@@ -47,7 +48,7 @@ function Chat({ sessionId }: { sessionId: string }) {
         <p key={id}>{renderMessageContent(content)}</p>
       ))}
       {chat.error && <p role="alert">{chat.error.message}</p>}
-      {claims.length > 0 && <p role="alert">{`To be paid first: ${claims.join(', ')}`}</p>}
+      {claims.length > 0 && <Pay {...{ oracleDid, overrides, claims, chat }} />}
       <input name="words" aria-label="Your message" required autoComplete="off" />
       {chat.isSending ? (
         <button type="button" onClick={chat.abortStream}>

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
+import payments from '../../plugins/payments/index.ts'
 import { complaintsOf, launch } from '../../test/support/browser.ts'
 import { describeWith } from '../../test/support/services.ts'
 import { unquote } from '../../test/support/models.ts'
@@ -116,5 +117,25 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     const { page } = await open(app.url)
     await say(page, 'Hello')
     await page.getByText('To be paid first: c-1').waitFor()
+  })
+
+  it('pays a 402 with the development wallet, and has the refused message answered', async () => {
+    const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
+    const model = scriptedModel(['The first.', 'The second.', 'The third.'])
+    await using app = await testApp({ plugins: [payments], model, env })
+    const { page, complaints } = await open(app.url)
+    await say(page, 'One')
+    await page.getByText('The first.').waitFor()
+    await say(page, 'Two')
+    await page.getByText('The second.').waitFor()
+    await say(page, 'Three')
+    await page.getByText('To be paid first:').waitFor()
+    const settled = page.waitForResponse((one) => one.url().endsWith('/payments/settle'))
+    await page.getByRole('button', { name: 'Pay' }).click()
+    expect(await (await settled).json()).toMatchObject({ status: 'settled', balance: '0' })
+    await page.getByText('The third.').waitFor()
+    expect(await page.getByText('Three').count()).toBe(1)
+    expect(await page.getByText('To be paid first:').count()).toBe(0)
+    expect(complaints.filter((line) => !line.includes('402'))).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 import type { Model } from '#core'
-import { estimatedUsage, readSummaryRequest } from '#core/models'
+import { estimatedUsage, readSummaryRequest, type ModelSettings, type ToolSpec } from '#core/models'
 
 interface DemoOptions {
   /** How fast the model speaks. Twenty-five words a second feel like a real model; tests take `Infinity`. */
@@ -35,7 +35,7 @@ export function demoModel({
       const { decide } = await import('./demo/decide.ts') // the rules are twenty files, and no start needs them
       const { withoutAttached } = await import('./demo/turn.ts')
       const { messages: words, sentence } = withoutAttached(messages)
-      const { zoneIn } = await import('./demo/moments.ts')
+      const { zoneIn } = await import('./demo/read/moments.ts')
       const system = messages.find(({ role }) => role === 'system')?.content ?? ''
       const present = { at: now(), zone: zoneIn(system) }
       if (settings?.object) {
@@ -43,6 +43,14 @@ export function demoModel({
         const text = JSON.stringify(objectFor(settings.object.schema, words, present))
         yield { type: 'text', text }
         yield { type: 'usage', ...estimatedUsage({ messages, tools }, text.length) }
+        return
+      }
+      const forced = forcedIn(settings, tools)
+      if (forced) {
+        const { objectFor } = await import('./demo/object.ts')
+        const args = JSON.stringify(objectFor(forced.parameters, words, present))
+        yield { type: 'tool-call', index: 0, name: forced.name, args }
+        yield { type: 'usage', ...estimatedUsage({ messages, tools }, args.length) }
         return
       }
       const act = await decide(words, tools, present)
@@ -68,6 +76,15 @@ export function demoModel({
       yield usage(said.length)
     },
   }
+}
+
+/** The tool that the model must call, where it must call one. */
+function forcedIn(
+  settings: ModelSettings | undefined,
+  tools: readonly ToolSpec[],
+): ToolSpec | undefined {
+  const choice = settings?.toolChoice
+  return typeof choice === 'object' ? tools.find(({ name }) => name === choice.tool) : undefined
 }
 
 /** Waits, and rejects with the signal's reason as soon as the signal fires. */

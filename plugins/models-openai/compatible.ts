@@ -1,4 +1,4 @@
-import type { Model } from '#core'
+import type { Model, OfferSettings } from '#core'
 
 /** A provider whose models speak chat completions, and how its dialect differs from the common one. */
 export interface Compatible {
@@ -85,4 +85,19 @@ export const compatible: Readonly<Record<string, Compatible>> = {
   fireworks: named('fireworks', 'Fireworks AI', 'https://api.fireworks.ai/inference/v1'),
   lmstudio: named('lmstudio', 'LM Studio', 'http://127.0.0.1:1234/v1', { keyless: true }),
   vllm: named('vllm', 'vLLM', 'http://127.0.0.1:8000/v1', { keyless: true }),
+}
+
+/** Whether a model is asked by Responses: where the operator says so, and else at the address of their maker. */
+export function speaksResponses({
+  baseUrl,
+  row,
+  settings,
+}: {
+  readonly baseUrl?: string
+  readonly row: Compatible
+  readonly settings?: OfferSettings
+}): boolean {
+  if (settings?.wire !== undefined) return settings.wire === 'responses'
+  if (!row.responses || row.address === undefined) return false
+  return new URL(baseUrl ?? row.address).host === new URL(row.address).host
 }

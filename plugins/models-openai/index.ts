@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { definePlugin, type ModelProvider } from '#core'
-import { compatible, type Compatible } from './compatible.ts'
+import { compatible, speaksResponses, type Compatible } from './compatible.ts'
 
 /** The variables of the providers: a key and an address each, asked for only when MODEL names the provider. */
 const env = Object.fromEntries(
@@ -68,8 +68,10 @@ function providerOf(name: string, row: Compatible): ModelProvider<Env> {
         settings,
         row,
       }
-      const { openResponses, speaksResponses } = await import('./responses/open.ts')
-      if (speaksResponses(options)) return openResponses(options)
+      if (speaksResponses(options)) {
+        const { openResponses } = await import('./responses/open.ts')
+        return openResponses(options)
+      }
       const { ChatModel } = await import('./chat/model.ts')
       return new ChatModel(options)
     },

@@ -1,14 +1,30 @@
 import { randomBytes } from 'node:crypto'
 import {
+  DirectSecp256k1HdWallet,
   DirectSecp256k1Wallet,
+  type GeneratedType,
   makeAuthInfoBytes,
   makeSignDoc,
   Registry,
 } from '@cosmjs/proto-signing'
+import { MsgExec, MsgGrant, MsgRevoke } from 'cosmjs-types/cosmos/authz/v1beta1/tx'
+import { SendAuthorization } from 'cosmjs-types/cosmos/bank/v1beta1/authz'
+import { MsgSend } from 'cosmjs-types/cosmos/bank/v1beta1/tx'
 import { expect, test } from 'vitest'
+import { execMessage, grantingMessage, revokingMessage } from './contracts/contract-messages.ts'
+import type { ContractRow } from './contracts/tables.ts'
 import { fromBech32, toBech32 } from './ledger/bech32.ts'
 import { LedgerKey } from './ledger/keys.ts'
-import { types, writeSend } from './ledger/messages.ts'
+import {
+  readExec,
+  readSendGrant,
+  types,
+  writeExec,
+  writeRevoke,
+  writeSend,
+  writeSendGrant,
+} from './ledger/messages.ts'
+import { keyOfMnemonic } from './ledger/mnemonic.ts'
 import { NotProto, ProtoFields } from './ledger/proto.ts'
 import { readTx, signTx } from './ledger/tx.ts'
 
@@ -78,6 +94,130 @@ test('a transaction is byte for byte the one that the published library signs', 
     expect(read).toMatchObject({ memo, sequence, gas: 100_000 })
   }
 })
+
+test('a mnemonic is the key that the published wallet derives', async () => {
+  for (const length of [12, 24] as const) {
+    const wallet = await DirectSecp256k1HdWallet.generate(length, { prefix: 'ixo' })
+    const [account] = await wallet.getAccounts()
+    const key = await keyOfMnemonic(`  ${wallet.mnemonic.replaceAll(' ', '  ')} `)
+    expect(key.address('ixo')).toBe(account?.address)
+    expect(Buffer.from(key.publicKey).equals(account?.pubkey ?? Buffer.of())).toBe(true)
+  }
+})
+
+test('grants, their use and their end are byte for byte what the published types encode', () => {
+  const [granter, grantee] = ['dev1granter', 'dev1grantee']
+  const coins = [{ denom: 'udev', amount: '50000' }]
+  const send = { fromAddress: granter, toAddress: grantee, amount: coins }
+  const equal = (ours: Uint8Array, theirs: Uint8Array) =>
+    expect(Buffer.from(ours).toString('hex')).toBe(Buffer.from(theirs).toString('hex'))
+  const authorization = SendAuthorization.fromPartial({ spendLimit: coins, allowList: [grantee] })
+  const value = SendAuthorization.encode(authorization).finish()
+  equal(
+    writeSendGrant({
+      granter,
+      grantee,
+      spendLimit: coins,
+      allowList: [grantee],
+      expires: 1_800_000_000,
+    }),
+    MsgGrant.encode(
+      MsgGrant.fromPartial({
+        granter,
+        grantee,
+        grant: {
+          authorization: { typeUrl: types.sendAuthorization, value },
+          expiration: { seconds: 1_800_000_000n },
+        },
+      }),
+    ).finish(),
+  )
+  const inner = { typeUrl: types.send, value: writeSend(send) }
+  equal(inner.value, MsgSend.encode(MsgSend.fromPartial(send)).finish())
+  equal(
+    writeExec({ grantee, msgs: [inner] }),
+    MsgExec.encode(MsgExec.fromPartial({ grantee, msgs: [inner] })).finish(),
+  )
+  const revoke = { granter, grantee, msgTypeUrl: types.send }
+  equal(writeRevoke(revoke), MsgRevoke.encode(MsgRevoke.fromPartial(revoke)).finish())
+})
+
+test('what a wallet is given to sign for a contract is what it encodes with the published types', () => {
+  const parties = { oracle: 'dev1oracle', oracleDid: 'did:x:oracle', denom: 'udev' }
+  const message = execMessage('dev1user', [grantingMessage(contract, parties)])
+  expect(message).toMatchInlineSnapshot(`
+    {
+      "typeUrl": "/cosmos.authz.v1beta1.MsgExec",
+      "value": {
+        "grantee": "dev1user",
+        "msgs": [
+          {
+            "typeUrl": "/cosmos.authz.v1beta1.MsgGrant",
+            "value": {
+              "$bytes": "CghkZXYxdXNlchIKZGV2MW9yYWNsZRpPCkUKJi9jb3Ntb3MuYmFuay52MWJldGExLlNlbmRBdXRob3JpemF0aW9uEhsKDQoEdWRldhIFNTAwMDASCmRldjFvcmFjbGUSBgiApKfaBg==",
+            },
+          },
+        ],
+      },
+    }
+  `)
+  const msgs = message.value.msgs.map(({ typeUrl, value }) => ({
+    typeUrl,
+    value: new Uint8Array(Buffer.from(value.$bytes, 'base64')),
+  }))
+  const registry = new Registry([[types.exec, MsgExec as GeneratedType]])
+  const bytes = registry.encode({ typeUrl: types.exec, value: { grantee: 'dev1user', msgs } })
+  const [granted] = readExec(bytes).msgs
+  expect(readSendGrant(granted?.value ?? new Uint8Array())).toEqual({
+    granter: 'dev1user',
+    grantee: 'dev1oracle',
+    spendLimit: [{ denom: 'udev', amount: '50000' }],
+    allowList: ['dev1oracle'],
+    expires: 1_800_000_000,
+  })
+  const claims = { ...contract, form: 'claims' as const, collection_id: '7' }
+  expect(
+    [
+      grantingMessage(claims, parties),
+      revokingMessage(contract, parties),
+      revokingMessage(claims, parties),
+    ].map(({ typeUrl, value }) => [typeUrl, Buffer.from(value).toString('base64')]),
+  ).toMatchInlineSnapshot(`
+    [
+      [
+        "/ixo.claims.v1beta1.MsgCreateClaimAuthorization",
+        "CghkZXYxdXNlchIKZGlkOng6dXNlchoKZGV2MW9yYWNsZSIIZGV2MXVzZXIqATcwATgDQg0KBHVkZXYSBTUwMDAwUgYIgKSn2gZaAA==",
+      ],
+      [
+        "/cosmos.authz.v1beta1.MsgRevoke",
+        "CghkZXYxdXNlchIKZGV2MW9yYWNsZRocL2Nvc21vcy5iYW5rLnYxYmV0YTEuTXNnU2VuZA==",
+      ],
+      [
+        "/cosmos.authz.v1beta1.MsgRevoke",
+        "CghkZXYxdXNlchIKZGV2MW9yYWNsZRoiL2l4by5jbGFpbXMudjFiZXRhMS5Nc2dTdWJtaXRDbGFpbQ==",
+      ],
+    ]
+  `)
+})
+
+const contract: ContractRow = {
+  id: '4b0b3c2e-0000-4000-8000-000000000000',
+  did: 'did:x:user',
+  address: 'dev1user',
+  form: 'grant',
+  status: 'pending',
+  max_amount: 50_000,
+  taken: 0,
+  quota: 3,
+  used: 0,
+  collection_id: null,
+  admin_address: null,
+  memo: 'contract:4b0b3c2e-0000-4000-8000-000000000000',
+  tx_hash: null,
+  reason: null,
+  created_at: 0,
+  expires_at: 1_800_000_000_000,
+}
 
 test('bytes that are no message are refused, wherever they end', () => {
   const value = writeSend({

@@ -14,6 +14,10 @@ const count = (most: number) =>
     .refine((value) => value <= most, `at most ${most}`)
 const onOff = z.enum(['on', 'off'], 'on or off').transform((word) => word === 'on')
 
+const evmAddress = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, 'an address: 0x and 40 hexadecimal digits')
+
 /** The variables of payments. */
 export const environment = {
   PAYMENTS_TURN_PRICE: amount.default(0).describe('For a turn that finished'),
@@ -67,7 +71,60 @@ export const environment = {
     .string()
     .max(100)
     .optional()
-    .describe('The account on the ledger that receives payments; required with PAYMENTS_LEDGER'),
+    .describe(
+      'The account on the ledger that receives payments, where it is not that of the mnemonic',
+    ),
+  PAYMENTS_MNEMONIC: z
+    .string()
+    .regex(/^\s*[a-z]+(\s+[a-z]+){11,23}\s*$/, '12 to 24 words')
+    .optional()
+    .meta({
+      secret: true,
+      description: 'The key of the oracle on the ledger; without it the oracle makes no contracts',
+    }),
+  PAYMENTS_GAS_PRICE: z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,6})?$/, 'a number in digits, such as 0.025')
+    .default('0')
+    .transform(Number)
+    .describe('What the oracle pays for one unit of gas, in the smallest unit'),
+  PAYMENTS_X402_FACILITATOR: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('The facilitator of payments by signature (x402); unset: there are none'),
+  PAYMENTS_X402_AUTH: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ secret: true, description: 'The Authorization header for the facilitator' }),
+  PAYMENTS_X402_PAY_TO: evmAddress
+    .optional()
+    .describe('The account that payments by signature go to; required with the facilitator'),
+  PAYMENTS_X402_NETWORK: z
+    .string()
+    .regex(/^eip155:\d{1,20}$/, 'a network such as eip155:8453')
+    .default('eip155:84532')
+    .describe('The network of payments by signature'),
+  PAYMENTS_X402_ASSET: evmAddress
+    .optional()
+    .describe('The token of payments by signature; required with the facilitator'),
+  PAYMENTS_X402_ASSET_NAME: z
+    .string()
+    .min(1)
+    .max(100)
+    .default('USDC')
+    .describe('The name of the token, as its contract signs by it'),
+  PAYMENTS_X402_ASSET_VERSION: z
+    .string()
+    .min(1)
+    .max(20)
+    .default('2')
+    .describe('The version of the token, as its contract signs by it'),
+  PAYMENTS_X402_RATE: z
+    .string()
+    .regex(/^(?=.*[1-9])\d{1,12}(\.\d{1,12})?$/, 'a number above 0, such as 0.5')
+    .default('1')
+    .describe('Units of the token for one of the smallest unit here; the sum is rounded up'),
 }
 
 /** The values of the variables after the schema has parsed them. */

@@ -1,21 +1,25 @@
-import { definePlugin, type Log, type TurnContext } from '#core'
+import { definePlugin, type TurnContext } from '#core'
 import { z } from 'zod'
 
 import { addExtra, type ExtraOfTurn } from './accounts/charges.ts'
 import { environment } from './environment.ts'
 import { accountRoutes } from './routes/account.ts'
+import { contractRoutes } from './routes/contracts.ts'
+import { developmentRoutes } from './routes/development.ts'
 import { account, charge } from './routes/shapes.ts'
-import { card, fee, termsReply, termsView } from './routes/public.ts'
+import { authConfig, card, fee, termsReply, termsView } from './routes/public.ts'
+import { serveView } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
+import { createContracts } from './contracts/tables.ts'
 import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
 import { priceWords } from './terms/terms.ts'
-import { keepUp } from './upkeep.ts'
+import { jobInputs, keepUp, sendOut } from './upkeep.ts'
 
 /** What `setup` needs of boot. */
 interface Boot extends ServiceParts {
-  readonly log: Log
   onClose(close: () => Promise<void>): void
-  onReady(call: (signal: AbortSignal) => void): void
+  onReady(call: (signal: AbortSignal) => void | Promise<void>): void
+  health(check: () => Promise<void>): void
 }
 
 /** What a tool that adds to the cost of its turn hands on of its context. */
@@ -25,8 +29,12 @@ function setup(boot: Boot) {
   const service = new PaymentService(boot)
   let upkeep: Promise<void> | undefined
   boot.onReady((signal) => {
-    if (service.terms.isPriced) upkeep = keepUp(service, boot.log, signal)
+    if (!service.terms.isPriced) return
+    upkeep = keepUp(service, boot.log, signal)
+    // A wrong word of the mnemonic is another account: `/health` says so where PAYMENTS_ADDRESS is set beside it.
+    if (service.hasKey && boot.env.PAYMENTS_ADDRESS !== undefined) return demandAccount(service)
   })
+  boot.health(() => service.demandLedger())
   boot.onClose(async () => {
     await service.close()
     await upkeep
@@ -37,6 +45,11 @@ function setup(boot: Boot) {
     charge: ({ user, session }: Turn, extra: ExtraOfTurn): Promise<void> =>
       addExtra(service.db, { did: user.did, sessionId: session.id }, extra),
   }
+}
+
+/** Throws where the key of the oracle is that of another account than the one that is to be paid. */
+async function demandAccount(service: PaymentService): Promise<void> {
+  await service.signer()
 }
 
 export default definePlugin({
@@ -58,9 +71,19 @@ export default definePlugin({
     '002-payments': createPayments,
     '003-development-ledger': async (db) =>
       (await import('./development/tables.ts')).createLedger(db),
+    '004-contracts': createContracts,
+    '005-offers': async (db) => (await import('./x402/tables.ts')).createOffers(db),
   },
 
   setup,
+
+  jobs: {
+    send: {
+      input: jobInputs.send,
+      attempts: 100,
+      run: (_, { self: { service }, job }) => sendOut(service, job),
+    },
+  },
 
   facts: ({ self: { service } }) => ({
     price: priceWords(service.terms),
@@ -68,10 +91,26 @@ export default definePlugin({
       terms: termsView(service),
       denom: service.terms.coin.denom,
       chainId: service.chainId,
-      ...(service.methods.length > 0 && { address: await service.address() }),
+      ...(service.hasTransfer && { address: await service.address() }),
       methods: service.methods,
+      ...(service.hasKey && { authConfig: await authConfig(service) }),
     }),
   }),
+
+  web: { '/payments': serveView },
+  views: {
+    payments: {
+      label: { en: 'Payments', sw: 'Malipo', fr: 'Paiements' },
+      module: '/payments/view.js',
+      order: 80,
+    },
+  },
+
+  headers: {
+    // The published client of x402 asks with a header that is meant for answers.
+    allow: ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'Access-Control-Expose-Headers'],
+    expose: ['PAYMENT-REQUIRED', 'PAYMENT-RESPONSE'],
+  },
 
   runs: ({ self: { service } }) =>
     service.terms.isPriced
@@ -115,6 +154,14 @@ export default definePlugin({
     },
   },
 
+  userData: {
+    async *export(did, { db }) {
+      const { exportPayments } = await import('./accounts/user-data.ts')
+      yield* exportPayments(did, db)
+    },
+    erase: async (did, { db }) => (await import('./accounts/user-data.ts')).erasePayments(did, db),
+  },
+
   routes: {
     'GET /payments/terms': {
       auth: 'public',
@@ -132,6 +179,13 @@ export default definePlugin({
       summary: 'The fee of the oracle, as existing oracles anchor it.',
       run: (_, { self }) => fee(self.service),
     },
+    'GET /payments/authz.json': {
+      auth: 'public',
+      summary: 'What a contract with the oracle needs, as existing oracles anchor it.',
+      run: (_, { self }) => authConfig(self.service),
+    },
     ...accountRoutes,
+    ...contractRoutes,
+    ...developmentRoutes,
   },
 })

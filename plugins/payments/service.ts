@@ -4,18 +4,27 @@ import { presentAdvance, presentDue } from './accounts/claims.ts'
 import { Gate } from './accounts/gate.ts'
 import type { DevelopmentLedger } from './development/ledger.ts'
 import type { Environment } from './environment.ts'
+import type { Contracts } from './contracts/contracts.ts'
+import type { Parties } from './contracts/contract-messages.ts'
+import type { Outbox } from './contracts/outbox.ts'
+import type { Signer } from './contracts/signer.ts'
 import { fromBech32 } from './ledger/bech32.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import type { Payments } from './paying/payments.ts'
 import { type ClaimRow, type PaymentsDatabase, withPaymentsTables } from './tables.ts'
 import { readTerms, type Terms } from './terms/terms.ts'
-import { RuntimeError, type Database, type Oracle } from '#core'
+import type { Signatures } from './x402/signatures.ts'
+import { RuntimeError, type Database, type Jobs, type Log, type Oracle } from '#core'
+import type { jobInputs } from './upkeep.ts'
 
 /** What the service needs of boot. */
 export interface ServiceParts {
   readonly env: Environment
   readonly db: Database
   readonly oracle: Oracle
+  readonly log: Log
+  readonly fetch: typeof globalThis.fetch
+  readonly jobs: Jobs<typeof jobInputs>
   readonly environment: 'development' | 'test' | 'production'
   now(): Date
 }
@@ -35,6 +44,10 @@ export class PaymentService {
   #development: Promise<DevelopmentLedger> | undefined
   #address: Promise<string> | undefined
   #payments: Promise<Payments> | undefined
+  #signer: Promise<Signer> | undefined
+  #contracts: Promise<Contracts> | undefined
+  #outbox: Promise<Outbox> | undefined
+  #signatures: Promise<Signatures> | undefined
 
   constructor(parts: ServiceParts) {
     this.#parts = parts
@@ -44,24 +57,61 @@ export class PaymentService {
       terms: this.terms,
       now: () => parts.now(),
       hashOf: async (address) => (await this.#addressHashes()).of(address),
+      send: async (trx, entry) => {
+        await parts.jobs.within(trx).later('send', { entry }, { key: entry })
+      },
     }
     this.#demandWays()
     this.gate = new Gate(this.db, this.books, async () => ({
       look: async (did) => (await this.payments()).look(did),
       methods: this.methods,
+      ...(this.hasFacilitator && { signatures: await this.signatures() }),
     }))
   }
 
   /** The names of the ways to pay. */
   get methods(): readonly string[] {
-    if (this.#parts.env.PAYMENTS_LEDGER !== undefined) return ['transfer']
-    return this.hasDevelopment ? ['transfer', 'development'] : []
+    return [
+      ...(this.hasTransfer ? ['transfer'] : []),
+      ...(this.hasDevelopment ? ['development'] : []),
+      ...(this.hasFacilitator ? ['x402'] : []),
+    ]
+  }
+
+  /** Whether claims are paid by transfer on a ledger. */
+  get hasTransfer(): boolean {
+    return this.hasDevelopment || this.#parts.env.PAYMENTS_LEDGER !== undefined
+  }
+
+  /** Whether claims are paid by signatures that come with requests. */
+  get hasFacilitator(): boolean {
+    return this.#parts.env.PAYMENTS_X402_FACILITATOR !== undefined
+  }
+
+  /** Where payments by signature go, as anybody may read it. */
+  get signatureTerms() {
+    const { env } = this.#parts
+    return {
+      network: env.PAYMENTS_X402_NETWORK,
+      asset: env.PAYMENTS_X402_ASSET ?? '',
+      assetName: env.PAYMENTS_X402_ASSET_NAME,
+      assetVersion: env.PAYMENTS_X402_ASSET_VERSION,
+      payTo: env.PAYMENTS_X402_PAY_TO ?? '',
+      rate: env.PAYMENTS_X402_RATE,
+    }
   }
 
   /** Whether the ledger is the one in the process. */
   get hasDevelopment(): boolean {
     const { env, environment } = this.#parts
     return environment !== 'production' && env.PAYMENTS_LEDGER === undefined
+  }
+
+  /** Whether the oracle can sign, so that it makes contracts. */
+  get hasKey(): boolean {
+    return (
+      this.hasTransfer && (this.hasDevelopment || this.#parts.env.PAYMENTS_MNEMONIC !== undefined)
+    )
   }
 
   get chainId(): string {
@@ -96,11 +146,65 @@ export class PaymentService {
     ))
   }
 
+  /** Contracts of users with the oracle. */
+  contracts(): Promise<Contracts> {
+    return (this.#contracts ??= import('./contracts/contracts.ts').then(
+      ({ Contracts }) =>
+        new Contracts({
+          db: this.db,
+          books: this.books,
+          prefix: this.#parts.env.PAYMENTS_ADDRESS_PREFIX,
+          ledger: () => this.ledger(),
+          parties: () => this.parties(),
+        }),
+    ))
+  }
+
+  /** Payments by signature. */
+  signatures(): Promise<Signatures> {
+    return (this.#signatures ??= this.#openSignatures())
+  }
+
+  /** What the oracle sends for contracts. */
+  outbox(): Promise<Outbox> {
+    return (this.#outbox ??= import('./contracts/outbox.ts').then(
+      ({ Outbox }) =>
+        new Outbox({
+          db: this.db,
+          books: this.books,
+          log: this.#parts.log,
+          ledger: () => this.ledger(),
+          signer: () => this.signer(),
+          parties: () => this.parties(),
+        }),
+    ))
+  }
+
+  /** The oracle's side of contracts. */
+  async parties(): Promise<Parties> {
+    const { address } = await this.signer()
+    return { oracle: address, oracleDid: this.oracle.did, denom: this.terms.coin.denom }
+  }
+
+  /** What signs for the oracle. Rejects where the oracle has no key. */
+  signer(): Promise<Signer> {
+    if (!this.hasKey)
+      throw new RuntimeError('CONFLICT', 'This oracle makes no contracts: it has no key.', {
+        hint: 'The operator sets PAYMENTS_MNEMONIC for contracts. Claims are paid by transfer.',
+      })
+    this.#signer ??= this.#openSigner().catch((error: unknown) => {
+      this.#signer = undefined // the database was away; the next one asks again
+      throw error
+    })
+    return this.#signer
+  }
+
   /** Where the oracle is paid. */
   address(): Promise<string> {
     this.#address ??= (async () => {
-      const known = this.#parts.env.PAYMENTS_ADDRESS
-      if (known !== undefined) return known
+      const { PAYMENTS_ADDRESS, PAYMENTS_MNEMONIC } = this.#parts.env
+      if (PAYMENTS_ADDRESS !== undefined) return PAYMENTS_ADDRESS
+      if (PAYMENTS_MNEMONIC !== undefined) return (await this.signer()).address
       return (await (await this.development()).accountOf(this.oracle.did)).address
     })().catch((error: unknown) => {
       this.#address = undefined // the database was away; the next one asks again
@@ -123,9 +227,56 @@ export class PaymentService {
     return (this.#development ??= this.#openDevelopment())
   }
 
+  /** Throws a sentence where a ledger is set and does not answer. */
+  async demandLedger(): Promise<void> {
+    if (this.terms.isPriced && this.hasTransfer && !this.hasDevelopment)
+      await (await this.ledger()).check()
+  }
+
   /** Ends the connection to the ledger. */
   async close(): Promise<void> {
     await (await this.#ledger)?.close()
+  }
+
+  async #openSignatures(): Promise<Signatures> {
+    const { env, fetch, log, oracle } = this.#parts
+    const { Facilitator } = await import('./x402/facilitator.ts')
+    const { Signatures } = await import('./x402/signatures.ts')
+    const url = env.PAYMENTS_X402_FACILITATOR ?? ''
+    return new Signatures({
+      db: this.db,
+      books: this.books,
+      log,
+      terms: this.signatureTerms,
+      facilitator: new Facilitator(url, env.PAYMENTS_X402_AUTH, fetch),
+      url: oracle.url,
+    })
+  }
+
+  async #openSigner(): Promise<Signer> {
+    const { env } = this.#parts
+    const mnemonic = env.PAYMENTS_MNEMONIC
+    const { Signer } = await import('./contracts/signer.ts')
+    const made = async () => {
+      if (mnemonic === undefined) return (await this.development()).keyOf(this.oracle.did)
+      return (await import('./ledger/mnemonic.ts')).keyOfMnemonic(mnemonic)
+    }
+    const key = await made()
+    const address = key.address(env.PAYMENTS_ADDRESS_PREFIX)
+    if (env.PAYMENTS_ADDRESS !== undefined && env.PAYMENTS_ADDRESS !== address)
+      throw new RuntimeError(
+        'ENV_INVALID',
+        `PAYMENTS_ADDRESS is ${env.PAYMENTS_ADDRESS}, and the account of PAYMENTS_MNEMONIC is ${address}.`,
+        { hint: 'Look for a wrong word in PAYMENTS_MNEMONIC, or unset one of the two.' },
+      )
+    if (this.hasDevelopment) await (await this.development()).open(address)
+    return new Signer({
+      key,
+      address,
+      chainId: this.chainId,
+      denom: env.PAYMENTS_DENOM,
+      gasPrice: env.PAYMENTS_GAS_PRICE,
+    })
   }
 
   async #openLedger(): Promise<Ledger> {
@@ -163,15 +314,22 @@ export class PaymentService {
     const { PAYMENTS_ADDRESS: address, PAYMENTS_ADDRESS_PREFIX: prefix } = env
     const missing = (message: string, hint: string) =>
       new RuntimeError('ENV_MISSING', message, { hint, details: { stopsBoot: true } })
-    if (this.terms.isPriced && environment === 'production' && env.PAYMENTS_LEDGER === undefined)
+    if (this.terms.isPriced && environment === 'production' && this.methods.length === 0)
       throw missing(
-        'Turns have a price, and there is no way to pay: PAYMENTS_LEDGER is unset.',
-        'Set PAYMENTS_LEDGER to the gRPC address of a node, or take the price away.',
+        'Turns have a price, and there is no way to pay: PAYMENTS_LEDGER is unset, and so is PAYMENTS_X402_FACILITATOR.',
+        'Set PAYMENTS_LEDGER to the gRPC address of a node, or PAYMENTS_X402_FACILITATOR, or take the price away.',
       )
-    if (env.PAYMENTS_LEDGER !== undefined && address === undefined)
+    for (const name of ['PAYMENTS_X402_PAY_TO', 'PAYMENTS_X402_ASSET'] as const)
+      if (this.hasFacilitator && env[name] === undefined)
+        throw missing(
+          `PAYMENTS_X402_FACILITATOR is set, and ${name} is not.`,
+          `Set ${name} to an address on ${env.PAYMENTS_X402_NETWORK}.`,
+        )
+    const isNobody = address === undefined && env.PAYMENTS_MNEMONIC === undefined
+    if (env.PAYMENTS_LEDGER !== undefined && isNobody)
       throw missing(
         'PAYMENTS_LEDGER is set, and nobody is paid there: PAYMENTS_ADDRESS is unset.',
-        'Set PAYMENTS_ADDRESS to the account of the oracle on the ledger.',
+        'Set PAYMENTS_ADDRESS to the account of the oracle on the ledger, or PAYMENTS_MNEMONIC to its key.',
       )
     if (address !== undefined && !fromBech32(prefix, address))
       throw new RuntimeError(

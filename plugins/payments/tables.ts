@@ -1,5 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Database } from '#core'
+import type { ContractTables } from './contracts/tables.ts'
+import type { SignatureTables } from './x402/tables.ts'
 
 // Rows are types, not interfaces: Kysely wants an index signature, which only a type has. Amounts are whole numbers of the
 // smallest unit, times are milliseconds, columns with JSON are text. No row holds words of a conversation.
@@ -13,6 +15,9 @@ export type AccountRow = {
   owed: number
   /** The sum of what running turns have set aside. */
   held: number
+  /** What the active contract leaves, which counts as credit until `granted_until`. */
+  granted: number
+  granted_until: number
   /** 1 once anything was paid: from then on PAYMENTS_CREDIT holds. */
   has_paid: number
   /** 1 where the account was given the first credit. */
@@ -63,6 +68,12 @@ export type ClaimRow = {
   method: string | null
   reference: string | null
   dispute: string | null
+  /** What is under way with the claim: nobody is asked for it again meanwhile, except where it stands on the ledger. */
+  standing: 'collecting' | 'submitting' | 'submitted' | 'signed' | null
+  /** Until when a signature can still be settled whose outcome nobody knows. */
+  standing_until: number | null
+  /** The contract by which the claim is collected, or was submitted. */
+  contract_id: string | null
 }
 
 /** A payment that the user was given to sign. Its id is the memo, which is all that the ledger sees of it. */
@@ -101,17 +112,18 @@ export type ActionRow = {
 export type SecretRow = { name: string; value: string }
 
 /** The tables of payments. */
-export type Tables = {
-  payments_accounts: AccountRow
-  payments_charges: ChargeRow
-  payments_extras: ExtraRow
-  payments_claims: ClaimRow
-  payments_payments: PaymentRow
-  payments_used: UsedRow
-  payments_addresses: AddressRow
-  payments_actions: ActionRow
-  payments_secrets: SecretRow
-}
+export type Tables = ContractTables &
+  SignatureTables & {
+    payments_accounts: AccountRow
+    payments_charges: ChargeRow
+    payments_extras: ExtraRow
+    payments_claims: ClaimRow
+    payments_payments: PaymentRow
+    payments_used: UsedRow
+    payments_addresses: AddressRow
+    payments_actions: ActionRow
+    payments_secrets: SecretRow
+  }
 /** The database, or a transaction in it, with the tables of payments. */
 export type PaymentsDatabase = Kysely<Tables>
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 export async function buildPage(at: { sources: string; directory: string }): Promise<void> {
   const { build } = await import('vite')
   const fresh = `${at.directory.replace(/\/$/, '')}-${process.pid}`
+  const old = `${fresh}-old`
   try {
     await build({
       configFile: false,
@@ -32,9 +33,10 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
         },
       },
     })
-    await rm(at.directory, { recursive: true, force: true })
+    // Somebody may be reading the page: two renames leave no time in which a file of it is missing for long.
+    await rename(at.directory, old).catch(() => {})
     await rename(fresh, at.directory)
   } finally {
-    await rm(fresh, { recursive: true, force: true })
+    for (const folder of [fresh, old]) await rm(folder, { recursive: true, force: true })
   }
 }

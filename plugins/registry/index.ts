@@ -115,6 +115,14 @@ export default definePlugin({
 
   tools,
 
+  userData: {
+    async *export(did, { db }) {
+      const { exportRegistry } = await import('./rights/user-data.ts')
+      yield* exportRegistry(did, db)
+    },
+    erase: async (did, { db }) => (await import('./rights/user-data.ts')).eraseRegistry(did, db),
+  },
+
   routes: {
     ...entitiesRoutes,
     ...relationshipsRoutes,

@@ -197,6 +197,14 @@ export default definePlugin({
     },
   },
 
+  userData: {
+    async *export(did, { db }) {
+      const { exportSamples } = await import('./kept/user-data.ts')
+      yield* exportSamples(did, db)
+    },
+    erase: async (did, { db }) => (await import('./kept/user-data.ts')).eraseSamples(did, db),
+  },
+
   routes: {
     'POST /v1/sampling': {
       auth: 'bearer',

@@ -34,7 +34,8 @@ export async function record(
     await add(days, { did, day, model: line.model, ...sumsOf(line) })
 }
 
-async function add(days: Days, row: DayRow): Promise<void> {
+/** Adds to the row of a user, a day and a model. */
+export async function add(days: Days, row: DayRow): Promise<void> {
   await days
     .insertInto('usage_days')
     .values(row)
@@ -49,7 +50,8 @@ async function add(days: Days, row: DayRow): Promise<void> {
     .execute()
 }
 
-function sumsOf(line: Line): Sums {
+/** What a line of a usage adds to a row. */
+export function sumsOf(line: Line): Sums {
   const { calls = 1, cost } = line
   const count = (tokens = 0) => Math.min(tokens, most.tokens)
   return {

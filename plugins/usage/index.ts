@@ -32,7 +32,7 @@ export default definePlugin({
 
   migrations,
 
-  setup({ env, db, now, prices }) {
+  setup({ env, db, now, log, prices, onClose }) {
     const budgets = {
       tokensPerDay: env.USAGE_TOKENS_PER_USER_PER_DAY,
       costPerDay: env.USAGE_COST_PER_USER_PER_DAY,
@@ -47,7 +47,9 @@ export default definePlugin({
           hint: 'Say it in MODEL_SETTINGS: {"<model>": {"price": {"input": 3, "output": 15}}}, in US dollars for a million tokens.',
         },
       )
-    return new Meter({ budgets, db, now })
+    const meter = new Meter({ budgets, db, now, log })
+    onClose(() => meter.close())
+    return meter
   },
 
   jobs: {
@@ -55,6 +57,14 @@ export default definePlugin({
       every: '6h',
       run: (_, { db, now }) => sweep(db, now()),
     },
+  },
+
+  userData: {
+    async *export(did, { db }) {
+      const { exportUsage } = await import('./user-data.ts')
+      yield* exportUsage(did, db)
+    },
+    erase: async (did, { db }) => (await import('./user-data.ts')).eraseUsage(did, db),
   },
 
   onUsage: (call, { self }) => self.hear(call),

@@ -1,11 +1,14 @@
-import { RuntimeError, type Database, type RunEnding } from '#core'
+import { RuntimeError, type Database, type Log, type ModelCall, type RunEnding } from '#core'
 import { allUsage, ownUsage, shown, type allQuery, type ownQuery } from './answers.ts'
-import { countedOf, read, record } from './book.ts'
+import { countedOf, read, record, type Sums } from './book.ts'
 import { costBudget, demandBudget, tokenBudget, type Budgets } from './budget.ts'
 import { dayOf, daysBefore } from './day.ts'
+import { CallsOutside } from './outside.ts'
 import { RunsUnderWay, type Spent } from './under-way.ts'
 import type { z } from 'zod'
 
+/** How often the sums are read anew because a run was counted meanwhile; after that one may count twice for a moment. */
+const mostTries = 3
 /** How many days an answer is about that was asked without any. */
 const usualDays = 30
 
@@ -15,20 +18,29 @@ export class Meter {
   readonly #db: Database
   readonly #now: () => Date
   readonly #underWay = new RunsUnderWay()
+  readonly #outside: CallsOutside
 
   constructor(options: {
     readonly budgets: Budgets
     readonly db: Database
     readonly now: () => Date
+    readonly log: Log
   }) {
     this.budgets = options.budgets
     this.#db = options.db
     this.#now = options.now
+    this.#outside = new CallsOutside(options.db, options.log)
   }
 
   /** Hears of a call that has ended. */
-  hear(call: Parameters<RunsUnderWay['add']>[0]): void {
-    if (this.#isLimited) this.#underWay.add(call, this.#now())
+  hear(call: ModelCall): void {
+    if (call.runId === undefined) this.#outside.add(call, this.#now())
+    else if (this.#isLimited) this.#underWay.add(call, this.#now())
+  }
+
+  /** Resolves when no call waits to be counted. */
+  async close(): Promise<void> {
+    await this.#outside.settled()
   }
 
   /** Refuses a turn of a user whose allowance is used up. */
@@ -45,6 +57,7 @@ export class Meter {
   async own(did: string, { by, ...asked }: z.infer<typeof ownQuery>) {
     const now = this.#now()
     const span = spanOf(asked, now)
+    await this.#outside.settled()
     const [rows, [total]] = await Promise.all([
       read(this.#db, { ...span, did, by }),
       read(this.#db, { ...span, did }),
@@ -62,6 +75,7 @@ export class Meter {
   /** What `GET /usage/all` answers. */
   async all({ by, limit, cursor, ...asked }: z.infer<typeof allQuery>) {
     const span = spanOf(asked, this.#now())
+    await this.#outside.settled()
     const column = by === 'user' ? 'did' : by
     const offset = Number(cursor ?? 0)
     const [rows, [total]] = await Promise.all([
@@ -83,10 +97,17 @@ export class Meter {
   /** What a user has used up today: what the table counts, and what it does not count yet. */
   async #spentToday(did: string): Promise<Spent> {
     const day = dayOf(this.#now())
+    await this.#outside.settled()
     const ids = this.#underWay.idsOf(did, day)
-    // Whatever is counted before the sums are read is in the sums, so the order keeps a run from being left out.
-    const [row] = await read(this.#db, { from: day, to: day, did })
-    const counted = await countedOf(this.#db, ids)
+    let counted = await countedOf(this.#db, ids)
+    let row: Sums | undefined
+    // A run that is counted between two questions would stand in neither answer, or in both, so the sums are read anew then.
+    for (let tries = 0; ; tries++) {
+      ;[row] = await read(this.#db, { from: day, to: day, did })
+      const since = await countedOf(this.#db, ids)
+      if (since.size === counted.size || tries === mostTries) break
+      counted = since
+    }
     this.#underWay.forget(counted)
     const open = this.#underWay.sumOf(ids)
     const { input_tokens = 0, output_tokens = 0, cost = 0 } = row ?? {}

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { definePlugin, type RunEnding } from '#core'
+import { definePlugin, type ModelCall, type RunEnding } from '#core'
 import { fakeProvider, testApp, type ProviderSpeech, type TestAppOptions } from '#core/testing'
 import { models } from '../models.ts'
 import { onEachDatabase, type Where } from '../../test/support/each-database.ts'
+import { FakeChat } from '../../test/support/fake-chat.ts'
+import { isSummaryRequest, kilobyte } from '../../test/support/reader.ts'
 import usage from './index.ts'
 
 const patient = { timeout: 60_000, interval: 50 }
@@ -15,8 +17,9 @@ const price = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 }
 /** Hears of the ends of runs and of calls, and has tools that a model may call. */
 function ear() {
   const ends: RunEnding[] = []
-  const calls: { readonly kind: string; readonly model: string; readonly code?: string }[] = []
+  const calls: ModelCall[] = []
   const waits: string[] = []
+  const asides: string[] = []
   const plugin = definePlugin({
     name: 'ear',
     summary: 'Hears.',
@@ -41,19 +44,39 @@ function ear() {
       },
     },
     subAgents: { helper: { description: 'Helps.', prompt: 'Help.', tools: ['look'] } },
+    routes: {
+      'POST /aside': {
+        input: z.object({ text: z.string() }),
+        run: async ({ text }, { model, models }) => ({
+          said: await model.text(text),
+          cost: (await models.embed([text], { kind: 'query' })).usage.cost,
+        }),
+      },
+      'POST /later': {
+        run: async (_, { jobs, user }) => ({
+          id: await jobs.later('aside', {}, { user: user.did }),
+        }),
+      },
+    },
+    jobs: {
+      aside: {
+        input: z.object({}),
+        run: async (_, { model }) => void asides.push(await model.text('Well?')),
+      },
+    },
     runs: { end: (run) => void ends.push(run) },
     onUsage(call) {
       calls.push(call)
       throw new Error('An ear that fails.')
     },
   })
-  return { plugin, ends, calls, waits }
+  return { plugin, ends, calls, waits, asides }
 }
 
 async function scene({ databaseUrl }: Where, more: Partial<TestAppOptions> = {}) {
   const provider = await fakeProvider()
   onTestFinished(() => provider.close())
-  const { plugin, ends, calls, waits } = ear()
+  const { plugin, ends, calls, waits, asides } = ear()
   const { env, ...rest } = more
   const options: TestAppOptions = {
     plugins: [usage, plugin, ...models],
@@ -66,6 +89,8 @@ async function scene({ databaseUrl }: Where, more: Partial<TestAppOptions> = {})
       GOOGLE_API_KEY: provider.key,
       GOOGLE_BASE_URL: provider.url,
       OLLAMA_HOST: provider.url,
+      OPENROUTER_API_KEY: provider.key,
+      OPENROUTER_BASE_URL: provider.url,
       RUN_LEASE_MS: '700',
       OPERATOR_TOKEN: operatorToken,
       ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
@@ -76,7 +101,7 @@ async function scene({ databaseUrl }: Where, more: Partial<TestAppOptions> = {})
   }
   const app = await testApp(options)
   onTestFinished(() => app.close())
-  return { app, provider, ends, calls, waits }
+  return { app, provider, ends, calls, waits, asides }
 }
 
 type Told = Readonly<Record<string, unknown>> | undefined
@@ -223,6 +248,100 @@ await onEachDatabase('what a turn cost', (where) => {
       { kind: 'plugin', plugin: 'ear', runId: said.runId, did: user.did },
       { kind: 'turn' },
     ])
+  })
+
+  test('holds the summary that a turn made, which onUsage hears of by its kind', async () => {
+    const told = await scene(where, {
+      env: { MODEL_SMALL: 'openai/small', MODEL_CONTEXT_WINDOW: '4000' },
+      modelSettings: { '*': { price }, 'openai/*': { wire: 'chat' } },
+    })
+    told.provider.otherwise = (request) => ({
+      text: isSummaryRequest(request) ? 'They talked.' : 'Yes.',
+      usage: { inputTokens: request.tokens, outputTokens: 7 },
+    })
+    const user = await told.app.user()
+    const turns: Told[] = []
+    let sessionId: string | undefined
+    while (!told.calls.some(({ kind }) => kind === 'summary') && turns.length < 30) {
+      const said = await user.say(kilobyte(turns.length), { sessionId })
+      ;({ sessionId } = said)
+      turns.push(said.of('done')[0]?.usage)
+    }
+    expect(told.calls.filter(({ kind }) => kind === 'summary')).toMatchObject([
+      { model: 'openai/small', did: user.did, sessionId, usage: { outputTokens: 7 } },
+    ])
+    const read = told.provider.requests.reduce((sum, { tokens }) => sum + tokens, 0)
+    const calls = told.provider.requests.length
+    await expect
+      .poll(async () => (await user.get('/usage')).body.total, patient)
+      .toMatchObject({ calls, inputTokens: read, outputTokens: 7 * calls })
+    const ofTurns = told.ends.flatMap(({ usage }) => usage)
+    expect(ofTurns.reduce((sum, { inputTokens }) => sum + inputTokens, 0)).toBe(read)
+    expect(turns.at(-1)).toMatchObject({
+      calls: 2,
+      models: expect.arrayContaining([
+        expect.objectContaining({ model: 'openai/small', calls: 1 }),
+      ]),
+    })
+  })
+
+  test('holds what plugins asked a model for a user outside of turns, and the price of vectors', async () => {
+    const told = await scene(where, {
+      env: { EMBEDDING_MODEL: 'openai/vectors' },
+      modelSettings: { '*': { price }, 'openai/vectors': { price: { input: 2, output: 0 } } },
+    })
+    const user = await told.app.user()
+    told.provider.answer({ text: 'So it is.', usage: step }, { text: 'Later.', usage: step })
+    const { body } = await user.post('/aside', { text: 'Is it?' })
+    expect(body.said).toBe('So it is.')
+    await user.post('/later', {})
+    await expect.poll(() => told.asides, patient).toEqual(['Later.'])
+    const rows = async () => (await user.get('/usage?by=model')).body.rows
+    const each = 400 * 3_000 + 600 * 300 + 60 * 15_000
+    expect(await rows()).toMatchObject([
+      { model: 'anthropic/one', calls: 2, inputTokens: 2_000, cost: String(2 * each) },
+      { model: 'openai/vectors', calls: 1, cost: body.cost },
+    ])
+    const [, vectors] = await rows()
+    expect(body.cost).toBe(String(vectors.inputTokens * 2_000))
+    expect(told.calls).toMatchObject([
+      { kind: 'plugin', plugin: 'ear', did: user.did },
+      { kind: 'embedding', plugin: 'ear', did: user.did },
+      { kind: 'plugin', plugin: 'ear', did: user.did },
+    ])
+    expect(told.calls.map(({ runId }) => runId)).toEqual([undefined, undefined, undefined])
+    expect(told.ends).toEqual([])
+  })
+
+  test('holds the tokens that LangChain says were cached and thought, and the cost that OpenRouter says', async () => {
+    const chat = new FakeChat(() => [
+      { content: 'Well.' },
+      {
+        content: '',
+        usage_metadata: {
+          ...{ input_tokens: 1_000, output_tokens: 60, total_tokens: 1_060 },
+          input_token_details: { cache_read: 600, cache_creation: 300 },
+          output_token_details: { reasoning: 20 },
+        },
+      },
+    ])
+    const ofLangChain = await scene(where, { model: chat })
+    const first = await ofLangChain.app.user()
+    const said = await first.say('Well?')
+    const cost = 100 * 3_000 + 600 * 300 + 300 * 3_750 + 60 * 15_000
+    expect(await agreed(ofLangChain, first, said.of('done')[0]?.usage)).toMatchObject({
+      ...{ calls: 1, inputTokens: 1_000, outputTokens: 60, cachedTokens: 600 },
+      ...{ cacheWriteTokens: 300, reasoningTokens: 20, cost: String(cost) },
+    })
+
+    const told = await scene(where, { env: { MODEL: 'openrouter/one' }, modelSettings: {} })
+    told.provider.answer(
+      { calls: [{ name: 'look' }], usage: { ...step, cost: '1234567' } },
+      { text: 'A shelf.', usage: { ...step, cost: '1000' } },
+    )
+    const second = await told.app.user()
+    const done = (await second.say('What is there?')).of('done')[0]?.usage
+    expect(await agreed(told, second, done)).toMatchObject({ calls: 2, cost: '1235567' })
   })
 
   test(

@@ -134,6 +134,14 @@ export default definePlugin({
     },
   },
 
+  userData: {
+    async *export(did, { db }) {
+      const { exportUssd } = await import('./user-data.ts')
+      yield* exportUssd(did, db)
+    },
+    erase: async (did, { db }) => (await import('./user-data.ts')).eraseUssd(did, db),
+  },
+
   routes: ({ env, self }) => {
     const perAddress = { max: env.USSD_RATE_LIMIT_PER_MINUTE, perMs: 60_000 }
     const perCaller = callerLimits(env)

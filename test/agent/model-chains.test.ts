@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { chain, definePlugin, RuntimeError } from '#core'
-import { call, scriptedModel, testApp, type ScriptedStep } from '#core/testing'
+import { call, fakeProvider, scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import { fakeOpenAi } from '../support/fake-openai.ts'
 
 const down = (code: ConstructorParameters<typeof RuntimeError>[0] = 'MODEL_OVERLOADED') =>
@@ -161,5 +161,76 @@ describe('MODEL with a chain', () => {
     await user.say('Hello', { body: { model: 'fast' } })
     expect(b.requests.at(-1)?.body.model).toBe('c')
     expect(b.requests.at(-1)?.headers.authorization).toBe('Bearer sk-known-2')
+  })
+})
+
+describe('MODEL="anthropic/a|openai/b,fast=google/c"', () => {
+  const busy = { status: 529, retryAfter: 0, times: 1_000 }
+
+  async function overThreeWires(MODEL = 'anthropic/a|openai/b,fast=google/c') {
+    const provider = await fakeProvider()
+    onTestFinished(() => provider.close())
+    const env = {
+      MODEL,
+      ANTHROPIC_API_KEY: provider.key,
+      ANTHROPIC_BASE_URL: provider.url,
+      OPENAI_API_KEY: provider.key,
+      OPENAI_BASE_URL: provider.url,
+      GOOGLE_API_KEY: provider.key,
+      GOOGLE_BASE_URL: provider.url,
+    }
+    const app = await testApp({ plugins: [dice], env, clock: true })
+    onTestFinished(() => app.close())
+    const asked = () => provider.requests.map(({ model }) => model)
+    return { provider, app, user: await app.user(), asked }
+  }
+
+  it('asks a model without a next one four times, and one with a next one twice', async () => {
+    const alone = await overThreeWires('anthropic/a')
+    alone.provider.otherwise = busy
+    const { sessionId } = (await alone.user.post('/sessions')).body
+    const { body } = await alone.user.post(`/messages/${sessionId}`, { message: 'Hello' })
+    expect(body).toMatchObject({ code: 'MODEL_OVERLOADED' })
+    expect(alone.asked()).toEqual(['a', 'a', 'a', 'a'])
+
+    const { provider, app, user, asked } = await overThreeWires()
+    provider.otherwise = ({ model }) => (model === 'a' ? busy : `I am ${model}.`)
+    for (let turn = 1; turn <= 3; turn++) {
+      const said = await user.say('Hello')
+      expect(said.text).toBe('I am b.')
+      const told = { model: 'openai/b', instead: 'anthropic/a', code: 'MODEL_OVERLOADED' }
+      expect(said.of('model')).toEqual([told])
+      const { messages } = (await user.get(`/messages/${said.sessionId}`)).body
+      expect(messages.at(-1)).toMatchObject({ content: 'I am b.', model: 'openai/b' })
+    }
+    expect(asked()).toEqual(Array(3).fill(['a', 'a', 'b']).flat())
+    const line = app.log.find((text) => text.includes('model openai/b answers'))
+    expect(line).toContain('anthropic/a')
+    // Three failures in a row rest the first for 30 seconds.
+    await user.say('Hello')
+    expect(asked().slice(9)).toEqual(['b'])
+    await app.clock.advance('29s')
+    await user.say('Hello')
+    expect(asked().slice(10)).toEqual(['b'])
+    await app.clock.advance('2s')
+    await user.say('Hello')
+    expect(asked().slice(11)).toEqual(['a', 'a', 'b'])
+    expect((await user.say('Hello', { body: { model: 'fast' } })).text).toBe('I am c.')
+    expect(app.log.join()).not.toContain(provider.key)
+  })
+
+  it('has no second model after the first word, and no word twice', async () => {
+    const { provider, user, asked } = await overThreeWires()
+    provider.answer({ text: 'Half of it', then: 'break' })
+    const broken = await user.say('Hello')
+    expect(broken).toMatchObject({ status: 'failed', text: 'Half of it' })
+    expect(asked()).toEqual(['a'])
+    provider.answer({ reasoning: 'Well', then: 'break' }, { reasoning: 'Well', then: 'break' })
+    provider.answer('The whole.')
+    const said = await user.say('Hello')
+    expect(said).toMatchObject({ status: 'finished', text: 'The whole.' })
+    expect(asked().slice(1)).toEqual(['a', 'a', 'b'])
+    const { messages } = (await user.get(`/messages/${said.sessionId}`)).body
+    expect(messages.filter(({ type }: { type: string }) => type === 'ai')).toHaveLength(1)
   })
 })

@@ -301,6 +301,57 @@ it('a long answer comes whole over stream and socket, and the turn of the plugin
   ])
 })
 
+it('a question outlives an hour in which plugins start turns and speak, in this order for every reader', async () => {
+  const { plugin, turns } = desk()
+  const shop = definePlugin({
+    name: 'shop',
+    summary: 'Sells.',
+    visibility: 'always',
+    tools: {
+      buy: { description: 'Buys.', input: z.object({}), approve: true, run: () => 'bought' },
+    },
+    routes: {
+      'POST /speak': {
+        auth: 'public',
+        input: z.object({ did: z.string(), session: z.string() }),
+        run: ({ did, session }, { sessions }) =>
+          sessions.say({ user: { did }, session, text: 'The shop closes soon.' }),
+      },
+    },
+  })
+  const model = scriptedModel([call('buy'), 'It is bought.', 'You are welcome.'])
+  await using app = await testApp({ plugins: [plugin, shop], model, clock: true })
+  const user = await app.user()
+  const { sessionId } = (await user.post('/sessions')).body
+  const socket = await plainSocket(app.url, sessionId, await tokensOf(user, app.oracleDid))
+  const asked = await user.say('Buy it', { sessionId, approvals: true })
+  expect(asked.status).toBe('waiting')
+
+  const { start } = await turns
+  const turn = start({ user, session: sessionId, message: 'Thanks' })
+  expect(await turn.begun).toMatchObject({ state: 'queued' })
+  const refused = start({ user, session: sessionId, message: 'Now', whenBusy: 'refuse' })
+  await expect(refused.begun).rejects.toMatchObject({ code: 'SESSION_BUSY', status: 409 })
+  expect((await app.post('/speak', { did: user.did, session: sessionId })).status).toBe(200)
+  await app.clock.advance('1h')
+  expect((await user.get(`/sessions/${sessionId}/run`)).body).toEqual({
+    run: null,
+    waiting: { runId: asked.runId },
+    waitingTurns: 1,
+  })
+  expect(model.requests).toHaveLength(1)
+
+  expect((await asked.approve()).text).toBe('It is bought.')
+  expect(await turn.ended).toEqual({ status: 'finished', text: 'You are welcome.' })
+  const said = ['The shop closes soon.', 'It is bought.', 'You are welcome.']
+  await expect
+    .poll(() => socket.events('message').map(({ content }) => content.trim()))
+    .toEqual(said)
+  const { messages } = (await user.get(`/messages/${sessionId}`)).body
+  const words = messages.map(({ content }: { content: string }) => content).filter(Boolean)
+  expect(words).toEqual(['Buy it', 'The shop closes soon.', 'It is bought.', 'Thanks', said[2]])
+})
+
 it('tools and routes start turns too', async () => {
   const started: Promise<unknown>[] = []
   const chain = definePlugin({

@@ -76,6 +76,30 @@ test('thread.call() of a tool that asks a person needs the word of one', async (
   expect(thread.content).toContain('page')
 })
 
+test('thread.call() of a tool that asks ctx.model is answered by the app’s model', async () => {
+  const sorter = definePlugin({
+    name: 'sorter',
+    summary: 'Sorts letters.',
+    visibility: 'always',
+    tools: {
+      sort: {
+        description: 'Sorts a letter.',
+        effect: 'read',
+        input: z.object({ letter: z.string() }),
+        run: async ({ letter }, { model }) => [
+          await model.object(z.object({ isBill: z.boolean() }), letter),
+          await model.text('Why?'),
+        ],
+      },
+    },
+  })
+  const model = scriptedModel(['{"isBill":true}', 'It names a sum.'])
+  await using app = await testApp({ plugins: [sorter], model })
+  const answer = await app.thread().call('sort', { letter: 'You owe us 5.' })
+  expect(answer).toEqual([{ isBill: true }, 'It names a sum.'])
+  expect(model.requests[0]?.messages.at(-1)?.content).toBe('You owe us 5.')
+})
+
 test('readEvents() reads the text of a stream as well', async () => {
   expect(await readEvents('id: 3\nevent: message\ndata: {"content":"a"}\n\n')).toEqual([
     { id: 3, event: 'message', data: { content: 'a' } },

@@ -221,3 +221,25 @@ it('a plugin with several pending works serves when the last of them is done, an
   await expect.poll(async () => (await app.get('/good')).body).toBe('served')
   expect((await app.get('/bad')).body).toMatchObject({ code: 'PLUGIN_FAILED' })
 })
+
+describe('work that tells what it waits for now', () => {
+  it('is named by the sentence of the moment, wherever the plugin is asked for', async () => {
+    const load = Promise.withResolvers<void>()
+    const cause = { now: 'connection refused' }
+    const plugin = definePlugin({
+      name: 'bridge',
+      summary: 'Brings messages.',
+      visibility: 'silent',
+      setup: ({ pending }) => pending(load.promise, () => `waits for the server: ${cause.now}`),
+      routes: { 'GET /rooms': { auth: 'public', run: () => [] } },
+    })
+    await using app = await testApp({ plugins: [plugin], model: scriptedModel([]) })
+    const hint = async () => (await app.get('/rooms')).body.hint
+    expect(await hint()).toBe('waits for the server: connection refused')
+    cause.now = 'it answers 502'
+    await expect.poll(hint, { timeout: 10_000 }).toBe('waits for the server: it answers 502')
+    expect((await app.get('/health')).body.plugins.bridge).toContain('pending')
+    load.resolve()
+    await expect.poll(async () => (await app.get('/rooms')).status).toBe(200)
+  })
+})

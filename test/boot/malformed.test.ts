@@ -34,6 +34,13 @@ describe('a section that is not of its kind stops the boot with a sentence', () 
     ['the state key "__proto__" is 1', 'STATE_INVALID', { state: JSON.parse('{"__proto__":1}') }],
     ['"state" is a schema', 'STATE_INVALID', { state: z.object({}) }],
     ['"state" is null', 'STATE_INVALID', { state: null }],
+    ['"userData" is a function', 'MANIFEST_INVALID', { userData: run }],
+    ['"userData.erase" is no function', 'MANIFEST_INVALID', { userData: { export: run } }],
+    [
+      '"userData" has "erased", which is none of its functions',
+      'MANIFEST_INVALID',
+      { userData: { export: run, erase: run, erased: run } },
+    ],
     [
       'the state key "n" has a schema that waits',
       'STATE_INVALID',

@@ -14,12 +14,18 @@ Object.assign(globalThis, {
   document: window.document,
   sessionStorage: window.sessionStorage,
 })
+// Node has a storage of its own, which only warns.
+Object.defineProperty(globalThis, 'localStorage', {
+  value: window.localStorage,
+  configurable: true,
+})
 Object.defineProperty(globalThis, 'location', { value: window.location, configurable: true })
 
 const open: (() => void)[] = []
 afterEach(() => {
   for (const close of open.splice(0)) close()
   window.sessionStorage.clear()
+  window.localStorage.clear()
   setVisibility('visible')
 })
 

@@ -1,11 +1,13 @@
 import { expect, it } from 'vitest'
-import { addedBy, coreBudget, noticesBudget, sizeOf } from '../../bench/client/size.ts'
+import { addedBy, coreBudget, laterBudget, noticesBudget, sizeOf } from '../../bench/client/size.ts'
 
 it('the core stays within its budget, and brings no peer along', async () => {
-  const { gzip, later } = await sizeOf('index')
+  const { gzip, later, seldom } = await sizeOf('index')
   expect(gzip).toBeGreaterThan(4096)
   expect(gzip).toBeLessThanOrEqual(coreBudget)
-  expect(later).toBeLessThan(8 * 1024)
+  expect(later - seldom).toBeLessThanOrEqual(laterBudget.chat)
+  expect(seldom).toBeGreaterThan(1024)
+  expect(seldom).toBeLessThanOrEqual(laterBudget.seldom)
 }, 60_000)
 
 it('what shows notices stays within its own', async () => {

@@ -58,6 +58,38 @@ test('the cap is one mebibyte where the route says nothing', async () => {
   expect((await send(1024 * 1024 + 1)).status).toBe(413)
 })
 
+test.each<[string, Partial<AnyRoute>]>([
+  ['a public route', {}],
+  ['a route with an input', { input }],
+  ['a route that authenticates by itself', { auth: 'own', verify: () => ({ caller: 'anybody' }) }],
+])('two mebibytes are refused, announced or not, by %s', async (_, more) => {
+  const at = await app(more)
+  const size = 2 * 1024 * 1024
+  const piece = new Uint8Array(64 * 1024).fill(32)
+  const unannounced = () =>
+    new ReadableStream({
+      start(body) {
+        for (let sent = 0; sent < size; sent += piece.length) body.enqueue(piece)
+        body.close()
+      },
+    })
+  const headers = { 'content-type': 'application/json' }
+  for (const body of [new Uint8Array(size).fill(32), unannounced()]) {
+    // The server may cut the rest of a body off that it has refused.
+    const status = await fetch(`${at.url}/kept`, {
+      method: 'POST',
+      body,
+      headers,
+      duplex: 'half',
+    } as RequestInit).then(
+      async (answer) => (await answer.text(), answer.status),
+      (error: Error & { cause?: { code?: string } }) => error.cause?.code,
+    )
+    expect([413, 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']).toContain(status)
+    expect((await at.post('/kept', '{"a":1}', headers)).body).toMatchObject({ bytes: 7 })
+  }
+})
+
 test('no body is no bytes', async () => {
   const at = await app({})
   expect((await at.post('/kept')).body).toMatchObject({ bytes: 0 })

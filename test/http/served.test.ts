@@ -266,6 +266,21 @@ describe('a Response', () => {
     expect(await app.get('/served')).toMatchObject({ status: 500 })
   })
 
+  test('with the status 101 is a fault of the plugin, and its source is cancelled', async () => {
+    // Where fetch keeps to its standard, no such Response can be made.
+    const honest = await serving(() => new Response(null, { status: 101 }))
+    expect(await honest.get('/served')).toMatchObject({ status: 500, body: { code: 'INTERNAL' } })
+    const cancelled = Promise.withResolvers<void>()
+    const body = new ReadableStream({ cancel: () => cancelled.resolve() })
+    const claiming = await serving(() =>
+      Object.defineProperty(new Response(body), 'status', { value: 101 }),
+    )
+    expect(await claiming.get('/served')).toMatchObject({ status: 500, body: { code: 'INTERNAL' } })
+    expect(claiming.log.join('\n')).toContain('a Response with status 101, which is no answer')
+    await cancelled.promise
+    expect((await claiming.get('/health')).status).toBe(200)
+  })
+
   test('has no body for HEAD, 204 and 304', async () => {
     const app = await serving((_, { koa }) => {
       const status = Number(koa.query.status ?? 200)

@@ -96,8 +96,8 @@ it('the report says when each job runs, with the next three times', async () => 
   expect(asked).toEqual({ name: 'asked', when: 'later', next: [] })
 })
 
-it('the parser of cron texts is imported only when a plan has one', () => {
-  const boot = (job: string) =>
+it('what runs jobs is imported when a plugin has one, and the parser of cron texts when a plan has one', () => {
+  const boot = (jobs: string) =>
     spawnSync(
       process.execPath,
       [
@@ -107,16 +107,26 @@ it('the parser of cron texts is imported only when a plan has one', () => {
         '--eval',
         `import { registerHooks } from 'node:module'
         registerHooks({ load(url, context, next) {
+          if (url.endsWith('/jobs/runner.ts')) console.log('runner')
           if (url.includes('/croner/')) console.log('croner')
           return next(url, context)
         } })
         const { createApp, definePlugin } = await import('#core')
-        const plugin = definePlugin({ name: 'clock', summary: 'Ticks.', jobs: { tick: { ${job} run: () => 1 } } })
+        const ran = Promise.withResolvers()
+        const plugin = definePlugin({ name: 'clock', summary: 'Ticks.', ${jobs} })
         const app = await createApp({ plugins: [plugin], env: { DATA_DIR: ':memory:', LOG_LEVEL: 'silent' } })
+        const { url } = await app.listen({ port: 0 })
+        if (plugin.definition.jobs === undefined) await fetch(url + '/health')
+        else await ran.promise
         await app.close()`,
       ],
       { encoding: 'utf8' },
     )
-  expect(boot(`every: '1h',`)).toMatchObject({ status: 0, stdout: '' })
-  expect(boot(`cron: '@daily',`)).toMatchObject({ status: 0, stdout: 'croner\n' })
+  expect(boot('')).toMatchObject({ status: 0, stdout: '' })
+  const setup = `setup: ({ jobs }) => jobs.later('now'),`
+  const now = `now: { run: ran.resolve }`
+  const every = boot(`${setup} jobs: { ${now}, tick: { every: '1h', run: () => 1 } }`)
+  expect(every).toMatchObject({ status: 0, stdout: 'runner\n' })
+  const cron = boot(`${setup} jobs: { ${now}, tick: { cron: '@daily', run: () => 1 } }`)
+  expect(cron.stdout.split('\n').sort()).toEqual(['', 'croner', 'runner'])
 })

@@ -50,8 +50,9 @@ function mailer() {
           to: z.string(),
           secret: z.string().optional(),
           user: z.string().optional(),
+          inMs: z.number().optional(),
         }),
-        run: ({ user, ...data }, { jobs }) => jobs.later('send', data, { user }),
+        run: ({ user, inMs, ...data }, { jobs }) => jobs.later('send', data, { user, inMs }),
       },
     },
   })
@@ -151,6 +152,27 @@ await onEachDatabase('a server with jobs', ({ databaseUrl }) => {
     expect((await app.get('/jobs', { headers: { authorization: 'Bearer wrong' } })).status).toBe(
       401,
     )
+  })
+
+  it('keeps the jobs of a plugin that was turned off, and runs them once the plugin is on again', async () => {
+    const { plugin, sent } = mailer()
+    await using app = await start(plugin)
+    const { body: made } = await app.post('/mail', { to: 'whenever', inMs: 400 })
+    await app.again({ features: { mailer: false } })
+    const job = async () => {
+      const { body } = await app.get('/jobs?plugin=mailer&limit=200', { headers: operator })
+      return body.jobs.find(({ id }: { id: string }) => id === made.id)
+    }
+    await expect
+      .poll(async () => Date.now() - Date.parse((await job()).dueAt), { interval: 100 })
+      .toBeGreaterThan(500)
+    expect(await job()).toMatchObject({ state: 'due', attempts: 0, orphaned: true })
+    expect((await app.get('/health')).body).not.toHaveProperty('jobs')
+    expect((await app.post('/mail', { to: 'nobody' })).status).toBe(404)
+    expect(sent).not.toContain('whenever')
+    await app.again({ features: {} })
+    await expect.poll(() => sent.filter((to) => to === 'whenever')).toHaveLength(1)
+    await expect.poll(job).toMatchObject({ state: 'done', attempts: 1, orphaned: false })
   })
 
   it('counts its jobs in /health, which is degraded while one is a minute late', async () => {

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { type AnyPlugin, definePlugin } from '#core'
 import { planBoot } from '../../core/runtime/boot/plan.ts'
-import { readPlans } from '../../core/runtime/jobs/plan.ts'
+import { type JobPlan, readPlans } from '../../core/runtime/jobs/plan.ts'
+import { nextPlanned } from '../../core/runtime/jobs/schedules.ts'
 import { onEachDatabase } from '../support/each-database.ts'
 import { type JobApp, jobApp, SetClock } from '../support/job-app.ts'
 
@@ -200,6 +201,26 @@ await onEachDatabase('a schedule', (where) => {
     expect(await settled(app, 'tick-h')).toMatchObject({ attempts: 0, error: null })
   })
 
+  it('loses no time while an attempt is at work for several intervals', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let isFirst = true
+    const { plugin, ticks } = clockwork('tick-k', { every: '1s' }, () => {
+      const wait = isFirst ? promise : undefined
+      isFirst = false
+      return wait
+    })
+    const app = await jobApp({ plugins: [plugin], where })
+    await app.jobs.runner.open()
+    await expect.poll(() => ticks.length).toBe(1)
+    const began = Date.parse(ticks[0] ?? '')
+    await expect.poll(() => Date.now() - began, { timeout: 20_000 }).toBeGreaterThan(3_000)
+    expect(ticks).toHaveLength(1)
+    resolve()
+    await expect.poll(() => ticks.length, { timeout: 20_000 }).toBeGreaterThan(3)
+    const times = ticks.map((tick) => Date.parse(tick) - began)
+    expect(times).toEqual(times.map((_, i) => i * 1_000))
+  })
+
   it('of which all attempts failed waits for its next time, and says why', async () => {
     const clock = new SetClock('2027-01-01T00:00:00Z')
     const plugin = definePlugin({
@@ -217,6 +238,37 @@ await onEachDatabase('a schedule', (where) => {
       due_at: Date.parse('2027-01-01T02:00:00Z'),
     })
   })
+})
+
+describe('the planned time after a slow attempt', () => {
+  const plan: JobPlan = {
+    text: 'every 1000',
+    after: (now, phase) => phase + (Math.floor((now - phase) / 1_000) + 1) * 1_000,
+    newest: (planned, now) => planned + Math.max(0, Math.floor((now - planned) / 1_000)) * 1_000,
+  }
+  const row = { planned_at: 0, due_at: 0 }
+
+  it.each<[what: string, row: { planned_at: number; due_at: number }, tookMs: number, now: number]>(
+    [
+      ['is in time', row, 10, 20],
+      ['was at work for several intervals', row, 5_300, 5_300],
+      ['waited between two attempts', { planned_at: 0, due_at: 7_000 }, 10, 7_010],
+      ['is a minute late', row, 61_000, 61_000],
+      ['was quick, and is late for another reason', row, 10, 300_000],
+    ],
+  )('is the next one where the attempt %s', (_, planned, tookMs, now) => {
+    expect(nextPlanned(plan, planned, tookMs, now)).toBe(1_000)
+  })
+
+  it.each<[what: string, row: { planned_at: number; due_at: number }, tookMs: number, now: number]>(
+    [
+      ['was slow', row, 1_500, 62_500],
+      ['waited between two attempts', { planned_at: 0, due_at: 60_000 }, 10, 62_500],
+    ],
+  )(
+    'is the newest one where the attempt %s and is more than a minute late',
+    (_, planned, ms, now) => expect(nextPlanned(plan, planned, ms, now)).toBe(62_000),
+  )
 })
 
 describe('the newest planned time', () => {

@@ -1,6 +1,6 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { callsTo, type Calls } from '../../core/testing/calls.ts'
@@ -13,12 +13,13 @@ import {
   keepOne,
   noteThree,
   openDialects,
+  sdkPackages,
   signaturesAt,
   thoughtOf,
   type Spoken,
 } from '../support/dialects.ts'
 import { onEachDatabase, type Where } from '../support/each-database.ts'
-import { startServer, type ServerProcess } from '../support/process.ts'
+import { root, startServer, type ServerProcess } from '../support/process.ts'
 import { plainSocket, tokensOf } from '../support/sockets.ts'
 import { storeOf } from '../support/store-of.ts'
 
@@ -41,6 +42,12 @@ async function openWorld(where: Where, env: Record<string, string>) {
     await Promise.all(running.map((server) => server.end('SIGKILL')))
     rmSync(folder, { recursive: true, force: true })
   })
+  // Packages of the AI SDK are those of the folder that a server works in.
+  for (const [name, installed] of Object.entries(sdkPackages)) {
+    const place = join(folder, 'node_modules', name)
+    mkdirSync(dirname(place), { recursive: true })
+    symlinkSync(join(root, 'node_modules', installed), place)
+  }
   const wallet = await createWallet()
   const marks = join(folder, 'marks')
   const dataDir = join(folder, 'data')
@@ -54,7 +61,7 @@ async function openWorld(where: Where, env: Record<string, string>) {
     logged: () => running.map((server) => server.output()).join('\n'),
     oracle: () => oracle,
     async serve(more: Record<string, string> = {}): Promise<Served> {
-      const server = startServer('test/support/loop-server.ts', {
+      const variables = {
         ...env,
         MARKS: marks,
         LOG_LEVEL: 'trace',
@@ -66,7 +73,8 @@ async function openWorld(where: Where, env: Record<string, string>) {
         DATA_DIR: where.databaseUrl ? join(folder, `own-${running.length}`) : dataDir,
         ...(where.databaseUrl && { DATABASE_URL: where.databaseUrl }),
         ...more,
-      })
+      }
+      const server = startServer('test/support/loop-server.ts', variables, folder)
       running.push(server)
       const url = await server.url
       oracle ||= ((await (await fetch(`${url}/.well-known/oracle.json`)).json()) as any).did // any: the card of the oracle

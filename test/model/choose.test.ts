@@ -168,6 +168,8 @@ it('GET /models lists what there is to choose from, the cheapest tier first', as
     family: 'openai',
     tier: 'top',
     costLabel: '$$$',
+    badge: '',
+    blurb: '',
     vision: true,
     pricing: {
       inputPerMillion: 5,

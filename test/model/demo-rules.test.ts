@@ -4,6 +4,7 @@ import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
 import { demoModel } from '../../plugins/models-demo/demo-model.ts'
 import queryGateway from '../../plugins/query-gateway/index.ts'
+import registry from '../../plugins/registry/index.ts'
 import { descriptorFile, startLedger } from '../../plugins/query-gateway/fixtures/ledger.ts'
 import { conversation, type ToyPlugin } from '../support/conversation.ts'
 import { answered } from '../support/model-of.ts'
@@ -181,7 +182,8 @@ describe('a list that a tool gave', () => {
     const ledger = await startLedger()
     try {
       await using app = await testApp({
-        plugins: [queryGateway],
+        // Both have entities; the question says which of them is asked.
+        plugins: [registry, queryGateway],
         model,
         env: { GATEWAY_UPSTREAM: ledger.address, GATEWAY_DESCRIPTORS: descriptorFile },
       })
@@ -199,6 +201,13 @@ describe('a list that a tool gave', () => {
       expect(said.of('tool_call').at(-1)).toMatchObject({ status: 'done' })
       expect(said.text).toMatch(/amount 1250/)
       const { sessionId } = said
+      const entity = await user.say('Ask the ledger for the entity did:x:entity:1')
+      expect(entity.of('tool_call').at(-1)).toMatchObject({
+        toolName: 'query_ledger',
+        args: { method: 'ledger.v1.EntityQuery.Entity', request: { id: 'did:x:entity:1' } },
+        status: 'done',
+      })
+      expect(entity.text).toContain('id did:x:entity:1')
       const again = await user.say('And of stranger9z8y7x6w5?', { sessionId })
       expect(again.text).toMatch(/no account stranger9z8y7x6w5/)
     } finally {

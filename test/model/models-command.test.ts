@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -8,23 +8,23 @@ import type { Delta, Model, ModelRequest } from '#core'
 import { WireModel } from '#core/models'
 import { fakeProvider, type FakeProvider, type FakeProviderOptions } from '#core/testing'
 import { MessagesModel } from '../../plugins/models-anthropic/model.ts'
-import { checkModel } from '../../scripts/model-check.ts'
+import { checkModel } from '../../cli/model-check.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-const script = join(root, 'scripts/models.ts')
+const script = join(root, 'cli/main.ts')
 
-/** Runs the command in an empty folder, with these variables alone. */
-async function models(args: readonly string[], env: Record<string, string>) {
+/** Runs the command in a folder with these files, and with these variables alone. */
+async function models(
+  args: readonly string[],
+  env: Record<string, string>,
+  files: Readonly<Record<string, string>> = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), 'models-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
   const child = spawn(
     process.execPath,
-    [
-      '--conditions=oracle-runtime-source',
-      '--disable-warning=ExperimentalWarning',
-      script,
-      ...args,
-    ],
+    ['--conditions=oracle-runtime-source', script, 'models', ...args],
     { cwd: folder, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
   )
   const [out, err, code] = await Promise.all([
@@ -104,6 +104,33 @@ describe('npm run models', () => {
       out: 'No plugin brings "antropic". Did you mean "anthropic"?\n',
       code: 1,
     })
+  })
+})
+
+const acme = `
+import { defineApp } from '${join(root, 'index.ts')}'
+import acme from '${join(root, 'examples/acme-models/index.ts')}'
+const app = defineApp({ plugins: [acme] })
+export default app
+`
+
+describe('npm run models in the folder of an app', () => {
+  it('knows the providers of the app, keys that stand in files, and the provider that is meant', async () => {
+    const asked = await provider({ models: ['one'] })
+    const env = { ACME_API_KEY_FILE: 'key.txt', ACME_BASE_URL: asked.url }
+    const files = { 'server.ts': acme, 'key.txt': asked.key }
+    const own = await models(['acme'], env, files)
+    expect(own).toEqual({ out: 'acme (Acme): 1 models\n  acme/one\n', code: 0 })
+    const all = await models([], { ...env, OPENAI_API_KEY: 'sk-unused' }, files)
+    expect(all.out).toMatch(/^acme \(Acme\): 1 models\n {2}acme\/one\n/)
+    expect(all.out).toMatch(/^anthropic: ANTHROPIC_API_KEY is not set$/m)
+    expect((await models(['--check', 'acme/one', '--yes'], env, files)).out).toContain('passed')
+  })
+
+  it('says what is wrong with the variables', async () => {
+    const { out, code } = await models([], { OPENAI_API_KEY_FILE: '/no/such/key' })
+    expect(out).toContain('/no/such/key')
+    expect(code).toBe(1)
   })
 })
 

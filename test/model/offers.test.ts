@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { definePlugin, type AppOptions, type Model, type OfferSettings } from '#core'
+import { definePlugin, RuntimeError, type AppOptions, type Model, type OfferSettings } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import { z } from 'zod'
 import { faultsOf } from '../support/model-of.ts'
@@ -166,7 +166,7 @@ describe('what answers', () => {
     expect((await (await app.user()).say('Hi')).text).toBe('At last.')
   })
 
-  it('that cannot be opened at the second try either fails its turn, and is opened again with the next', async () => {
+  it('that cannot be opened fails its turn, at one try, and is opened again with the next', async () => {
     let times = 0
     const { plugin } = acme({
       standIn: true,
@@ -178,9 +178,31 @@ describe('what answers', () => {
     await using app = await testApp({ plugins: [plugin] })
     const user = await app.user()
     const { sessionId } = (await user.post('/sessions')).body
-    const { body } = await user.post(`/messages/${sessionId}`, { message: 'Hi' })
-    expect(body).toMatchObject({ code: 'MODEL_UNUSABLE' })
+    const photo = [{ name: 'a.txt', data: 'YQ==' }]
+    for (const [nth, attachments] of [[], photo].entries()) {
+      const { body } = await user.post(`/messages/${sessionId}`, { message: 'Hi', attachments })
+      expect(body).toMatchObject({ code: 'MODEL_UNUSABLE' })
+      expect(times).toBe(nth + 1)
+    }
     expect((await user.say('Hi')).text).toBe('Back.')
+    expect(times).toBe(3)
+  })
+
+  it('that cannot be opened gives way to the next of its chain, and is tried once', async () => {
+    let times = 0
+    const { plugin } = acme({
+      open: (name) => {
+        if (name === 'b') return scriptedModel(['From b.'], { id: 'acme/b' })
+        times++
+        throw new RuntimeError('MODEL_UNREACHABLE', 'Nobody is there.')
+      },
+    })
+    const env = { MODEL: 'acme/a|acme/b', ACME_API_KEY: 'k' }
+    await using app = await testApp({ plugins: [plugin], env })
+    const said = await (await app.user()).say('Hi')
+    expect(said.text).toBe('From b.')
+    expect(said.of('model')).toMatchObject([{ model: 'acme/b', code: 'MODEL_UNREACHABLE' }])
+    expect(times).toBe(1)
   })
 })
 

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { fakeProvider, testApp } from '#core/testing'
+import { callerOf } from '../support/caller.ts'
 import { root, startServer } from '../support/process.ts'
 
 interface Provider {
@@ -117,5 +118,40 @@ describe('a whole process with keys of all providers', () => {
     const all = [server.output(), health, broken.output(), inspected.stdout, inspected.stderr]
     expect(inspected.stdout.length).toBeGreaterThan(100)
     for (const key of Object.values(env)) expect(all.join('\n')).not.toContain(key)
+  }, 120_000)
+
+  it('leaves none of them in the report of its crash, nor in the log of it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'crash-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const provider = await fakeProvider({ key: env.ANTHROPIC_API_KEY })
+    onTestFinished(() => provider.close())
+    provider.answer({ calls: [{ name: 'note', args: { word: 'crash' } }] })
+    const server = startServer('test/support/loop-server.ts', {
+      ...env,
+      MODEL: 'anthropic/a',
+      ANTHROPIC_BASE_URL: provider.url,
+      CRASHES: 'crash',
+      DATA_DIR: folder,
+      LOG_LEVEL: 'trace',
+      NODE_OPTIONS: `--report-uncaught-exception --report-directory=${folder}`,
+    })
+    onTestFinished(async () => void (await server.end('SIGKILL')))
+    const url = await server.url
+    const { headers } = await callerOf(url)
+    const send = async (path: string, body: object) =>
+      await fetch(url + path, {
+        method: 'POST',
+        headers: { ...(await headers()), 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+    const { sessionId } = (await (await send('/sessions', {})).json()) as { sessionId: string }
+    await (await send(`/messages/${sessionId}`, { message: 'Note it' })).text().catch(() => '')
+    expect(await server.exited).not.toBe(0)
+    expect(server.output()).toContain('Nobody caught an exception')
+    const reports = readdirSync(folder).filter((name) => /^report\..*\.json$/.test(name))
+    expect(reports).toHaveLength(1)
+    const report = readFileSync(join(folder, reports[0]!), 'utf8')
+    expect(report).toContain('Nobody catches this.')
+    for (const key of Object.values(env)) expect(report + server.output()).not.toContain(key)
   }, 120_000)
 })

@@ -47,6 +47,29 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
     await expect.poll(() => answers.count(), { timeout: 30_000 }).toBeGreaterThan(before)
     expect(await panel.count()).toBe(0)
     expect(await mine.count()).toBe(3)
+    await page.getByText('This turn cost 0.005 DEV').waitFor()
+
+    // What the ledger says, and the view that the plugin brings to the page.
+    const [request] = await Promise.all([
+      page.waitForRequest((one) => one.url().endsWith('/payments/account')),
+      page.getByRole('link', { name: 'Payments' }).click(),
+    ])
+    const headers = await request.allHeaders()
+    const account = await fetch(`${url}/payments/development/account`, {
+      headers: Object.fromEntries(
+        ['authorization', 'x-auth-type', 'x-ucan-delegation'].flatMap((name) =>
+          headers[name] === undefined ? [] : [[name, headers[name]]],
+        ),
+      ),
+    })
+    expect(await account.json()).toMatchObject({ balance: String(1_000_000_000 - 10_000) })
+    await page.getByText('0.005 DEV a turn; at most 0.005 DEV a turn.').waitFor()
+    const claims = page.getByRole('region', { name: 'Claims' })
+    await claims.getByText('0.01 DEV, paid').waitFor()
+    expect(await page.getByRole('region', { name: 'Turns' }).getByRole('row').count()).toBe(4)
+    await page.getByLabel('Amount in DEV').fill('1.5')
+    await page.getByRole('button', { name: 'Pay in advance' }).click()
+    await page.getByText('The balance is 1.495 DEV.').waitFor({ state: 'attached' })
     expect(complaints.filter((line) => !line.includes('402'))).toEqual([])
   }, 180_000)
 })

@@ -1,11 +1,11 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync } from 'node:zlib'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { definePlugin, type Jobs, type Turns } from '#core'
+import { definePlugin, type Jobs, type PluginSessions, type Turns } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import reminders from '../../examples/reminders/reminders.ts'
 import { buildPage } from '../../plugins/playground/build-page.ts'
@@ -86,25 +86,30 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     expect(complaints).toEqual([])
   })
 
-  it('is at most 110 kB of script, compressed', async () => {
+  it('is at most 110 kB of script and style, compressed', async () => {
     const assets = join(root, 'plugins/playground/built/assets')
-    const scripts = (await readdir(assets)).filter((name) => name.endsWith('.js'))
+    const files = (await readdir(assets)).filter((name) => /\.(js|css)$/.test(name))
     const sizes = await Promise.all(
-      scripts.map(async (name) => gzipSync(await readFile(join(assets, name))).length),
+      files.map(async (name) => brotliCompressSync(await readFile(join(assets, name))).length),
     )
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(110_000)
   })
 
   it('rings a bell for what a plugin tells, which opens its chat, and shows words that a plugin caused', async () => {
     const { default: playground } = await import('../../plugins/playground/index.ts')
-    const opened: { turns?: Turns; jobs?: Jobs<{ fail: z.ZodObject }> } = {}
+    const opened: {
+      turns?: Turns
+      sessions?: PluginSessions
+      jobs?: Jobs<{ fail: z.ZodObject }>
+    } = {}
     const helper = definePlugin({
       name: 'helper',
       summary: 'Tells users of things.',
       uses: [playground],
       jobs: { fail: { input: z.object({}), attempts: 1, run: (_, { job }) => job.giveUp('No.') } },
-      setup({ turns, jobs }) {
+      setup({ turns, sessions, jobs }) {
         opened.turns = turns
+        opened.sessions = sessions
         opened.jobs = jobs
         return undefined
       },
@@ -132,6 +137,10 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     for await (const _ of opened.turns!.start({ user, session, message: 'Tea?' }));
     // The page also tells a screen reader of the words, in an element that nobody sees.
     await page.locator('.message.ai .text').getByText('Your tea is ready.').waitFor()
+    // A component that the page does not know is shown as its name, with what it was given.
+    const component = { name: 'pump-dial', args: { litres: 40 } }
+    await opened.sessions!.say({ user, session, component, notify: false })
+    await page.locator('[data-tool=pump-dial]').getByText('pump-dial').waitFor()
     await opened.jobs?.later('fail', {}, { user: user.did })
     await page.getByRole('button', { name: 'Notices, 1 unread' }).waitFor()
     await expect

@@ -391,6 +391,62 @@ export function publishedClient(version: 18 | 19): void {
       expect(second.container.textContent).toBe(`human: Countai: ${words.join('')}`)
     })
 
+    it('lists the models, and the one chosen once stays for the session, over reload and restart', async () => {
+      const sealed = { signature: 'sealed-4f1b' }
+      const answers = (id: string): ScriptedStep[] =>
+        ['First.', 'Second.', 'Third.'].map((text) => ({
+          text: `${text} ${id}`,
+          reasoning: 'Well.',
+          provider: sealed,
+        }))
+      const models = () => ['a/usual', 'b/other'].map((id) => scriptedModel(answers(id), { id }))
+      const price = { input: 1, output: 20 }
+      const modelSettings = {
+        'b/other': { label: 'Other', badge: 'Smartest', blurb: 'Thinks long.', price },
+      }
+      const app = await testApp({ plugins: [show], model: models(), modelSettings })
+      onTestFinished(() => app.close())
+      const name = 'the user of the published client'
+      const user = await app.user(name)
+      const sessionId: string = (await user.post('/sessions')).body.sessionId
+      const offered = hook(
+        { app, user },
+        () => page.client.useModels(app.oracleDid, { baseUrl: app.url }),
+        ({ models }) =>
+          models.map(({ id, label, costLabel, badge, blurb, isDefault, pricing }: any) =>
+            page.react.createElement(
+              'li',
+              { key: id },
+              `${label} ${costLabel} ${badge} ${blurb} ${pricing.outputPerMillion} ${isDefault}; `,
+            ),
+          ),
+      )
+      await until(() => offered.now?.models.length === 2)
+      expect(offered.now).toMatchObject({ error: null, defaultModelId: 'a/usual' })
+      expect(offered.now.defaultModel).toMatchObject({ id: 'a/usual', isDefault: true })
+      expect(offered.container.textContent).toContain('Other $$$ Smartest Thinks long. 20 false; ')
+
+      const chosen = chat({ app, user }, sessionId, { model: 'b/other' })
+      await connected(chosen)
+      await chosen.now.sendMessage('One')
+      await until(() => chosen.container.textContent.includes('ai: First. b/other'))
+      chosen.unmount()
+      // The page was loaded again, and nobody has chosen anything in it.
+      const reloaded = chat({ app, user }, sessionId)
+      await connected(reloaded)
+      await reloaded.now.sendMessage('Two')
+      await until(() => reloaded.container.textContent.includes('ai: Second. b/other'))
+      reloaded.unmount()
+      await app.again({ model: models() })
+      const restarted = chat({ app, user: await app.user(name) }, sessionId)
+      await connected(restarted)
+      await restarted.now.sendMessage('Three')
+      await until(() => restarted.now.messages.length === 6)
+      expect(restarted.container.textContent).toMatch(/Three.*ai: First\. b\/other/s)
+      for (const { seen } of [chosen, reloaded, restarted])
+        expect(JSON.stringify(seen)).not.toContain('sealed-4f1b')
+    })
+
     it('gets along with a delegation alone', async () => {
       const it = await start([[{ call: 'page_title', args: {} }], 'Home, then.'])
       const hooked = chat({ ...it, delegationOnly: true }, it.sessionId, {

@@ -6,7 +6,7 @@ import {
   SqliteQueryCompiler,
   type Dialect,
 } from 'kysely'
-import type { AnyPlugin } from '../../core/plugin.ts'
+import type { AnyJobs, AnyPlugin } from '../../core/plugin.ts'
 import { planBoot } from '../../core/runtime/boot/plan.ts'
 import { RunGates } from '../../core/runtime/turns/gates/gates.ts'
 import { noModels } from './no-models.ts'
@@ -27,6 +27,7 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
   const none = () => {
     throw new Error('This server has no plugins that could do so.')
   }
+  const jobs: AnyJobs = { later: none, cancel: none, within: () => jobs }
   for (const record of records) {
     record.state = 'loaded'
     record.base = {
@@ -36,11 +37,11 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
       plugins: {},
       fetch: none,
       db: new Kysely({ dialect }),
-      jobs: { later: none, cancel: none, within: none },
+      jobs,
       now: () => new Date(),
-      turns: { start: none },
+      turns: { start: none, resume: none, abort: none, redact: none },
       sessions: { say: none, ensure: none },
-      rooms: { read: none, update: none },
+      rooms: { read: none, update: none, changed: none },
       ...noModels,
     }
     if (typeof record.definition.runs === 'object') record.runs = record.definition.runs

@@ -9,6 +9,8 @@ export interface Dialect {
   readonly key: string
   readonly address: string
   readonly rules?: ProviderRules
+  /** What stands after the address of the provider, for a package that is told of both its address and its key by the settings. */
+  readonly path?: string
   /** What MODEL_SETTINGS says of the model, beside how much it thinks. */
   readonly settings?: Readonly<Record<string, unknown>>
 }
@@ -21,6 +23,20 @@ const compatible = (provider: string, kept: string, rules: ProviderRules): Diale
   address: `${provider.toUpperCase().replace('-', '_')}_BASE_URL`,
   rules,
 })
+
+const packaged = (maker: string, version: number, path: string): Dialect => ({
+  name: `a package of ${maker}, version ${version}`,
+  id: `ai-sdk/${maker}/fake-large`,
+  key: `SDK_${maker.toUpperCase()}_KEY`,
+  address: `SDK_${maker.toUpperCase()}_ADDRESS`,
+  path,
+})
+
+/** The packages of the AI SDK that `dialects` name, by the folders that they are installed in. */
+export const sdkPackages: Readonly<Record<string, string>> = {
+  '@ai-sdk/anthropic': '@ai-sdk/anthropic',
+  '@ai-sdk/google': 'ai-sdk-google-v3',
+}
 
 /** Every way in which the bundled providers give back what is theirs. */
 export const dialects: readonly Dialect[] = [
@@ -48,6 +64,8 @@ export const dialects: readonly Dialect[] = [
   compatible('deepseek', 'reasoning_content', thinksAloud),
   compatible('moonshotai', 'reasoning_content', thinksAloud),
   compatible('z-ai', 'reasoning_content', thinksAloud),
+  packaged('anthropic', 4, '/v1'),
+  packaged('google', 3, '/v1beta'),
 ]
 
 /** What the model of a dialect thinks: words that occur nowhere else. */
@@ -72,7 +90,10 @@ export function envOf(all: readonly Spoken[]): Record<string, string> {
     MODEL_SETTINGS: JSON.stringify(
       Object.fromEntries([
         ['*', { reasoning: 'low' }],
-        ...all.flatMap(({ dialect: { id, settings } }) => (settings ? [[id, settings]] : [])),
+        ...all.map(({ dialect: { id, settings, path, key }, provider }) => [
+          id,
+          { ...settings, ...(path && { baseUrl: provider.url + path, keyFrom: key }) },
+        ]),
       ]),
     ),
   }

@@ -75,6 +75,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It compares the refusals with the numbers that bound a job, so that the two cannot part.',
   'test/jobs/schedules.test.ts':
     'It plans schedules by a clock that it turns, which no app lets a caller do.',
+  'test/model/adapters-contract.test.ts':
+    'the contract is kept by a model, and an app makes models of chat models only for itself',
   'test/model/aside.test.ts':
     'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':

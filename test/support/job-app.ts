@@ -78,12 +78,11 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
       now: () => new Date(),
       jobs: jobs.of(definition),
       sessions: noSessions,
-      turns: {
-        start() {
-          throw new Error('This app has no turns.')
-        },
+      turns: { start: noTurns, resume: noTurns, abort: noTurns, redact: noTurns },
+      rooms: {
+        ...new RoomState({ db: store.db, log, oracleDid: 'did:key:zOracle' }).ofPlugin(record),
+        changed: async () => undefined,
       },
-      rooms: new RoomState({ db: store.db, log, oracleDid: 'did:key:zOracle' }).ofPlugin(record),
       ...noModels,
     }
   }
@@ -104,6 +103,10 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
     },
     close,
   }
+}
+
+const noTurns = () => {
+  throw new Error('This app has no turns.')
 }
 
 const noSessions = {

@@ -5,9 +5,10 @@ import { createApp } from '../../index.ts'
 
 /**
  * A whole server with the package's own providers of models, for turns with tools that other processes go on with. With
- * the word of HOLDS its tool says in MARKS that it runs, and never ends. With LANGCHAIN_URL its model is LangChain's ChatAnthropic.
+ * the word of HOLDS its tool says in MARKS that it runs, and never ends; with the word of CRASHES the process dies of an exception.
+ * With LANGCHAIN_URL its model is LangChain's ChatAnthropic.
  */
-const { MARKS = '', HOLDS, LANGCHAIN_URL, LANGCHAIN_KEY } = process.env
+const { MARKS = '', HOLDS, CRASHES, LANGCHAIN_URL, LANGCHAIN_KEY } = process.env
 
 const notes = definePlugin({
   name: 'notes',
@@ -19,6 +20,10 @@ const notes = definePlugin({
       effect: 'read',
       input: z.object({ word: z.string() }),
       async run({ word }, { session }) {
+        if (word === CRASHES)
+          setImmediate(() => {
+            throw new Error('Nobody catches this.')
+          })
         // Only the second step is held, so that the data of the first lies in the journal by then.
         if (word === HOLDS) {
           appendFileSync(MARKS, `held ${session.id}\n`)

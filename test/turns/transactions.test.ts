@@ -60,7 +60,8 @@ await onEachDatabase('the transaction of a run', ({ databaseUrl }) => {
         ({ content }: { content: string }) => content,
       )
     await expect.poll(words).toEqual(['Hello', 'Yes.', 'Thank you.'])
-    const refused = (what: string) => `${what} cannot be called in runs.begin or runs.end.`
+    const refused = (what: string) =>
+      `${what} cannot be called in runs.begin, runs.end or sessionDeleted.`
     const of = (hook: string) => [
       `${hook} say: ${refused('sessions.say')}`,
       `${hook} ensure: ${refused('sessions.ensure')}`,

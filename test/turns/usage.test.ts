@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type RunEnding } from '#core'
-import { testApp, type TestAppOptions } from '#core/testing'
+import { call, scriptedModel, testApp, type TestAppOptions } from '#core/testing'
 import { onEachDatabase } from '../support/each-database.ts'
 import { FakeChat } from '../support/fake-chat.ts'
 import { type FakeAnswer, fakeOpenAi } from '../support/fake-openai.ts'
@@ -59,6 +59,38 @@ await onEachDatabase('what end is told of the cost of a turn', ({ databaseUrl })
     expect(usage).toEqual([
       { model: 'openai/small-1', calls: 2, inputTokens: 2_535, outputTokens: 22, cost: null },
     ])
+  })
+
+  test('stands in the history as well, after an approval as one sum of all that followed', async () => {
+    const shop = definePlugin({
+      name: 'shop',
+      summary: 'Sells.',
+      visibility: 'always',
+      tools: {
+        buy: { description: 'Buys.', input: z.object({}), approve: true, run: () => 'bought' },
+      },
+    })
+    const usage = { inputTokens: 10, outputTokens: 2 }
+    const model = scriptedModel([
+      { calls: [call('buy')], usage },
+      { text: 'Bought.', usage },
+    ])
+    const env = databaseUrl ? { DATABASE_URL: databaseUrl } : {}
+    const app = await testApp({ plugins: [shop], model, env })
+    onTestFinished(() => app.close())
+    const user = await app.user()
+    const asked = await user.say('Buy', { approvals: true })
+    const historyOf = async () => (await user.get(`/messages/${asked.sessionId}`)).body.messages
+    const told = { calls: 1, inputTokens: 10, outputTokens: 2 }
+    expect((await historyOf())[0].run).toMatchObject({ status: 'waiting', usage: told })
+    const done = await asked.approve()
+    const [spent] = done.of('done').map((data) => data.usage)
+    expect(spent).toMatchObject({ calls: 2, inputTokens: 20, outputTokens: 4 })
+    const history = await historyOf()
+    expect(history[0].run).toEqual({ runId: asked.runId, status: 'finished', usage: spent })
+    expect(history.at(-1).run).toEqual({ runId: done.runId, status: 'finished', usage: spent })
+    const page = (await user.get(`/sessions/${asked.sessionId}/messages?limit=1`)).body.messages
+    expect(page[0].run).toEqual(history.at(-1).run)
   })
 
   test('is an estimate of an answer on that wire that was cut off', async () => {

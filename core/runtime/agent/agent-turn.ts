@@ -37,7 +37,7 @@ import { writes } from './tools/entry.ts'
 import type { Tools } from './tools/tools.ts'
 import { ToolsOfTurn } from './tools/turn-tools.ts'
 import { FilesOfTurn } from './turn/files.ts'
-import { frozen, type Turn } from './turn/turn.ts'
+import { ofRequest, type Turn } from './turn/turn.ts'
 import type { TurnOnion } from './turn-onion.ts'
 import { untilAborted } from '../base/until-aborted.ts'
 
@@ -295,7 +295,6 @@ export class AgentTurn {
   /** What all handlers of the turn share. */
   #turn({ model, loaded, state, stepLog, areKept }: OwnOfTurn): Turn {
     const { user, sessionId, runId, room, requestId, rootId, signal, request } = this.#run
-    const { metadata, origin, allow } = request
     const { files } = this.#parts
     const calls = this.#calls()
     const source: EventOrigin = { onComponent: (component) => stepLog.rendered(component) }
@@ -310,9 +309,7 @@ export class AgentTurn {
       signal,
       model,
       asked: { count: 0 },
-      metadata: metadata && frozen(metadata),
-      origin,
-      allow: allow && new Set(allow),
+      ...ofRequest(request),
       results: { areKept },
       files: files && new FilesOfTurn(files, user.did, sessionId),
       calls,

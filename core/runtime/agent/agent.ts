@@ -93,6 +93,8 @@ export class Agent {
   #turnOnion: TurnOnion
   #callModel: CallModel
   #graph?: Promise<Graph>
+  /** How often a conversation had to be read again; a turn that began before leaves nothing in the memory. */
+  #unlearned = 0
 
   constructor(options: AgentOptions) {
     const { records } = options
@@ -130,6 +132,7 @@ export class Agent {
       promptBudgetMs = 500,
       loopLimits = usualLimits,
     } = this.#options
+    const unlearned = this.#unlearned
     const anew = !run.takenOver && !run.continues
     const past = anew ? [] : await run.journal.read()
     if (past.findLast(isMoreThanCost)?.partial) return { status: 'interrupted' }
@@ -157,7 +160,8 @@ export class Agent {
     const end = agentTurn.end()
     const { conversation } = agentTurn
     // While a turn waited for a person, a plugin may have spoken: such words stand in the journal alone.
-    if (conversation && !run.continues) this.#memory.keep(run.sessionId, run.runId, conversation)
+    const isWhole = unlearned === this.#unlearned
+    if (conversation && isWhole && !run.continues) this.#memory.keep(run, conversation)
     else this.#memory.forget(run.sessionId)
     if (end.status !== 'failed') return { status: end.status, ...left }
     const { error } = end
@@ -185,7 +189,7 @@ export class Agent {
   }
 
   async #history(run: Run, model: Model): Promise<readonly Message[]> {
-    const known = run.continues ? undefined : this.#memory.recall(run.sessionId, run.previous)
+    const known = run.continues ? undefined : this.#memory.recall(run)
     if (known) return known
     const bytes = this.#window.gauges.windowOf(model) * bytesPerToken
     const read = await run.journal.history(
@@ -256,6 +260,12 @@ export class Agent {
     const { instructionsBytes } = prompt
     const bytesOf = await prompt.bytes()
     return { instructionsBytes, plugins: listCapabilities(records, tools, loaded, bytesOf) }
+  }
+
+  /** Drops what the agent remembers of a conversation, also what turns under way would have it remember. */
+  unlearn(sessionId: string): void {
+    this.#memory.forget(sessionId)
+    this.#unlearned++
   }
 
   /** Removes what the agent keeps of a session, when the session is deleted. */

@@ -24,6 +24,7 @@ import { turnRouteKeys, type TurnRoutes } from '../turns/wire/route-keys.ts'
 import { turnRoutes } from '../turns/wire/routes.ts'
 import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
 import type { Store } from '../store/store.ts'
+import { RoomIds } from '../told/room-ids.ts'
 import type { Tools } from './tools/tools.ts'
 
 /** What `Conversations` needs of the app. */
@@ -93,6 +94,7 @@ export class Conversations {
       ...(config.MODEL_SUMMARY && { summaries: { small: () => models.small } }),
       loopLimits: { modelCalls: config.TURN_MAX_CALLS, callsAtOnce: config.STEP_MAX_CALLS },
     })
+    const roomIds = new RoomIds(records, log)
     const runs = new Runs({
       store,
       log,
@@ -117,7 +119,9 @@ export class Conversations {
       knowsUser: options.knowsUser,
       gates: new RunGates({ records, pluginOf: (tool) => tools.entry(tool)?.record?.name }),
       notices: options.notices,
+      roomIdOf: (did) => roomIds.of(did),
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
+      onRedacted: (sessionId) => agent.unlearn(sessionId),
       checkRequest: (request) => checkRequest(request, options),
     })
     this.runs = runs

@@ -39,6 +39,11 @@ export class LazyAgent implements Omit<Agent, never> {
     return (await this.#load()).capabilities(...asked)
   }
 
+  /** Has the agent read a conversation again, as `Agent` does. */
+  unlearn(sessionId: string): void {
+    this.#made?.unlearn(sessionId)
+  }
+
   /** Removes what the agent keeps of a session, as `Agent` does. */
   async forget(sessionId: string): Promise<void> {
     await (await this.#load()).forget(sessionId)

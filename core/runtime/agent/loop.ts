@@ -15,7 +15,7 @@ import {
   type HeardAnswer,
 } from './ask/model-call.ts'
 import { largerMember, Walk } from '../model/chain.ts'
-import { openedModel } from '../model/opened-later.ts'
+import { knownModel } from '../model/opened-later.ts'
 import type { Gauges } from '../model/window/gauges.ts'
 import { bytesOfTools } from '../model/window/sizes.ts'
 import type { Fitting } from './window/fitting.ts'
@@ -221,8 +221,8 @@ async function fitted(loop: Loop, { stayWith, beside, refusals }: Reading) {
   let { model: reader } = new Walk(model, stayWith, gauges.windowOf)
   let movedTo: string | undefined
   for (;;) {
-    // What a model says of its window is known once it is open; where it cannot be opened, the call tries once more and tells.
-    await openedModel(reader).catch(() => undefined)
+    // What a model says of its window is known once it is open; where it cannot be opened, the call tells.
+    await knownModel(reader)
     try {
       const { signal } = turn
       return {

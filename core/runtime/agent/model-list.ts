@@ -12,8 +12,9 @@ export interface ListedModel {
   readonly tier: Tier
   /** `$`, `$$`, `$$$` or `free`; empty where the price is not known. */
   readonly costLabel: string
-  readonly badge?: string
-  readonly blurb?: string
+  /** A short word and a sentence of the operator, empty where nothing is set: clients draw both. */
+  readonly badge: string
+  readonly blurb: string
   /** Whether the model reads pictures. */
   readonly vision: boolean
   /** US dollars; what is not known is null. */
@@ -60,8 +61,8 @@ function listedModel(model: Model, isDefault: boolean): ListedModel {
     family: main.id.includes('/') ? main.id.slice(0, main.id.indexOf('/')) : main.id,
     tier: settings.tier ?? byCost,
     costLabel: isFree ? 'free' : price ? cost : '',
-    badge: settings.badge,
-    blurb: settings.blurb,
+    badge: settings.badge ?? '',
+    blurb: settings.blurb ?? '',
     vision: (reads.image?.length ?? 0) > 0,
     pricing: {
       inputPerMillion: price?.input ?? null,

@@ -1,4 +1,8 @@
 import type { Message } from '../../plugin.ts'
+import type { Run } from '../turns/run.ts'
+
+type Recalling = Pick<Run, 'sessionId' | 'previous' | 'redactions'>
+type Keeping = Pick<Run, 'sessionId' | 'runId' | 'redactions'>
 
 /**
  * How many characters the memory keeps of all sessions together. The texts that a provider's wire keeps of the same
@@ -8,31 +12,34 @@ const mostCharacters = 32 * 1024 * 1024
 
 interface Remembered {
   readonly run: string
+  readonly redactions: number
   readonly messages: readonly Message[]
   readonly size: number
 }
 
 /**
  * The messages of the sessions that had a run last, so that the next run need not read the journal. The messages of a session
- * hold only while the run that left them is the session's newest: another process may have carried a run since.
+ * hold only while the run that left them is the session's newest, and nothing was redacted since it began: another process may
+ * have done either.
  */
 export class SessionMemory {
   readonly #sessions = new Map<string, Remembered>()
   #size = 0
 
-  /** The messages of a session as `run` left them; undefined when the memory does not have them. */
-  recall(session: string, run: string | undefined): readonly Message[] | undefined {
-    const known = this.#sessions.get(session)
-    return known && known.run === run ? known.messages : undefined
+  /** The messages of a session as the run before this one left them; undefined when the memory does not have them. */
+  recall({ sessionId, previous, redactions }: Recalling): readonly Message[] | undefined {
+    const known = this.#sessions.get(sessionId)
+    const holds = known?.run === previous && known?.redactions === redactions
+    return holds ? known?.messages : undefined
   }
 
   /** Keeps the messages that a run left, unless they are very many. The sessions kept longest ago make room. */
-  keep(session: string, run: string, messages: readonly Message[]): void {
-    this.forget(session)
+  keep({ sessionId, runId, redactions }: Keeping, messages: readonly Message[]): void {
+    this.forget(sessionId)
     let size = 0
     for (const message of messages) size += message.content.length + 200 + dataOf(message)
     if (size > mostCharacters / 4) return
-    this.#sessions.set(session, { run, messages, size })
+    this.#sessions.set(sessionId, { run: runId, redactions, messages, size })
     this.#size += size
     // A map gives its keys in the order of insertion, so the first session was kept longest ago.
     for (const oldest of this.#sessions.keys()) {

@@ -116,6 +116,7 @@ export class Auth {
     const caller: Caller = {
       did: did as Did, // the user was authenticated when the run began
       via: 'invocation',
+      isSelf: false,
       expiresAt: Infinity,
       cids: [],
       carries: () => false,
@@ -195,13 +196,13 @@ export class Auth {
     delegation: string | undefined,
   ): Promise<AuthenticatedUser> {
     const { address } = request
-    const { did, expiresAt, bound, cids, until } = await this.#verdicts.invocation(
+    const { did, expiresAt, bound, cids, until, isSelf } = await this.#verdicts.invocation(
       invocation,
       address,
     )
     if (bound) await checkBinding(bound, request, this.#replays)
     const carries = (raw: string) => raw === delegation
-    const caller: Caller = { did, expiresAt, via: 'invocation', cids, carries }
+    const caller: Caller = { did, expiresAt, via: 'invocation', isSelf, cids, carries }
     if (delegation === undefined) {
       const user = createUser(caller, 'missing', this.#judgement)
       if (!bound) this.#familiar.set(invocation, { delegation, user, cids, until })
@@ -223,7 +224,7 @@ export class Auth {
     const verdict = await this.#verdicts.delegation(delegation, { calling: true, address })
     const { did, expiresAt, cids, token } = verdict
     const carries = (raw: string) => raw === delegation
-    const caller: Caller = { did, expiresAt, via: 'delegation', cids, carries }
+    const caller: Caller = { did, expiresAt, via: 'delegation', isSelf: false, cids, carries }
     return createUser(caller, { root: token.root, source: 'header', expiresAt }, this.#judgement)
   }
 

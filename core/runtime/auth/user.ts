@@ -17,6 +17,8 @@ export interface Caller {
   readonly did: Did
   /** Which token proved the caller. */
   readonly via: 'invocation' | 'delegation'
+  /** Whether a key of the DID itself signed the call: not another one, to whom the user has delegated calling. */
+  readonly isSelf: boolean
   /** When that proof ends, in milliseconds since 1970. A socket closes then. */
   readonly expiresAt: number
   /** The links of every token that came along; a socket closes when one of them is revoked. */
@@ -52,7 +54,7 @@ export interface Judgement {
 
 /** Makes the user that handlers see out of the caller and the caller's delegation, or the lack of one. */
 export function createUser(
-  { did, via, expiresAt, cids, carries }: Caller,
+  { did, via, isSelf, expiresAt, cids, carries }: Caller,
   delegation: InForce | DelegationState,
   { oracle, rights, now }: Judgement,
 ): AuthenticatedUser {
@@ -70,6 +72,7 @@ export function createUser(
   return {
     did,
     via,
+    isSelf,
     expiresAt,
     cids,
     carries,

@@ -19,13 +19,16 @@ import type {
   Fetch,
   Oracle,
   PluginSessions,
+  RoomChange,
   Turns,
 } from '../../plugin.ts'
 import { settleLimits } from '../http/routes/settle-limits.ts'
 import type { Now } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { enter, settledState, type ModelsWithin, type PluginRecord } from '../base/plugin-record.ts'
+import type { Leases } from '../leases/leases.ts'
 import type { RoomState } from '../store/room-state.ts'
+import type { Members } from '../told/members.ts'
 import { PendingWork, type Work } from './pending-work.ts'
 import { ReadyCalls } from './ready.ts'
 
@@ -49,6 +52,9 @@ export interface SetupOptions {
   /** `models` of a plugin. */
   readonly modelsOf: (plugin: string) => ModelsWithin
   readonly rooms: RoomState
+  /** Who is told of the members of rooms. */
+  readonly members: Members
+  readonly leases: Leases
   readonly now: Now
   /** The parsed environment slice of each active plugin. */
   readonly envOf: ReadonlyMap<string, Record<string, unknown>>
@@ -142,7 +148,10 @@ export class Setups {
       turns: this.#turnsOf(name),
       jobs: jobsOf(definition),
       models,
-      rooms: this.#options.rooms.ofPlugin(record),
+      rooms: {
+        ...this.#options.rooms.ofPlugin(record),
+        changed: async (change: RoomChange) => this.#options.members.tell(name, change),
+      },
       sessions: this.#sessionsOf(name),
       now: this.#options.now,
     }
@@ -151,6 +160,7 @@ export class Setups {
       ...known,
       pending: (promise, what, { gates = true } = {}) =>
         void this.#follow(record, promise, { what, gates }),
+      lease: (lease, work) => this.#options.leases.take(name, lease, work),
       onReady: (call) => this.#ready.add(record, call),
       onClose: (close) => void this.#closers.push({ plugin: name, close }),
       health: (check) => void this.#checks.push({ record, check }),
@@ -222,11 +232,15 @@ export class Setups {
 
   /** `turns` of a plugin, which work once every plugin is set up. */
   #turnsOf(plugin: string): Turns {
+    const turns = () => {
+      if (this.#after) return this.#after.turnsOf(plugin)
+      throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
+    }
     return {
-      start: (turn) => {
-        if (this.#after) return this.#after.turnsOf(plugin).start(turn)
-        throw new RuntimeError('UNAVAILABLE', 'Turns begin once every plugin is set up.')
-      },
+      start: (turn) => turns().start(turn),
+      resume: (answer) => turns().resume(answer),
+      abort: async (turn) => turns().abort(turn),
+      redact: async (turn) => turns().redact(turn),
     }
   }
 

@@ -17,6 +17,8 @@ import type { Sockets } from './sockets.ts'
 
 /** Where replicas tell each other whose tokens were revoked. */
 const revocationChannel = 'kernel_revocations'
+/** After a DID: the sockets of all tokens are meant. No DID holds a space. */
+const allTokens = 'all'
 
 /** What the channel asks of the rest of the app. */
 export interface ChannelOptions {
@@ -88,7 +90,10 @@ export class Channel {
   async open(): Promise<void> {
     this.#stopListening = await this.#store.listen(
       revocationChannel,
-      (did) => void this.#closeRevoked(did),
+      (told) => {
+        const [did, which] = told.split(' ')
+        void this.#closeRevoked(did, which === allTokens)
+      },
       () => void this.#closeRevoked(),
     )
   }
@@ -98,6 +103,14 @@ export class Channel {
     this.#store.notify(revocationChannel, did).catch((error: unknown) => {
       this.#log.warn({ err: error }, 'Other replicas were not told of a revocation')
       void this.#closeRevoked(did)
+    })
+  }
+
+  /** Nothing is kept of a user any more: every replica closes the user's sockets, whatever token opened them. */
+  erased(did: string): void {
+    this.#store.notify(revocationChannel, `${did} ${allTokens}`).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'Other replicas were not told to close the sockets of a user')
+      void this.#closeRevoked(did, true)
     })
   }
 
@@ -255,12 +268,12 @@ export class Channel {
     if (ack !== undefined) peer.send(peer.framing.acknowledged!(ack, accepted))
   }
 
-  /** Closes the sockets whose tokens are revoked: those of one user, or of all users. */
-  async #closeRevoked(did?: string): Promise<void> {
+  /** Closes the sockets whose tokens are revoked: those of one user, or of all users. `all`: whatever their tokens. */
+  async #closeRevoked(did?: string, all = false): Promise<void> {
     for (const peer of this.#peers) {
       if (!peer.member || (did !== undefined && peer.member.did !== did)) continue
       try {
-        if (await this.#isRevoked(peer.member.cids)) peer.close('revoked')
+        if (all || (await this.#isRevoked(peer.member.cids))) peer.close('revoked')
       } catch (error) {
         // Whether the token is revoked is not known, so the client has to prove itself anew.
         this.#log.warn({ err: error }, 'Revocations could not be looked up')

@@ -146,6 +146,15 @@ export class Files {
     return body
   }
 
+  /** Forgets the bytes of a user's files that this process has at hand. */
+  forget(did: string): void {
+    for (const [key, { length }] of this.#cache) {
+      if (!key.startsWith(`${did} `)) continue
+      this.#cache.delete(key)
+      this.#cached -= length
+    }
+  }
+
   #remember(key: string, body: Uint8Array): void {
     const { cacheBytes = 64 * 1024 * 1024 } = this.#options
     if (this.#cache.has(key)) return

@@ -20,7 +20,7 @@ import { type JobStore, jobsChannel } from './tables.ts'
 import { carryingJob, type KnownJob, type KnownJobs } from './known-jobs.ts'
 import type { JobPlan } from './plan.ts'
 import { sweepJobs } from './bounds.ts'
-import { keepSchedule, mendSchedules, ScheduleWatch } from './schedules.ts'
+import { keepSchedule, mendSchedules, nextPlanned, ScheduleWatch } from './schedules.ts'
 
 /** How often a replica looks for jobs of which no notification told it. */
 const pollMs = 5_000
@@ -73,11 +73,7 @@ export class JobRunner {
   async open(): Promise<void> {
     if (this.#isClosed) return
     this.#every(sweepMs, () => this.sweep())
-    if (this.#options.known.isEmpty) {
-      // The first sweep comes later than the start, which it would slow down, and sooner than `sweepMs`: a server may restart hourly.
-      this.#timers.push(setTimeout(() => void this.#quietly(() => this.sweep()), mendMs).unref())
-      return
-    }
+    if (this.#options.known.isEmpty) return this.#quietly(() => this.sweep())
     this.#isOpen = true
     this.#every(pollMs, () => this.look())
     this.#every(mendMs, () => this.mend())
@@ -284,17 +280,9 @@ export class JobRunner {
     return endPlanned(jobs, row, await this.#nextOf(attempt, known.plan), error)
   }
 
-  /**
-   * The planned time after the one that an attempt was about. What fell due while the job was longer at work than its
-   * interval, or waited between two attempts, is made up once: else a slow job would fall behind for ever.
-   */
+  /** The planned time after the one that an attempt was about. */
   async #nextOf({ row, tookMs }: Attempt, plan: JobPlan): Promise<number> {
-    const next = plan.after(row.planned_at, row.planned_at)
-    // The row of a plan without a further time stays until the operator deletes it.
-    if (next === undefined) return Number.MAX_SAFE_INTEGER
-    const hasWaited = row.due_at > row.planned_at
-    if (tookMs < next - row.planned_at && !hasWaited) return next
-    return plan.newest(next, await this.#options.jobs.time())
+    return nextPlanned(plan, row, tookMs, await this.#options.jobs.time())
   }
 
   /** Ends a job as dead. The user whose data it was about is told in the same transaction. */

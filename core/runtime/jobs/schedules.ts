@@ -50,6 +50,28 @@ export async function mendSchedules(store: JobStore, jobs: readonly KnownJob[]):
   return mended
 }
 
+/** How late a planned time may be that still runs by itself behind a slow attempt, or behind one that failed. */
+const patientMs = 60_000
+
+/**
+ * The planned time after the one that an attempt was about. While the job was longer at work than its interval, or waited
+ * between two attempts, other times fell due. Each of them still runs by itself, for a process may stand still for a moment.
+ * What is more than a minute late by then comes as one: else a slow job would fall behind for ever.
+ */
+export function nextPlanned(
+  plan: JobPlan,
+  { planned_at, due_at }: Pick<JobRow, 'planned_at' | 'due_at'>,
+  tookMs: number,
+  now: number,
+): number {
+  const next = plan.after(planned_at, planned_at)
+  // The row of a plan without a further time stays until the operator deletes it.
+  if (next === undefined) return Number.MAX_SAFE_INTEGER
+  const hasWaited = due_at > planned_at
+  if ((tookMs < next - planned_at && !hasWaited) || now - next <= patientMs) return next
+  return plan.newest(next, now)
+}
+
 /** A time in which a server was up that runs a schedule. Milliseconds since 1970, by the database's clock. */
 type UpTime = readonly [from: number, until: number]
 

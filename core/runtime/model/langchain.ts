@@ -101,7 +101,10 @@ export class LangChainModel implements Model {
         if (value.usage_metadata) counts.add(value.usage_metadata)
         all.push(value)
         for (const delta of deltas(value, calls)) {
-          size += 'text' in delta ? delta.text.length : (delta.args?.length ?? 0)
+          size +=
+            'text' in delta
+              ? delta.text.length
+              : (delta.name?.length ?? 0) + (delta.args?.length ?? 0)
           yield delta
         }
         if (size > this.#maxAnswer)
@@ -113,15 +116,18 @@ export class LangChainModel implements Model {
       isWhole = true
     } catch (error) {
       signal.throwIfAborted()
-      throw error instanceof RuntimeError ? error : faultOf(error, this.#asked)
+      throw error instanceof RuntimeError ? error : faultOf(error, this.#asked, size > 0)
     } finally {
       waiting.end()
       // Nothing waits for the end of the iterator: a model that ignores its signal might never end it.
       if (!isWhole) void Promise.resolve(chunks?.return?.()).catch(() => {})
     }
     const usage = counts.usage()
-    if (usage) yield { type: 'usage', ...usage }
     const data = ownData(all)
+    // Some chat models take a page of a proxy for an answer without a word.
+    if (size === 0 && !usage && !data)
+      throw modelFault('MODEL_ANSWER_INVALID', this.#asked.host, 'answered nothing.')
+    if (usage) yield { type: 'usage', ...usage }
     if (data) yield { type: 'provider', data }
   }
 
@@ -178,7 +184,19 @@ function ownData(chunks: readonly Chunk[]): OwnData | undefined {
   const ids = whole.tool_calls?.map(({ id }) => id) ?? []
   // Ids that repeat tell no results apart; the calls then have ours.
   const areIds = ids.every((id, at) => typeof id === 'string' && ids.indexOf(id) === at)
-  return { content, additional_kwargs, response_metadata, ...(areIds && { ids }) }
+  return {
+    ...{ content: withoutUnsigned(content), additional_kwargs, response_metadata },
+    ...(areIds && { ids }),
+  }
+}
+
+/** The content without thoughts that lost their signature: their provider refuses them when they come back. */
+function withoutUnsigned(content: unknown): unknown {
+  if (!Array.isArray(content)) return content
+  return content.filter((block) => {
+    const { type, signature } = fieldsIn(block)
+    return type !== 'thinking' || (typeof signature === 'string' && signature !== '')
+  })
 }
 
 function isPlain({ content, additional_kwargs: more }: Chunk): boolean {
@@ -275,7 +293,11 @@ function readsOf({ profile }: LangChainChatModel): Model['reads'] {
   }
 }
 
-function faultOf(error: unknown, asked: Asked): RuntimeError {
+/** What clients say of a connection that ended too early. */
+const brokenOff = /^(terminated|aborted|premature close|socket hang up|other side closed)\b/i
+
+/** What went wrong at a chat model, by a code; `isAmid` is true where the model had said something by then. */
+function faultOf(error: unknown, asked: Asked, isAmid: boolean): RuntimeError {
   const { name, message, status, code, type, lc_error_code, response, headers } = (error ??
     {}) as Record<string, any> // any: an error of whatever client the chat model uses
   const kind = `${name} ${code}`
@@ -283,6 +305,10 @@ function faultOf(error: unknown, asked: Asked): RuntimeError {
   const cause = new Error(`${name}: ${message}`)
   if (/Timeout/i.test(kind))
     return modelFault('MODEL_TIMEOUT', asked.host, `took too long to answer.`, { cause })
+  if (isAmid && (/ECONNRESET|UND_ERR|APIConnection/.test(kind) || brokenOff.test(String(message))))
+    return modelFault('MODEL_STREAM_BROKEN', asked.host, 'broke off in the middle of its answer.', {
+      cause,
+    })
   if (/APIConnection|ECONN|ENOTFOUND|EAI_AGAIN/.test(kind) || message === 'fetch failed')
     return modelFault('MODEL_UNREACHABLE', asked.host, `cannot be reached.`, { cause })
   return providerFault(

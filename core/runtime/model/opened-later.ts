@@ -14,8 +14,11 @@ interface OpenedLaterOptions {
   open(): Model | Promise<Model>
 }
 
+/** How long a failure waits for the call of its turn. */
+const failureMs = 5_000
+
 /** The price of a model for which nobody pays. */
-const noPrice = { input: 0, output: 0 } as const
+export const noPrice = { input: 0, output: 0 } as const
 
 /** The settings that go into a request; the others are for whoever opens the model. */
 const asked = ['temperature', 'topP', 'maxOutputTokens', 'reasoning', 'body'] as const
@@ -28,9 +31,11 @@ export class OpenedLater implements Model {
   readonly #label: string
   readonly #asked: ModelSettings | undefined
   readonly #usualWindow: number | undefined
-  readonly #open: () => Model | Promise<Model>
+  readonly #opener: () => Model | Promise<Model>
   #opening: Promise<Model> | undefined
   #model: Model | undefined
+  /** Why the model could not be opened when somebody only wanted to know of it, for the call that follows. */
+  #failed: { readonly error: unknown; readonly at: number } | undefined
 
   constructor(options: OpenedLaterOptions) {
     const { id, settings, label = id, usualWindow, isFree = false, open } = options
@@ -39,7 +44,7 @@ export class OpenedLater implements Model {
     this.isFree = isFree
     this.#label = label
     this.#usualWindow = usualWindow
-    this.#open = open
+    this.#opener = open
     const set = asked.filter((name) => settings[name] !== undefined)
     if (set.length > 0) this.#asked = Object.fromEntries(set.map((name) => [name, settings[name]]))
   }
@@ -69,12 +74,38 @@ export class OpenedLater implements Model {
 
   /** Opens the model. An opening that failed is tried again with the next call. */
   async opened(): Promise<Model> {
+    const failed = this.#freshFailure
+    this.#failed = undefined
+    if (failed) throw failed.error
+    return await this.#open()
+  }
+
+  /**
+   * Opens the model for what it says of itself. It throws nothing: the call that follows within seconds throws the fault, without opening
+   * the model a second time.
+   */
+  async known(): Promise<void> {
+    if (this.#freshFailure) return
+    try {
+      await this.#open()
+    } catch (error) {
+      this.#failed = { error, at: performance.now() }
+    }
+  }
+
+  get #freshFailure(): { readonly error: unknown } | undefined {
+    return this.#failed && performance.now() - this.#failed.at < failureMs
+      ? this.#failed
+      : undefined
+  }
+
+  async #open(): Promise<Model> {
     return (this.#model ??= await (this.#opening ??= this.#begin()))
   }
 
   async #begin(): Promise<Model> {
     try {
-      return await this.#open()
+      return await this.#opener()
     } catch (error) {
       this.#opening = undefined
       if (error instanceof RuntimeError) throw error
@@ -100,6 +131,11 @@ export class OpenedLater implements Model {
     if (!this.#asked) return request
     return { ...request, settings: { ...this.#asked, ...request.settings } }
   }
+}
+
+/** Resolves once a model is open, or cannot be opened: what it says of itself is known then, as far as it can be. */
+export async function knownModel(model: Model): Promise<void> {
+  if (model instanceof OpenedLater) await model.known()
 }
 
 /** Resolves once a model is open: what it says of its window, its price and what it reads is known then. */

@@ -1,7 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import type { MessagePart, Model } from '../../plugin.ts'
 import { Chain } from './chain.ts'
-import { openedModel } from './opened-later.ts'
+import { knownModel } from './opened-later.ts'
 
 /** Every model reads text, whatever else it reads: the runtime writes it into the message. */
 export const isTextPart = ({ mediaType }: Pick<MessagePart, 'mediaType'>): boolean =>
@@ -28,7 +28,7 @@ export function kindName({ type, mediaType }: Pick<MessagePart, 'type' | 'mediaT
 /** Resolves once a model can say what it reads. A model that cannot be opened is taken to read text alone. */
 export async function knowWhatItReads(model: Model): Promise<void> {
   const [first = model] = model instanceof Chain ? model.members : [model]
-  await openedModel(first).catch(() => undefined)
+  await knownModel(first)
 }
 
 /** Throws MODEL_CANNOT_READ where a model cannot read one of the parts, and names the models that read all of them. */

@@ -181,7 +181,7 @@ export class RoomState {
   }
 
   /** What a plugin reaches of its rooms outside a turn. */
-  ofPlugin(record: PluginRecord): Rooms {
+  ofPlugin(record: PluginRecord): Omit<Rooms, 'changed'> {
     return {
       read: async (room) => ({
         ...startingState(record),

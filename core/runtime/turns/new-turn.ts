@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { faultsOf, faultText } from '../../manifest/faults.ts'
-import type { NewTurn } from '../../plugin.ts'
+import type { NewTurn, TurnAnswer, WhichTurn } from '../../plugin.ts'
 import { isDid } from '../base/did-form.ts'
 import { roomOfPlugin } from '../base/room-name.ts'
 import { parseJson } from '../base/safe-json.ts'
 import { clientNetwork } from '../http/limits/client-address.ts'
 import { attachmentList, messageText, modelName } from './message-fields.ts'
-import type { TurnRequest } from './run.ts'
+import type { Decision, TurnRequest } from './run.ts'
 
 const metadataBytes = 8 * 1024
 const attachmentBytes = 1024 * 1024
@@ -21,6 +21,7 @@ export interface ReadTurn {
   readonly user: NewTurn['user']
   readonly session?: string
   readonly room?: string
+  readonly shared?: boolean
   readonly requestId?: string
   readonly whenBusy: NonNullable<NewTurn['whenBusy']>
   /** The address for whose limits the turn counts, beside those of its user. */
@@ -47,14 +48,17 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value)
 
+const someUser = z.custom<NewTurn['user']>(
+  (user) => isDid(Object(user).did),
+  'expected a user, or an object with a did',
+)
+
 // Strict: an option that is spelt wrongly would be ignored without a word.
 const fields = z.strictObject({
-  user: z.custom<NewTurn['user']>(
-    (user) => isDid(Object(user).did),
-    'expected a user, or an object with a did',
-  ),
+  user: someUser,
   session: nameText.optional(),
   room: z.string().optional(),
+  shared: z.boolean().optional(),
   message: messageText.pipe(plainText),
   from: z.enum(['user', 'plugin']).default('user'),
   whenBusy: z.enum(['wait', 'refuse', 'interrupt']).default('wait'),
@@ -77,6 +81,7 @@ const fields = z.strictObject({
     .transform((texts) => texts.filter((text) => text.trim() !== ''))
     .optional(),
   allow: z.array(z.string().min(1).max(200)).max(mostAllowed).optional(),
+  approvals: z.literal('events').optional(),
   koa: z
     .custom<NewTurn['koa']>((koa) => typeof Object(koa).ip === 'string', 'expected ctx.koa')
     .optional(),
@@ -90,13 +95,16 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
     const faults = faultsOf(parsed.error)
     throw refused(`The turn that ${plugin} starts cannot be: ${faultText(faults)}.`, { faults })
   }
-  const { user, session, room, requestId, whenBusy, koa, signal, ...said } = parsed.data
+  const { user, session, room, shared, requestId, whenBusy, koa, signal, ...said } = parsed.data
   if (room !== undefined) roomOfPlugin(plugin, room)
+  if (shared && room === undefined)
+    throw refused(`The turn that ${plugin} starts is shared, and names no room.`)
   const { message, model, from, attachments, metadata, instructions, quoted, allow } = said
   return {
     user,
     session,
     room,
+    shared,
     requestId,
     whenBusy,
     signal,
@@ -113,8 +121,54 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
       ...(quoted?.length && { quoted }),
       ...(instructions?.trim() && { instructions: instructions.trim() }),
       ...(allow && { allow: [...new Set(allow)] }),
+      ...(said.approvals && { approvals: true }),
     },
   }
+}
+
+const longestReason = 500
+
+const answerFields = z.strictObject({
+  user: someUser,
+  runId: nameText,
+  decision: z.enum(['approve', 'reject', 'edit']),
+  args: z.unknown().transform(json(isObject, attachmentBytes)).optional(),
+  reason: plainText.max(longestReason).optional(),
+})
+
+const whichFields = z.strictObject({
+  user: someUser,
+  session: nameText,
+  requestId: nameText.optional(),
+})
+
+/** Reads a person's answer as a plugin hands it in. */
+export function readAnswer(
+  plugin: string,
+  answer: TurnAnswer,
+): { readonly user: NewTurn['user']; readonly runId: string; readonly decision: Decision } {
+  const { user, runId, decision, args, reason } = parsedOr(plugin, 'answer', answerFields, answer)
+  if (decision === 'edit' && args === undefined)
+    throw refused(`The answer that ${plugin} hands in edits a call, and has no args.`)
+  const why = decision === 'reject' && reason !== undefined ? { reason } : undefined
+  return { user, runId, decision: { decision, args: decision === 'edit' ? args : why } }
+}
+
+/** Reads which turns of a session a plugin means. */
+export function readWhich(plugin: string, which: WhichTurn): WhichTurn {
+  return parsedOr(plugin, 'turn', whichFields, which)
+}
+
+function parsedOr<S extends z.ZodType>(
+  plugin: string,
+  what: string,
+  schema: S,
+  given: unknown,
+): z.output<S> {
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return parsed.data
+  const faults = faultsOf(parsed.error)
+  throw refused(`The ${what} that ${plugin} names cannot be: ${faultText(faults)}.`, { faults })
 }
 
 /** Makes JSON of a value and a value of the JSON again: what the turn keeps is what every process will read. */

@@ -20,6 +20,8 @@ export interface TurnRequest {
   readonly instructions?: string
   /** The names of the tools that there are in this turn; without it, all that there are. */
   readonly allow?: readonly string[]
+  /** Others read along in the room of the session. */
+  readonly shared?: true
   readonly attachments?: readonly unknown[]
   /** The files among the attachments, for the model. */
   readonly parts?: readonly MessagePart[]
@@ -212,6 +214,8 @@ export interface Run {
   readonly request: TurnRequest
   /** The session's run before this one. */
   readonly previous?: string
+  /** How many turns of the session had been redacted when this run began. */
+  readonly redactions: number
   /** Where the session's last run left off. */
   readonly checkpoint?: string
   /** The run was taken over from a process that died: replay the journal first. */

@@ -62,3 +62,8 @@ export const roomsMigration: Migration = async (db) => {
     .column('since')
     .execute()
 }
+
+/** Notes of sessions whether others read along in their rooms. */
+export const sharedMigration: Migration = async (db) => {
+  await sql`alter table kernel_sessions add column shared integer not null default 0`.execute(db)
+}

@@ -26,6 +26,11 @@ export function surviveStrayRejections(log: Log): () => void {
   }
 }
 
+/** Keeps the variables of the process, which hold keys, out of the reports that Node writes of it: when it dies, or on a signal. */
+export function sealReports(): void {
+  process.report.excludeEnv = true
+}
+
 function logRejection(reason: unknown): void {
   logs
     .at(-1)

@@ -32,8 +32,9 @@ class Watchdog {
       eval: true,
       workerData,
       name: 'watchdog',
-      // The thread needs nothing that Node preloads for the server.
-      execArgv: [],
+      // The thread needs nothing that Node preloads for the server. A report of the process has a part for each thread, with its own
+      // list of the variables.
+      execArgv: ['--report-exclude-env'],
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
     })

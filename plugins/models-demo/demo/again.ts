@@ -1,8 +1,8 @@
 import type { ToolSpec } from '#core/models'
-import { fillArguments } from './arguments.ts'
-import { findings } from './findings.ts'
-import type { Now } from './moments.ts'
-import { fieldsOf } from './schema.ts'
+import { fillArguments } from './read/arguments.ts'
+import { findings } from './read/findings.ts'
+import type { Now } from './read/moments.ts'
+import { fieldsOf } from './read/schema.ts'
 import { surely, type Task } from './tasks.ts'
 import type { KnownTurn } from './turn.ts'
 

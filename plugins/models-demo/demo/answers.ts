@@ -1,8 +1,8 @@
-import { asNumber, isNumeric, matchesText } from './fitting.ts'
-import { fillArguments, type Filled, type Sentence } from './arguments.ts'
-import { findings, type Finding } from './findings.ts'
-import { explicitValue, splitList } from './phrases.ts'
-import type { Field, JsonSchema } from './schema.ts'
+import { asNumber, isNumeric, matchesText } from './read/fitting.ts'
+import { fillArguments, type Filled, type Sentence } from './read/arguments.ts'
+import { findings, type Finding } from './read/findings.ts'
+import { explicitValue, splitList } from './read/phrases.ts'
+import type { Field, JsonSchema } from './read/schema.ts'
 
 /** Adds the values of the user's answer to the arguments, for the fields that the model asked about. */
 export function withAnswer(schema: JsonSchema, filled: Filled, answer: Sentence): Filled {

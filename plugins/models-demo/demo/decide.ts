@@ -1,17 +1,17 @@
-import type { Now } from './moments.ts'
+import type { Now } from './read/moments.ts'
 import type { Message } from '#core'
 import type { ToolSpec } from '#core/models'
 import { onceMore } from './again.ts'
-import { fillArguments } from './arguments.ts'
-import { clausesOf } from './clauses.ts'
+import { fillArguments } from './read/arguments.ts'
+import { clausesOf } from './read/clauses.ts'
 import { fromListed } from './listed.ts'
-import { matches } from './match.ts'
+import { matches } from './read/match.ts'
 import { askFor, tellFault, tellResult } from './render.ts'
-import { fieldsOf } from './schema.ts'
+import { fieldsOf } from './read/schema.ts'
 import { asksForLength, asksWhatThereIs, introduction, longAnswer, smallTalk } from './speech.ts'
 import { absorbed, forNames, likely, surely, tasksFor, type Task } from './tasks.ts'
 import { readTurn, type Call, type KnownTurn } from './turn.ts'
-import { beginsARequest, deed, meaning } from './words.ts'
+import { beginsARequest, deed, meaning } from './read/words.ts'
 
 /** What the model does next: it calls tools, or it says something. */
 type Act = { readonly calls: readonly Call[]; readonly thought?: string } | { readonly say: string }

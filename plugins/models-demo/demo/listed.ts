@@ -1,12 +1,12 @@
 import type { ToolSpec } from '#core/models'
-import { fillArguments } from './arguments.ts'
-import { findings } from './findings.ts'
-import { matches } from './match.ts'
-import type { Now } from './moments.ts'
-import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
+import { fillArguments } from './read/arguments.ts'
+import { findings } from './read/findings.ts'
+import { matches } from './read/match.ts'
+import type { Now } from './read/moments.ts'
+import { fieldsOf, type Field, type JsonSchema } from './read/schema.ts'
 import { likely, type Task } from './tasks.ts'
 import type { KnownTurn } from './turn.ts'
-import { deed } from './words.ts'
+import { deed } from './read/words.ts'
 
 /** How many entries of a list the model reads. */
 const mostEntries = 100

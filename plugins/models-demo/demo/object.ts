@@ -1,7 +1,7 @@
 import type { Message } from '#core'
-import { fillArguments } from './arguments.ts'
-import type { Now } from './moments.ts'
-import { fieldsOf, resolved, type JsonSchema } from './schema.ts'
+import { fillArguments } from './read/arguments.ts'
+import type { Now } from './read/moments.ts'
+import { fieldsOf, resolved, type JsonSchema } from './read/schema.ts'
 
 /** How deep the model fills objects within objects. */
 const deepest = 6

@@ -1,5 +1,5 @@
-import type { Field } from './schema.ts'
-import { words } from './words.ts'
+import type { Field } from './read/schema.ts'
+import { words } from './read/words.ts'
 
 const units: Record<string, string> = {
   c: '°C',

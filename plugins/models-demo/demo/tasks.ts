@@ -1,14 +1,14 @@
-import type { Now } from './moments.ts'
+import type { Now } from './read/moments.ts'
 import { giveWay } from '#core'
 import type { ToolSpec } from '#core/models'
 import { withAnswer } from './answers.ts'
-import { fillArguments, sortOf } from './arguments.ts'
-import { clausesOf } from './clauses.ts'
-import { matches, type Described, type Match } from './match.ts'
-import { namesIn } from './phrases.ts'
-import { fieldsOf, type Field, type JsonSchema } from './schema.ts'
+import { fillArguments, sortOf } from './read/arguments.ts'
+import { clausesOf } from './read/clauses.ts'
+import { matches, type Described, type Match } from './read/match.ts'
+import { namesIn } from './read/phrases.ts'
+import { fieldsOf, type Field, type JsonSchema } from './read/schema.ts'
 import type { KnownTurn } from './turn.ts'
-import { beginsARequest, deed, meaning } from './words.ts'
+import { beginsARequest, deed, meaning } from './read/words.ts'
 
 /** One thing that the user asked for, and the tool that does it. */
 export interface Task {

@@ -9,6 +9,7 @@ export function changeOf(
   changes: Changes,
 ): readonly [name: string, value: unknown] | undefined {
   if (text.includes('stream_options')) return ['stream_options', false]
+  if (/missing a thought_?signature/i.test(text)) return ['thought_signature', 'skip']
   if (text.includes('reasoning_content')) {
     const isMissed = /missing|must be|required|passed back/i.test(text)
     return ['reasoning_content', isMissed ? 'always' : 'never']

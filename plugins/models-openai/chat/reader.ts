@@ -88,12 +88,12 @@ export class ChunkReader implements FrameReader {
   #back(): Kept | undefined {
     const extra = Object.keys(this.#extra).length > 0
     const content = this.#keeps === 'content' && this.#called && this.#reasoning !== ''
-    const details = this.#details.length > 0
-    if (!extra && !content && !details) return undefined
+    const details = this.#details.filter(isTakenBack)
+    if (!extra && !content && details.length === 0) return undefined
     return {
       ...(extra && { extra: this.#extra }),
       ...(content && { reasoning: this.#reasoning }),
-      ...(details && { details: this.#details }),
+      ...(details.length > 0 && { details }),
     }
   }
 
@@ -148,4 +148,11 @@ export class ChunkReader implements FrameReader {
       for (const part of words) if (part?.type === 'text') this.#say(part.text, onto)
     }
   }
+}
+
+/** Whether a detail may go back: thoughts of a provider that signs them are refused where the signature is missing. */
+function isTakenBack(detail: unknown): boolean {
+  const { type, format, signature } = detail as Readonly<Record<string, unknown>>
+  const isSignedForm = type === 'reasoning.text' && String(format).startsWith('anthropic')
+  return !isSignedForm || (typeof signature === 'string' && signature !== '')
 }

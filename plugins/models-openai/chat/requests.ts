@@ -11,7 +11,7 @@ import {
   type ModelSettings,
 } from '#core/models'
 import type { Compatible } from '../compatible.ts'
-import { keptOf } from './kept.ts'
+import { keptOf, type Kept } from './kept.ts'
 import { messagesWithParts } from './parts.ts'
 
 /** Writes the `/chat/completions` requests of one model. */
@@ -20,6 +20,8 @@ export class ChatRequests {
   readonly #row: Compatible
   /** What a server has said about `reasoning_content`; each rule writes other messages. */
   #rule: unknown
+  /** Whether a server wants to be told of calls that it has not signed. */
+  #signs = false
   #conversations: ConversationJson
 
   constructor(model: string, row: Compatible) {
@@ -32,8 +34,10 @@ export class ChatRequests {
   body(asked: ModelRequest, changes: Changes): string | Promise<string> {
     const request = changes.get('response_format') === false ? withForcedTool(asked) : asked
     const rule = changes.get('reasoning_content')
-    if (rule !== this.#rule) {
+    const signs = changes.has('thought_signature')
+    if (rule !== this.#rule || signs !== this.#signs) {
       this.#rule = rule
+      this.#signs = signs
       this.#conversations = this.#writer()
     }
     const { messages } = request
@@ -79,11 +83,17 @@ export class ChatRequests {
             type: 'function',
             // Arguments that are no object would break the provider's template, so an empty object goes in their place.
             function: { name, arguments: JSON.stringify(isObject(args) ? args : {}) },
-            ...(extra?.[at] !== undefined && { extra_content: extra[at] }),
+            ...this.#extra(extra, at),
           })),
         }
       }
     }
+  }
+
+  /** What came with a call; of a step that the server has not signed, its first call says so. */
+  #extra(kept: Kept['extra'], at: number): object | undefined {
+    if (kept?.[at] !== undefined) return { extra_content: kept[at] }
+    return this.#signs && at === 0 ? { extra_content: unsigned } : undefined
   }
 
   /** What was thought before calls, for a provider that wants it back. */
@@ -98,6 +108,9 @@ export class ChatRequests {
 function hasParts(message: Message): boolean {
   return (message.role === 'user' || message.role === 'tool') && Boolean(message.parts?.length)
 }
+
+/** What the maker of such signatures documents for a call that another model made. */
+const unsigned = { google: { thought_signature: 'skip_thought_signature_validator' } }
 
 const toolJson = toolWriter(functionTool)
 

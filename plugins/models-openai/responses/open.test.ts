@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { fakeProvider } from '#core/testing'
 import { listModels } from '../chat/list.ts'
-import { compatible } from '../compatible.ts'
-import { openResponses, speaksResponses } from './open.ts'
+import { compatible, speaksResponses } from '../compatible.ts'
+import { openResponses } from './open.ts'
 
 const { openai, azure, openrouter } = compatible
 

@@ -9,6 +9,8 @@ export interface Books {
   now(): Date
   /** The keyed hash of an address of a client. */
   hashOf(address: string): Promise<string>
+  /** Asks in a transaction that an entry of the outbox be sent once the transaction has committed. */
+  send(trx: PaymentsDatabase, entry: string): Promise<void>
 }
 
 /** The account of a user, if there is one. */
@@ -36,6 +38,8 @@ export async function ensureAccount(
         balance: 0,
         owed: 0,
         held: 0,
+        granted: 0,
+        granted_until: 0,
         has_paid: 0,
         has_first: 0,
         free_day: '',
@@ -80,16 +84,20 @@ export async function lockAccount(
 export const creditOf = ({ has_paid, has_first }: AccountRow, terms: Terms): number =>
   has_paid ? terms.credit : has_first ? terms.firstCredit : 0
 
-/** What a user can spend: what was paid, and what may be owed, without what is owed and set aside. */
+/** What the active contract of an account leaves. */
+export const grantedOf = ({ granted, granted_until }: AccountRow, now: Date): number =>
+  granted_until > now.getTime() ? granted : 0
+
+/** What a user can spend: what was paid, and what may be owed or collected, without what is owed and set aside. */
 export async function availableOf(
   db: PaymentsDatabase,
-  { terms }: Books,
+  { terms, now }: Books,
   did: string,
 ): Promise<number> {
   const account = await findAccount(db, did)
   if (!account) return terms.firstCredit
   const { balance, owed, held } = account
-  return balance + creditOf(account, terms) - owed - held
+  return balance + creditOf(account, terms) + grantedOf(account, now()) - owed - held
 }
 
 /**
@@ -103,12 +111,14 @@ export async function takeHold(
 ): Promise<boolean> {
   const big = (amount: number) => sql<number>`cast(${amount} as bigint)`
   const { maximum, credit, firstCredit } = terms
+  const at = now().getTime()
   const { numUpdatedRows } = await trx
     .updateTable('payments_accounts')
-    .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: now().getTime() })
+    .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: at })
     .where('did', '=', did)
     .where(
-      sql<boolean>`balance + case when has_paid = 1 then ${big(credit)} when has_first = 1
+      sql<boolean>`balance + case when granted_until > cast(${at} as bigint) then granted else 0 end
+        + case when has_paid = 1 then ${big(credit)} when has_first = 1
         then ${big(firstCredit)} else 0 end - owed - held >= ${big(maximum)}`,
     )
     .executeTakeFirst()

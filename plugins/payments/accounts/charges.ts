@@ -119,6 +119,9 @@ export async function endCharge(
   await change(trx, did, { owed: bill.amount })
   const claim_id = await addToClaim(trx, did, bill.amount, books.now())
   await setCharge(trx, runId, { ...end, ended_at, status: 'due', claim_id })
+  if (account.granted_until === 0) return
+  const { collectDue } = await import('../contracts/grants.ts')
+  await collectDue(trx, books, did)
 }
 
 /** A free turn that would have cost nothing, because it failed, is not used up. */

@@ -69,6 +69,9 @@ const newClaim = (did: string, kind: ClaimRow['kind'], amount: number, now: Date
   method: null,
   reference: null,
   dispute: null,
+  standing: null,
+  standing_until: null,
+  contract_id: null,
 })
 
 /** Presents what is due, so that its ids can go out: none of these claims grows any more. Oldest first. */
@@ -127,7 +130,7 @@ export async function expireAdvances(db: PaymentsDatabase, now: Date, did?: stri
     .execute()
 }
 
-/** What a user is asked for before the next turn: what is due, or an advance where nothing is. Never empty. */
+/** What a user is asked for before the next turn: what is due, or an advance where nothing is. Empty where money for all is on its way. */
 export function demandFrom(
   db: PaymentsDatabase,
   books: Books,
@@ -136,9 +139,25 @@ export function demandFrom(
   return db.transaction().execute(async (trx) => {
     await lockAccount(trx, did, books.now())
     const due = await presentDue(trx, books, did)
-    return due.length > 0 ? due : [await presentAdvance(trx, books, did, books.terms.advance)]
+    const advance = () => presentAdvance(trx, books, did, books.terms.advance)
+    const asked = due.length > 0 ? due : [await advance()]
+    return asked.filter((claim) => !isUnderWay(claim, books.now()))
   })
 }
+
+/** Whether money for a claim is on its way, so that nobody may be asked for it again. */
+export const isUnderWay = ({ standing, standing_until }: ClaimRow, now: Date): boolean =>
+  standing === 'collecting' ||
+  standing === 'submitting' ||
+  (standing === 'signed' && (standing_until ?? 0) > now.getTime())
+
+/** Money for all that is asked for is on its way: whoever paid again would pay twice. */
+export const pendingPayment = (what: string): RuntimeError =>
+  new RuntimeError('PAYMENT_PENDING', `A payment of yours is under way: ${what}.`, {
+    status: 503,
+    hint: 'Do not pay again. Send the same message again in a moment.',
+    headers: { 'Retry-After': '5', 'Cache-Control': 'no-store' },
+  })
 
 /** Where money came from. */
 export interface Payer {
@@ -183,14 +202,18 @@ export async function takeIncome(
 /** The claims of a payment that can be paid: an advance that ran out meanwhile is only money. */
 async function namedClaims(trx: PaymentsDatabase, did: string, ids: readonly string[]) {
   if (ids.length === 0) return []
-  return trx
-    .selectFrom('payments_claims')
-    .selectAll()
-    .where('did', '=', did)
-    .where('id', 'in', ids)
-    .where('status', 'in', ['open', 'disputed'])
-    .orderBy('created_at')
-    .execute()
+  return (
+    trx
+      .selectFrom('payments_claims')
+      .selectAll()
+      .where('did', '=', did)
+      .where('id', 'in', ids)
+      .where('status', 'in', ['open', 'disputed'])
+      // The ledger pays what stands there, once it is approved.
+      .where((eb) => eb.or([eb('standing', 'is', null), eb('standing', '<>', 'submitted')]))
+      .orderBy('created_at')
+      .execute()
+  )
 }
 
 /** Pays whole usage claims from the balance, oldest first, until it does not cover the next one. */
@@ -204,7 +227,9 @@ export async function payFromBalance(
   let left = account?.balance ?? 0
   const paid: string[] = []
   for (const claim of await openClaims(trx, did)) {
-    if (claim.kind !== 'usage') continue
+    // What is collected, submitted or signed already would be paid twice.
+    if (claim.kind !== 'usage' || claim.standing === 'submitted' || isUnderWay(claim, now()))
+      continue
     if (claim.amount > left) break
     await payClaim(trx, claim, payer, now())
     left -= claim.amount
@@ -222,7 +247,7 @@ async function payClaim(
 ): Promise<void> {
   await trx
     .updateTable('payments_claims')
-    .set({ status: 'paid', paid_at: now.getTime(), method, reference })
+    .set({ status: 'paid', paid_at: now.getTime(), method, reference, standing: null })
     .where('id', '=', id)
     .execute()
   if (kind !== 'usage') return

@@ -3,7 +3,7 @@ import { RuntimeError } from '#core'
 import { total } from '../terms/money.ts'
 import type { ActionRow, ClaimRow, PaymentsDatabase } from '../tables.ts'
 import { type Books, ensureAccount, lockAccount } from './account.ts'
-import { change, found, payFromBalance } from './claims.ts'
+import { change, found, isUnderWay, payFromBalance, pendingPayment } from './claims.ts'
 
 /** Says that a claim is wrong. It counts against the limit until the operator decides. */
 export function dispute(
@@ -18,6 +18,7 @@ export function dispute(
     const claim = await readClaim(trx, id, did)
     if (claim.status === 'disputed') return claim
     if (claim.status !== 'open') throw notOpen(claim)
+    if (isUnderWay(claim, now())) throw pendingPayment(`that of claim ${id}`)
     const changed = { status: 'disputed' as const, dispute: reason, presented_at: now().getTime() }
     await trx.updateTable('payments_claims').set(changed).where('id', '=', id).execute()
     return { ...claim, ...changed }
@@ -43,7 +44,13 @@ export async function decide(
     await lockAccount(trx, did, now())
     const claim = await readClaim(trx, id)
     const status = statusAfter(claim, action)
-    await trx.updateTable('payments_claims').set({ status }).where('id', '=', id).execute()
+    // What the ledger has rejected is asked for again as other claims are.
+    const standing = action === 'reopen' ? null : claim.standing
+    await trx
+      .updateTable('payments_claims')
+      .set({ status, standing })
+      .where('id', '=', id)
+      .execute()
     if (status === 'void' && claim.kind === 'usage') {
       await trx
         .updateTable('payments_charges')

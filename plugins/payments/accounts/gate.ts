@@ -1,11 +1,11 @@
 import type { RunAdmission, RunBeginning, RunEnding } from '#core'
 import { RuntimeError } from '#core'
 import { total, shown } from '../terms/money.ts'
-import type { PaymentsDatabase } from '../tables.ts'
+import type { ClaimRow, PaymentsDatabase } from '../tables.ts'
 import { availableOf, type Books, dayOf, ensureAccount, findAccount } from './account.ts'
 import { hasFreeTurns } from './addresses.ts'
 import { beginCharge, endCharge } from './charges.ts'
-import { demandFrom } from './claims.ts'
+import { demandFrom, pendingPayment } from './claims.ts'
 
 /** What the gate asks of the ways to pay. */
 export interface Ways {
@@ -13,6 +13,17 @@ export interface Ways {
   look(did: string): Promise<void>
   /** The names of the ways to pay. */
   readonly methods: readonly string[]
+  /** Payments that come with a request, where the server takes them. */
+  readonly signatures?: {
+    /** Settles the payment that came with the request. Answers why it was not taken, where one came and was not. */
+    take(run: RunAdmission): Promise<{ readonly refused: string } | undefined>
+    /** The headers of a 402 by which claims are paid with the next request. */
+    header(
+      run: RunAdmission,
+      claims: readonly ClaimRow[],
+      error: string | undefined,
+    ): Promise<Record<string, string>>
+  }
 }
 
 /** Who may begin a turn: whoever has a free turn, or room for the most that a turn may cost. */
@@ -34,11 +45,13 @@ export class Gate {
     // In the transaction of the beginning nobody can read the key of the hashes any more: this reads it before.
     if (address !== undefined && this.#books.terms.freeTurns > 0) await this.#books.hashOf(address)
     await ensureAccount(this.#db, this.#books, did, address)
-    if (await this.#hasRoom(did, address)) return
+    const isPaying = run.koa !== undefined && paymentHeaders.some((name) => run.koa?.get(name))
+    const taken = isPaying ? await (await this.#ways()).signatures?.take(run) : undefined
+    if (!taken && (await this.#hasRoom(did, address))) return
     const ways = await this.#ways()
     await ways.look(did)
-    if (await this.#hasRoom(did, address)) return
-    throw await this.#refusal(run, ways)
+    if (!taken && (await this.#hasRoom(did, address))) return
+    throw await this.#refusal(run, ways, taken?.refused)
   }
 
   /** Sets the most aside that the turn may cost, in the transaction that records it. */
@@ -78,9 +91,10 @@ export class Gate {
     return hasFreeTurns(this.#db, await hashOf(address), day, terms.freeTurns)
   }
 
-  async #refusal(run: RunAdmission, ways: Ways): Promise<RuntimeError> {
+  async #refusal(run: RunAdmission, ways: Ways, why: string | undefined): Promise<RuntimeError> {
     const { coin } = this.#books.terms
     const claims = await demandFrom(this.#db, this.#books, run.user.did)
+    if (claims.length === 0) return pendingPayment('the oracle waits for what you owe')
     const amount = total(...claims.map((claim) => claim.amount))
     const ids = claims.map(({ id }) => id)
     const count = ids.length === 1 ? '1 claim' : `${ids.length} claims`
@@ -96,9 +110,16 @@ export class Gate {
           amount: String(amount),
           denom: coin.denom,
           methods: ways.methods,
+          ...(why !== undefined && { refused: why }),
         },
-        headers: { 'Cache-Control': 'no-store' },
+        headers: {
+          'Cache-Control': 'no-store',
+          ...(await ways.signatures?.header(run, claims, why)),
+        },
       },
     )
   }
 }
+
+/** The headers that a payment comes in. */
+const paymentHeaders = ['payment-signature', 'x-payment']

@@ -24,8 +24,23 @@ export async function accountView(db: PaymentsDatabase, books: Books, did: strin
       left: Math.max(terms.freeTurns - used, 0),
       resetsAt: new Date(Date.parse(day) + 24 * 3_600_000).toISOString(),
     },
+    ...(await contractOf(db, did)),
     claims: claims.map(({ id }) => id),
   }
+}
+
+async function contractOf(db: PaymentsDatabase, did: string) {
+  const row = await db
+    .selectFrom('payments_contracts')
+    .selectAll()
+    .where('did', '=', did)
+    .where('status', '=', 'active')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  if (!row) return {}
+  const { id, form, max_amount, taken, quota, used, expires_at } = row
+  const left = { amount: String(max_amount - taken), quota: quota - used }
+  return { contract: { id, form, left, expiresAt: new Date(expires_at).toISOString() } }
 }
 
 /** A charge, as the user sees it. */

@@ -36,6 +36,32 @@ export async function forgetUnpaid(db: PaymentsDatabase, now: Date): Promise<voi
     .execute()
 }
 
+/** How long a contract waits for its transaction, and an offer is kept after it has run out. */
+const waitingMs = day
+
+/** Forgets contracts that nobody signed, what the outbox has sent, and offers with their signatures. */
+export async function forgetSent(db: PaymentsDatabase, now: Date): Promise<void> {
+  const at = now.getTime()
+  await db
+    .deleteFrom('payments_contracts')
+    .where('status', '=', 'pending')
+    .where('created_at', '<', at - waitingMs)
+    .execute()
+  await db
+    .deleteFrom('payments_outbox')
+    .where('status', 'in', ['done', 'refused'])
+    .where('changed_at', '<', at - unpaidMs)
+    .execute()
+  await db
+    .deleteFrom('payments_offers')
+    .where('expires_at', '<', at - waitingMs)
+    .execute()
+  await db
+    .deleteFrom('payments_signatures')
+    .where('valid_until', '<', at - unpaidMs)
+    .execute()
+}
+
 /** Forgets accounts that never had any money in them: DIDs cost nothing, so there may be many. */
 export async function forgetStrangers(db: PaymentsDatabase, now: Date): Promise<void> {
   const strangers = await db

@@ -170,11 +170,23 @@ async function grant({ trx, signer, time }: Execution, value: Uint8Array, _grant
 async function revoke({ trx, signer }: Execution, value: Uint8Array) {
   const { granter, grantee, msgTypeUrl } = readRevoke(value)
   if (granter !== signer) throw new Refused(codes.unauthorized, 'the granter did not sign')
+  if (msgTypeUrl === types.submitClaim) return unauthorize({ trx, signer }, grantee)
   const { numDeletedRows } = await trx
     .deleteFrom('payments_dev_grants')
     .where('granter', '=', granter)
     .where('grantee', '=', grantee)
     .where('type_url', '=', msgTypeUrl)
+    .executeTakeFirst()
+  if (numDeletedRows === 0n) throw new Refused(codes.notFound, 'authorization not found')
+}
+
+async function unauthorize({ trx, signer }: Pick<Execution, 'trx' | 'signer'>, grantee: string) {
+  const { numDeletedRows } = await trx
+    .deleteFrom('payments_dev_authorizations')
+    .where('grantee', '=', grantee)
+    .where('collection_id', 'in', (eb) =>
+      eb.selectFrom('payments_dev_collections').select('id').where('owner', '=', signer),
+    )
     .executeTakeFirst()
   if (numDeletedRows === 0n) throw new Refused(codes.notFound, 'authorization not found')
 }

@@ -81,6 +81,21 @@ export class DevelopmentLedger implements LedgerPort {
     return { address, collectionId }
   }
 
+  /** The key of a DID, for the oracle of this server. */
+  async keyOf(did: string): Promise<LedgerKey> {
+    const { secret } = await this.#keyOf(did)
+    return new LedgerKey(Buffer.from(secret, 'hex'))
+  }
+
+  /** Makes an account without coins where there is none. */
+  async open(address: string): Promise<void> {
+    if (await this.#rowOf(address)) return
+    await this.#db.transaction().execute(async (trx) => {
+      await this.#next(trx)
+      await this.#open(trx, address)
+    })
+  }
+
   /** Gives a DID another thousand coins. */
   async faucet(did: string): Promise<void> {
     const { address } = await this.#keyOf(did)

@@ -24,8 +24,8 @@ export interface Broadcast {
 
 /** How many transfers are looked through at most. */
 const newest = { ofSender: 20, ofAll: 100 }
-/** What the ledger answers to bytes that it has already. */
-export const alreadyInCache = 19
+/** What a node answers to a transaction that it does not take in. `cached`: it has these bytes already. */
+export const broadcastCodes = { noFunds: 5, noAccount: 9, cached: 19, sequence: 32 } as const
 
 /** Asks a ledger, in its own messages. Whatever is no answer of a ledger becomes `LEDGER_UNREACHABLE`. */
 export class Ledger {
@@ -135,6 +135,11 @@ export class Ledger {
       if (claim.claimId !== id) throw new NotProto('the claim is another one')
       return claim
     })
+  }
+
+  /** Asks the node which chain it is of. Rejects where it does not answer, or is of another one. */
+  async check(): Promise<void> {
+    await this.#checkChain()
   }
 
   /** Ends the connection. */

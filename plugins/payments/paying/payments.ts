@@ -1,10 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { type Books, lockAccount } from '../accounts/account.ts'
-import { found, mostClaims, openClaims, presentDue, takeIncome } from '../accounts/claims.ts'
+import {
+  found,
+  isUnderWay,
+  mostClaims,
+  openClaims,
+  pendingPayment,
+  presentDue,
+  takeIncome,
+} from '../accounts/claims.ts'
+import { type ExecMessage, execMessage } from '../contracts/contract-messages.ts'
+import { lookAtStanding, standingClaims } from '../contracts/standing-claims.ts'
 import { fromBech32 } from '../ledger/bech32.ts'
 import type { Ledger, LedgerTx } from '../ledger/ledger.ts'
 import { readExec, readSend, type Send, types } from '../ledger/messages.ts'
+import { mismatch, reused } from './refusals.ts'
+import { approvals } from './approvals.ts'
 import type { ClaimRow, PaymentRow, PaymentsDatabase } from '../tables.ts'
 import { toAmount, total } from '../terms/money.ts'
 
@@ -18,10 +30,16 @@ export interface PaymentParts {
   ledger(): Promise<Ledger>
 }
 
+/** A transfer, as a wallet signs it. */
+interface SendMessage {
+  readonly typeUrl: typeof types.send
+  readonly value: Send
+}
+
 /** What a wallet is given to sign. */
 export interface Prepared {
   readonly paymentId: string
-  readonly messages: readonly { readonly typeUrl: string; readonly value: Send }[]
+  readonly messages: readonly (SendMessage | ExecMessage)[]
   readonly memo: string
   readonly amount: string
   readonly denom: string
@@ -61,16 +79,23 @@ export class Payments {
         },
       })
     const to = await address()
-    const payment = await db.transaction().execute(async (trx) => {
+    const { payment, claims } = await db.transaction().execute(async (trx) => {
       await lockAccount(trx, did, books.now())
-      const claims = await this.#payable(trx, did, ids)
-      return this.#open(trx, did, from, claims)
+      const payable = await this.#payable(trx, did, ids)
+      return { claims: payable, payment: await this.#open(trx, did, from, payable) }
     })
     const { denom } = books.terms.coin
-    const amount = [{ denom, amount: String(payment.amount) }]
+    const standing = claims.filter(isStanding)
+    const rest = total(...claims.filter((one) => !isStanding(one)).map((one) => one.amount))
+    const amount = [{ denom, amount: String(rest) }]
+    const send = { typeUrl: types.send, value: { fromAddress: from, toAddress: to, amount } }
+    const approve = await approvals(db, { did, from, to, denom }, standing)
     return {
       paymentId: payment.id,
-      messages: [{ typeUrl: types.send, value: { fromAddress: from, toAddress: to, amount } }],
+      messages: [
+        ...(rest > 0 ? [send] : []),
+        ...(approve.length > 0 ? [execMessage(from, approve)] : []),
+      ],
       memo: payment.memo,
       amount: String(payment.amount),
       denom,
@@ -81,7 +106,9 @@ export class Payments {
   /** Looks whether a transaction pays a payment of the user, and counts it. */
   async settle(did: string, hash: string | undefined, paymentId?: string): Promise<Settled> {
     const { db, ledger } = this.#parts
-    const payment = paymentId === undefined ? undefined : await this.#own(did, paymentId)
+    const known = paymentId === undefined ? undefined : await this.#own(did, paymentId)
+    if (known?.status === 'open') await this.#lookAtStanding(known)
+    const payment = known && (await this.#own(did, known.id))
     if (payment?.status === 'settled' && (hash === undefined || payment.tx_hash === hash))
       return this.#settled(payment)
     if (hash === undefined) {
@@ -92,6 +119,7 @@ export class Payments {
     const tx = await (await ledger()).tx(hash)
     if (!tx) return { status: 'pending' }
     const meant = payment ?? (await this.#byMemo(did, tx.memo))
+    if (meant?.memo.startsWith(approving)) return this.#approved(meant, tx)
     if (!meant) throw mismatch('Its memo is that of no payment of yours', { memo: true })
     const used = await db
       .selectFrom('payments_used')
@@ -116,10 +144,14 @@ export class Payments {
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return
     const open = await this.#openOf(did)
-    if (open.length === 0) return
+    const standing = await standingClaims(db, did)
+    if (open.length === 0 && standing.length === 0) return
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, look.forMs)))
-    const found = Promise.all(open.map((payment) => this.#find(payment))).then(
+    const found = Promise.all([
+      lookAtStanding(this.#parts, did),
+      ...open.map((payment) => this.#find(payment)),
+    ]).then(
       () => undefined,
       () => undefined,
     )
@@ -131,6 +163,7 @@ export class Payments {
   async sweep(): Promise<number> {
     const { db, books } = this.#parts
     const now = books.now().getTime()
+    await lookAtStanding(this.#parts)
     const open = await db
       .selectFrom('payments_payments')
       .selectAll()
@@ -165,6 +198,7 @@ export class Payments {
 
   /** Finds a payment among the newest transfers to us: those of its sender, then those of all. */
   async #find(payment: PaymentRow): Promise<boolean> {
+    if (payment.memo.startsWith(approving)) return this.#lookAtStanding(payment)
     const to = await this.#parts.address()
     const ledger = await this.#parts.ledger()
     for (const sender of [payment.address, undefined]) {
@@ -181,6 +215,37 @@ export class Payments {
       }
     }
     return false
+  }
+
+  /** Whether all claims of a payment that are to be approved on the ledger are paid there by now. */
+  async #lookAtStanding(payment: PaymentRow): Promise<boolean> {
+    const { db } = this.#parts
+    await lookAtStanding(this.#parts, payment.did)
+    if (!payment.memo.startsWith(approving)) return false
+    const ids: string[] = JSON.parse(payment.claims)
+    const rows = await db
+      .selectFrom('payments_claims')
+      .select('status')
+      .where('id', 'in', ids)
+      .execute()
+    const isOver = rows.every(({ status }) => status !== 'open' && status !== 'disputed')
+    if (!isOver) return false
+    await db
+      .updateTable('payments_payments')
+      .set({ status: 'settled' })
+      .where('id', '=', payment.id)
+      .where('status', '=', 'open')
+      .execute()
+    return true
+  }
+
+  /** What came of an approval: what the claims on the ledger say, whatever the transaction is. */
+  async #approved(payment: PaymentRow, tx: LedgerTx): Promise<Settled> {
+    if (tx.code !== 0)
+      throw mismatch(`The ledger did not carry it out (code ${tx.code})`, { code: tx.code })
+    await this.#lookAtStanding(payment)
+    const now = await this.#own(payment.did, payment.id)
+    return now.status === 'settled' ? this.#settled(now) : { status: 'pending' }
   }
 
   /** Counts a transaction for a payment, once. */
@@ -225,11 +290,17 @@ export class Payments {
       .select('balance')
       .where('did', '=', payment.did)
       .executeTakeFirst()
+    const ids: string[] = JSON.parse(payment.claims)
     const paid = await db
       .selectFrom('payments_claims')
       .select('id')
       .where('did', '=', payment.did)
-      .where('reference', '=', payment.tx_hash ?? '')
+      .where((eb) =>
+        eb.or([
+          eb('reference', '=', payment.tx_hash ?? ''),
+          eb('method', '=', 'claim').and('id', 'in', ids),
+        ]),
+      )
       .where('status', '=', 'paid')
       .orderBy('created_at')
       .execute()
@@ -244,9 +315,12 @@ export class Payments {
     ids: readonly string[] | undefined,
   ): Promise<ClaimRow[]> {
     await presentDue(trx, this.#parts.books, did)
+    const { books } = this.#parts
+    const free = (claim: ClaimRow) => !isUnderWay(claim, books.now())
     if (ids === undefined) {
       const open = await openClaims(trx, did)
-      if (open.length > 0) return open
+      if (open.some(free)) return open.filter(free)
+      if (open.length > 0) throw pendingPayment('the oracle collects what you owe')
       throw new RuntimeError('CONFLICT', 'No claim of yours is open.', {
         hint: 'To pay in advance, ask for an advance claim: POST /payments/claims { "advance": … }.',
       })
@@ -269,6 +343,8 @@ export class Payments {
       throw new RuntimeError('CONFLICT', `Claim ${closed.id} is ${closed.status}.`, {
         hint: 'Only open claims are paid.',
       })
+    const taken = rows.find((claim) => !free(claim))
+    if (taken) throw pendingPayment(`that of claim ${taken.id}`)
     return rows
   }
 
@@ -289,7 +365,11 @@ export class Payments {
       .where('status', '=', 'open')
       .execute()
     const same = open.find(
-      (one) => one.claims === ids && one.address === address && one.amount === amount,
+      (one) =>
+        one.claims === ids &&
+        one.address === address &&
+        one.amount === amount &&
+        one.memo.startsWith(approving) === claims.every(isStanding),
     )
     if (same && same.expires_at > now) return same
     if (open.length >= mostOpen)
@@ -298,13 +378,15 @@ export class Payments {
         headers: { 'Retry-After': '3600' },
       })
     const id = randomUUID()
+    const [first] = claims
+    const allStand = first !== undefined && claims.every(isStanding)
     const payment: PaymentRow = {
       id,
       did,
       address,
       claims: ids,
       amount,
-      memo: `oracle:${id}`,
+      memo: allStand ? `${approving}${first.id}` : `oracle:${id}`,
       status: 'open',
       tx_hash: null,
       created_at: now,
@@ -337,6 +419,11 @@ export class Payments {
   }
 }
 
+/** What the memo of a payment begins with whose claims all stand on the ledger: there they are approved one by one. */
+const approving = 'Approve claim '
+
+const isStanding = ({ standing }: ClaimRow): boolean => standing === 'submitted'
+
 /** What a transaction brought for a payment. Throws what differs. */
 function arrived(tx: LedgerTx, payment: PaymentRow, to: string, denom: string): number {
   if (tx.code !== 0)
@@ -357,16 +444,3 @@ function arrived(tx: LedgerTx, payment: PaymentRow, to: string, denom: string): 
   if (sum <= 0n) throw mismatch(`It pays no ${denom}`, { denom })
   return toAmount(sum)
 }
-
-const mismatch = (what: string, details: Record<string, unknown>): RuntimeError =>
-  new RuntimeError('PAYMENT_MISMATCH', `The transaction is not this payment. ${what}.`, {
-    status: 409,
-    hint: 'Send what POST /payments/prepare gave to sign, with its memo, and settle that transaction.',
-    details,
-  })
-
-const reused = (): RuntimeError =>
-  new RuntimeError('PAYMENT_REUSED', 'This transaction was counted before.', {
-    status: 409,
-    hint: 'A transaction pays once, for one account. Prepare another payment.',
-  })

@@ -153,38 +153,6 @@ export const accountRoutes = {
       return view ?? never()
     },
   },
-  'GET /payments/development/account': {
-    summary: 'The account of the caller on the development ledger.',
-    run: async (_: unknown, { self: { service }, user }: UserCtx) => {
-      const ledger = await service.development()
-      const { address, collectionId } = await ledger.accountOf(user.did)
-      const { denom } = service.terms.coin
-      const balance = await (await service.ledger()).balance(address, denom)
-      return { address, denom, balance: String(balance), collectionId }
-    },
-  },
-  'POST /payments/development/faucet': {
-    summary: 'Gives the caller another 1,000 coins of the development ledger.',
-    limit: { max: 10, perMs: 60_000 },
-    run: async (_: unknown, { self: { service }, user }: UserCtx) => {
-      await (await service.development()).faucet(user.did)
-      return { given: true }
-    },
-  },
-  'POST /payments/development/transact': {
-    summary: 'Signs and sends a transaction of the caller on the development ledger.',
-    input: inputs.transact,
-    run: async (input: z.output<typeof inputs.transact>, { self: { service }, user }: UserCtx) => {
-      const ledger = await service.development()
-      const { types, writeSend } = await import('../ledger/messages.ts')
-      const messages = input.messages.map(({ value }) => ({
-        typeUrl: types.send,
-        value: writeSend(value),
-      }))
-      const { hash, code, log } = await ledger.transact(user.did, messages, input.memo)
-      return { transactionHash: hash, code, ...(log && { log }) }
-    },
-  },
 }
 
 function never(): never {

@@ -30,8 +30,11 @@ export function termsView({ terms, methods }: PaymentService) {
 /** The terms with an ETag, so that whoever has them is told so. */
 export async function termsReply(service: PaymentService) {
   const view = termsView(service)
-  const methods =
-    view.methods.length === 0 ? [] : [{ name: 'transfer', address: await service.address() }]
+  const { network, asset, payTo } = service.signatureTerms
+  const methods = [
+    ...(service.hasTransfer ? [{ name: 'transfer', address: await service.address() }] : []),
+    ...(service.hasFacilitator ? [{ name: 'x402', network, asset, address: payTo }] : []),
+  ]
   const body = { ...view, methods }
   const digest = createHash('sha256').update(JSON.stringify(body)).digest('base64url')
   return reply(200, body, {
@@ -58,5 +61,16 @@ export const fee = ({ terms, oracle }: PaymentService) => ({
     },
   },
 })
+
+/** What existing oracles anchor of the rights that a contract needs. Rejects where the oracle makes no contracts. */
+export async function authConfig(service: PaymentService) {
+  const { oracle } = await service.parties()
+  return {
+    granteeAddress: oracle,
+    oracleName: service.oracle.did,
+    requiredPermissions: ['/cosmos.bank.v1beta1.MsgSend', '/ixo.claims.v1beta1.MsgSubmitClaim'],
+    expirationDays: 30,
+  }
+}
 
 const describe = (terms: Terms): string => priceWords(terms) ?? 'Turns are free.'

@@ -38,5 +38,37 @@ export const account = z.object({
   credit: amount,
   available: amount,
   free: z.object({ left: z.number(), resetsAt: z.string() }),
+  contract: z
+    .object({
+      id: z.string(),
+      form: z.enum(['grant', 'claims']),
+      left: z.object({ amount, quota: z.number() }),
+      expiresAt: z.string(),
+    })
+    .optional(),
   claims: z.array(z.string()),
+})
+
+/** A contract in an answer. */
+export const contract = z.object({
+  id: z.string(),
+  status: z.enum(['pending', 'active', 'spent', 'expired', 'revoked', 'failed']),
+  form: z.enum(['grant', 'claims']),
+  address: z.string(),
+  maxAmount: amount,
+  taken: amount,
+  agentQuota: z.number(),
+  used: z.number(),
+  collectionId: z.string().optional(),
+  adminAddress: z.string().optional(),
+  txHash: z.string().optional(),
+  reason: z.string().optional(),
+  createdAt: z.string(),
+  expiresAt: z.string(),
+})
+
+/** A contract, and what the user's wallet signs for it. */
+export const contractToSign = contract.extend({
+  messages: z.array(z.unknown()).readonly(),
+  memo: z.string(),
 })

@@ -11,6 +11,8 @@ export interface Oracle {
   /** What a turn costs, in words; null where turns are free. */
   readonly price: string | null
   readonly userDid: string
+  /** Whether the server lets this page's user do everything. */
+  readonly isOperator: boolean
   readonly client: OracleClient
 }
 
@@ -19,35 +21,26 @@ let oracle: Oracle
 /** Reads the server's description of the oracle, and makes a client for this browser's user. */
 export async function meetOracle(): Promise<Oracle> {
   const response = await fetch('/.well-known/oracle.json')
-  const facts = (await response.json()) as Oracle & { payments?: { methods?: string[] } }
-  const { did, name, model, runtime, price = null, payments } = facts
-  const { initialWallet: wallet, ...mint } = await createDevelopmentWallet()
-  const own = createOracleClient({ wallet, ...mint })
-  const client = payments?.methods?.includes('development') ? await paying(own, did) : own
-  await mayEverything(wallet.did)
-  return (oracle = { did, name, model, runtime, price, userDid: wallet.did, client })
-
-  /** The same client with the user's account on the development ledger, where the server signs. */
-  async function paying(plain: OracleClient, oracleDid: string): Promise<OracleClient> {
-    const path = '/payments/development'
-    const account = await plain.request<{ address: string }>(oracleDid, `${path}/account`)
-    return createOracleClient({
-      wallet: { ...wallet, address: account.address },
-      ...mint,
-      transactSignX: (messages, memo) =>
-        plain.request(oracleDid, `${path}/transact`, { body: { messages, memo } }),
-    })
-  }
+  const facts = (await response.json()) as Oracle
+  const { did, name, model, runtime, price = null } = facts
+  const { initialWallet: wallet, ...rest } = await createDevelopmentWallet({
+    ledger: location.origin,
+  })
+  const client = createOracleClient({ wallet, ...rest })
+  const isOperator = await mayEverything(wallet.did)
+  const userDid = wallet.did
+  return (oracle = { did, name, model, runtime, price, userDid, isOperator, client })
 }
 
 /**
  * Grants this browser's user everything on this server, so that every view works. The server allows that to its own page
  * in development on the same machine alone; elsewhere the views say which capability is missing.
  */
-async function mayEverything(did: string): Promise<void> {
+async function mayEverything(did: string): Promise<boolean> {
   const body = JSON.stringify({ did, capabilities: ['*'], days: 30, note: 'the playground' })
   const headers = { 'content-type': 'application/json' }
-  await fetch('/grants', { method: 'POST', headers, body }).catch(() => undefined)
+  const granted = await fetch('/grants', { method: 'POST', headers, body }).catch(() => undefined)
+  return granted?.ok ?? false
 }
 
 /** The parts of a request beside its path. */

@@ -1,10 +1,12 @@
 import { useCallback, useEffect, useRef, useState, type ReactNode } from 'react'
 import type { AnyEvent } from 'oracle-runtime-client'
 import type { Oracle } from './oracle.ts'
+import { labelOf, readBrought, type Brought } from './brought.ts'
 import { Bell } from './parts/bell.tsx'
 import { Boundary } from './parts/boundary.tsx'
 import { to, useRoute } from './route.ts'
 import { ApiView } from './views/api.tsx'
+import { BroughtView } from './views/brought.tsx'
 import { CapabilitiesView } from './views/capabilities.tsx'
 import { ChatView } from './views/chat.tsx'
 import { LedgerView } from './views/ledger.tsx'
@@ -30,12 +32,16 @@ type View = keyof typeof views
  * length is the markup of the frame.
  */
 export function Playground({ oracle }: { oracle: Oracle }) {
-  const [name = '', detail = ''] = useRoute()
+  const [name = '', detail = '', ...rest] = useRoute()
+  const found = useBrought(oracle)
+  const brought = found ?? none
+  const other = brought.find((one) => one.name === name)
   const view: View = Object.hasOwn(views, name) ? (name as View) : 'chat'
+  const [said, announce] = useState('')
   const [sessionId, setSessionId] = useState('')
   const [loadedNow, setLoadedNow] = useState<ReadonlySet<string>>(new Set())
   const [draft, setDraft] = useState('')
-  if (view === 'chat' && detail !== sessionId && detail !== '') setSessionId(detail)
+  if (name === 'chat' && detail !== sessionId && detail !== '') setSessionId(detail)
 
   const hear = useCallback((event: AnyEvent) => {
     if (event.eventName === 'run') setLoadedNow(new Set())
@@ -45,10 +51,17 @@ export function Playground({ oracle }: { oracle: Oracle }) {
       setLoadedNow((known) => new Set([...known, ...names.map(String)]))
   }, [])
 
+  // The chat goes to an address of its own, so a name that a plugin may bring waits until that is known.
+  const isOpen = found === undefined && name !== '' && !Object.hasOwn(views, name)
+  const shownName = other?.name ?? view
+  const tabs = [
+    ...Object.entries(views),
+    ...brought.map((one) => [one.name, labelOf(one)] as const),
+  ]
   const here = useRef<HTMLAnchorElement>(null)
   useEffect(() => {
     here.current?.scrollIntoView({ inline: 'center', block: 'nearest' })
-  }, [view])
+  }, [shownName])
 
   const shown: Record<View, () => ReactNode> = {
     chat: () => (
@@ -89,12 +102,12 @@ export function Playground({ oracle }: { oracle: Oracle }) {
         </div>
         <nav aria-label="Views">
           <ul>
-            {Object.entries(views).map(([key, label]) => (
+            {tabs.map(([key, label]) => (
               <li key={key}>
                 <a
                   href={key === 'chat' && sessionId ? to('chat', sessionId) : to(key)}
-                  ref={key === view ? here : undefined}
-                  aria-current={key === view ? 'page' : undefined}
+                  ref={key === shownName ? here : undefined}
+                  aria-current={key === shownName ? 'page' : undefined}
                 >
                   {label}
                 </a>
@@ -114,12 +127,42 @@ export function Playground({ oracle }: { oracle: Oracle }) {
           )}
         </p>
       </header>
-      <main id="main" tabIndex={-1} className={view}>
-        <Title text={views[view]} isQuiet={view === 'chat'} />
-        <Boundary key={view}>{shown[view]()}</Boundary>
+      <main id="main" tabIndex={-1} className={shownName}>
+        <Title text={other ? labelOf(other) : views[view]} isQuiet={shownName === 'chat'} />
+        <Boundary key={shownName}>
+          {other ? (
+            <BroughtView
+              view={other}
+              oracle={oracle}
+              sessionId={sessionId}
+              route={[detail, ...rest].filter((part) => part !== '')}
+              announce={announce}
+            />
+          ) : isOpen ? (
+            <p role="status">Asking…</p>
+          ) : (
+            shown[view]()
+          )}
+        </Boundary>
+        <p className="hidden" role="status">
+          {said}
+        </p>
       </main>
     </div>
   )
+}
+
+const none: readonly Brought[] = []
+
+/** What plugins bring to this page, once it is known. A name that the page has itself stays the page's. */
+function useBrought(oracle: Oracle): readonly Brought[] | undefined {
+  const [brought, setBrought] = useState<readonly Brought[]>()
+  useEffect(() => {
+    void readBrought(oracle).then((all) =>
+      setBrought(all.filter(({ name }) => !Object.hasOwn(views, name))),
+    )
+  }, [oracle])
+  return brought
 }
 
 /** The view's heading. It takes the focus when the view changes, so that the keyboard and a screen reader start at the view. */

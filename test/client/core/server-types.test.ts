@@ -10,7 +10,7 @@ import type {
 } from '../../../client/core/records.ts'
 import type { ListedCapability } from '../../../core/runtime/agent/capability-list.ts'
 import type { ErrorBody as ServerErrorBody } from '../../../core/runtime/http/answer/error-body.ts'
-import type { SessionView } from '../../../core/runtime/turns/journal/sessions.ts'
+import type { SessionView } from '../../../core/runtime/turns/sessions/sessions.ts'
 import type { RunStatus } from '../../../core/runtime/turns/journal/tables.ts'
 import type {
   ForeignSource as ServerForeignSource,

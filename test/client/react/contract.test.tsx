@@ -16,7 +16,12 @@ it('the options are those of the tables, and no others', () => {
   types<
     Same<
       keyof IOraclesProviderProps,
-      'initialWallet' | 'transactSignX' | 'createDelegation' | 'createInvocation' | 'children'
+      | 'initialWallet'
+      | 'transactSignX'
+      | 'createDelegation'
+      | 'createInvocation'
+      | 'resolverUrl'
+      | 'children'
     >
   >()
   types<
@@ -109,13 +114,10 @@ it('a hook without a provider above it says so in the words of the specification
 
 it('what waits for its plugin says which one', async () => {
   const { provided } = { provided: await providedByWallet() }
-  const contract = hook(() => core.useContractOracle(), provided)
   const memory = hook(() => core.useMemoryEngine('did:key:z'), provided)
   const calls = hook(() => liveAgent.useLiveAgent('did:key:z'), provided)
   const call = { callType: 'audio', sessionId: 's', userDid: 'did:key:z' } as const
   for (const [plugin, promise] of [
-    ['payments', contract.now.contractOracle()],
-    ['payments', contract.now.payClaim()],
     ['memory', memory.now.enableMemoryEngine('@m:s')],
     ['memory', memory.now.inviteUser('@m:s')],
     ['calls', calls.now.callAgent(call)],
@@ -191,43 +193,6 @@ it('an oracle is found by its DID where it says it is, and nowhere else', async 
       isLoading: false,
       error: null,
     })
-  } finally {
-    globalThis.fetch = realFetch
-  }
-})
-
-it('an OpenID token comes from the messaging server of the wallet', async () => {
-  const { initialWallet, ...rest } = await testWallet()
-  const token = {
-    access_token: 't',
-    token_type: 'Bearer',
-    matrix_server_name: 'm.example',
-    expires_in: 3600,
-  }
-  const asked: Request[] = []
-  const realFetch = globalThis.fetch
-  globalThis.fetch = async (input, init) => (
-    asked.push(new Request(input as string, init)),
-    Response.json(token)
-  )
-  try {
-    const user = { ...initialWallet, matrix: { accessToken: 'syt', homeServer: 'm.example' } }
-    const seen = hook(core.useGetOpenIdToken, (child) => (
-      <core.OraclesProvider {...rest} initialWallet={user}>
-        {child}
-      </core.OraclesProvider>
-    ))
-    await until(() => seen.now.openIdToken)
-    expect(seen.now.openIdToken).toEqual(token)
-    expect(decodeURIComponent(asked[0]!.url)).toBe(
-      'https://m.example/_matrix/client/v3/user/@did-ixo-ixo1test:m.example/openid/request_token',
-    )
-    expect(asked[0]!.method).toBe('POST')
-    expect(asked[0]!.headers.get('authorization')).toBe('Bearer syt')
-    expect(
-      await core.getOpenIdToken({ userId: '@a:b.example', matrixAccessToken: 'x', did: 'd' }),
-    ).toEqual(token)
-    expect(asked[1]!.url).toContain('https://b.example/_matrix/')
   } finally {
     globalThis.fetch = realFetch
   }

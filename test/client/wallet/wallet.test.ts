@@ -5,6 +5,7 @@ import { ed25519 } from '@ucanto/principal'
 import { testApp } from '#core/testing'
 import { type Grant, keyOf, mint } from '../../../client/wallet/ucan.ts'
 import { createDevelopmentWallet } from '../../../client/wallet.ts'
+import payments from '../../../plugins/payments/index.ts'
 import { tabStorage } from '../oracle.ts'
 
 const seed = Uint8Array.from({ length: 32 }, (_, i) => (i * 37 + 11) % 256)
@@ -62,4 +63,38 @@ it('calls a server, and is the same user at the next visit', async () => {
     expect(response.status).toBe(200)
   }
   expect(dids.size).toBe(1)
+})
+
+it('signs on the development ledger of a server, where the server has one', async () => {
+  const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
+  await using paid = await testApp({ plugins: [payments], env })
+  const wallet = await createDevelopmentWallet({
+    seed: new Uint8Array(32).fill(5),
+    ledger: `${paid.url}/`,
+  })
+  const { address } = wallet.initialWallet
+  expect(address).toMatch(/^dev1/)
+  const value = (amount: string) => ({
+    fromAddress: address,
+    toAddress: address,
+    amount: [{ denom: 'udev', amount }],
+  })
+  const send = (amount: string) =>
+    wallet.transactSignX(
+      [{ typeUrl: '/cosmos.bank.v1beta1.MsgSend', value: value(amount) }],
+      'to myself',
+    )
+  expect(await send('5')).toMatchObject({
+    transactionHash: expect.stringMatching(/^[0-9A-F]{64}$/),
+    code: 0,
+  })
+  // No ledger counts this one: the server refuses it as it stands.
+  await expect(send('-1')).rejects.toMatchObject({ code: 'invalid_request' })
+
+  await using free = await testApp({ plugins: [] })
+  for (const options of [{ ledger: free.url }, {}]) {
+    const plain = await createDevelopmentWallet({ seed: new Uint8Array(32).fill(5), ...options })
+    expect(plain.initialWallet.address).toBe(plain.initialWallet.did)
+    await expect(plain.transactSignX([])).rejects.toMatchObject({ code: 'invalid_request' })
+  }
 })

@@ -120,7 +120,8 @@ async function stream(
     }
     said.model = model
     const { measured } = gauges?.of(model) ?? {}
-    const call = calling.tally.begin(model, walk.request(request), measured)
+    const size = { bytes: () => bytesIn(calling, model), perToken: measured }
+    const call = calling.tally.begin(model, walk.request(request), size)
     try {
       await openedModel(model)
       const read = await listen(calling, model, call, (delta) => walk.hear(delta))

@@ -8,12 +8,20 @@ import type {
   ModelUsage,
   RunUsage,
 } from '../../../plugin.ts'
-import { estimatedUsage } from '../../model/estimate.ts'
+import { usageOfLengths } from '../../model/estimate.ts'
 import { checkedUsage, costOf } from '../../model/usage/counts.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 
 /** What a call of a model says of itself when it has ended. */
 export type CallFacts = Omit<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>
+
+/** How long a request is, for a provider that counts no tokens. */
+export interface RequestSize {
+  /** Counts only where the provider did not: what is counted is the whole conversation. */
+  readonly bytes: () => number
+  /** How many bytes make a token, where that was measured. */
+  readonly perToken?: number | undefined
+}
 
 /** One call of the model itself, as far as it has come. */
 export class CountedCall {
@@ -21,8 +29,7 @@ export class CountedCall {
   readonly #request: ModelRequest
   readonly #tell: (facts: CallFacts) => void
   readonly #began = performance.now()
-  /** How many characters make a token, where that was measured. */
-  readonly #perToken: number | undefined
+  readonly #size: RequestSize
   #firstMs: number | undefined
   #attempts = 1
   /** How many characters the model gave. */
@@ -36,9 +43,9 @@ export class CountedCall {
     model: Model,
     request: ModelRequest,
     tell: (facts: CallFacts) => void,
-    perToken: number | undefined,
+    size: RequestSize,
   ) {
-    this.#perToken = perToken
+    this.#size = size
     this.#model = model
     this.#tell = tell
     this.#request = {
@@ -93,7 +100,7 @@ export class CountedCall {
   #spent(isRead: boolean): ModelUsage | undefined {
     if (this.#reported) return this.#reported
     if (this.#characters === 0 && !isRead) return undefined
-    return estimatedUsage(this.#request, this.#characters, this.#perToken)
+    return usageOfLengths(this.#size.bytes(), this.#characters, this.#size.perToken)
   }
 }
 
@@ -109,9 +116,9 @@ export class UsageTally {
     this.#tell = tell
   }
 
-  /** Begins to count a call of a model; `perToken` is how many characters make a token of it, where that was measured. */
-  begin(model: Model, request: ModelRequest, perToken?: number): CountedCall {
-    const call = new CountedCall(model, request, this.#tell, perToken)
+  /** Begins to count a call of a model. */
+  begin(model: Model, request: ModelRequest, size: RequestSize): CountedCall {
+    const call = new CountedCall(model, request, this.#tell, size)
     this.#calls.push(call)
     return call
   }

@@ -6,6 +6,7 @@ import type { AnySubAgent, PendingCall, Schema, ToolCall } from '../../../plugin
 import type { Facts } from '../../audit/line.ts'
 import type { AuditCall } from './audit-call.ts'
 import { retryTransient, type RepetitionGuard } from '../turn/guards.ts'
+import { fieldsIn } from '../../base/fields.ts'
 import { maxDepth, nestsTooDeep } from '../../base/safe-json.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
 import type {
@@ -159,7 +160,7 @@ async function seekApproval(calling: Calling): Promise<void> {
     throw waitFor(calling, { ...waits, foreign, reason: reasonOf(foreign) })
   }
   if (decided.decision === 'reject')
-    throw new RuntimeError('REJECTED', `The user was asked about "${call.name}" and said no.`, {
+    throw new RuntimeError('REJECTED', rejection(call, decided), {
       hint: 'Do not repeat the call; ask the user what to do instead.',
     })
   if (decided.decision === 'edit') {
@@ -167,6 +168,17 @@ async function seekApproval(calling: Calling): Promise<void> {
     await checkCan(calling)
     calling.edited = `The user changed the arguments to ${JSON.stringify(decided.args)}, and then it was done:\n`
   }
+}
+
+/** How long a person's reason may be. */
+const longestReason = 500
+
+/** What the model reads of a no: the person's reason too, where there is one. */
+function rejection({ name }: PendingCall, { args }: Decision): string {
+  const said = `The user was asked about "${name}" and said no`
+  const { reason } = fieldsIn(args)
+  if (typeof reason !== 'string' || reason.trim() === '') return `${said}.`
+  return `${said}: ${JSON.stringify(reason.slice(0, longestReason).toWellFormed())}.`
 }
 
 /** Whether the tool itself asks for a person's consent, whatever the turn has read. */

@@ -11,6 +11,7 @@ import type {
 import type { Facts } from '../../audit/line.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import type { ModelScope, PluginBase, PluginRecord } from '../../base/plugin-record.ts'
+import type { TurnRequest } from '../../turns/run.ts'
 import type { CallsOfTurn } from './calls.ts'
 import type { Consent } from './consent.ts'
 import type { FilesOfTurn } from './files.ts'
@@ -37,6 +38,10 @@ export interface Turn {
   readonly metadata?: Readonly<Record<string, unknown>>
   /** The plugin that started the turn. */
   readonly origin?: string
+  /** What the user said. */
+  readonly message?: string
+  /** Others read along in the room of the session. */
+  readonly shared?: boolean
   /** The names of the tools that there are in this turn; without it, all that there are. */
   readonly allow?: ReadonlySet<string>
   /** What was read of other people's words, and whether a person can be asked. The turn and its sub-agents share it. */
@@ -71,6 +76,7 @@ export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): Tu
     ...(record.base as PluginBase), // a turn only reaches plugins whose setup has finished
     ...record.modelsWithin?.(scopeOf(turn, signal)),
     user: turn.user,
+    message: turn.message ?? '',
     session: turn.session,
     room: turn.room,
     requestId: turn.requestId,
@@ -79,6 +85,7 @@ export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): Tu
     callKey: call ? `${turn.rootId}:${call.id}` : '',
     metadata: turn.metadata ?? noMetadata,
     origin: turn.origin,
+    shared: turn.shared ?? false,
     approvals: turn.consent.approvals,
     emit: turn.emit(call?.id),
     state: stateOf(turn, record.name),
@@ -86,6 +93,15 @@ export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): Tu
       frozen(structuredClone(stateOf(turn, plugin.name))) as Readonly<StateOf<P>>,
   }
 }
+
+/** What a turn has of its request. */
+export const ofRequest = ({ message, from, metadata, origin, allow, shared }: TurnRequest) => ({
+  message: from === 'plugin' ? '' : message,
+  metadata: metadata && frozen(metadata),
+  origin,
+  allow: allow && new Set(allow),
+  shared,
+})
 
 /** The turn as far as it matters to the models that its handlers ask. */
 const scopeOf = (turn: Turn, signal: AbortSignal): ModelScope => ({

@@ -295,6 +295,13 @@ export class Grants implements Rights {
     return this.#shown({ ...row, revoked_at: time })
   }
 
+  /** Ends all grants of a DID. Everything that was re-delegated from them ends too. */
+  async endAll(did: string): Promise<void> {
+    const rows = await this.#active(did)
+    if (rows.length > 0) await this.#end(rows, this.#now())
+    await this.#changed(did)
+  }
+
   /** Ends the grants that were made for trying things out: a server for others honours none of them. */
   async endAuthors(): Promise<void> {
     const rows = await this.#tables

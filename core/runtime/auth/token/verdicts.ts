@@ -19,8 +19,11 @@ interface Verdict {
   /** Milliseconds since 1970; until when the token need not be verified again: keys can be withdrawn. */
   readonly until: number
 }
-/** `bound` is the invocation itself where the token is bound to one request, and so serves once. */
-type InvocationVerdict = Verdict & { readonly bound: Link | undefined }
+/**
+ * `bound` is the invocation itself where the token is bound to one request, and so serves once. `isSelf`: the DID that it
+ * speaks for signed it.
+ */
+type InvocationVerdict = Verdict & { readonly bound: Link | undefined; readonly isSelf: boolean }
 /** The verdict on a delegation, with the whole token: questions about its grants come later. */
 export type DelegationVerdict = Verdict & { readonly token: Token }
 
@@ -132,7 +135,8 @@ export class Verdicts {
     const token = readToken(text, this.#tally)
     this.#checkTerms(token, this.#maxInvocationMs)
     const verdict = await this.#verified(token, callerOf(token.root, this.#audiences), address)
-    return { ...verdict, bound: bindingOf(token.root) && token.root }
+    const isSelf = token.root.issuer === verdict.did
+    return { ...verdict, bound: bindingOf(token.root) && token.root, isSelf }
   }
 
   async #examineDelegation(

@@ -28,8 +28,10 @@ export async function serveResponse(
   const { status, body } = response
   if (response.bodyUsed || body?.locked)
     throw new Error('A route returned a Response whose body was read already: return a clone().')
-  if (status < 200 || status > 599)
+  if (status < 200 || status > 599) {
+    leaveBody(response)
     throw new Error(`A route returned a Response with status ${status}, which is no answer.`)
+  }
   if (body !== null && req.method !== 'HEAD' && !bodyless.has(status))
     return pump(body.getReader(), res, times, () => setHead(response, res))
   leaveBody(response)

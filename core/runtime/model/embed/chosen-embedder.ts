@@ -1,9 +1,10 @@
 import { RuntimeError } from '../../../errors.ts'
 import { didYouMean } from '../../../manifest/did-you-mean.ts'
 import type { EnvSource } from '../../../manifest/env.ts'
-import type { Embedder } from '../../../plugin.ts'
+import type { Embedder, ModelPrice, PricedModel } from '../../../plugin.ts'
 import { isActive, type PluginRecord } from '../../base/plugin-record.ts'
 import { nameFault, providersOf, splitName, type Providers } from '../named-model.ts'
+import { noPrice } from '../opened-later.ts'
 import { SettingsOfModels, type SettingsByPattern } from '../settings.ts'
 import { LexicalEmbedder } from './lexical.ts'
 
@@ -52,6 +53,19 @@ export class ChosenEmbedder {
     return this.id === lexical
       ? `embeddings: ${lexical}, which finds what is written alike, and no other words for it`
       : `embeddings: ${this.id}`
+  }
+
+  /** What vectors cost, as far as it is known: the lexical embedder asks nobody. */
+  get price(): ModelPrice | undefined {
+    const isFree =
+      this.id === lexical || this.#providers.get(splitName(this.id).provider)?.provider.free
+    return this.#settings.price ?? (isFree ? noPrice : undefined)
+  }
+
+  /** The price as plugins see it, for a model that is asked. */
+  get priced(): readonly PricedModel[] {
+    if (this.id === lexical) return []
+    return [{ id: this.id, ...(this.price && { price: this.price }) }]
   }
 
   /** Opens the embedder, once for all calls. An opening that failed is tried again with the next call. */

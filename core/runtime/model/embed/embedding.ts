@@ -2,6 +2,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Embedded, Embedder, EmbedOptions, ModelCall, ModelUsage } from '../../../plugin.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 import { estimatedUsage } from '../estimate.ts'
+import { addedUsage, checkedUsage, costOf } from '../usage/counts.ts'
 import type { ChosenEmbedder } from './chosen-embedder.ts'
 import { LexicalEmbedder } from './lexical.ts'
 
@@ -43,12 +44,12 @@ export class Embedding {
     const embedder = await this.#opened(signals)
     const { id } = embedder
     const vectors: Float32Array[] = []
-    let usage: ModelUsage = { inputTokens: 0, outputTokens: 0 }
+    let usage: ModelUsage = { inputTokens: 0, outputTokens: 0, cost: '0' }
     for (let at = 0; at < texts.length; at += textsPerCall) {
       const part = texts.slice(at, at + textsPerCall)
       const made = await this.#call(embedder, part, { kind, signals, asker })
       vectors.push(...made.vectors)
-      usage = added(usage, made.usage)
+      usage = addedUsage(usage, made.usage)
     }
     return { vectors, model: id, dimensions: this.#dimensions ?? 0, usage }
   }
@@ -70,7 +71,7 @@ export class Embedding {
     const timer = setTimeout(() => late.abort(tooLate(embedder.id)), callMs)
     const began = performance.now()
     let attempts = 1
-    let usage: ModelUsage = { inputTokens: 0, outputTokens: 0 }
+    let usage: ModelUsage = { inputTokens: 0, outputTokens: 0, cost: '0' }
     const onRetry = (attempt: number) => (attempts = attempt)
     const tell = (code?: string) => {
       if (embedder instanceof LexicalEmbedder) return // no model was asked
@@ -88,7 +89,8 @@ export class Embedding {
     }
     try {
       const made = await untilAborted(signal, embedder.embed(texts, { kind, signal, onRetry }))
-      usage = made.usage ?? estimatedOf(texts)
+      const counted = (made.usage && checkedUsage(made.usage)) ?? estimatedOf(texts)
+      usage = { ...counted, cost: costOf(counted, this.#chosen.price) }
       const vectors = this.#checked(made.vectors, texts.length, embedder.id)
       tell()
       return { vectors, usage }
@@ -163,12 +165,6 @@ function estimatedOf(texts: readonly string[]): ModelUsage {
   const messages = texts.map((content) => ({ role: 'system', content }) as const)
   return estimatedUsage({ messages, tools: [] }, 0)
 }
-
-const added = (sum: ModelUsage, more: ModelUsage): ModelUsage => ({
-  inputTokens: sum.inputTokens + more.inputTokens,
-  outputTokens: 0,
-  ...((sum.estimated || more.estimated) && { estimated: true }),
-})
 
 const tooLate = (id: string) =>
   new RuntimeError(

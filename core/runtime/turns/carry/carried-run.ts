@@ -66,6 +66,7 @@ export interface CarriedRunOptions {
   readonly room: string
   readonly takenOver: boolean
   readonly previous?: string
+  readonly redactions: number
   readonly checkpoint?: string
   /** The run's seat among the turns of this process, where these are limited. */
   readonly seat?: Seat
@@ -88,6 +89,7 @@ export class CarriedRun implements Run {
   readonly takenOver: boolean
   readonly continues?: Run['continues']
   readonly previous?: string
+  readonly redactions: number
   readonly checkpoint?: string
   readonly journal: Journal
   readonly effects: Effects
@@ -128,6 +130,7 @@ export class CarriedRun implements Run {
     this.request = options.request
     this.takenOver = options.takenOver
     this.previous = options.previous
+    this.redactions = options.redactions
     this.checkpoint = options.checkpoint
     this.seat = options.seat
     this.refusal = options.refusal

@@ -23,6 +23,7 @@ export interface Hearers {
   readonly replicas: Replicas
   readonly store: RunStore
   readonly log: Log
+  onRedacted?(sessionId: string): void
 }
 
 /** What this process does at each word of another replica. */
@@ -62,6 +63,7 @@ export function hearingOf(hearers: Hearers): Hearing {
       watchers.deleted(sessionId)
       waiting.deleted(sessionId)
     }),
+    redacted: first((sessionId) => hearers.onRedacted?.(sessionId)),
     left: first((id) => waiting.left(id)),
     follows: first((runId) => carrier.live.get(runId)?.feed.follow()),
   }

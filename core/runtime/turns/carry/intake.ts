@@ -9,7 +9,7 @@ import { type Beginning, type Begun, beginRun, leaveQueue } from '../journal/beg
 import type { RunGates } from '../gates/gates.ts'
 import type { Settler } from '../gates/settler.ts'
 import { releaseRuns } from '../journal/leases.ts'
-import type { Sessions } from '../journal/sessions.ts'
+import type { Sessions } from '../sessions/sessions.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import { busyRetrySeconds, dayNameOf, type Seats } from '../limits.ts'
 import type { TurnRequest } from '../run.ts'
@@ -18,7 +18,7 @@ import type { Attempted } from '../waiting/waiting-turns.ts'
 import { Admission, RefusedAtBeginning, RefusedByPlugin } from '../gates/admission.ts'
 import type { CarriedRun, RunMoment } from './carried-run.ts'
 import type { Carrier } from './carrier.ts'
-import { asUser } from './plugin-turn.ts'
+import { asUser } from '../named-user.ts'
 import {
   closing,
   notWaiting,
@@ -26,36 +26,13 @@ import {
   requestIdReused,
   sessionBusy,
   waitsAlready,
-} from './refusals.ts'
+} from '../sessions/refusals.ts'
 import type { Replicas } from './replicas.ts'
+import type { BegunRun, QueuedTurn, SubmittedTurn } from '../plugins/door.ts'
 
 /** A run that has begun, or that was there already. `live` is the same run where this process carries it. */
-export interface Started {
-  readonly runId: string
-  readonly requestId: string
-  /** The session of the run: another one than asked for when the user has sent the same request id in another session. */
-  readonly sessionId: string
+export interface Started extends BegunRun {
   readonly live?: CarriedRun
-}
-
-/** A turn that waits until its session is free. */
-export interface Queued {
-  readonly waitingId: string
-  readonly requestId: string
-  readonly sessionId: string
-  readonly isNew: boolean
-}
-
-/** A message that is to become a run. */
-export interface NewMessage extends Pick<Beginning, 'koa'> {
-  readonly user: User
-  readonly sessionId: string
-  readonly requestId?: string
-  readonly request: TurnRequest
-  /** Where the message came from, when it came by HTTP. */
-  readonly address?: string
-  /** What becomes of the message where the session is busy. By default the turn under way ends. */
-  readonly whenBusy?: 'wait' | 'refuse'
 }
 
 /** What the app knows of the users and the rooms of runs. */
@@ -126,18 +103,18 @@ export class Intake {
   }
 
   /** Records a message as a run and carries it. */
-  send(message: NewMessage): Promise<Started> {
+  send(message: SubmittedTurn): Promise<Started> {
     return this.#seated(message, (beginning) => this.begin(message.user, beginning))
   }
 
   /** Records a plugin's turn as a run and carries it, or has it wait until its session is free. */
-  submit(message: NewMessage): Promise<Started | Queued> {
+  submit(message: SubmittedTurn): Promise<Started | QueuedTurn> {
     return this.#seated(message, (beginning) => this.offer(message.user, beginning))
   }
 
   /** Begins with a seat among the turns of this process, which is given back where nothing begins. */
-  async #seated<T extends Started | Queued>(
-    message: NewMessage,
+  async #seated<T extends Started | QueuedTurn>(
+    message: SubmittedTurn,
     begin: (beginning: Beginning) => Promise<T>,
   ): Promise<T> {
     const { user, sessionId, requestId = randomUUID(), address, whenBusy, koa } = message
@@ -157,7 +134,7 @@ export class Intake {
   }
 
   /** The request with its files. A message that has its run, or that waits, was given its files then. */
-  async #withFiles({ user, sessionId, requestId, request }: NewMessage): Promise<TurnRequest> {
+  async #withFiles({ user, sessionId, requestId, request }: SubmittedTurn): Promise<TurnRequest> {
     const { attach } = this.#rules
     if (!attach || !request.attachments?.length) return request
     const { store, sessions } = this.#parts
@@ -178,7 +155,11 @@ export class Intake {
   }
 
   /** The same for a turn that may wait where its session is busy. `refusal` is why a waiting turn ends without a beginning. */
-  async offer(user: User, beginning: Beginning, refusal?: RuntimeError): Promise<Started | Queued> {
+  async offer(
+    user: User,
+    beginning: Beginning,
+    refusal?: RuntimeError,
+  ): Promise<Started | QueuedTurn> {
     if (this.#closing) throw closing()
     // Heard from before the run is recorded, for from then on others may stop it.
     const leave = this.#parts.replicas.session(beginning.sessionId)
@@ -193,7 +174,7 @@ export class Intake {
     user: User,
     beginning: Beginning,
     refusal: RuntimeError | undefined,
-  ): Promise<Started | Queued> {
+  ): Promise<Started | QueuedTurn> {
     const { store, carrier, replicas, watchers, settler } = this.#parts
     const { sessionId, requestId, answers, seat } = beginning
     const begun = await this.#record(user, beginning)
@@ -206,7 +187,7 @@ export class Intake {
       return { runId: begun.run.id, requestId, sessionId: begun.run.session_id }
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
     if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
-    const { run, request, room, superseded, closed, previous, checkpoint } = begun
+    const { run, request, room, superseded, closed, previous, redactions, checkpoint } = begun
     if (closed.length > 0) settler.nudge()
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
@@ -221,6 +202,7 @@ export class Intake {
       room: this.#roomOf(user.did, sessionId, room),
       takenOver: false,
       previous,
+      redactions,
       checkpoint,
       seat,
       refusal,

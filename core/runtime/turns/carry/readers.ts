@@ -6,7 +6,7 @@ import type { RunEvent } from '../journal/event-lines.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { Audience } from '../clients/audience.ts'
 import type { Carrier } from './carrier.ts'
-import { gone, isStillOpen } from './refusals.ts'
+import { gone, isStillOpen } from '../sessions/refusals.ts'
 
 /** The parts from which the events of a run are read, and the audience that its readers make up. */
 export interface ReadersOptions {

@@ -33,6 +33,8 @@ export type Word =
   | 'free'
   /** A session was deleted. */
   | 'deleted'
+  /** Words of a session were taken back. */
+  | 'redacted'
   /** A turn that waited was taken away. */
   | 'left'
   /** A replica has readers of a run. */

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
-import type { Log, PluginSessions, RunUsage, Turns, User } from '../../../plugin.ts'
-import type { Notices } from '../../notices/notices.ts'
-import type { Store } from '../../store/store.ts'
+import type { PluginSessions, Turns, User } from '../../../plugin.ts'
 import type { IncomingAnswer } from '../clients/client-answers.ts'
 import { Clients } from '../clients/clients.ts'
 import { Batcher } from '../events/batcher.ts'
@@ -14,56 +12,30 @@ import { Watchers } from '../events/watchers.ts'
 import { RunGates } from '../gates/gates.ts'
 import { Settler } from '../gates/settler.ts'
 import type { Beginning } from '../journal/begin.ts'
-import { moveHead, type OracleFacts, Sessions } from '../journal/sessions.ts'
+import { moveHead } from '../sessions/head.ts'
+import { Sessions } from '../sessions/sessions.ts'
 import { stopRuns } from '../journal/stop.ts'
 import { type RunRow, RunStore } from '../journal/store.ts'
 import { withRunTables } from '../journal/tables.ts'
-import { Seats, type TurnLimits } from '../limits.ts'
-import type { Decision, Engine, Run, TurnRequest } from '../run.ts'
-import { Speaker, type SpeakerRules } from '../said/speaker.ts'
+import { Seats } from '../limits.ts'
+import type { Decision } from '../run.ts'
+import { Speaker } from '../said/speaker.ts'
 import { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { CarriedRun } from './carried-run.ts'
 import { Carrier, endNotices } from './carrier.ts'
 import { hearingOf, lookUpMissed } from './hearing.ts'
-import { Intake, type IntakeRules, type NewMessage, type Queued, type Started } from './intake.ts'
+import { Intake, type Started } from './intake.ts'
+import type { QueuedTurn, SubmittedTurn } from '../plugins/door.ts'
+import { PluginTurns } from '../plugins/plugin-turns.ts'
+import { Redactor } from '../redaction/redactor.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { letGo } from './let-go.ts'
-import { PluginTurn } from './plugin-turn.ts'
 import { listQuarantined, retryQuarantined } from './quarantine.ts'
 import { Readers } from './readers.ts'
-import { gone, notWaiting } from './refusals.ts'
+import { gone, notWaiting } from '../sessions/refusals.ts'
 import { Replicas } from './replicas.ts'
+import type { RunsOptions } from './runs-options.ts'
 import { lookUnderway, type Underway } from './underway.ts'
-
-/** What the runs of an app are made of. */
-export interface RunsOptions extends IntakeRules, SpeakerRules {
-  readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now' | 'listen' | 'notify'>
-  readonly log: Log
-  readonly engine: Engine
-  /** What an answer cost whose engine is gone, judged by the words that it said. By default nobody knows. */
-  usageOf?(run: Run, said: string): Promise<RunUsage | undefined>
-  readonly oracle: OracleFacts
-  /** A run whose process is silent this long is taken over. */
-  readonly leaseMs: number
-  /** How many runs this process carries at most when it takes over what other processes left. */
-  readonly runsPerProcess?: number
-  /** How long runs that have ended can be replayed. */
-  readonly retentionHours: number
-  /** The room of a session outside of this runtime, if it has one: clients read the room with the session. */
-  roomIdOf?(did: string, sessionId: string): string | undefined
-  /** Deletes what others keep of a session. */
-  onSessionDeleted?(sessionId: string): Promise<void>
-  /** How long the client's own tools may be out of reach before a call of one fails. */
-  readonly absenceMs?: number
-  /** How many turns people may have; without it, as many as they like. */
-  readonly limits?: TurnLimits
-  /** Throws for a request of a plugin that cannot become a turn, before anything of it is recorded. */
-  checkRequest?(request: TurnRequest): void
-  /** What plugins say to the beginning and the end of turns; without it, nothing. */
-  readonly gates?: RunGates
-  /** Tells users what goes on in their sessions, also users who do not have the session open. */
-  readonly notices?: Notices
-}
 
 /** How long engines have to let go when the server closes. */
 const closeGraceMs = 1_000
@@ -86,6 +58,7 @@ export class Runs {
   readonly #speaker: Speaker
   readonly #watchers = new Watchers((sessionId) => this.#replicas.session(sessionId))
   readonly #waiting: WaitingTurns
+  readonly #redactor: Redactor
   readonly #seats: Seats | undefined
   #closing: Promise<void> | undefined
 
@@ -151,6 +124,7 @@ export class Runs {
       begin: (turn, by, cause) => this.#intake.beginWaiting(turn, by, cause),
       interest: (sessionId) => replicas.session(sessionId, () => this.#waiting.nudge()),
     })
+    this.#redactor = this.#redactorFor(replicas)
     this.#keeper = new LeaseKeeper({
       store: this.#store,
       log,
@@ -171,6 +145,17 @@ export class Runs {
     })
   }
 
+  #redactorFor(replicas: Replicas): Redactor {
+    return new Redactor({
+      store: this.#store,
+      abort: (...turn) => this.abort(...turn),
+      onRedacted: (sessionId) => {
+        this.#options.onRedacted?.(sessionId)
+        replicas.tell(sessionId, 'redacted', sessionId)
+      },
+    })
+  }
+
   /** Begins to listen to other replicas, and takes over what a process left behind. */
   async open(): Promise<void> {
     const hearers = {
@@ -183,6 +168,7 @@ export class Runs {
       replicas: this.#replicas,
       store: this.#store,
       log: this.#options.log,
+      onRedacted: this.#options.onRedacted,
     }
     await this.#replicas.open(hearingOf(hearers), () => lookUpMissed(hearers))
     await this.#keeper.open()
@@ -191,12 +177,12 @@ export class Runs {
   }
 
   /** Records a message as a run and begins to carry it out. */
-  send(message: NewMessage): Promise<Started> {
+  send(message: SubmittedTurn): Promise<Started> {
     return this.#intake.send(message)
   }
 
   /** Records a plugin's turn as a run and begins to carry it out, or has it wait until its session is free. */
-  async submit(message: NewMessage): Promise<Started | Queued> {
+  async submit(message: SubmittedTurn): Promise<Started | QueuedTurn> {
     const taken = await this.#intake.submit(message)
     if ('waitingId' in taken) this.#waiting.queued(taken.sessionId)
     return taken
@@ -309,10 +295,18 @@ export class Runs {
     return stopped.isKnown
   }
 
+  /** Takes the words of a turn back; false where the user has no turn of this request in the session. */
+  redact(did: string, sessionId: string, requestId: string): Promise<boolean> {
+    return this.#redactor.redact(did, sessionId, requestId)
+  }
+
   /** Ends a session and everything in it. */
   async deleteSession(did: string, sessionId: string): Promise<void> {
     const runIds = await this.#settler.deleting(sessionId, (tell) =>
-      this.sessions.delete(did, sessionId, tell),
+      this.sessions.delete(did, sessionId, async (trx) => {
+        await tell(trx)
+        await this.gates.deleted({ sessionId, did }, trx)
+      }),
     )
     for (const run of this.#carrier.ofSession(sessionId)) run.feed.lose('its session was deleted')
     for (const runId of runIds) this.#followers.leave(runId)
@@ -356,9 +350,7 @@ export class Runs {
   turnsOf(plugin: string): Turns {
     const { rights, log, checkRequest } = this.#options
     const parts = { runs: this, waiting: this.#waiting, store: this.#store }
-    return {
-      start: (turn) => new PluginTurn({ ...parts, plugin, rights, log, checkRequest }, turn),
-    }
+    return new PluginTurns({ ...parts, plugin, rights, log, checkRequest })
   }
 
   /** Deletes what only the replay of old runs needs. */

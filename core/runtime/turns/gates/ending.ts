@@ -18,7 +18,7 @@ export interface EndingOptions {
 }
 
 /** What is told of an end, apart from the reply. */
-export type EndingFacts = Omit<RunEnding, 'reply'>
+export type EndingFacts = Omit<RunEnding, 'reply' | 'message'>
 
 /**
  * Gathers what is told of the end of a run, from its rows and from its journal. Undefined when the run is not there.
@@ -45,7 +45,7 @@ export async function endingOf(
   if (status === 'continued' || (isOpen && !options.isDeleted))
     throw new Error(`Run ${first.id} has not ended: it is ${status}.`)
   const steps = await store.stepsOf(root, db)
-  const { from = 'user', origin, metadata } = await askedOf(db, root.root_id)
+  const { from = 'user', origin, metadata, shared = false } = await askedOf(db, root.root_id)
   const cause = isOpen ? 'deleted' : newest.cause
   return {
     runId: root.root_id,
@@ -56,6 +56,7 @@ export async function endingOf(
     from,
     ...(origin !== undefined && { origin }),
     ...(metadata && { metadata }),
+    shared,
     said: hasSaid(steps, options.notices) || (isOpen && (await wasTold(db, newest.id))),
     usage: spentIn(steps).byModel(),
     tools: await toolsOf(db, root, steps, options),
@@ -71,7 +72,7 @@ export function endingOfWaiting(
   cause: 'stopped' | 'deleted',
 ): EndingFacts {
   const { id: runId, session_id: sessionId, did, created_at } = turn
-  const { from = 'user', origin, metadata } = request
+  const { from = 'user', origin, metadata, shared = false } = request
   return {
     runId,
     sessionId,
@@ -81,6 +82,7 @@ export function endingOfWaiting(
     from,
     ...(origin !== undefined && { origin }),
     ...(metadata && { metadata }),
+    shared,
     said: false,
     usage: [],
     tools: [],
@@ -103,6 +105,20 @@ export async function replyTo(db: RunDatabase, { session_id, root_id }: Root): P
     .map((row) => messageOf(row).content)
     .filter((words) => words !== '')
     .join('\n\n')
+}
+
+/** The words of the user that began the turn. */
+export async function wordsOf(db: RunDatabase, { session_id, root_id }: Root): Promise<string> {
+  const row = await db
+    .selectFrom('kernel_steps')
+    .select('body')
+    .where('session_id', '=', session_id)
+    .where('root_id', '=', root_id)
+    .where('kind', '=', 'user')
+    .orderBy('position')
+    .limit(1)
+    .executeTakeFirst()
+  return row ? messageOf(row).content : ''
 }
 
 /** The ending, from the text that stands in the row of a session that was deleted. */

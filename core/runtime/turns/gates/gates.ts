@@ -36,6 +36,7 @@ type Kind = keyof AnyRunSection
 /** The sections `runs` of an app's plugins: who is asked before a turn begins, and who hears of its end. */
 export class RunGates {
   readonly #records: readonly PluginRecord[]
+  readonly #keepers: readonly PluginRecord[]
   readonly #kernel = new Map<string, KernelEnd>()
   readonly pluginOf: (tool: string) => string | undefined
   readonly #admitMs: number
@@ -45,6 +46,7 @@ export class RunGates {
     const { records, pluginOf = () => undefined, admitMs = 10_000, writeMs = 10_000 } = options
     this.pluginOf = pluginOf
     this.#records = records.filter(({ definition }) => definition.runs !== undefined)
+    this.#keepers = records.filter(({ definition }) => definition.sessionDeleted !== undefined)
     this.#admitMs = admitMs
     this.#writeMs = writeMs
   }
@@ -137,6 +139,26 @@ export class RunGates {
         else throw new RuntimeError('UNAVAILABLE', `${consumer} is not at work.`)
       },
     )
+  }
+
+  /** Tells every plugin that keeps something of sessions, in the transaction that deletes one. */
+  async deleted(session: { sessionId: string; did: string }, trx: RunDatabase): Promise<void> {
+    for (const record of this.#keepers) {
+      if (!isActive(record)) continue
+      const refusal = record.base ? undefined : refusalOf(record)
+      // What a plugin keeps whose setup has failed is out of reach, and sessions can be deleted all the same.
+      if (refusal && record.state === 'failed') continue
+      if (refusal) throw refusal
+      await inTime(
+        this.#writeMs,
+        () => late(`${record.name} did not come to an end of its writing`, this.#writeMs),
+        async (signal) =>
+          record.definition.sessionDeleted?.(
+            Object.freeze({ ...session }),
+            contextOf(record, { signal, requestId: '', trx }),
+          ),
+      )
+    }
   }
 
   get #active(): PluginRecord[] {

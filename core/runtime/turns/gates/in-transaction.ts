@@ -12,7 +12,12 @@ export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' 
     say: async () => refuse('sessions.say'),
     ensure: async () => refuse('sessions.ensure'),
   },
-  turns: { start: () => refuse('turns.start') },
+  turns: {
+    start: () => refuse('turns.start'),
+    resume: () => refuse('turns.resume'),
+    abort: async () => refuse('turns.abort'),
+    redact: async () => refuse('turns.redact'),
+  },
   model: {
     id: 'none',
     stream: () => refuse('model.stream'),
@@ -23,7 +28,11 @@ export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' 
 }
 
 function refuse(what: string): never {
-  throw new RuntimeError('INTERNAL', `${what} cannot be called in runs.begin or runs.end.`, {
-    hint: `Ask for a job with ctx.jobs.later, which belongs to the transaction; the job calls ${what}.`,
-  })
+  throw new RuntimeError(
+    'INTERNAL',
+    `${what} cannot be called in runs.begin, runs.end or sessionDeleted.`,
+    {
+      hint: `Ask for a job with ctx.jobs.later, which belongs to the transaction; the job calls ${what}.`,
+    },
+  )
 }

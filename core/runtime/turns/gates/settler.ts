@@ -22,6 +22,7 @@ import {
   type EndingOptions,
   fromKept,
   replyTo,
+  wordsOf,
 } from './ending.ts'
 import type { RunGates } from './gates.ts'
 
@@ -236,7 +237,11 @@ export class Settler {
   }
 
   async #tell(trx: RunDatabase, mark: Mark, facts: EndingFacts): Promise<void> {
-    const run: RunEnding = { ...facts, reply: () => replyTo(trx, mark) }
+    const run: RunEnding = {
+      ...facts,
+      reply: () => replyTo(trx, mark),
+      message: () => wordsOf(trx, mark),
+    }
     await this.#options.gates.end(mark.consumer, run, trx)
   }
 }

@@ -21,6 +21,7 @@ interface Look extends Place {
 /** Where a session stands. */
 export interface Place {
   readonly previous: string | null
+  readonly redactions: number | null
   readonly checkpoint: string | null
 }
 
@@ -73,7 +74,7 @@ const takeTurn = ({ db, now, dialect }: RunStore) =>
       }))
       .where('id', '=', p.session)
       .where('did', '=', p.did)
-      .returning(['turns', 'room', 'model'])
+      .returning(['turns', 'room', 'model', 'shared'])
       .$if(dialect === 'postgres', (update) =>
         // The turns of one user begin one after the other: each sees those before it, wherever they are carried.
         update.returning(
@@ -190,6 +191,7 @@ const columns = [
 export const before = (session: string, turn: number) => sql<Place>`
   (select id from kernel_runs where session_id = ${session} and turn < ${turn}
     order by turn desc limit 1) as previous,
+  (select redactions from kernel_sessions where id = ${session}) as redactions,
   (select checkpoint from (
     select * from (select turn, checkpoint, 0 as moved from kernel_runs
       where session_id = ${session} and turn < ${turn} and checkpoint is not null

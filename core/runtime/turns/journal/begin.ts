@@ -89,7 +89,7 @@ export async function beginRun(
   const [session] = (await begin.takeTurn({ session: sessionId, did, title }, trx)).rows
   if (!session) return { outcome: 'no-session' }
   const { turns: turn, room } = session
-  const request = withModel(beginning.request, session.model)
+  const request = withSession(beginning.request, session)
   const [look] = (await begin.look({ session: sessionId, did, request: requestId, turn }, trx)).rows
   if (!look) throw new Error('The database returned no row for a select without a table.')
   if (look.known !== null) return knownRun(store, trx, look.known, request)
@@ -161,10 +161,14 @@ const usual = 'default'
 
 const chosen = (model: string): string | null => (model === usual ? null : model)
 
-/** A request with the model of its session, which stays until a message names another one. */
-function withModel(request: TurnRequest, ofSession: string | null): TurnRequest {
-  if (request.model !== undefined || ofSession === null) return request
-  return { ...request, model: ofSession }
+/** A request with the model of its session, which stays until a message names another one, and whether others read along. */
+function withSession(
+  request: TurnRequest,
+  { model, shared }: { readonly model: string | null; readonly shared: number },
+): TurnRequest {
+  const isOther = model !== null && request.model === undefined
+  if (!isOther && shared === 0) return request
+  return { ...request, ...(isOther && { model }), ...(shared === 1 && { shared: true as const }) }
 }
 
 /** Takes the session's row, unless another process holds it now, which may be about to begin the turn. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import { takeSession } from './sessions.ts'
+import { takeSession } from './take-session.ts'
 import { positionOf, unanswered } from './steps.ts'
 import type { RunRow, RunStore } from './store.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'

@@ -18,9 +18,10 @@ import { toRequest } from '../user-message.ts'
 /** A run as its row stands in the database. */
 export type RunRow = Selectable<RunsTable>
 
-/** What the engine learns of the session's earlier runs: the newest of them, and where that run left off. */
+/** What the engine learns of the session's earlier runs: the newest of them, how many were redacted, and where the newest left off. */
 export interface Before {
   readonly previous?: string
+  readonly redactions: number
   readonly checkpoint?: string
 }
 
@@ -257,6 +258,7 @@ export class RunStore {
 /** What a row of the query `before` says. */
 export const toBefore = (place: Place | undefined): Before => ({
   previous: place?.previous ?? undefined,
+  redactions: Number(place?.redactions ?? 0),
   checkpoint: place?.checkpoint ?? undefined,
 })
 

@@ -1,6 +1,6 @@
 import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
-import { roomsMigration, type SaidTables } from '../said-tables.ts'
+import { roomsMigration, sharedMigration, type SaidTables } from '../said-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
 
@@ -26,6 +26,10 @@ export interface SessionsTable {
   plugin: Generated<string | null>
   /** The id of the model that its user chose last; null for the default. */
   model: Generated<string | null>
+  /** 1 where others read along in its room. */
+  shared: Generated<number>
+  /** How often words of it were taken back: what a process remembers from before holds no more. */
+  redactions: Generated<number>
 }
 
 /** A run: one turn, or the part of a turn before or after an approval. */
@@ -386,5 +390,13 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
 
   '008-session-models': async (db) => {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
+  },
+  '009-shared-sessions': sharedMigration,
+
+  '010-redactions': async (db) => {
+    await db.schema
+      .alterTable('kernel_sessions')
+      .addColumn('redactions', 'integer', (c) => c.notNull().defaultTo(0))
+      .execute()
   },
 }

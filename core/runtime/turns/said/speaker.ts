@@ -12,7 +12,7 @@ import { fieldsIn } from '../../base/fields.ts'
 import type { Notices } from '../../notices/notices.ts'
 import type { Watchers } from '../events/watchers.ts'
 import { toBatches } from '../journal/event-lines.ts'
-import type { Sessions } from '../journal/sessions.ts'
+import type { Sessions } from '../sessions/sessions.ts'
 import { titleOf } from '../titles.ts'
 import { positionOf } from '../journal/steps.ts'
 import { channelOfSession } from '../journal/write.ts'
@@ -78,9 +78,9 @@ export class Speaker {
   }
 
   #ensure(plugin: string, wanted: WantedSession): Promise<EnsuredSession> {
-    const { user, id, room, title }: Partial<WantedSession> = fieldsIn(wanted)
+    const { user, id, room, shared, title }: Partial<WantedSession> = fieldsIn(wanted)
     const did = readDid(`A session of plugin ${plugin}`, user)
-    return this.#parts.sessions.ensure(did, { id, room, title, plugin })
+    return this.#parts.sessions.ensure(did, { id, room, shared, title, plugin })
   }
 
   async #say(plugin: string, given: NewWords): Promise<SaidWords> {

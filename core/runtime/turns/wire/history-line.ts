@@ -1,4 +1,4 @@
-import type { EventPart } from '../../../plugin.ts'
+import type { EventPart, TurnUsage } from '../../../plugin.ts'
 import type { RunStatus } from '../journal/tables.ts'
 
 /** A tool call in the history, with its outcome. A rendered component stands there as a call with the component's name. */
@@ -19,6 +19,8 @@ export interface HistoryRun {
   readonly status: RunStatus
   /** Why it failed: the code of the event `error`, for as long as the run's events are kept. */
   readonly code?: string
+  /** What it cost, as its event `done` says it, for as long as that is kept; of the newest hundred runs. */
+  readonly usage?: TurnUsage
 }
 
 /** A line of the history as clients read it. */

@@ -1,5 +1,5 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { EventPart, Message } from '../../../plugin.ts'
+import type { EventPart, Message, TurnUsage } from '../../../plugin.ts'
 import { fromBatch } from '../journal/event-lines.ts'
 import type { RunDatabase, RunStatus, StepsTable } from '../journal/tables.ts'
 import { shownPart } from '../shown-part.ts'
@@ -162,15 +162,20 @@ export class Transcripts {
           .where('id', 'in', [...ids]),
       )
     const rows = await runs.orderBy('turn').execute()
-    const newest = new Map(rows.map(({ root_id, status }) => [root_id, status]))
+    const newest = new Map(rows.map((row) => [row.root_id, row]))
+    const lastOf = (row: (typeof rows)[number]) =>
+      row.status === 'continued' ? (newest.get(row.root_id) ?? row) : row
+    const told = rows.filter(({ id }) => ids.has(id))
     const codes = await this.#codesOf(
-      rows.flatMap(({ id, status }) => (status === 'failed' && ids.has(id) ? [id] : [])),
+      told.flatMap(({ id, status }) => (status === 'failed' ? [id] : [])),
     )
-    for (const { id, root_id, status } of rows) {
-      const code = codes.get(id)
-      const now = status === 'continued' ? (newest.get(root_id) ?? status) : status
-      if (ids.has(id))
-        found.set(id, { own: status, told: { runId: id, status: now, ...(code && { code }) } })
+    const usages = await this.#usagesOf(told.map((row) => lastOf(row).id))
+    for (const row of told) {
+      const { id, status: own } = row
+      const last = lastOf(row)
+      const [code, usage] = [codes.get(id), usages.get(last.id)]
+      const run = { runId: id, status: last.status, ...(code && { code }), ...(usage && { usage }) }
+      found.set(id, { own, told: run })
     }
     return found
   }
@@ -190,6 +195,29 @@ export class Transcripts {
           event === 'error' ? [[row.run_id, String(JSON.parse(data).code)] as const] : [],
         ),
       ),
+    )
+  }
+
+  /** What runs have cost, as their last events say it, as far as these are kept; of the newest runs alone. */
+  async #usagesOf(runs: readonly string[]): Promise<ReadonlyMap<string, TurnUsage>> {
+    if (runs.length === 0) return new Map()
+    const rows = await this.#db
+      .selectFrom('kernel_runs')
+      .innerJoin('kernel_run_events', (join) =>
+        join
+          .onRef('kernel_run_events.run_id', '=', 'kernel_runs.id')
+          .onRef('kernel_run_events.last_seq', '=', 'kernel_runs.last_seq'),
+      )
+      .select(['run_id', 'body'])
+      .where('kernel_runs.id', 'in', runs.slice(-mostTold))
+      .execute()
+    return new Map(
+      rows.flatMap(({ run_id, body }) => {
+        const [last] = fromBatch({ body: body.slice(body.lastIndexOf('\n') + 1) })
+        const usage: TurnUsage | undefined =
+          last?.event === 'done' ? JSON.parse(last.data).usage : undefined
+        return usage ? [[run_id, usage] as const] : []
+      }),
     )
   }
 
@@ -222,8 +250,9 @@ export class Transcripts {
   }
 }
 
-/** Of how many failed runs a history says why they failed. */
+/** Of how many failed runs a history says why they failed, and of how many runs what they cost. */
 const mostFailed = 100
+const mostTold = 100
 /** Up to how many runs are named one by one. */
 const mostNamed = 500
 

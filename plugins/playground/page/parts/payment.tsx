@@ -1,14 +1,6 @@
-import { useEffect } from 'react'
-import { usePayments, type PaymentTerms } from 'oracle-runtime-client/payments'
+import { useEffect, useState } from 'react'
+import { inCoins, usePayments } from 'oracle-runtime-client/payments'
 import { Fault } from './fault.tsx'
-
-/** An amount of the smallest unit, for people: `0.01 DEV`. */
-export function coins(amount: string, { symbol, decimals }: PaymentTerms): string {
-  const digits = amount.padStart(decimals + 1, '0')
-  const whole = digits.slice(0, digits.length - decimals)
-  const rest = digits.slice(digits.length - decimals).replace(/0+$/, '')
-  return `${whole}${rest && `.${rest}`} ${symbol}`
-}
 
 /** What the oracle asks to be paid before the next turn: the claims, their turns, and a button that pays. */
 export function Payment(props: {
@@ -28,10 +20,11 @@ export function Payment(props: {
         <ul>
           {asked.map(({ id, kind, amount, charges }) => (
             <li key={id}>
-              {kind === 'advance' ? 'In advance' : 'Claim'}: <strong>{coins(amount, terms)}</strong>
+              {kind === 'advance' ? 'In advance' : 'Claim'}:{' '}
+              <strong>{inCoins(amount, terms)}</strong>
               <ul>
                 {charges.map((charge) => (
-                  <li key={charge.runId}>A turn: {coins(charge.amount, terms)}</li>
+                  <li key={charge.runId}>A turn: {inCoins(charge.amount, terms)}</li>
                 ))}
               </ul>
             </li>
@@ -48,4 +41,30 @@ export function Payment(props: {
       </button>
     </section>
   )
+}
+
+/** How often the cost of a turn is asked for: the oracle bills a turn a moment after its end. */
+const costTries = 5
+
+/** What the last turn of a chat cost, once it is billed. */
+export function TurnCost({ oracleDid, runId }: { oracleDid: string; runId: string | null }) {
+  const { terms, charges, refetch } = usePayments(oracleDid)
+  const [tries, setTries] = useState(0)
+  useEffect(() => setTries(0), [runId])
+  const charge = charges.find((one) => one.runId === runId)
+  const isBilled = charge && charge.status !== 'held'
+  useEffect(() => {
+    if (!runId || isBilled || tries >= costTries) return
+    const timer = setTimeout(
+      () =>
+        void refetch().then(
+          () => setTries((count) => count + 1),
+          () => {},
+        ),
+      300 * (tries + 1),
+    )
+    return () => clearTimeout(timer)
+  }, [runId, isBilled, tries])
+  if (!terms || !isBilled) return null
+  return <span className="faint">This turn cost {inCoins(charge.amount, terms)}</span>
 }

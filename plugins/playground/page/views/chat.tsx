@@ -17,7 +17,7 @@ import type { Oracle } from '../oracle.ts'
 import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { FileList } from '../parts/file-view.tsx'
-import { Payment } from '../parts/payment.tsx'
+import { Payment, TurnCost } from '../parts/payment.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
@@ -296,6 +296,7 @@ function Conversation({
             </select>
           </label>
           <span className="faint">{run.reconnecting ? 'Reconnecting…' : ''}</span>
+          {oracle.price && <TurnCost oracleDid={oracle.did} runId={run.ended && run.runId} />}
           {isSending ? (
             <button type="button" className="stop" onClick={() => void abortStream()}>
               Stop

@@ -6,8 +6,9 @@ import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
 import { forgetFilesOf } from '../../files/files.ts'
 import type { Notices } from '../../notices/notices.ts'
 import { readTitle } from '../titles.ts'
-import type { Dialect, RunDatabase, SessionsTable } from './tables.ts'
-import { type RunStore, slices } from './store.ts'
+import { slices } from '../journal/store.ts'
+import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
+import { takeSession } from '../journal/take-session.ts'
 
 /** What every session tells clients of the oracle. */
 export interface OracleFacts {
@@ -37,6 +38,8 @@ export interface SessionWish {
   readonly id?: string
   /** The plugin's own name of the room in which a session that is made now stands. */
   readonly room?: string
+  /** Whether others read along in the room; undefined where the session may be either. */
+  readonly shared?: boolean
   readonly title?: string
   /** The plugin that wants the session. */
   readonly plugin?: string
@@ -54,7 +57,7 @@ export interface SessionsOptions {
   readonly now: RawBuilder<number>
   readonly oracle: OracleFacts
   /** The room of a session, where it has one outside of this runtime. */
-  roomIdOf?(did: string, sessionId: string): string | undefined
+  roomIdOf?(did: string): Promise<string | undefined>
   /** Tells users of new sessions, and counts the notices of each session that its user has not seen. */
   readonly notices?: Notices
 }
@@ -76,7 +79,7 @@ export class Sessions {
       .returningAll()
       .executeTakeFirstOrThrow()
     this.tellMade(did, row.id)
-    return this.#view(row)
+    return this.#view(row, await this.#roomIdFor(did, [row]))
   }
 
   /** The session that is wanted, made when it is not there. Another user's stays unknown; a session keeps its room. */
@@ -89,6 +92,7 @@ export class Sessions {
   async #ensured(did: string, wish: SessionWish): Promise<EnsuredSession> {
     const { db } = this.#options
     const room = wish.room === undefined ? null : roomOfPlugin(wish.plugin ?? '', wish.room)
+    if (wish.shared && room === null) throw sharedWithoutRoom()
     if (wish.id !== undefined) return this.#ensureById(did, readId(wish.id), { ...wish, room })
     const found = await newestOf(db, did, { ...wish, room })
     if (found !== undefined) return { sessionId: found, isNew: false }
@@ -125,11 +129,12 @@ export class Sessions {
     if (made) return { sessionId: id, isNew: true }
     const known = await db
       .selectFrom('kernel_sessions')
-      .select('room')
+      .select(['room', 'shared'])
       .where('id', '=', id)
       .where('did', '=', did)
       .executeTakeFirst()
     if (!known) throw this.unknown(id)
+    if (wish.shared !== undefined && wish.shared !== (known.shared === 1)) throw otherReaders(id)
     if (wish.room !== null && known.room !== wish.room)
       throw new RuntimeError('CONFLICT', `Session "${id}" stands in another room, or in none.`, {
         hint: 'A session keeps the room that it was made with: name another session.',
@@ -145,7 +150,7 @@ export class Sessions {
       readonly room: string | null
     },
   ) {
-    const { id, did, room, title, plugin } = wish
+    const { id, did, room, shared, title, plugin } = wish
     const { now } = this.#options
     return db.insertInto('kernel_sessions').values({
       id,
@@ -155,6 +160,7 @@ export class Sessions {
       updated_at: now,
       turns: 0,
       room,
+      shared: shared ? 1 : 0,
       plugin: plugin ?? null,
     })
   }
@@ -190,7 +196,11 @@ export class Sessions {
       .executeTakeFirstOrThrow()
     const ids = rows.map(({ id }) => id)
     const unread = await this.#options.notices?.unreadIn(did, ids)
-    const sessions = rows.map((row) => ({ ...this.#view(row), unread: unread?.get(row.id) ?? 0 }))
+    const roomId = await this.#roomIdFor(did, rows)
+    const sessions = rows.map((row) => ({
+      ...this.#view(row, roomId),
+      unread: unread?.get(row.id) ?? 0,
+    }))
     return { sessions, total }
   }
 
@@ -302,8 +312,16 @@ export class Sessions {
     this.#options.notices?.tell(did, 'session', { sessionId, change: 'made' })
   }
 
-  #view({ id, did, title, created_at, updated_at, room, model }: SessionRow): SessionView {
-    const { oracle, roomIdOf } = this.#options
+  /** The room id of the sessions that have no room of their own; asked for where there is one of them. */
+  async #roomIdFor(did: string, rows: readonly SessionRow[]): Promise<string | undefined> {
+    return rows.some(({ room }) => room === null) ? this.#options.roomIdOf?.(did) : undefined
+  }
+
+  #view(
+    { id, title, created_at, updated_at, room, model }: SessionRow,
+    roomId: string | undefined,
+  ): SessionView {
+    const { oracle } = this.#options
     return {
       sessionId: id,
       title: title ?? undefined,
@@ -313,10 +331,20 @@ export class Sessions {
       oracleDid: oracle.did,
       oracleEntityDid: oracle.entityDid,
       model: model ?? undefined,
-      roomId: room === null ? roomIdOf?.(did, id) : roomIdIn(room),
+      roomId: room === null ? roomId : roomIdIn(room),
     }
   }
 }
+
+const sharedWithoutRoom = () =>
+  new RuntimeError('INPUT_INVALID', 'A session without a room cannot be shared.', {
+    hint: 'Name the room in which others read along.',
+  })
+
+const otherReaders = (id: string) =>
+  new RuntimeError('CONFLICT', `Session "${id}" was begun for other readers.`, {
+    hint: 'A session is shared, or is not, for as long as it is there: name another session.',
+  })
 
 type SessionRow = Selectable<SessionsTable>
 
@@ -324,13 +352,13 @@ type SessionRow = Selectable<SessionsTable>
 async function newestOf(
   db: RunDatabase,
   did: string,
-  { room, plugin }: { readonly room: string | null; readonly plugin?: string },
+  { room, plugin, shared }: Pick<SessionWish, 'plugin' | 'shared'> & { room: string | null },
 ): Promise<string | undefined> {
   if (room === null && plugin === undefined) return undefined
   const own = db.selectFrom('kernel_sessions').select('id').where('did', '=', did)
-  const row = await (
+  const found =
     room === null ? own.where('plugin', '=', plugin ?? '') : own.where('room', '=', room)
-  )
+  const row = await (shared === undefined ? found : found.where('shared', '=', shared ? 1 : 0))
     .orderBy('updated_at', 'desc')
     .limit(1)
     .executeTakeFirst()
@@ -342,54 +370,5 @@ function readId(id: unknown): string {
   if (isText && !/\p{Cc}/u.test(id) && id.isWellFormed()) return id
   throw new RuntimeError('INPUT_INVALID', 'That is no id of a session.', {
     hint: `An id has 1 to ${longestId} characters, and no control character.`,
-  })
-}
-
-/**
- * Takes the session's row until the transaction ends, so that no turn begins in the session meanwhile. Undefined where
- * there is no such session, or where it is not this user's.
- */
-export function takeSession(
-  trx: RunDatabase,
-  sessionId: string,
-  did?: string,
-): Promise<{ readonly turns: number } | undefined> {
-  return trx
-    .updateTable('kernel_sessions')
-    .set((eb) => ({ turns: eb.ref('turns') }))
-    .where('id', '=', sessionId)
-    .$if(did !== undefined, (query) => query.where('did', '=', did ?? ''))
-    .returning('turns')
-    .executeTakeFirst()
-}
-
-/**
- * Moves the head of a session, which is what the engine left behind there. A head moves only between two runs: the end
- * of a run that is under way would move it back.
- */
-export function moveHead(
-  store: RunStore,
-  sessionId: string,
-  checkpoint: string,
-): Promise<'moved' | 'no-session' | 'busy'> {
-  return store.commits.atomic(async (trx) => {
-    // Taking the session's row lets no message slip in.
-    const session = await takeSession(trx, sessionId)
-    if (!session) return 'no-session'
-    const busy = await trx
-      .selectFrom('kernel_runs')
-      .select('id')
-      .where('session_id', '=', sessionId)
-      .where(sql<boolean>`status in ('queued', 'running')`)
-      .executeTakeFirst()
-    if (busy) return 'busy'
-    await trx
-      .insertInto('kernel_heads')
-      .values({ session_id: sessionId, turn: session.turns, checkpoint })
-      .onConflict((conflict) =>
-        conflict.columns(['session_id', 'turn']).doUpdateSet({ checkpoint }),
-      )
-      .execute()
-    return 'moved'
   })
 }

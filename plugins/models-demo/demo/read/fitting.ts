@@ -9,7 +9,11 @@ export function takes({ name, type, schema }: Field, kind: Kind): boolean {
   const told = `${schema.description ?? ''} ${schema.pattern ?? ''}`
   switch (kind) {
     case 'did':
-      return /\bdids?\b|did:|\^did/i.test(told) || says.some((word) => /^dids?$/.test(word))
+      return (
+        /\bdids?\b|did:|\^did/i.test(told) ||
+        says.some((word) => /^dids?$/.test(word)) ||
+        words(name).at(-1) === 'id'
+      )
     case 'url':
       return says.some((word) => ['url', 'uri', 'link', 'endpoint', 'href'].includes(word))
     case 'email':

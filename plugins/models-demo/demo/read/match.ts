@@ -39,6 +39,7 @@ function readOnce(of: Described): Read {
 export function matches<T extends Described>(question: string, all: readonly T[]): Match<T>[] {
   const asked = [...new Set(meaning(question))].slice(0, mostWords)
   const read = all.map((of) => ({ of, ...readOnce(of) }))
+  const addressed = addressee(question)
 
   const found = read.map(({ of }): { of: T; score: number; named: number; described: number } => ({
     of,
@@ -53,7 +54,8 @@ export function matches<T extends Described>(question: string, all: readonly T[]
     }))
     const known = hits.filter((hit) => hit.named || hit.described).length
     // A word that few of the tools use tells more than a word that all of them use.
-    const weight = Math.log(1 + all.length / Math.max(1, known))
+    const rarity = Math.log(1 + all.length / Math.max(1, known))
+    const weight = word === addressed ? 3 * rarity : rarity
     for (const [nth, hit] of hits.entries()) {
       const match = found[nth]!
       match.score += weight * Math.max(3 * hit.named, hit.described)
@@ -65,6 +67,12 @@ export function matches<T extends Described>(question: string, all: readonly T[]
     .filter((match) => match.score > 0)
     .map((match) => ({ ...match, score: match.score + suits(question, match.of.name) }))
     .sort((a, b) => b.score - a.score)
+}
+
+/** The stem of what a question is put to: the ledger, in "Ask the ledger for the entity". */
+function addressee(question: string): string | undefined {
+  const [, name = ''] = /\bask\s+(?:the\s+)?(\p{L}{2,40})/iu.exec(question) ?? []
+  return meaning(name)[0]
 }
 
 /** Raises the score when the name has the verb of the question. Lowers it when the name writes and the question does not ask to. */

@@ -1,0 +1,71 @@
+import { OracleError } from '../core/error.ts'
+import type { IWalletProps } from '../core/records.ts'
+import { ask, type Call, readJson, trimmed } from '../core/request.ts'
+
+/** The room that a user shares with an oracle on the messaging server of the user's wallet. */
+export class OracleRoom {
+  readonly #wallet: IWalletProps
+  readonly #oracleDid: string
+
+  constructor(wallet: IWalletProps, oracleDid: string) {
+    this.#wallet = wallet
+    this.#oracleDid = oracleDid
+  }
+
+  /** Whether the account of the oracle is in the room; undefined where the wallet has no messaging account. */
+  async hasOracle(address: string | undefined): Promise<boolean | undefined> {
+    if (!this.#hasAccount) return undefined
+    const roomId = address && (await this.#roomId())
+    if (!roomId) return false
+    const path = `/rooms/${encodeURIComponent(roomId)}/joined_members`
+    const { joined = {} } = await this.#call<{ joined?: object }>(path)
+    return Object.hasOwn(joined, this.#accountOf(address))
+  }
+
+  /** Invites the account of the oracle into the room. */
+  async invite(address: string | undefined): Promise<void> {
+    if (!this.#hasAccount)
+      throw new OracleError(
+        'invalid_request',
+        'The wallet has no messaging account: its field "matrix" is empty.',
+      )
+    const roomId = address && (await this.#roomId())
+    if (!roomId)
+      throw new OracleError('not_found', 'There is no room of the user and the oracle yet.')
+    const path = `/rooms/${encodeURIComponent(roomId)}/invite`
+    await this.#call(path, { body: { user_id: this.#accountOf(address) } })
+  }
+
+  get #hasAccount(): boolean {
+    const { accessToken, homeServer } = this.#wallet.matrix
+    return accessToken !== '' && homeServer !== ''
+  }
+
+  get #host(): string {
+    return this.#wallet.matrix.homeServer.replace(/^https?:\/\//, '').replace(/\/.*$/, '')
+  }
+
+  #accountOf(address: string): string {
+    return `@did-ixo-${address}:${this.#host}`
+  }
+
+  async #roomId(): Promise<string | undefined> {
+    const name = [this.#wallet.did, this.#oracleDid].map((did) => did.replaceAll(':', '-'))
+    const alias = encodeURIComponent(`#${name.join('_')}:${this.#host}`)
+    try {
+      return (await this.#call<{ room_id: string }>(`/directory/room/${alias}`)).room_id
+    } catch (error) {
+      if (error instanceof OracleError && error.status === 404) return undefined
+      throw error
+    }
+  }
+
+  #call<T>(path: string, call: Call = {}): Promise<T> {
+    const { accessToken, homeServer } = this.#wallet.matrix
+    const server = /^https?:/.test(homeServer) ? trimmed(homeServer) : `https://${homeServer}`
+    const headers = { authorization: `Bearer ${accessToken}` }
+    return readJson<T>({ ...call, headers }, (bounded) =>
+      ask(`${server}/_matrix/client/v3${path}`, bounded),
+    )
+  }
+}

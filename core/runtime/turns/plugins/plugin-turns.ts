@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto'
+import { RuntimeError } from '../../../errors.ts'
+import type {
+  EnsuredSession,
+  NewTurn,
+  StartedTurn,
+  TurnAnswer,
+  Turns,
+  User,
+  WhichTurn,
+} from '../../../plugin.ts'
+import type { Rights } from '../../auth/grants/rights.ts'
+import { asUser } from '../named-user.ts'
+import { readAnswer, readNewTurn, type ReadTurn, readWhich } from '../new-turn.ts'
+import type { TurnRequest } from '../run.ts'
+import { closing } from '../sessions/refusals.ts'
+import { sessionOfRequest } from '../waiting/look.ts'
+import type { WaitingTurns } from '../waiting/waiting-turns.ts'
+import type { RunStore } from '../journal/store.ts'
+import type { BegunRun, QueuedTurn } from './door.ts'
+import { PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
+
+/** What the turns of a plugin need of the app. */
+export interface PluginTurnsParts extends PluginTurnParts {
+  readonly waiting: WaitingTurns
+  readonly store: RunStore
+  readonly rights?: Rights
+  checkRequest?(request: TurnRequest): void
+}
+
+/** How often a start looks for a session again, when another start has deleted the one that this start found. */
+const mostSessions = 3
+
+/** `turns` of one plugin. */
+export class PluginTurns implements Turns {
+  readonly #parts: PluginTurnsParts
+
+  constructor(parts: PluginTurnsParts) {
+    this.#parts = parts
+  }
+
+  start(turn: NewTurn): StartedTurn {
+    return new PluginTurn(this.#parts, () => this.#begin(turn))
+  }
+
+  resume(answer: TurnAnswer): StartedTurn {
+    return new PluginTurn(this.#parts, () => this.#goOn(answer))
+  }
+
+  async abort(turn: WhichTurn): Promise<boolean> {
+    const { user, session, requestId } = readWhich(this.#parts.plugin, turn)
+    return this.#parts.runs.abort(user.did, session, requestId)
+  }
+
+  async redact(turn: WhichTurn): Promise<boolean> {
+    const { runs, plugin } = this.#parts
+    const { user, session, requestId } = readWhich(plugin, turn)
+    if (requestId === undefined)
+      throw new RuntimeError('INPUT_INVALID', `${plugin} takes words back and names no turn.`, {
+        hint: 'Pass the requestId of the turn.',
+      })
+    await runs.sessions.demand(user.did, session)
+    return runs.redact(user.did, session, requestId)
+  }
+
+  async #begin(turn: NewTurn): Promise<TakenTurn> {
+    const { runs, plugin, rights, checkRequest } = this.#parts
+    await undefined // also what is refused at once is a rejection
+    const read = readNewTurn(plugin, turn)
+    checkRequest?.(read.request)
+    const user = asUser(read.user, rights)
+    await runs.mayTalk(user) // before a session is made
+    return { ...this.#takenAs(await this.#submit(user, read), user), signal: read.signal }
+  }
+
+  async #goOn(answer: TurnAnswer): Promise<TakenTurn> {
+    const { runs, plugin, rights } = this.#parts
+    await undefined
+    const { user: named, runId, decision } = readAnswer(plugin, answer)
+    const user = asUser(named, rights)
+    return this.#takenAs(await runs.resume(user, runId, decision), user)
+  }
+
+  async #submit(user: User, read: ReadTurn): Promise<BegunRun | QueuedTurn> {
+    const { runs } = this.#parts
+    const { requestId = randomUUID(), whenBusy, request, address, koa } = read
+    for (let left = mostSessions; ; left--) {
+      const { sessionId, isNew } = await this.#sessionFor(user, read)
+      let begun: BegunRun | QueuedTurn | undefined
+      try {
+        begun = await runs.submit({
+          user,
+          sessionId,
+          requestId,
+          request,
+          address,
+          koa,
+          whenBusy: whenBusy === 'interrupt' ? undefined : whenBusy,
+        })
+        return begun
+      } catch (error) {
+        // Another start made the session, was refused, and deleted the session again.
+        const isLost = error instanceof RuntimeError && error.code === 'NOT_FOUND'
+        if (!isLost || left <= 1 || (await runs.sessions.isOwn(user.did, sessionId))) throw error
+      } finally {
+        // Another start with the same name was faster, or the turn was refused: the session that was made for it is deleted again.
+        if (isNew && begun?.sessionId !== sessionId)
+          await runs.discardSession(user.did, sessionId).catch(() => undefined)
+      }
+    }
+  }
+
+  /** The session in which the turn belongs: that of the first turn of this name, the one that is named, or a new one. */
+  async #sessionFor(
+    { did }: User,
+    { session: id, room, shared, requestId }: ReadTurn,
+  ): Promise<EnsuredSession> {
+    const { runs, store, plugin } = this.#parts
+    const known = requestId && (await sessionOfRequest(store, did, requestId))
+    if (known) return { sessionId: known, isNew: false }
+    if (id === undefined && room === undefined)
+      return { sessionId: (await runs.sessions.create(did, plugin)).sessionId, isNew: true }
+    return runs.sessions.ensure(did, { id, room, shared, plugin })
+  }
+
+  #takenAs(begun: BegunRun | QueuedTurn, user: User): TakenTurn {
+    const { sessionId, requestId } = begun
+    if ('waitingId' in begun) {
+      const { waitingId, isNew } = begun
+      const running = this.#parts.waiting.outcomeOf(waitingId, sessionId, user).then((outcome) => {
+        if (outcome === 'closing') throw closing()
+        if (typeof outcome === 'object') throw outcome.refused
+        return outcome === 'begun' ? waitingId : undefined
+      })
+      running.catch(() => undefined)
+      return { user, begun: { sessionId, requestId, isNew, state: 'queued' }, running }
+    }
+    const { runId, live } = begun
+    const isNew = live !== undefined
+    return {
+      user,
+      begun: { runId, sessionId, requestId, isNew, state: 'running' },
+      running: Promise.resolve(runId),
+    }
+  }
+}

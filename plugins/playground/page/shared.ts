@@ -1,0 +1,18 @@
+import * as react from 'react'
+import * as jsxRuntime from 'react/jsx-runtime'
+import * as reactDom from 'react-dom/client'
+import * as client from 'oracle-runtime-client'
+import * as notices from 'oracle-runtime-client/notices'
+import * as payments from 'oracle-runtime-client/payments'
+
+/** Puts what the page has where the views of plugins look for it, so that none of them brings React along. */
+Object.assign(globalThis, {
+  [Symbol.for('oracle-runtime.page')]: {
+    react,
+    'react/jsx-runtime': jsxRuntime,
+    'react-dom/client': reactDom,
+    'oracle-runtime-client': client,
+    'oracle-runtime-client/payments': payments,
+    'oracle-runtime-client/notices': notices,
+  },
+})

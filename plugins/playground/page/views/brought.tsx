@@ -1,0 +1,133 @@
+import { useEffect, useRef, useState } from 'react'
+import type { ShowView, ViewHost } from 'oracle-runtime-client/view'
+import { hearFaults, type Brought } from '../brought.ts'
+import { ask, type Oracle } from '../oracle.ts'
+import { Fault } from '../parts/fault.tsx'
+import { go } from '../route.ts'
+import '../shared.ts'
+
+interface Props {
+  readonly view: Brought
+  readonly oracle: Oracle
+  readonly sessionId: string
+  readonly route: readonly string[]
+  readonly announce: (sentence: string) => void
+}
+
+/** The states of a plugin in which its view cannot be read. */
+const away = ['excluded', 'failed', 'disabled']
+const kept = new Map<string, Map<string, unknown>>()
+
+/** A view that a plugin brings, or why it is not there. What goes wrong in it stays in it. */
+export function BroughtView(props: Props) {
+  const { view } = props
+  if (!away.includes(view.state)) return <Shown {...props} />
+  return (
+    <section className="card" aria-label="Not there">
+      <p>
+        This view is a part of the plugin <b>{view.plugin}</b>, which is {view.state}.
+      </p>
+      {view.reason && <p>{view.reason}</p>}
+    </section>
+  )
+}
+
+function Shown(props: Props) {
+  const { view } = props
+  const box = useRef<HTMLDivElement>(null)
+  const [fault, setFault] = useState<{ readonly error: unknown }>()
+  const [tries, setTries] = useState(0)
+  const latest = useRef(props)
+  latest.current = props
+  useEffect(() => {
+    if (!box.current) return
+    const element = document.createElement('div')
+    box.current.append(element)
+    return present(view, tries, element, hostOf(latest), (error) => setFault({ error }))
+    // The address is a part of what a view shows, so another address shows the view anew.
+  }, [view.module, tries, props.route.join('/')])
+  return (
+    <>
+      <div ref={box} />
+      {fault && (
+        <>
+          <Fault error={fault.error ?? new Error('The view failed.')} />
+          <button
+            type="button"
+            onClick={() => {
+              setFault(undefined)
+              setTries((count) => count + 1)
+            }}
+          >
+            Try again
+          </button>
+        </>
+      )}
+    </>
+  )
+}
+
+/** Shows a view in an element; returns what takes it away. `tell` hears whatever the view throws, now or later. */
+function present(
+  { module }: Brought,
+  tries: number,
+  element: HTMLElement,
+  host: ViewHost,
+  tell: (error: unknown) => void,
+): () => void {
+  let isOver = false
+  let remove: (() => void) | undefined
+  const end = () => {
+    if (isOver) return
+    isOver = true
+    stop()
+    try {
+      remove?.()
+    } catch (error) {
+      console.error(error)
+    }
+    element.remove()
+  }
+  const fail = (error: unknown) => {
+    if (isOver) return
+    end()
+    tell(error)
+  }
+  const stop = hearFaults(module, fail)
+  const show = async () => {
+    // A browser keeps the outcome of an import, so another try needs another address.
+    const address = tries > 0 ? `${module}?try=${tries}` : module
+    const { default: view } = (await import(/* @vite-ignore */ address)) as { default?: ShowView }
+    if (typeof view !== 'function')
+      throw new Error(`${module} has no function as its default export.`)
+    if (!isOver) remove = view(element, host)
+  }
+  show().catch(fail)
+  return end
+}
+
+/** What a view is given. It reads the page when it asks, so it need not be shown anew. */
+function hostOf(latest: { readonly current: Props }): ViewHost {
+  const { view, oracle } = latest.current
+  const keep = kept.get(view.name) ?? new Map<string, unknown>()
+  kept.set(view.name, keep)
+  return {
+    client: oracle.client,
+    oracleDid: oracle.did,
+    get sessionId() {
+      return latest.current.sessionId
+    },
+    session: (id) => go('chat', id),
+    get route() {
+      return latest.current.route
+    },
+    go: (...route) => go(view.name, ...route),
+    ask,
+    get theme() {
+      return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
+    },
+    locale: navigator.language,
+    announce: (sentence) => latest.current.announce(sentence),
+    keep,
+  }
+}

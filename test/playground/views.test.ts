@@ -1,0 +1,199 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin, type WebModule } from '#core'
+import { scriptedModel, testApp, type TestApp } from '#core/testing'
+import { buildView, modulesOfPage } from '../../cli/build-view.ts'
+import { buildPage } from '../../plugins/playground/build-page.ts'
+import playground from '../../plugins/playground/index.ts'
+import { complaintsOf, launch } from '../support/browser.ts'
+import { root } from '../support/process.ts'
+import { describeWith } from '../support/services.ts'
+
+/** Modules as plugins may serve them, good and bad. `fails` is answered once with a fault, and well after that. */
+const modules: Record<string, string> = {
+  good: `export default (element, host) => {
+    const { keep, route, oracleDid, client, theme, locale } = host
+    keep.set('shown', (keep.get('shown') ?? 0) + 1)
+    element.textContent = 'Shown ' + keep.get('shown') + ' for ' + oracleDid + ' at ' + route.join('+')
+    const button = document.createElement('button')
+    button.textContent = 'Deeper'
+    button.onclick = () => host.go('a', 'b')
+    element.append(button)
+    void host.ask('/health').then(({ status }) => element.append(' health ' + status))
+    host.announce('It is there.')
+    if (!client.wallet.did || !/light|dark/.test(theme) || !locale) throw new Error('incomplete')
+    return () => void (globalThis.taken = true)
+  }`,
+  import: `throw new Error('It fails when it is imported.')`,
+  mount: `export default () => { throw new Error('It fails when it is shown.') }`,
+  later: `export default (element) => {
+    const button = document.createElement('button')
+    button.textContent = 'Break'
+    button.onclick = () => { throw new Error('It fails when it is used.') }
+    element.append(button)
+    return () => { throw new Error('And when it is taken away.') }
+  }`,
+  promise: `export default (element) => {
+    setTimeout(() => Promise.reject(new Error('Its promise fails.')), 50)
+    return () => {}
+  }`,
+  nothing: `export const view = 1`,
+}
+
+const files: WebModule = (ctx, next) => {
+  const name = /^\/brought\/(\w+)\.js$/.exec(ctx.path)?.[1] ?? ''
+  if (!Object.hasOwn(modules, name)) return next()
+  ctx.type = 'text/javascript'
+  ctx.body = modules[name]
+}
+const view = (name: string, order: number) => ({
+  label: { en: `The ${name}` },
+  module: `/brought/${name}.js` as const,
+  order,
+})
+const brings = definePlugin({
+  name: 'brings',
+  summary: 'Brings views.',
+  web: { '/brought': files },
+  views: {
+    ...Object.fromEntries(
+      [...Object.keys(modules), 'missing'].map((name, i) => [`x-${name}`, view(name, 200 + i)]),
+    ),
+    // The page has a view of this name, which stays the page's.
+    wire: { ...view('good', 1), label: { en: 'Not the wire' } },
+  },
+})
+const lacking = definePlugin({
+  name: 'lacking',
+  summary: 'Lacks something.',
+  env: { LACKED: z.string() },
+  web: { '/lacking': files },
+  views: { lacking: { label: { en: 'Lacking' }, module: '/lacking/view.js' } },
+})
+
+it('the view in the repository is what its source builds', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'view-'))
+  try {
+    const built = await buildView(join(root, 'plugins/payments'), folder)
+    const [fresh, kept] = await Promise.all(
+      [built, join(root, 'plugins/payments/built/view.js')].map((at) => readFile(at, 'utf8')),
+    )
+    expect(kept, 'npm run build:view plugins/payments').toBe(fresh)
+    expect(Buffer.byteLength(fresh ?? '')).toBeLessThan(15_000)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}, 60_000)
+
+it('the page has what a view leaves out', async () => {
+  const shared = await readFile(join(root, 'plugins/playground/page/shared.ts'), 'utf8')
+  const had = [...shared.matchAll(/from '([^']+)'/g)].map(([, name]) => name)
+  expect(had.sort()).toEqual([...modulesOfPage].sort())
+})
+
+it('a folder without a view is told so', async () => {
+  await expect(buildView(join(root, 'docs'))).rejects.toThrow('has no view.tsx')
+})
+
+it('no plugin with a view is named by the page', async () => {
+  const page = await readFile(join(root, 'plugins/playground/page/playground.tsx'), 'utf8')
+  expect(page).not.toMatch(/payments/i)
+})
+
+await describeWith('chromium', 'views that plugins bring', (program) => {
+  let browser: Browser
+  let app: TestApp
+  beforeAll(async () => {
+    const plugin = join(root, 'plugins/playground')
+    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    browser = await launch(program)
+    app = await testApp({
+      plugins: [playground, brings, lacking],
+      model: scriptedModel(['Still here.']),
+      env: { NODE_ENV: 'development' },
+    })
+  }, 90_000)
+  afterAll(async () => {
+    await app?.close()
+    await browser?.close()
+  })
+
+  async function visit(at: string) {
+    const context = await browser.newContext({ locale: 'en-GB' })
+    context.setDefaultTimeout(30_000)
+    const page = await context.newPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${app.url}/playground/#/${at}`)
+    return { page, complaints, nav: page.getByRole('navigation', { name: 'Views' }) }
+  }
+
+  it('stand in the page behind its own, keep what they are told to, and are taken away again', async () => {
+    const { page, nav, complaints } = await visit('x-good')
+    await page.getByText(`Shown 1 for ${app.oracleDid} at`).waitFor()
+    await page.getByText('health ok').waitFor()
+    await expect.poll(() => page.getByRole('status').allTextContents()).toContain('It is there.')
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('The good')
+    await page.getByRole('button', { name: 'Deeper' }).click()
+    await page.getByText('at a+b').waitFor()
+    expect(new URL(page.url()).hash).toBe('#/x-good/a/b')
+    const names = await nav.getByRole('link').allTextContents()
+    expect(names.indexOf('API')).toBeLessThan(names.indexOf('The good'))
+    expect(names).not.toContain('Not the wire')
+    await nav.getByRole('link', { name: 'Capabilities' }).click()
+    await page.getByText('at a+b').waitFor({ state: 'detached' })
+    expect(await page.evaluate('globalThis.taken')).toBe(true)
+    await nav.getByRole('link', { name: 'The good' }).click()
+    await page.getByText('Shown 3').waitFor()
+    expect(complaints).toEqual([])
+    await page.context().close()
+  }, 60_000)
+
+  it('one that fails shows its fault and Try again, and the rest lives', async () => {
+    const { page, nav } = await visit('x-import')
+    const fault = page.getByRole('alert')
+    for (const [name, sentence] of [
+      ['import', 'It fails when it is imported.'],
+      ['mount', 'It fails when it is shown.'],
+      ['promise', 'Its promise fails.'],
+      ['nothing', 'no function as its default export'],
+      ['missing', 'Failed to fetch'],
+    ] as const) {
+      await nav.getByRole('link', { name: `The ${name}` }).click()
+      await fault.getByText(sentence).waitFor()
+    }
+    await nav.getByRole('link', { name: 'The later' }).click()
+    await page.getByRole('button', { name: 'Break' }).click()
+    await fault.getByText('It fails when it is used.').waitFor()
+    expect(await page.getByRole('button', { name: 'Break' }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('button', { name: 'Break' }).waitFor()
+
+    // A module that is mended meanwhile is fetched again.
+    await nav.getByRole('link', { name: 'The import' }).click()
+    await fault.getByText('It fails when it is imported.').waitFor()
+    const broken = modules.import ?? ''
+    modules.import = `export default (element) => { element.textContent = 'Mended.'; return () => {} }`
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByText('Mended.').waitFor()
+    modules.import = broken
+
+    await nav.getByRole('link', { name: 'Chat' }).click()
+    await page.getByLabel('Message', { exact: true }).fill('Are you there?')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('article', { name: 'Oracle' }).getByText('Still here.').waitFor()
+    await page.context().close()
+  }, 90_000)
+
+  it('one whose plugin is not there says why', async () => {
+    const { page, nav } = await visit('lacking')
+    await nav.getByRole('link', { name: 'Lacking' }).waitFor()
+    const card = page.getByRole('region', { name: 'Not there' })
+    await card.getByText('which is excluded').waitFor()
+    await card.getByText('LACKED').waitFor()
+    await page.context().close()
+  }, 60_000)
+})
