@@ -64,7 +64,6 @@ export class PostgresChannels implements Channels {
   readonly #bus: BusLine | undefined
   #begun: Promise<void> | undefined
   #isTested = false
-  /** Whether the log says that the bus is away. */
   #hasSaidAway = false
   #checking: Promise<void> | undefined
   /** Somebody said something while this process looked: it looks once more. */
@@ -190,7 +189,6 @@ export class PostgresChannels implements Channels {
     if (this.#listeners.channels.length > 0) {
       await this.#bus?.unsubscribe(channel)
       await this.#redis?.unsubscribe(channel)
-      // What shares a channel of the database may come back soon: the next check lets go of it.
       if (!channel.includes('.')) await this.#keepWhatIsHeard()
       return
     }
@@ -297,10 +295,7 @@ export class PostgresChannels implements Channels {
     if (!isNew) return
     this.#polling?.close()
     this.#polling = undefined
-    this.#log.info(
-      { listening: 'bus', bus: this.#bus?.state.kind },
-      'Replicas are heard by the bus',
-    )
+    this.#log.info({ listening: 'bus' }, 'Replicas are heard by the bus')
     await this.#ask('select pg_notify($1, $2)', [hearersChannel, 'bus'])
     this.#listeners.tellGap()
   }
