@@ -22,7 +22,7 @@ import { ListeningLine } from './listening-line.ts'
 const usualSelfTest: SelfTest = { everyMs: 60_000, patienceMs: 2_000 }
 /** The channel on which a process says that it cannot listen to the others, or that it can again. */
 const hearersChannel = 'kernel_hearers'
-/** What the channels begin with on which those who hear the bus tell those who do not. */
+/** What channels begin with on which those who hear the bus tell the others. */
 const fromBus = 'bus_'
 
 /** What the channels of a PostgreSQL are made of. */
@@ -42,9 +42,9 @@ export interface PostgresChannelsOptions {
 }
 
 /**
- * PostgreSQL's LISTEN and NOTIFY. A pooler may take LISTEN without a word and never bring a message. Therefore the process
- * notifies itself, and where it does not hear that, it hears the others by Redis or by looking into a table; those who hear
- * then tell it there too. Messages may be lost on the way from one to the other: then listeners are told of a gap.
+ * PostgreSQL's LISTEN and NOTIFY. A pooler may take LISTEN and never bring a message. Therefore the process notifies itself,
+ * and where it does not hear that, it hears the others by Redis or by looking into a table, where those who hear tell it too.
+ * Messages may be lost on the way from one to the other: then listeners are told of a gap.
  */
 export class PostgresChannels implements Channels {
   readonly #options: PostgresChannelsOptions

@@ -67,3 +67,11 @@ export const roomsMigration: Migration = async (db) => {
 export const sharedMigration: Migration = async (db) => {
   await sql`alter table kernel_sessions add column shared integer not null default 0`.execute(db)
 }
+
+/** Counts how often words of a session were taken back. */
+export const redactionsMigration: Migration = async (db) => {
+  await db.schema
+    .alterTable('kernel_sessions')
+    .addColumn('redactions', 'integer', (c) => c.notNull().defaultTo(0))
+    .execute()
+}

@@ -71,13 +71,10 @@ export class Runs {
     this.sessions = new Sessions({ db, dialect, now, oracle, roomIdOf, notices })
     this.#store = new RunStore({ store, owner: randomUUID(), leaseMs })
     this.gates = options.gates ?? new RunGates({ records: [] })
-    const settler = (this.#settler = new Settler({
-      store: this.#store,
-      gates: this.gates,
-      log,
-      at: options.at ?? (() => {}),
-      notices: endNotices,
-    }))
+    const at = options.at ?? (() => {})
+    const { gates } = this
+    const settling = { store: this.#store, gates, log, at, notices: endNotices }
+    const settler = (this.#settler = new Settler(settling))
     this.#speaker = new Speaker(
       { store: this.#store, sessions: this.sessions, watchers: this.#watchers, notices },
       options,
@@ -101,7 +98,7 @@ export class Runs {
       onEnded: () => this.#waiting.nudge(),
       interest: (sessionId) => replicas.session(sessionId, () => void this.#keeper.beat()),
       onKept: () => settler.nudge(),
-      at: options.at ?? (() => {}),
+      at,
     })
     this.#intake = new Intake(
       {
@@ -112,7 +109,7 @@ export class Runs {
         watchers: this.#watchers,
         replicas,
         seats: this.#seats,
-        gates: this.gates,
+        gates,
         settler,
         telemetry,
         oracleDid: oracle.did,

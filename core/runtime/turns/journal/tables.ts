@@ -1,6 +1,11 @@
 import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
-import { roomsMigration, sharedMigration, type SaidTables } from '../said-tables.ts'
+import {
+  redactionsMigration,
+  roomsMigration,
+  sharedMigration,
+  type SaidTables,
+} from '../said-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
@@ -80,8 +85,7 @@ export interface RunsTable {
 }
 
 /**
- * What of a request stands beside its words, which the first row of the run's journal holds. A table apart from
- * `kernel_runs`, whose rows are written several times a second: SQLite writes whole rows.
+ * What of a request stands beside its words, which the journal holds: apart from `kernel_runs`, whose rows are written often.
  */
 export interface RequestsTable {
   run_id: string
@@ -391,10 +395,6 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
   },
   '009-shared-sessions': sharedMigration,
-  '010-redactions': async (db) => {
-    await sql`alter table kernel_sessions add column redactions integer not null default 0`.execute(
-      db,
-    )
-  },
+  '010-redactions': redactionsMigration,
   '011-stored-forms': runFormsMigration,
 }
