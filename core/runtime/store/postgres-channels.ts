@@ -66,8 +66,7 @@ export class PostgresChannels implements Channels {
   #isTested = false
   #hasSaidAway = false
   #checking: Promise<void> | undefined
-  /** Somebody said something while this process looked: it looks once more. */
-  #again = false
+  #again = false // somebody said something while this process looked, so it looks once more
   #timer: NodeJS.Timeout | undefined
   #closed = false
 

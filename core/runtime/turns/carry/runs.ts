@@ -66,15 +66,14 @@ export class Runs {
     const { store, log, engine, leaseMs, oracle, roomIdOf, notices, telemetry } = options
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
-    const db = withRunTables(store.db)
-    const { kind: dialect, now } = store
-    this.sessions = new Sessions({ db, dialect, now, oracle, roomIdOf, notices })
+    const sessions = { db: withRunTables(store.db), dialect: store.kind, now: store.now }
+    this.sessions = new Sessions({ ...sessions, oracle, roomIdOf, notices })
     this.#store = new RunStore({ store, owner: randomUUID(), leaseMs })
     this.gates = options.gates ?? new RunGates({ records: [] })
     const at = options.at ?? (() => {})
     const { gates } = this
-    const settling = { store: this.#store, gates, log, at, notices: endNotices }
-    const settler = (this.#settler = new Settler(settling))
+    const own = { store: this.#store, gates, log, at }
+    const settler = (this.#settler = new Settler({ ...own, notices: endNotices }))
     this.#speaker = new Speaker(
       { store: this.#store, sessions: this.sessions, watchers: this.#watchers, notices },
       options,

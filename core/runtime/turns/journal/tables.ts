@@ -1,11 +1,6 @@
 import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
-import {
-  redactionsMigration,
-  roomsMigration,
-  sharedMigration,
-  type SaidTables,
-} from '../said-tables.ts'
+import { saidMigrations, type SaidTables } from '../said-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
@@ -389,12 +384,12 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .execute()
   },
   '005-waiting-turns': waitingTurnsMigration,
-  '006-rooms': roomsMigration,
+  '006-rooms': saidMigrations.rooms,
   '007-settling': settlingMigration,
   '008-session-models': async (db) => {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
   },
-  '009-shared-sessions': sharedMigration,
-  '010-redactions': redactionsMigration,
+  '009-shared-sessions': saidMigrations.shared,
+  '010-redactions': saidMigrations.redactions,
   '011-stored-forms': runFormsMigration,
 }
