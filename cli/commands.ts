@@ -9,6 +9,10 @@ interface Listed {
 /** Every command, in the order in which `--help` lists them. */
 export const commands: Readonly<Record<string, Listed>> = {
   start: { summary: 'starts the app of this folder', load: () => import('./commands/start.ts') },
+  dev: {
+    summary: 'starts the app of this folder, and anew with every save',
+    load: () => import('./commands/dev.ts'),
+  },
   init: { summary: 'makes a new app in an empty folder', load: () => import('./commands/init.ts') },
   new: {
     summary: 'adds a plugin with its test to this app',

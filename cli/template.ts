@@ -2,6 +2,9 @@
 export const isName = (name: string): boolean =>
   /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) && name.length <= 40
 
+/** Has a shell become the program that it starts. */
+const become = process.platform === 'win32' ? '' : 'exec '
+
 /** The files of a new app, by their paths. `runtime` is what its package.json asks for. */
 export function appFiles(name: string, runtime: string): Record<string, string> {
   return {
@@ -12,7 +15,12 @@ export function appFiles(name: string, runtime: string): Record<string, string> 
         private: true,
         type: 'module',
         engines: { node: '>=22.18' },
-        scripts: { start: 'node server.ts', dev: 'node --watch server.ts', test: 'node --test' },
+        // `exec`: npm tells its shell of a signal, and the shell has to be the server. Windows knows neither.
+        scripts: {
+          start: `${become}node server.ts`,
+          dev: `${become}oracle-runtime dev`,
+          test: 'node --test',
+        },
         dependencies: { 'oracle-runtime': runtime, zod: '^4.0.0' },
       },
       null,

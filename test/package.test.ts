@@ -1,6 +1,16 @@
 import { execFile, execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -27,6 +37,54 @@ const app = await createApp({ plugins: [dice, weather], env: { DATA_DIR: ':memor
 const { url } = await app.listen({ port: 0 })
 console.log('at ' + url)
 `
+
+const slow = `import { defineApp, definePlugin } from 'oracle-runtime'
+const plugin = definePlugin({
+  name: 'slow',
+  summary: 'Is slow.',
+  setup: ({ onClose }) => onClose(() => console.log('the plugin closes')),
+  routes: {
+    'GET /slow': {
+      auth: 'public',
+      async run() {
+        console.log('slow has begun')
+        await new Promise((resolve) => setTimeout(resolve, 1_000))
+        return { finished: true }
+      },
+    },
+  },
+})
+const app = defineApp({ plugins: [plugin] })
+export default app
+if (import.meta.main) await app.listen()
+`
+
+const secrets = {
+  ORACLE_MNEMONIC: 'words of an image',
+  OPERATOR_TOKEN: 'o'.repeat(40),
+  API_KEY: 'a'.repeat(40),
+}
+
+/** The lines of a Dockerfile by their first word, each with its continuation. */
+function dockerfile(path: string) {
+  const lines = readFileSync(path, 'utf8').replaceAll(/\\\n/g, ' ').split('\n')
+  return {
+    of: (word: string) =>
+      lines
+        .filter((line) => line.startsWith(`${word} `))
+        .map((line) => line.slice(word.length + 1)),
+  }
+}
+
+/** A connection that never says a byte. */
+function silentSocket(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname)
+    socket.once('connect', () => resolve(socket))
+    socket.on('error', reject)
+  })
+}
 
 const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'
 import weather from 'oracle-runtime/plugins/weather'
@@ -257,6 +315,94 @@ describe('the published package', () => {
     const other = join(folder, 'another')
     expect(run('npx', ['--no', '--', 'oracle-runtime', 'inspect'], other)).toContain('roll_dice')
   }, 120_000)
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'runs what the lines of deploy/Dockerfile make, as a user who can write nowhere but in DATA_DIR',
+    async () => {
+      const image = join(above, 'image')
+      const app = join(image, 'app')
+      const lines = dockerfile(join(root, 'deploy/Dockerfile'))
+      mkdirSync(join(image, 'usr'), { recursive: true })
+      chmodSync(above, 0o755)
+      execFileSync('cp', ['-a', folder, app])
+      rmSync(join(app, 'node_modules'), { recursive: true })
+      // The paths of an image are paths of a folder here; the copies are where the context is.
+      const inImage = (line: string) => line.replaceAll(/(?<=^|[\s=])\/(?=[a-z])/g, `${image}/`)
+      for (const line of lines.of('RUN'))
+        execFileSync('bash', ['-euc', inImage(line)], { cwd: app, stdio: 'pipe' })
+      const env = Object.fromEntries(
+        lines.of('ENV').flatMap((line) => line.split(' ').map((pair) => inImage(pair).split('='))),
+      )
+      const uid = Number(lines.of('USER')[0]?.split(':')[0])
+      expect(uid).toBe(10001)
+      const start = () =>
+        spawn(process.execPath, JSON.parse(lines.of('CMD').at(-1) ?? '[]').slice(1), {
+          cwd: app,
+          uid,
+          gid: uid,
+          env: {
+            PATH: process.env.PATH,
+            ...env,
+            PORT: '0',
+            HOST: '127.0.0.1',
+            DRAIN_MS: '0',
+            ...secrets,
+          },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        })
+      const server = start()
+      let said = ''
+      for (const stream of [server.stdout, server.stderr])
+        stream.on('data', (bytes: Buffer) => (said += bytes.toString()))
+      const exited = once(server, 'exit')
+      await expect.poll(() => said, { timeout: 30_000 }).toContain('listening on')
+      const url = /listening on (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
+      const probe = JSON.parse(/CMD (\[.*\])/.exec(lines.of('HEALTHCHECK')[0] ?? '')?.[1] ?? '[]')
+      run(process.execPath, [...probe.slice(1), url], app)
+      const script = `for (const at of ['app', 'usr']) try { fs.writeFileSync('${image}/' + at + '/x', ''); console.log(at) } catch {}`
+      const writable = execFileSync(process.execPath, ['-e', script], {
+        uid,
+        gid: uid,
+        encoding: 'utf8',
+      })
+      expect(writable).toBe('')
+      expect(existsSync(join(image, 'data/oracle.sqlite'))).toBe(true)
+      server.kill('SIGTERM')
+      expect(await exited).toEqual([0, null])
+    },
+    180_000,
+  )
+
+  it.each([
+    ['npm start', 'npm', ['start']],
+    ['node', process.execPath, ['server.ts']],
+  ] as const)(
+    'ends with 0 when only the process of "%s" is told to, in the middle of an answer',
+    async (_, command, args) => {
+      writeFileSync(join(folder, 'server.ts'), slow)
+      run('npm', ['pkg', 'set', 'scripts.start=exec node server.ts'])
+      const server = spawn(command, [...args], {
+        cwd: folder,
+        env: { ...process.env, PORT: '0', DATA_DIR: '.data-signals' },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      let said = ''
+      for (const stream of [server.stdout, server.stderr])
+        stream.on('data', (bytes: Buffer) => (said += bytes.toString()))
+      const exited = once(server, 'exit')
+      await expect.poll(() => said, { timeout: 30_000 }).toContain('listening on')
+      const url = /listening on (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
+      const silent = await Promise.all(Array.from({ length: 500 }, () => silentSocket(url)))
+      const answer = fetch(`${url}/slow`).then((response) => response.json())
+      await expect.poll(() => said, { timeout: 20_000 }).toContain('slow has begun')
+      server.kill('SIGTERM')
+      expect(await answer).toEqual({ finished: true })
+      expect(await exited).toEqual([0, null])
+      expect(said).toContain('the plugin closes')
+      for (const socket of silent) socket.destroy()
+    },
+    60_000,
+  )
 
   it('loads a plugin that was published as write-a-plugin says', async () => {
     for (const [path, code] of markedBlocks('docs/write-a-plugin.md', 'outside')) {

@@ -21,6 +21,9 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isFunction = (value: unknown) => typeof value === 'function'
 const isFunctionOrUnset = (value: unknown) => value === undefined || isFunction(value)
 const anything = () => true
+/** An addition, or one that breaks. */
+const isMigration = (value: unknown) =>
+  isFunction(value) || (isObject(value) && isFunction(value.up) && value.breaks === true)
 
 /** Sections that are objects. Those whose entries fit anything have a check of their own, which says more. */
 const objects: readonly (readonly [section: keyof AnyDefinition, kind: Kind])[] = [
@@ -47,8 +50,8 @@ const objects: readonly (readonly [section: keyof AnyDefinition, kind: Kind])[] 
     {
       code: 'MANIFEST_INVALID',
       entry: 'migration',
-      fits: isFunction,
-      hint: 'Each migration is a function of the database, by its name.',
+      fits: isMigration,
+      hint: 'Each migration is a function of the database, by its name, or { up, breaks: true }.',
     },
   ],
   [

@@ -23,8 +23,20 @@ import type { RunContext, RunSection } from './runs.ts'
 import type { UserDataContext, UserDataSection } from './kept/user-data.ts'
 import type { ToldRoomChange } from './rooms/change.ts'
 
-/** A migration changes the database one step; it runs once per database, under its lock. */
+/**
+ * A migration changes the database one step; it runs once per database, under its lock. It is an addition: a server of the
+ * version before goes on beside it. One that takes something away is written as `{ up, breaks: true }`.
+ */
 export type Migration = (db: Kysely<any>) => Promise<void> // any: a migration sees tables that no type knows yet
+
+/** A migration after which a server of the version before cannot run: it renames or drops, or gives a column another meaning. */
+export interface BreakingMigration {
+  readonly up: Migration
+  readonly breaks: true
+}
+
+/** The migrations of one owner, by name: additions, and those that break. */
+export type Migrations = Readonly<Record<string, Migration | BreakingMigration>>
 
 /** The five types that every context of one plugin's handlers is made of. */
 interface Scope {
@@ -91,7 +103,7 @@ interface Needs<Name extends string, Env, Requires, State, Uses> extends Manifes
   /** What the plugin remembers of a conversation, a schema for each key; `.meta({ scope: 'room' })` outlives the session. */
   readonly state?: State
   /** The plugin's tables: each migration runs once per database, in the order of the names. */
-  readonly migrations?: Readonly<Record<string, Migration>>
+  readonly migrations?: Migrations
 }
 
 /** The second half of a definition: what the plugin offers. */

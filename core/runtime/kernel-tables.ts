@@ -10,6 +10,7 @@ import { leasesMigration } from './leases/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
 import { kernelNamesMigration } from './store/kernel-names.ts'
 import { roomNamesMigration, roomStateMigration } from './store/room-state.ts'
+import { jobFormsMigration } from './turns/stored-version.ts'
 import { runMigrations } from './turns/journal/tables.ts'
 
 /** The kernel's own tables, by owner: each owner has a history of migrations of its own. */
@@ -26,6 +27,7 @@ export const kernelMigrations = {
     '008-job-up-times': upTimesMigration,
     '009-leases': leasesMigration,
     '010-erasures': erasuresMigration,
+    '011-job-forms': jobFormsMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

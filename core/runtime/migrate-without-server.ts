@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type EnvSource, isForAuthors } from '../manifest/env.ts'
 import { kernelEnv } from '../manifest/kernel-env.ts'
-import type { AnyPlugin, Log, Migration } from '../plugin.ts'
+import type { AnyPlugin, Log, Migrations } from '../plugin.ts'
 import { isActive } from './base/plugin-record.ts'
 import { withGenerated } from './boot/environment.ts'
 import { planBoot } from './boot/plan.ts'
@@ -44,7 +44,7 @@ export async function migrateWithoutServer(
   const source = forAuthors ? await withGenerated(given, shapes, dataDir) : given
   const plan = planBoot({ plugins, features: {}, source, kernelRoutes: kernelRouteKeys })
   stopOn(plan.faults, silent)
-  const owners: [string, Readonly<Record<string, Migration>>][] = Object.entries(kernelMigrations)
+  const owners: [string, Migrations][] = Object.entries(kernelMigrations)
   for (const { name, definition } of plan.records.filter(isActive))
     if (definition.migrations) owners.push([name, definition.migrations])
   const lock = isFile && !check ? await dataDir?.lock({ pid: process.pid }) : undefined

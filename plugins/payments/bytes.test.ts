@@ -146,7 +146,13 @@ test('what a wallet is given to sign for a contract is what it encodes with the 
   const parties = { oracle: 'dev1oracle', oracleDid: 'did:x:oracle', denom: 'udev' }
   const message = execMessage('dev1user', [grantingMessage(contract, parties)])
   const text = JSON.stringify(message)
-  expect(text.match(/.{1,100}/g)).toMatchInlineSnapshot()
+  expect(text.match(/.{1,100}/g)).toMatchInlineSnapshot(`
+    [
+      "{"typeUrl":"/cosmos.authz.v1beta1.MsgExec","value":{"grantee":"dev1user","msgs":[{"typeUrl":"/cosmos",
+      ".authz.v1beta1.MsgGrant","value":{"$bytes":"CghkZXYxdXNlchIKZGV2MW9yYWNsZRpPCkUKJi9jb3Ntb3MuYmFuay52",
+      "MWJldGExLlNlbmRBdXRob3JpemF0aW9uEhsKDQoEdWRldhIFNTAwMDASCmRldjFvcmFjbGUSBgiApKfaBg=="}}]}}",
+    ]
+  `)
   const msgs = message.value.msgs.map(({ typeUrl, value }) => ({
     typeUrl,
     value: new Uint8Array(Buffer.from(value.$bytes, 'base64')),

@@ -224,7 +224,7 @@ await onEachDatabase('what a turn is billed in the end', (where) => {
   })
 
   test('a turn that the server gives up after its processes died costs nothing, and its retry is billed as any other', async () => {
-    const env2 = { ...env, RUN_LEASE_MS: '300', OPERATOR_TOKEN: 'the-operator-of-this-test' }
+    const env2 = { ...env, RUN_LEASE_MS: '2000', OPERATOR_TOKEN: 'the-operator-of-this-test' }
     const standing = () => scriptedModel([{ text: ['One ', 'never'], paceMs: 3_600_000 }])
     const app = await paidApp({ where, model: standing(), env: env2 })
     const user = await app.user()

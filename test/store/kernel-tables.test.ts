@@ -99,6 +99,8 @@ async function asBefore(where: Where): Promise<void> {
     'kernel_grants',
     'kernel_jobs',
     'kernel_notices',
+    'kernel_erasures',
+    'kernel_leases',
     'kernel_notice_users',
     'kernel_notice_mutes',
   ])

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Migration } from '../../core/plugin.ts'
+import type { Log, Migration } from '../../core/plugin.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import { killChildren, startChild } from '../support/child.ts'
@@ -20,7 +20,7 @@ const create =
 /** What every database does alike. `where` opens one and the same empty database again and again. */
 function behavesAlike(
   name: string,
-  empty: () => Promise<{ open(): Promise<Store>; drop(): Promise<void> }>,
+  empty: () => Promise<{ open(log?: Log): Promise<Store>; drop(): Promise<void> }>,
 ) {
   describe(name, () => {
     let database: Awaited<ReturnType<typeof empty>>
@@ -122,12 +122,56 @@ function behavesAlike(
       )
     })
 
-    test('a database that knows more than the code is refused', async () => {
+    test('a database that has run what stands in no list any more is refused', async () => {
       await store.migrate('weather', { '001-a': create('a'), '002-b': create('b') })
-      await expect(store.migrate('weather', { '001-a': create('a') })).rejects.toMatchObject({
+      const renamed = { '001-a': create('a'), '003-c': create('c') }
+      await expect(store.migrate('weather', renamed)).rejects.toMatchObject({
         code: 'MIGRATION_FAILED',
         message: 'This database has run migration "002-b" of weather, which weather no longer has.',
         hint: expect.stringContaining('newer version'),
+      })
+    })
+
+    test('an addition of a newer version lets this version go on beside it, with a warning that names it', async () => {
+      const add: Migration = async () => undefined
+      await store.migrate('weather', { '001-a': add, '002-b': add })
+      const lines: string[] = []
+      const beside = await database.open({
+        ...silent,
+        warn: (fields, message) => void lines.push(`${JSON.stringify(fields)} ${message}`),
+      })
+      expect(await beside.migrate('weather', { '001-a': add })).toEqual([])
+      expect(lines.join('\n')).toContain('"migrations":["002-b"]')
+      expect(lines.join('\n')).toContain('A newer version of weather was here')
+      // Back at the newer version, nothing runs again.
+      expect(await beside.migrate('weather', { '001-a': add, '002-b': add })).toEqual([])
+      await beside.close()
+    })
+
+    test('a migration that breaks stops the version before, with both names', async () => {
+      const up: Migration = async () => undefined
+      await store.migrate('weather', { '001-a': up, '002-b': { up, breaks: true } })
+      await expect(store.migrate('weather', { '001-a': up })).rejects.toMatchObject({
+        code: 'MIGRATION_FAILED',
+        message: expect.stringMatching(/"002-b" of weather, which breaks .*"001-a"/),
+      })
+    })
+
+    test('a table of migrations of a runtime that knew no additions learns of them', async () => {
+      const up: Migration = async () => undefined
+      for (const table of ['weather_migrations', 'empty_migrations'])
+        await sql`create table ${sql.table(table)} (name text primary key, ran_at text not null)`.execute(
+          store.db,
+        )
+      await sql`insert into weather_migrations (name, ran_at) values ('001-a', '2026')`.execute(
+        store.db,
+      )
+      expect(await store.migrate('weather', { '001-a': up, '002-b': up })).toEqual(['002-b'])
+      expect(await store.migrate('weather', { '001-a': up })).toEqual([])
+      expect(await store.migrate('empty', { '001-a': up })).toEqual(['001-a'])
+      // Nobody knows whether what such a runtime ran only adds.
+      await expect(store.migrate('weather', { '002-b': up })).rejects.toMatchObject({
+        message: expect.stringContaining('no longer has'),
       })
     })
 
@@ -191,7 +235,7 @@ afterAll(async () => {
 behavesAlike('on SQLite', async () => {
   const path = await emptyFolder()
   const dataDir = await openDataDir(path)
-  return { open: () => openStore({ dataDir, log: silent }), drop: async () => {} }
+  return { open: (log = silent) => openStore({ dataDir, log }), drop: async () => {} }
 })
 
 test('servers that boot together on one SQLite file share the migrations', async () => {
@@ -201,7 +245,7 @@ test('servers that boot together on one SQLite file share the migrations', async
 await describeWith('postgres', 'on PostgreSQL', (server) => {
   behavesAlike('alike', async () => {
     const own = await freshDatabase(server)
-    return { open: () => openStore({ databaseUrl: own.url, log: silent }), drop: own.drop }
+    return { open: (log = silent) => openStore({ databaseUrl: own.url, log }), drop: own.drop }
   })
 
   describe('a PostgreSQL database', () => {

@@ -47,30 +47,20 @@ export async function startCluster(settings: Readonly<Record<string, string>>): 
 /** Starts a cluster that follows another one and goes by the name `name` there. */
 export async function startStandby(of: Cluster, name: string): Promise<Cluster> {
   const folder = newFolder()
-  rmSync(folder, { recursive: true })
-  await asPostgres(program('pg_basebackup'), [
-    '-h',
-    '127.0.0.1',
-    '-p',
-    String(of.port),
-    '-U',
-    'root',
-    '-D',
-    folder,
-    '-R',
-    '-X',
-    'stream',
-    '-c',
-    'fast',
-  ])
   const to = `host=127.0.0.1 port=${of.port} user=root application_name=${name}`
-  return serve(folder, { primary_conninfo: `'${to}'`, hot_standby: 'on' })
+  const copy = ['-d', to, '-D', folder, '-R', '-X', 'stream', '-c', 'fast']
+  await asPostgres(program('pg_basebackup'), copy)
+  const standby = await serve(folder, { hot_standby: 'on' })
+  await of.query(`alter system set synchronous_standby_names = '${name}'`)
+  await of.query('select pg_reload_conf()')
+  const isSynchronous = async () =>
+    (await of.query(`select 1 from pg_stat_replication where sync_state = 'sync'`)).length > 0
+  while (!(await isSynchronous())) await sleep(50)
+  return standby
 }
 
 /** Makes a standby a primary; resolves once it takes writes. */
 export async function promote(standby: Cluster): Promise<void> {
-  await standby.query(`alter system set synchronous_standby_names = ''`)
-  await standby.query('select pg_reload_conf()')
   await standby.query('select pg_promote(true, 60)')
 }
 

@@ -7,6 +7,8 @@ import { importsOf, join } from './architecture.ts'
 export const insideTests: Readonly<Record<string, string>> = {
   'test/store/bus.test.ts':
     'What a process hears of one channel, by which way and how often, is hidden by everything that looks into the database, too.',
+  'test/turns/failover.test.ts':
+    'Its turns write into a world outside that counts, and two databases take each other’s place below them.',
   'test/turns/fleet.test.ts':
     'Statements and messages are counted by the word: an engine that speaks when the test tells it to.',
   'test/agent/bounded-work.test.ts':
@@ -62,6 +64,7 @@ export const insideTests: Readonly<Record<string, string>> = {
     'How many files a process may open is the machine’s to say; the function is given other numbers.',
   'test/http/swept-map.test.ts':
     'The memory of addresses gets a size of two, and entries whose time was over before.',
+  'test/store/additions.test.ts': 'It reads the list of the kernel’s migrations.',
   'test/insides.test.ts':
     'It guards the places where the kernel uses undocumented parts of libraries, function by function.',
   'test/turns/settling.test.ts':
@@ -74,7 +77,7 @@ export const insideTests: Readonly<Record<string, string>> = {
   'test/jobs/schedules.test.ts':
     'It plans schedules by a clock that it turns, which no app lets a caller do.',
   'test/model/adapters-contract.test.ts':
-    'the contract is kept by a model, and an app makes models of chat models only for itself',
+    'The contract asks a model, and an app keeps to itself what it makes of a chat model.',
   'test/model/aside.test.ts':
     'It asks for other kinds of calls than those of plugins, and reads what each call tells of itself.',
   'test/model/demo.test.ts':

@@ -7,6 +7,7 @@ import type { PluginRecord } from '../../core/runtime/base/plugin-record.ts'
 import { planBoot } from '../../core/runtime/boot/plan.ts'
 import { AppJobs, type AppJobsOptions } from '../../core/runtime/jobs/jobs.ts'
 import { readPlans } from '../../core/runtime/jobs/plan.ts'
+import { jobFormsMigration } from '../../core/runtime/turns/stored-version.ts'
 import { jobsMigration, type JobRow, upTimesMigration } from '../../core/runtime/jobs/tables.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import type { Where } from './each-database.ts'
@@ -48,7 +49,11 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
     )
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   const store = options.store ?? (await openStore({ databaseUrl: where.databaseUrl, log }))
-  await store.migrate('test-jobs', { '001-jobs': jobsMigration, '002-up': upTimesMigration })
+  await store.migrate('test-jobs', {
+    '001-jobs': jobsMigration,
+    '002-up': upTimesMigration,
+    '003-forms': jobFormsMigration,
+  })
   const { records, faults } = planBoot({ plugins, features: {}, source: {}, kernelRoutes: [] })
   const { plans, faults: planFaults } = await readPlans(records)
   for (const fault of [...faults, ...planFaults]) throw fault

@@ -23,6 +23,10 @@ const services = {
     url: 'command:pgbouncer',
     enable: 'install PgBouncer (in Debian the package pgbouncer, whose program lies in /usr/sbin)',
   },
+  haproxy: {
+    url: 'command:haproxy',
+    enable: 'install HAProxy and PostgreSQL (in Debian the packages haproxy and postgresql)',
+  },
   nats: {
     url: 'command:nats-server',
     enable: 'install NATS (in Debian the package nats-server, whose program lies in /usr/sbin)',

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { isKnownForm } from '../turns/stored-version.ts'
 import type { Planned } from './schedules.ts'
 import { type JobStore, listOf, type JobRow } from './tables.ts'
 
@@ -29,7 +30,7 @@ export async function claimJobs(
     with candidates as (
       select id from kernel_jobs
       where (state = 'due' and due_at <= ${now} or state = 'running' and ${isLeft})
-      and kind in (${listOf(kinds)})
+      and kind in (${listOf(kinds)}) and ${isKnownForm}
       order by due_at limit ${Math.min(limit, jobsPerClaim)} ${lock})
     update kernel_jobs
     set state = 'running', owner = ${owner}, lease_until = ${leaseEnd}, attempts = attempts + 1,
@@ -138,7 +139,8 @@ export async function nextDueMs(
 ): Promise<number | undefined> {
   if (kinds.length === 0) return undefined
   const { rows } = await sql<{ ms: number | null }>`select min(due_at) - ${store.now} as ms
-    from kernel_jobs where state = 'due' and kind in (${listOf(kinds)})`.execute(store.db)
+    from kernel_jobs where state = 'due' and kind in (${listOf(kinds)})
+    and ${isKnownForm}`.execute(store.db)
   return rows[0]?.ms ?? undefined
 }
 
@@ -149,7 +151,8 @@ export async function nextDueAt(
 ): Promise<number | undefined> {
   if (kinds.length === 0) return undefined
   const { rows } = await sql<{ at: number | null }>`select min(due_at) as at from kernel_jobs
-    where state = 'due' and due_at > ${store.now} and kind in (${listOf(kinds)})`.execute(store.db)
+    where state = 'due' and due_at > ${store.now} and kind in (${listOf(kinds)})
+    and ${isKnownForm}`.execute(store.db)
   return rows[0]?.at ?? undefined
 }
 
@@ -158,6 +161,7 @@ export async function countAtWork(store: JobStore, kinds: readonly string[]): Pr
   if (kinds.length === 0) return 0
   const { rows } = await sql<{ many: number }>`select count(*) as many from kernel_jobs
     where (state = 'running' or state = 'due' and due_at <= ${store.now})
-    and kind in (${listOf(kinds)})`.execute(store.db)
+    and kind in (${listOf(kinds)})
+    and ${isKnownForm}`.execute(store.db)
   return rows[0]?.many ?? 0
 }

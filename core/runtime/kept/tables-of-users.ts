@@ -1,13 +1,10 @@
-import type { Migration } from '../../plugin.ts'
+import type { Migrations } from '../../plugin.ts'
 import { openStore } from '../store/store.ts'
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** The tables with a column `did` that a plugin's migrations make, found out in a database in memory. */
-export async function tablesOfUsers(
-  owner: string,
-  migrations: Readonly<Record<string, Migration>>,
-): Promise<string[]> {
+export async function tablesOfUsers(owner: string, migrations: Migrations): Promise<string[]> {
   const store = await openStore({ log: silent })
   try {
     await store.migrate(owner, migrations)

@@ -25,8 +25,11 @@ const socketCodes = new Set([
 const refused = /^(28...|3D000)$/
 /** What poolers say to a parameter that they do not know. */
 const protocolViolation = '08P01'
-/** The connection (08), a full disk (53100), too many connections (53300), a server that stops, crashed or starts (57P0x). */
-const gone = /^(08...|53[13]00|57P0[1-5])$/
+/**
+ * The connection (08), a standby that has not taken its primary's place yet (25006), a full disk (53100), too many connections
+ * (53300), a server that stops, crashed or starts (57P0x).
+ */
+const gone = /^(08...|25006|53[13]00|57P0[1-5])$/
 
 /** What Kysely says before it asks the driver, which therefore cannot translate it. */
 const closed = 'driver has already been destroyed'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Kysely } from 'kysely'
-import type { Log, Migration } from '../../plugin.ts'
+import type { Log, Migrations } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
 
 /** Any number will do, as long as every version of the runtime takes the same. */
@@ -22,11 +22,12 @@ interface MigrationTarget {
 export async function migrate(
   { kind, db, log }: MigrationTarget,
   owner: string,
-  migrations: Readonly<Record<string, Migration>>,
+  migrations: Migrations,
 ): Promise<string[]> {
   const table = migrationTable(owner)
   const names = Object.keys(migrations).sort()
   const ran: string[] = []
+  let newer: readonly string[] = []
   let running: string | undefined
   const step = () =>
     db.transaction().execute(async (trx) => {
@@ -37,14 +38,19 @@ export async function migrate(
         .ifNotExists()
         .addColumn('name', 'text', (column) => column.primaryKey())
         .addColumn('ran_at', 'text', (column) => column.notNull())
+        .addColumn('breaks', 'integer')
         .execute()
-      const rows = await trx.selectFrom(table).select('name').execute()
-      const next = following(owner, names, new Set(rows.map((row): string => row.name)))
+      const rows = await ranIn(trx, table)
+      newer = newerThan(owner, names, rows)
+      const next = following(owner, names, rows)
       const migration = next !== undefined && migrations[next]
       if (!migration) return false
       running = next
-      await migration(trx)
-      await trx.insertInto(table).values({ name: next, ran_at: new Date().toISOString() }).execute()
+      await knowBreaks(trx, table, rows)
+      const breaks = typeof migration === 'object' ? 1 : 0
+      await (typeof migration === 'object' ? migration.up(trx) : migration(trx))
+      const ran_at = new Date().toISOString()
+      await trx.insertInto(table).values({ name: next, ran_at, breaks }).execute()
       return true
     })
   try {
@@ -55,22 +61,57 @@ export async function migrate(
   } catch (error) {
     throw failure(owner, running, error)
   }
+  if (newer.length > 0)
+    log.warn(
+      { owner, migrations: newer },
+      `A newer version of ${owner} was here. Its migrations only add, so this version goes on beside it.`,
+    )
   return ran
+}
+
+/** A migration that has run. `breaks` is missing in rows that a runtime wrote which did not know the word. */
+interface Ran {
+  readonly name: string
+  readonly breaks?: number | null
+}
+
+async function ranIn(db: MigrationTarget['db'], table: string): Promise<Ran[]> {
+  return (await sql<Ran>`select * from ${sql.table(table)}`.execute(db)).rows
+}
+
+/** Adds the column to a table that a runtime made which did not know it. */
+async function knowBreaks(
+  trx: MigrationTarget['db'],
+  table: string,
+  rows: readonly Ran[],
+): Promise<void> {
+  const [first] = rows
+  if (first && 'breaks' in first) return
+  if (first) return await trx.schema.alterTable(table).addColumn('breaks', 'integer').execute()
+  // Nothing stands in the table, and nobody can tell whether it has the column.
+  await trx.schema.dropTable(table).execute()
+  await trx.schema
+    .createTable(table)
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('ran_at', 'text', (column) => column.notNull())
+    .addColumn('breaks', 'integer')
+    .execute()
 }
 
 /** The names of an owner's migrations that this database has not seen, in their order. Changes nothing. */
 export async function pendingMigrations(
   db: MigrationTarget['db'],
   owner: string,
-  migrations: Readonly<Record<string, Migration>>,
+  migrations: Migrations,
 ): Promise<string[]> {
   const table = migrationTable(owner)
   const names = Object.keys(migrations).sort()
   const tables = await db.introspection.getTables()
   if (!tables.some(({ name }) => name === table)) return names
-  const rows = await db.selectFrom(table).select('name').execute()
-  const ran = new Set(rows.map((row): string => row.name))
-  following(owner, names, ran)
+  const rows = await ranIn(db, table)
+  const ran = new Set(rows.map((row) => row.name))
+  newerThan(owner, names, rows)
+  following(owner, names, rows)
   return names.filter((name) => !ran.has(name))
 }
 
@@ -84,21 +125,43 @@ async function lock(trx: Kysely<any>, owner: string, log: Log): Promise<void> {
   await sql`select pg_advisory_xact_lock(${lockKey})`.execute(trx)
 }
 
-/** The first name that has not run, after a check that what has run is the beginning of the list. */
-function following(
-  owner: string,
-  names: readonly string[],
-  ran: ReadonlySet<string>,
-): string | undefined {
-  const unknown = [...ran].sort().find((name) => !names.includes(name))
-  if (unknown !== undefined)
+/**
+ * The names that a newer version of the owner has run here. Throws where this version cannot run beside them: one of them
+ * breaks, or does not come after the last one that this version has.
+ */
+function newerThan(owner: string, names: readonly string[], rows: readonly Ran[]): string[] {
+  const last = names.at(-1) ?? ''
+  const unknown = rows
+    .filter(({ name }) => !names.includes(name))
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+  const breaking = unknown.find(({ name, breaks }) => breaks === 1 && name > last)
+  if (breaking)
     throw new RuntimeError(
       'MIGRATION_FAILED',
-      `This database has run migration "${unknown}" of ${owner}, which ${owner} no longer has.`,
+      `This database has run migration "${breaking.name}" of ${owner}, which breaks with versions that end at "${last}".`,
+      {
+        hint: `A newer version of ${owner} was here: run that version, or restore a backup from before it.`,
+      },
+    )
+  const foreign = unknown.find(({ name, breaks }) => breaks !== 0 || name < last)
+  if (foreign)
+    throw new RuntimeError(
+      'MIGRATION_FAILED',
+      `This database has run migration "${foreign.name}" of ${owner}, which ${owner} no longer has.`,
       {
         hint: `A newer version of ${owner} was here, or the migration was renamed: run that version, or bring the migration back.`,
       },
     )
+  return unknown.map(({ name }) => name)
+}
+
+/** The first name that has not run, after a check that no later one has. */
+function following(
+  owner: string,
+  names: readonly string[],
+  rows: readonly Ran[],
+): string | undefined {
+  const ran = new Set(rows.map(({ name }) => name))
   const next = names.find((name) => !ran.has(name))
   const overtaken = names.findLast((name) => ran.has(name))
   if (next !== undefined && overtaken !== undefined && next < overtaken)

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, type RawBuilder, sql } from 'kysely'
 import { RuntimeError } from '../../errors.ts'
-import type { Database, Log, Migration } from '../../plugin.ts'
+import type { Database, Log, Migrations } from '../../plugin.ts'
 import { databaseNow, setNow } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
 import {
@@ -44,7 +44,7 @@ export interface Store extends Omit<Channels, 'close'> {
   /** Whether the database answers a question within the time. Never throws. */
   ping(timeoutMs?: number): Promise<boolean>
   /** Runs what this database has not seen of an owner's migrations; resolves to their names. */
-  migrate(owner: string, migrations: Readonly<Record<string, Migration>>): Promise<string[]>
+  migrate(owner: string, migrations: Migrations): Promise<string[]>
   close(): Promise<void>
   /**
    * Ends all work with the database as the death of the process would: what is committed stays, an open transaction is

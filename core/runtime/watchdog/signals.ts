@@ -48,12 +48,32 @@ function hear() {
   ]
   const own = handlers.filter(([signal]) => process.listenerCount(signal) === 0)
   for (const [signal, handler] of own) process.on(signal, handler)
+  const watch = own.length > 0 ? watchShell() : undefined
   return {
     elsewhere: endings.filter((signal) => !own.some(([ours]) => ours === signal)),
     stop() {
+      clearInterval(watch)
       for (const [signal, handler] of own) process.off(signal, handler)
     },
   }
+}
+
+/** How often a process that npm started looks whether its shell is still there. */
+const lookMs = 500
+
+/**
+ * npm hands a signal to the shell in which it runs a script. A shell that does not become the script ends without a word to
+ * this process, which would go on with nobody who could stop it; so the end of that shell counts as the signal.
+ */
+function watchShell(): NodeJS.Timeout | undefined {
+  if (process.env.npm_lifecycle_event === undefined || process.platform === 'win32') return
+  const shell = process.ppid
+  const watch = setInterval(() => {
+    if (process.ppid === shell) return
+    clearInterval(watch)
+    void end()
+  }, lookMs).unref()
+  return watch
 }
 
 async function end(): Promise<void> {

@@ -13,6 +13,10 @@ const tables = [
   ['payments_payments', 'payment', 'id'],
   ['payments_used', 'used-reference', 'reference'],
   ['payments_actions', 'action', 'id'],
+  ['payments_contracts', 'contract', 'id'],
+  ['payments_outbox', 'collection', 'id'],
+  ['payments_offers', 'offer', 'id'],
+  ['payments_signatures', 'signature', 'nonce'],
 ] as const
 
 /** Everything that payments keep of a user. */
@@ -63,7 +67,7 @@ export async function erasePayments(did: string, db: Database): Promise<ErasedDa
         .where('did', '=', did)
         .execute()
       await trx.updateTable('payments_actions').set({ reason: '' }).where('did', '=', did).execute()
-      await sql`delete from payments_dev_keys where did = ${did}`.execute(trx)
+      await eraseUnused(trx, did)
       const kept = await booksOf(trx, did)
       const account = await trx
         .deleteFrom('payments_accounts')
@@ -90,6 +94,18 @@ export async function erasePayments(did: string, db: Database): Promise<ErasedDa
     })
 }
 
+/** Deletes what came to nothing: offers, signatures that were refused, contracts by which nothing was collected. */
+async function eraseUnused(trx: PaymentsDatabase, did: string): Promise<void> {
+  await sql`delete from payments_dev_keys where did = ${did}`.execute(trx)
+  await sql`delete from payments_offers where did = ${did}`.execute(trx)
+  await sql`delete from payments_signatures where did = ${did} and status = 'refused'`.execute(trx)
+  await sql`delete from payments_contracts where did = ${did} and used = 0
+    and status in ('expired', 'revoked', 'failed')
+    and not exists (select 1 from payments_outbox where contract_id = payments_contracts.id)`.execute(
+    trx,
+  )
+}
+
 /** What stays in the books. */
 async function booksOf(trx: PaymentsDatabase, did: string): Promise<KeptData[]> {
   const names = [
@@ -97,6 +113,9 @@ async function booksOf(trx: PaymentsDatabase, did: string): Promise<KeptData[]> 
     ['payments_payments', 'payments'],
     ['payments_used', 'references of payments'],
     ['payments_actions', 'decisions of an operator'],
+    ['payments_contracts', 'contracts on the ledger'],
+    ['payments_outbox', 'transactions of the oracle'],
+    ['payments_signatures', 'signatures that were sent in'],
   ] as const
   const kept: KeptData[] = []
   for (const [table, what] of names) {

@@ -28,11 +28,6 @@ it('a picture goes along with a message, and one that is refused is told', async
   await until(() => seen.now.messages.at(-1)?.content === 'I see a roof.')
   const asked = seeing.requests[0]?.messages.at(-1)
   expect(asked).toMatchObject({ parts: [{ type: 'image', name: 'roof.png' }] })
-  // The page keeps the message as it was sent until it reads the history again.
-  await seen.now.refetchMessages()
-  await until(() => seen.now.messages[0]?.attachments?.[0]?.fileId)
-  expect(JSON.stringify(seen.now.messages)).not.toContain(Buffer.from(png()).toString('base64'))
-
   await seen.now.sendMessage('And this?', picture(html()))
   expect(seen.now.sendMessageError).toMatchObject({ serverCode: 'ATTACHMENT_TYPE', status: 415 })
   expect(seeing.requests).toHaveLength(1)

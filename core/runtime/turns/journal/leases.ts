@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { isKnownForm } from '../stored-version.ts'
 import { deathsAtMost, isAlive } from './deaths.ts'
 import { type Held, type RunRow, type RunStore, slices } from './store.ts'
 
@@ -63,6 +64,7 @@ export function claimRuns(
       .selectFrom('kernel_runs')
       .select('id')
       .where(isOpen)
+      .where(isKnownForm)
       .where(free)
       .where(suspects ? suspect : sql<boolean>`not ${suspect}`)
       .where(isFirstOfSession)

@@ -1,9 +1,13 @@
 import { sql } from 'kysely'
+import { isKnownForm } from '../stored-version.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 
 /** A turn that waits until its session is free. */
-export type WaitingTurn = WaitingTurnsTable
+export interface WaitingTurn extends WaitingTurnsTable {
+  /** How long it has waited, by the database's clock. */
+  readonly waited_ms: number
+}
 
 /** A turn that waited this long does not begin any more. */
 const longestWaitMs = 24 * 3_600_000
@@ -21,26 +25,29 @@ export async function waitingSessions({ db }: RunStore): Promise<{
     select session_id as session, case when exists (
       select 1 from kernel_runs where kernel_runs.session_id = kernel_waiting_turns.session_id
       and kernel_runs.status in ('queued', 'running', 'waiting')) then 1 else 0 end as busy
-    from kernel_waiting_turns group by session_id
+    from kernel_waiting_turns where ${isKnownForm} group by session_id
     order by busy, min(created_at) limit ${sql.lit(sessionsPerLook)}`.execute(db)
   const sessions = new Map(rows.map(({ session, busy }) => [session, busy === 1]))
   return { sessions, areAll: rows.length < sessionsPerLook }
 }
 
-/** The turn of a session that begins next. */
+/** The turn of a session that begins next; undefined where that one is stored in a form that a newer server knows. */
 export async function nextOf(
-  { db }: RunStore,
+  { db, now }: RunStore,
   sessionId: string,
 ): Promise<WaitingTurn | undefined> {
-  const { rows } = await sql<WaitingTurn>`select * from kernel_waiting_turns
-    where session_id = ${sessionId} order by place limit 1`.execute(db)
+  const { rows } = await sql<WaitingTurn>`select *, ${now} - created_at as waited_ms
+    from (select * from kernel_waiting_turns
+      where session_id = ${sessionId} order by place limit 1) as first
+    where ${isKnownForm}`.execute(db)
   return rows[0]
 }
 
 /** Turns that have waited too long, the oldest first. */
 export async function expiredTurns({ db, now }: RunStore): Promise<readonly WaitingTurn[]> {
-  const { rows } = await sql<WaitingTurn>`select * from kernel_waiting_turns
-    where created_at < ${now} - ${sql.lit(longestWaitMs)}
+  const { rows } = await sql<WaitingTurn>`select *, ${now} - created_at as waited_ms
+    from kernel_waiting_turns
+    where created_at < ${now} - ${sql.lit(longestWaitMs)} and ${isKnownForm}
     order by created_at limit ${sql.lit(expiredPerLook)}`.execute(db)
   return rows
 }

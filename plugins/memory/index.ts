@@ -1,0 +1,252 @@
+import { z } from 'zod'
+import { definePlugin, RuntimeError } from '#core'
+import { environment } from './environment.ts'
+import { mostAttempts, Remembering } from './remembering.ts'
+import { add, change, erase, exported, list, show } from './routes/pages.ts'
+import {
+  changedMemory,
+  exportShape,
+  listQuery,
+  listShape,
+  memoryShape,
+  newMemory,
+  sessionShape,
+  settingsShape,
+  wholeShape,
+} from './routes/shapes.ts'
+import {
+  importInto,
+  importInput,
+  statusOf,
+  statusShape,
+  usedIn,
+  usedShape,
+  inSession,
+} from './routes/more.ts'
+import { migrations, type Mode, withMemoryTables } from './tables.ts'
+import { toolsOf, whereOf } from './tools.ts'
+
+/** How many writes a DID may make in a minute. */
+const writes = { max: 60, perMs: 60_000 } as const
+const byId = z.object({ id: z.uuid() })
+const bySession = z.object({ id: z.string().min(1).max(200) })
+
+export default definePlugin({
+  name: 'memory',
+  version: '1.0.0',
+  summary:
+    'What the oracle remembers of a person from session to session, and how that person rules it.',
+  whenToUse: ['The person asks to remember or to forget something, or what is known of them.'],
+  examples: ['Remember that I live in Lusaka.', 'Where do I live?', 'Forget where I live.'],
+  tags: ['memory', 'remember', 'forget', 'recall', 'privacy'],
+  visibility: 'always',
+  stability: 'experimental',
+  category: 'memory',
+
+  env: environment,
+  migrations,
+
+  setup: ({ env, db, log, now }) => Remembering.open({ env, db, log, now }),
+
+  jobs: {
+    notice: {
+      input: z.object({ did: z.string(), sessionId: z.string() }),
+      attempts: mostAttempts,
+      timeoutMs: 120_000,
+      async run({ did, sessionId }, { self, env, models, job }) {
+        const usual = models.get(env.MEMORY_MODEL)
+        const model = isDemonstration(usual.id) ? undefined : usual
+        const isLast = job.attempt >= mostAttempts
+        await self.notice(did, sessionId, { model, signal: job.signal, isLast })
+      },
+    },
+    sweep: { every: '6h', run: (_, { self }) => self.sweep() },
+  },
+
+  runs: {
+    async end(run, { self, db, jobs, env }) {
+      if (run.from !== 'user' || run.shared || !run.said) return
+      const { runId, sessionId, did } = run
+      const turn = {
+        runId,
+        sessionId,
+        did,
+        at: run.startedAt.getTime(),
+        words: await run.message(),
+        reply: await run.reply(),
+      }
+      const trx = withMemoryTables(db)
+      if (!(await self.hear(trx, turn))) return
+      const isFull = (await self.unread(sessionId, trx)) >= env.MEMORY_AFTER_TURNS
+      const inMs = isFull ? 0 : env.MEMORY_AFTER_SECONDS * 1_000 + 500
+      await jobs.later('notice', { did, sessionId }, { inMs, key: runId, user: did })
+    },
+  },
+
+  async sessionDeleted({ sessionId, did }, { self, db }) {
+    const trx = withMemoryTables(db)
+    await self.memories.lock(trx, did)
+    await self.memories.forgetSession(trx, did, sessionId)
+  },
+
+  async members({ did, account, change }, { self, env }) {
+    if (account !== env.MEMORY_ENGINE_USER_ID || change === 'joined') return
+    const mode: Mode = change === 'invited' ? 'on' : 'paused'
+    await self.choose(did, { mode })
+  },
+
+  facts: ({ env }) => ({
+    memory: {
+      mode: env.MEMORY_MODE,
+      ...(env.MEMORY_ENGINE_USER_ID !== undefined && { engineUserId: env.MEMORY_ENGINE_USER_ID }),
+    },
+  }),
+
+  userData: {
+    async *export(did, { self }) {
+      const { memories, settings } = await exported(self, did)
+      yield { kind: 'memory-settings', ...settings }
+      for (const { kind: sort, ...memory } of memories) yield { kind: 'memory', sort, ...memory }
+    },
+    async erase(did, { self }) {
+      const erased = await self.alone(did, (trx) => self.memories.eraseAll(trx, did, true))
+      return { erased: { memory: erased } }
+    },
+  },
+
+  prompt: (ctx) => ctx.self.prompt(whereOf(ctx), ctx.requestId, ctx.message),
+
+  toolsFor: (ctx) => toolsOf(ctx),
+
+  routes: {
+    'GET /memory': {
+      summary: 'What is remembered of the caller, by a question or the newest first.',
+      input: listQuery,
+      output: listShape,
+      run: (query, { self, user }) => list(self, user.did, query),
+    },
+    'POST /memory': {
+      summary: 'Remembers a sentence that the caller writes. 200 when it was known.',
+      input: newMemory,
+      output: memoryShape,
+      answers: { 200: ['application/json'], 201: ['application/json'] },
+      limit: writes,
+      run: (given, { self, user }) => add(self, user.did, given),
+    },
+    'DELETE /memory': {
+      summary:
+        'Erases everything that is remembered of the caller; `all=true` says that it is meant.',
+      input: z.object({ all: z.string().optional() }),
+      output: z.object({ erased: z.number().int() }),
+      limit: writes,
+      async run({ all }, { self, user }) {
+        if (all !== 'true')
+          throw new RuntimeError('BAD_REQUEST', 'This erases everything.', {
+            hint: 'Say all=true.',
+          })
+        return {
+          erased: await self.alone(user.did, (trx) => self.memories.eraseAll(trx, user.did, false)),
+        }
+      },
+    },
+    'GET /memory/export': {
+      summary: 'Everything that is remembered of the caller, with what held before.',
+      output: exportShape,
+      run: (_, { self, user }) => exported(self, user.did),
+    },
+    'POST /memory/import': {
+      summary: 'Takes an export in: what is known is confirmed, what is refused is counted.',
+      input: importInput,
+      limit: writes,
+      output: z.object({
+        added: z.number(),
+        confirmed: z.number(),
+        refused: z.record(z.string(), z.number()),
+      }),
+      run: (given, { self, user }) => importInto(self, user.did, given),
+    },
+    'GET /memory/settings': {
+      summary: 'How the caller lets the oracle remember.',
+      output: settingsShape,
+      async run(_, { self, user }) {
+        const { mode, sensitive } = await self.settingsOf(user.did)
+        return { mode, sensitive }
+      },
+    },
+    'PUT /memory/settings': {
+      summary: 'Chooses how the oracle remembers the caller. Nothing is erased by it.',
+      input: settingsShape.partial(),
+      output: settingsShape.extend({ kept: z.number().int() }),
+      limit: writes,
+      async run(chosen, { self, user }) {
+        const { mode, sensitive } = await self.choose(user.did, chosen)
+        return { mode, sensitive, kept: (await self.indexOf(user.did)).memories.length }
+      },
+    },
+    'GET /memory/sessions/:id': {
+      summary: 'Whether a session is kept out of memory, and what was noticed in it.',
+      input: bySession,
+      output: sessionShape,
+      run: ({ id }, { self, user }) => inSession(self, user.did, id),
+    },
+    'PUT /memory/sessions/:id': {
+      summary: 'Keeps a session out of memory, or lets it in again.',
+      input: bySession.extend({ incognito: z.boolean() }),
+      output: sessionShape,
+      limit: writes,
+      async run({ id, incognito }, { self, user }) {
+        await self.setIncognito(user.did, id, incognito)
+        return inSession(self, user.did, id)
+      },
+    },
+    'GET /memory/used': {
+      summary: 'The memories that a run of the caller was shown, and what was noticed in it.',
+      input: z.object({ run: z.string().min(1).max(200) }),
+      output: usedShape,
+      run: ({ run }, { self, user }) => usedIn(self, user.did, run),
+    },
+    'GET /memory/status': {
+      summary: 'How many people and memories there are, and what was refused; no words.',
+      auth: 'operator',
+      output: statusShape,
+      run: (_, { self }) => statusOf(self),
+    },
+    'GET /memory/:id': {
+      summary: 'One memory, with every place where it was said.',
+      input: byId,
+      output: wholeShape,
+      async run({ id }, { self, user, koa }) {
+        const { whole, etag } = await show(self, user.did, id)
+        koa.set('ETag', etag)
+        return whole
+      },
+    },
+    'PATCH /memory/:id': {
+      summary:
+        'Corrects a memory. If-Match refuses a change of something that was changed meanwhile.',
+      input: byId.extend(changedMemory.shape),
+      output: memoryShape,
+      limit: writes,
+      async run(given, { self, user, koa }) {
+        const ifMatch = koa.get('If-Match') || undefined
+        const { memory, etag } = await change(self, user.did, { ...given, ifMatch })
+        koa.set('ETag', etag)
+        return memory
+      },
+    },
+    'DELETE /memory/:id': {
+      summary: 'Erases a memory for good, with what it had replaced.',
+      input: byId,
+      output: z.object({
+        message: z.string(),
+        erased: z.number().int(),
+        sessions: z.array(z.object({ sessionId: z.string(), delete: z.string() })),
+      }),
+      limit: writes,
+      run: ({ id }, { self, user }) => erase(self, user.did, id),
+    },
+  },
+})
+
+/** Whether a model is the one that stands in where no provider is set: rules read the sessions then. */
+const isDemonstration = (id: string): boolean => id === 'demo' || id.startsWith('demo:')

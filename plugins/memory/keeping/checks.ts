@@ -1,0 +1,160 @@
+import { tellsSecret, isSensitive } from '../words/secrets.ts'
+import { isSlot, slots } from '../words/slots.ts'
+import { contentWords, plain, sameLetters } from '../words/text.ts'
+
+/** Why something is not kept. */
+export type Refusal =
+  | 'no-evidence'
+  | 'quoted'
+  | 'invented'
+  | 'unreal'
+  | 'not-a-fact'
+  | 'secret'
+  | 'sensitive'
+  | 'erased'
+  | 'unknown-slot'
+
+/** What a model, or a rule, proposes to keep. */
+export interface Proposal {
+  readonly quote: string
+  readonly text: string
+  readonly kind: 'fact' | 'preference' | 'event' | 'plan'
+  readonly about: string
+  readonly slot?: string
+  readonly value?: string
+  readonly until?: string
+  readonly sensitive?: boolean
+  /** The person says that it holds no more. */
+  readonly ends?: boolean
+}
+
+const pasteLength = 1_500
+const lengths = { least: 3, most: 240 }
+const orders = new RegExp(
+  [
+    String.raw`\b(you (must|should|have to|need to|are to)|always (answer|reply|say|call|run|use|approve|send)|`,
+    String.raw`never (ask|tell|refuse|mention)|ignore|disregard|system prompt|from now on you|act as|instructions?|`,
+    String.raw`lazima (u|ujibu)|usiulize|tu dois|vous devez|reponds toujours|ignorez?)\b`,
+  ].join(''),
+)
+// eslint-disable-next-line no-control-regex
+const unprintable = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/u
+const mostMarks = 8
+
+/** Whether a sentence can stand as a memory by its form: one line, of a bearable length, that gives the oracle no orders. */
+export function isSentence(text: string): boolean {
+  const { length } = [...text]
+  if (length < lengths.least || length > lengths.most || unprintable.test(text)) return false
+  if (!/[\p{L}\p{N}]/u.test(text) || new RegExp(`\\p{M}{${mostMarks},}`, 'u').test(text))
+    return false
+  return !orders.test(plain(text))
+}
+
+/** Why a sentence is not kept that the person wrote by hand, or asked for. */
+export function refusalByHand(text: string): Refusal | undefined {
+  if (tellsSecret(text)) return 'secret'
+  return isSentence(text) ? undefined : 'not-a-fact'
+}
+
+/** Why a proposal is not kept. `message` is the one it names; `earlier` are the person's own messages before. */
+export function refusalOf(
+  proposal: Proposal,
+  message: string | undefined,
+  earlier: readonly string[],
+): Refusal | undefined {
+  const { quote, text, slot, value = '' } = proposal
+  if (message === undefined || !isEvidence(quote, message)) return 'no-evidence'
+  if (isQuoted(quote, message)) return 'quoted'
+  if (tellsSecret(text) || tellsSecret(quote) || tellsSecret(value)) return 'secret'
+  if (!isSentence(text)) return 'not-a-fact'
+  if (slot !== undefined && !isSlot(slot)) return 'unknown-slot'
+  if (!isTold(`${text} ${value}`, [message, ...earlier])) return 'invented'
+  if (isUnreal(proposal, message)) return 'unreal'
+  const isAskedOnly = slot !== undefined && slots[slot]?.asked === true
+  if (proposal.sensitive || isAskedOnly || isSensitive(`${text} ${quote}`)) return 'sensitive'
+  return undefined
+}
+
+function isEvidence(quote: string, message: string): boolean {
+  const words = quote.trim().split(/\s+/)
+  return (
+    quote.trim().length >= 8 &&
+    words.length >= 2 &&
+    sameLetters(message).includes(sameLetters(quote))
+  )
+}
+
+/** Whether a quote stands in a paste, in a fenced block or in a line that quotes others, and nowhere else. */
+function isQuoted(quote: string, message: string): boolean {
+  if (message.length > pasteLength) return true
+  const own: string[] = []
+  let isFenced = false
+  for (const line of message.split(/\r?\n/)) {
+    if (/^\s*(```|~~~)/.test(line)) isFenced = !isFenced
+    else if (!isFenced && !/^\s*(>|\||#|<)/.test(line)) own.push(line)
+  }
+  return !sameLetters(own.join('\n')).includes(sameLetters(quote))
+}
+
+/** Whether every number, date and name of a text stands in what the person said. */
+function isTold(text: string, said: readonly string[]): boolean {
+  const told = plain(said.join(' \n '))
+  const words = new Set(told.match(/[\p{L}\p{N}]+/gu) ?? [])
+  for (const number of plain(text).match(/\d+/g) ?? []) if (!words.has(number)) return false
+  const stems = new Set(contentWords(said.join(' \n ')))
+  for (const [i, word] of (text.match(/[\p{L}\p{N}'’-]+/gu) ?? []).entries()) {
+    const isName = /^\p{Lu}/u.test(word) && (i > 0 || told.includes(plain(word)))
+    if (isName && !told.includes(plain(word))) return false
+  }
+  // Most words of the text have to be the person's own: a model that adds a fact adds words.
+  const own = contentWords(text)
+  const known = own.filter((word) => stems.has(word) || common.has(word)).length
+  return own.length === 0 || known / own.length >= 0.6
+}
+
+/** Words in which a model tells of a person what the person said in the first one. */
+const common = new Set(contentWords('user person lives works called named likes prefers has wants'))
+
+const doubtful = new RegExp(
+  [
+    String.raw`\b(if|imagine|pretend|suppose|let's say|lets say|for example|e\.g\.|role ?play|hypothetically|`,
+    String.raw`what if|would be|wish i|in a story|joking|kidding|kama ninge|tuseme|kwa mfano|si |imaginons|`,
+    String.raw`par exemple|suppose que|faisons semblant)\b`,
+  ].join(''),
+)
+const denied = new RegExp(
+  [
+    String.raw`\b(not|no longer|never|don't|do not|doesn't|isn't|aren't|can't|cannot|without|anymore|sio|si|hapana|`,
+    String.raw`siku hizi si|sipendi|sili|ne|pas|plus|jamais)\b`,
+  ].join(''),
+)
+
+function isUnreal({ quote, text, ends }: Proposal, message: string): boolean {
+  const sentence = plain(sentenceAround(quote, message))
+  if (sentence.endsWith('?') || doubtful.test(sentence)) return true
+  if (/\b(pretend|role ?play|imagine|jifanye|imaginons)\b/.test(plain(message))) return true
+  return !ends && denied.test(plain(quote)) !== denied.test(plain(text))
+}
+
+/** The sentence of a message in which a quote stands. */
+function sentenceAround(quote: string, message: string): string {
+  const at = sameLetters(message).indexOf(sameLetters(quote))
+  const text = sameLetters(message)
+  const before = Math.max(
+    ...['. ', '! ', '? ', '\n'].map(
+      (end) => text.lastIndexOf(end, at) + (text.lastIndexOf(end, at) >= 0 ? 1 : 0),
+    ),
+    0,
+  )
+  const rest = text.slice(at + sameLetters(quote).length)
+  const end = rest.search(/[.!?\n]/)
+  return text.slice(before, end < 0 ? undefined : at + sameLetters(quote).length + end + 1).trim()
+}
+
+/** How much of a sentence stands in the person's own words, from 0 to 1. */
+export function support(text: string, said: readonly string[]): number {
+  const own = contentWords(text)
+  if (own.length === 0) return 0
+  const known = new Set(contentWords(said.join(' \n ')))
+  return own.filter((word) => known.has(word) || common.has(word)).length / own.length
+}

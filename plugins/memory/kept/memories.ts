@@ -1,0 +1,380 @@
+import { randomUUID } from 'node:crypto'
+import type { Selectable } from 'kysely'
+import { sql } from 'kysely'
+import type { MemoriesTable, MemoryDatabase, Mode, SourcesTable } from '../tables.ts'
+import { plain } from '../words/text.ts'
+import {
+  holdsAt,
+  isAlike,
+  isNear,
+  isSame,
+  isSingle,
+  type Kept,
+  type Memory,
+  never,
+  type NewMemory,
+  type Said,
+  type Settings,
+} from './memory.ts'
+import type { Vault } from './vault.ts'
+
+/** The memories in the database. Whoever changes those of an owner holds the owner's row until the transaction ends. */
+export class Memories {
+  readonly #vault: Vault
+  readonly #max: number
+
+  constructor(vault: Vault, max: number) {
+    this.#vault = vault
+    this.#max = max
+  }
+
+  /** Takes the row of an owner: other writers of the owner's memories wait. Resolves to the number of the next memory. */
+  async lock(trx: MemoryDatabase, did: string): Promise<number> {
+    const row = await trx
+      .insertInto('memory_people')
+      .values({ did, mode: null, sensitive: 'ask', version: 1, next: 1 })
+      .onConflict((conflict) =>
+        conflict
+          .column('did')
+          .doUpdateSet((eb) => ({ version: eb('memory_people.version', '+', 1) })),
+      )
+      .returning('next')
+      .executeTakeFirstOrThrow()
+    return Number(row.next)
+  }
+
+  /** What a person has chosen, and which version of the person's memories stands. */
+  async settingsOf(db: MemoryDatabase, did: string, usual: Mode): Promise<Settings> {
+    const row = await db
+      .selectFrom('memory_people')
+      .select(['mode', 'sensitive', 'version'])
+      .where('did', '=', did)
+      .executeTakeFirst()
+    return {
+      mode: row?.mode ?? usual,
+      sensitive: row?.sensitive ?? 'ask',
+      version: Number(row?.version ?? 0),
+    }
+  }
+
+  /** All memories of an owner, those that ended too. */
+  async all(db: MemoryDatabase, did: string): Promise<Memory[]> {
+    const rows = await db
+      .selectFrom('memory_memories')
+      .selectAll()
+      .where('did', '=', did)
+      .orderBy('n')
+      .execute()
+    return rows.map((row) => this.#opened(row))
+  }
+
+  /** Where the memories of an owner were said, by memory, the first place first. */
+  async sourcesOf(db: MemoryDatabase, did: string): Promise<Map<string, Said[]>> {
+    const rows = await db
+      .selectFrom('memory_sources')
+      .selectAll()
+      .where('did', '=', did)
+      .orderBy('at')
+      .execute()
+    const found = new Map<string, Said[]>()
+    for (const row of rows) {
+      const said = this.#saidOf(row)
+      const others = found.get(row.memory_id)
+      if (others) others.push(said)
+      else found.set(row.memory_id, [said])
+    }
+    return found
+  }
+
+  /**
+   * Keeps something that was said at a time. A slot of one value holds one value at any time: what was said later holds, also
+   * when this call comes late. The same meaning is confirmed. Call it with the owner's row taken.
+   */
+  async keep(
+    trx: MemoryDatabase,
+    did: string,
+    given: NewMemory,
+    said: Said,
+    at: number,
+  ): Promise<Kept> {
+    if (given.by === 'noticed' && (await this.#wasErased(trx, did, given, said.at)))
+      return { outcome: 'erased', replaced: [] }
+    const all = await this.all(trx, did)
+    const same = all.find((one) => isSame(one, given) && isNear(one, said.at, all))
+    if (same) {
+      await this.#confirm(trx, same, said)
+      return { outcome: 'confirmed', memory: same, replaced: [] }
+    }
+    if (all.length >= this.#max && !(await this.#makeRoom(trx, all, at)))
+      return { outcome: 'full', replaced: [] }
+    const memory = await this.#insert(trx, did, given, said, at)
+    const before = new Map(all.map((one) => [one.id, one.valid_to]))
+    const chain = isSingle(given) ? await this.#rechain(trx, [...all, memory], given) : []
+    const replaced = chain.filter((one) => one.valid_to !== null && before.get(one.id) === null)
+    return { outcome: 'new', memory: chain.find(({ id }) => id === memory.id) ?? memory, replaced }
+  }
+
+  /** Ends what holds in a slot, because the person said that it holds no more. */
+  async end(
+    trx: MemoryDatabase,
+    did: string,
+    given: Pick<NewMemory, 'about' | 'slot' | 'value'>,
+    at: number,
+  ): Promise<Kept> {
+    const all = await this.all(trx, did)
+    const ended = all.filter(
+      (one) =>
+        given.slot !== null &&
+        one.slot === given.slot &&
+        one.about === given.about &&
+        holdsAt(one, at) &&
+        (given.value === '' || isAlike(one.value, given.value)),
+    )
+    for (const one of ended) {
+      one.denied_at = one.valid_to = at
+      await trx
+        .updateTable('memory_memories')
+        .set({ denied_at: at, valid_to: at })
+        .where('id', '=', one.id)
+        .execute()
+    }
+    return { outcome: ended.length > 0 ? 'ended' : 'nothing', replaced: ended }
+  }
+
+  /** Erases memories with all that was known of them; what a replaced slot held before goes too. Resolves to what went. */
+  async erase(
+    trx: MemoryDatabase,
+    did: string,
+    ids: readonly string[],
+    at: number,
+  ): Promise<Memory[]> {
+    const all = await this.all(trx, did)
+    const asked = all.filter(({ id }) => ids.includes(id))
+    const gone = all.filter(
+      (one) =>
+        asked.includes(one) ||
+        asked.some(
+          (other) =>
+            isSingle(one) &&
+            one.slot === other.slot &&
+            one.about === other.about &&
+            one.valid_from < other.valid_from,
+        ),
+    )
+    for (const one of gone) {
+      const hash = this.#hashOf(did, one)
+      await trx
+        .insertInto('memory_erased')
+        .values({ did, hash, at })
+        .onConflict((conflict) => conflict.columns(['did', 'hash']).doUpdateSet({ at }))
+        .execute()
+      await this.#delete(trx, one.id)
+    }
+    return gone
+  }
+
+  /** Erases what an owner has, settings and hashes too where `withSettings`. Resolves to how many memories went. */
+  async eraseAll(trx: MemoryDatabase, did: string, withSettings: boolean): Promise<number> {
+    const { numDeletedRows } = await trx
+      .deleteFrom('memory_memories')
+      .where('did', '=', did)
+      .executeTakeFirst()
+    for (const table of ['memory_sources', 'memory_passages', 'memory_used'] as const)
+      await trx.deleteFrom(table).where('did', '=', did).execute()
+    if (withSettings)
+      for (const table of ['memory_erased', 'memory_sessions', 'memory_people'] as const)
+        await trx.deleteFrom(table).where('did', '=', did).execute()
+    return Number(numDeletedRows)
+  }
+
+  /** Forgets a session: what is known from it alone, and what has yet to be read. */
+  async forgetSession(trx: MemoryDatabase, did: string, sessionId: string): Promise<void> {
+    const known = await trx
+      .selectFrom('memory_sources')
+      .select('memory_id')
+      .where('session_id', '=', sessionId)
+      .where('did', '=', did)
+      .execute()
+    await trx.deleteFrom('memory_sources').where('session_id', '=', sessionId).execute()
+    for (const { memory_id } of known) {
+      const other = await trx
+        .selectFrom('memory_sources')
+        .select('run_id')
+        .where('memory_id', '=', memory_id)
+        .limit(1)
+        .executeTakeFirst()
+      if (!other) await this.#delete(trx, memory_id)
+    }
+    for (const table of ['memory_passages', 'memory_used', 'memory_sessions'] as const)
+      await trx.deleteFrom(table).where('session_id', '=', sessionId).execute()
+  }
+
+  /** Writes what a person corrected by hand. */
+  async change(trx: MemoryDatabase, memory: Memory): Promise<void> {
+    const { id, did, kind, about, slot, value, text, until, pinned, by } = memory
+    const sealed = (words: string) => this.#vault.write(words, id, did)
+    await trx
+      .updateTable('memory_memories')
+      .set({
+        kind,
+        about: sealed(about),
+        slot,
+        value: sealed(value),
+        text: sealed(text),
+        until,
+        pinned: pinned ? 1 : 0,
+        by,
+      })
+      .where('id', '=', id)
+      .execute()
+    if (isSingle(memory)) await this.#rechain(trx, await this.all(trx, did), memory)
+  }
+
+  #opened(row: Selectable<MemoriesTable>): Memory {
+    const { id, did } = row
+    const read = (words: string) => this.#vault.read(words, id, did)
+    const number = (time: number | null) => (time === null ? null : Number(time))
+    return {
+      ...row,
+      n: Number(row.n),
+      about: read(row.about),
+      value: read(row.value),
+      text: read(row.text),
+      valid_from: Number(row.valid_from),
+      valid_to: number(row.valid_to),
+      denied_at: number(row.denied_at),
+      until: number(row.until),
+      pinned: row.pinned === 1,
+      confirmed_at: Number(row.confirmed_at),
+      created_at: Number(row.created_at),
+    }
+  }
+
+  #saidOf({ memory_id, did, session_id, run_id, quote, at }: Selectable<SourcesTable>): Said {
+    const opened = this.#vault.read(quote, memory_id, did)
+    return { sessionId: session_id, runId: run_id, quote: opened, at: Number(at) }
+  }
+
+  async #insert(
+    trx: MemoryDatabase,
+    did: string,
+    given: NewMemory,
+    said: Said,
+    at: number,
+  ): Promise<Memory> {
+    const id = randomUUID()
+    const person = await trx
+      .updateTable('memory_people')
+      .set((eb) => ({ next: eb('next', '+', 1) }))
+      .where('did', '=', did)
+      .returning('next')
+      .executeTakeFirstOrThrow()
+    const memory: Memory = {
+      ...given,
+      id,
+      did,
+      n: Number(person.next) - 1,
+      value: given.value,
+      valid_from: said.at,
+      valid_to: null,
+      denied_at: null,
+      until: given.until ?? null,
+      pinned: given.pinned ?? false,
+      uses: 0,
+      confirmed_at: said.at,
+      created_at: at,
+    }
+    const sealed = (words: string) => this.#vault.write(words, id, did)
+    await trx
+      .insertInto('memory_memories')
+      .values({
+        ...memory,
+        about: sealed(memory.about),
+        value: sealed(memory.value),
+        text: sealed(memory.text),
+        pinned: memory.pinned ? 1 : 0,
+      })
+      .execute()
+    await this.#addSource(trx, memory, said)
+    return memory
+  }
+
+  async #addSource(trx: MemoryDatabase, { id, did }: Memory, said: Said): Promise<void> {
+    const quote = this.#vault.write(said.quote, id, did)
+    await trx
+      .insertInto('memory_sources')
+      .values({
+        memory_id: id,
+        did,
+        session_id: said.sessionId,
+        run_id: said.runId,
+        quote,
+        at: said.at,
+      })
+      .onConflict((conflict) => conflict.columns(['memory_id', 'run_id']).doNothing())
+      .execute()
+  }
+
+  async #confirm(trx: MemoryDatabase, memory: Memory, said: Said): Promise<void> {
+    memory.confirmed_at = Math.max(memory.confirmed_at, said.at)
+    memory.valid_from = Math.min(memory.valid_from, said.at)
+    await trx
+      .updateTable('memory_memories')
+      .set({ confirmed_at: memory.confirmed_at, valid_from: memory.valid_from })
+      .where('id', '=', memory.id)
+      .execute()
+    await this.#addSource(trx, memory, said)
+  }
+
+  /** Makes each memory of a one-value slot end where the next begins, by the time at which they were said. */
+  async #rechain(
+    trx: MemoryDatabase,
+    all: readonly Memory[],
+    { slot, about }: Pick<NewMemory, 'slot' | 'about'>,
+  ): Promise<Memory[]> {
+    const chain = all
+      .filter((one) => one.slot === slot && one.about === about)
+      .sort((one, other) => one.valid_from - other.valid_from || one.n - other.n)
+    for (const [i, one] of chain.entries()) {
+      const next = chain[i + 1]?.valid_from ?? never
+      const ends = Math.min(next, one.denied_at ?? never)
+      const validTo = ends === never ? null : ends
+      if (one.valid_to === validTo) continue
+      one.valid_to = validTo
+      await trx
+        .updateTable('memory_memories')
+        .set({ valid_to: validTo })
+        .where('id', '=', one.id)
+        .execute()
+    }
+    return chain
+  }
+
+  /** Lets the oldest ended memory go, else the least valuable that was noticed; false where nothing may go. */
+  async #makeRoom(trx: MemoryDatabase, all: readonly Memory[], at: number): Promise<boolean> {
+    const ended = all.filter((one) => !holdsAt(one, at) && one.valid_from <= at)
+    const worth = ({ uses, confirmed_at, by }: Memory) =>
+      confirmed_at + uses * 86_400_000 + (by === 'noticed' ? 0 : 365 * 86_400_000)
+    const candidates =
+      ended.length > 0 ? ended : all.filter((one) => one.by === 'noticed' && !one.pinned)
+    const [least] = [...candidates].sort((one, other) => worth(one) - worth(other))
+    if (!least) return false
+    await this.#delete(trx, least.id)
+    return true
+  }
+
+  async #delete(trx: MemoryDatabase, id: string): Promise<void> {
+    await trx.deleteFrom('memory_sources').where('memory_id', '=', id).execute()
+    await trx.deleteFrom('memory_memories').where('id', '=', id).execute()
+  }
+
+  async #wasErased(trx: MemoryDatabase, did: string, given: NewMemory, saidAt: number) {
+    const { rows } = await sql<{ at: number }>`select at from memory_erased
+      where did = ${did} and hash = ${this.#hashOf(did, given)}`.execute(trx)
+    return rows[0] !== undefined && saidAt <= Number(rows[0].at)
+  }
+
+  #hashOf(did: string, { slot, value, text }: Pick<NewMemory, 'slot' | 'value' | 'text'>): string {
+    return this.#vault.hash(`${did}\n${slot ?? ''}\n${plain(slot === null ? text : value)}`)
+  }
+}

@@ -1,0 +1,176 @@
+import { z } from 'zod'
+import { RuntimeError } from '#core'
+import { refusalByHand } from '../keeping/checks.ts'
+import type { Remembering } from '../remembering.ts'
+import { exportedShape } from './shapes.ts'
+import { isSlot } from '../words/slots.ts'
+
+const mostImported = 2_000
+
+/** What an import takes: the entries are checked one by one, so that the good ones are taken. */
+export const importInput = z.object({
+  version: z.literal(1),
+  settings: z.unknown().optional(),
+  memories: z.array(z.unknown()).max(mostImported),
+})
+
+/** Takes the memories of an export in. */
+export async function importInto(
+  self: Remembering,
+  did: string,
+  given: z.output<typeof importInput>,
+) {
+  const refused: Record<string, number> = {}
+  const refuse = (reason: string) => (refused[reason] = (refused[reason] ?? 0) + 1)
+  let [added, confirmed] = [0, 0]
+  await self.alone(did, async (trx) => {
+    const times = (one: unknown) => Date.parse(String(Object(one).validFrom)) || 0
+    for (const entry of [...given.memories].sort((one, other) => times(one) - times(other))) {
+      const parsed = exportedShape.safeParse(entry)
+      if (!parsed.success) {
+        refuse('malformed')
+        continue
+      }
+      const one = parsed.data
+      const refusal =
+        refusalByHand(one.text) ??
+        (one.slot !== undefined && !isSlot(one.slot) ? 'unknown-slot' : undefined)
+      if (refusal) {
+        refuse(refusal)
+        continue
+      }
+      const [first] = one.sources
+      const at = Date.parse(one.validFrom)
+      const said = {
+        sessionId: first?.sessionId ?? '',
+        runId: first?.runId ?? `import-${at}-${added}`,
+        quote: first?.quote ?? one.text,
+        at,
+      }
+      const kept = await self.memories.keep(
+        trx,
+        did,
+        {
+          kind: one.kind,
+          about: one.about,
+          slot: one.slot ?? null,
+          value: one.value,
+          text: one.text,
+          by: one.by,
+          until: one.until ? Date.parse(one.until) : null,
+          pinned: one.pinned,
+        },
+        said,
+        self.now,
+      )
+      if (kept.outcome === 'new') added++
+      else if (kept.outcome === 'confirmed') confirmed++
+      else refuse(kept.outcome)
+      if (kept.outcome === 'new' && one.deniedAt)
+        await self.memories.end(
+          trx,
+          did,
+          { about: one.about, slot: one.slot ?? null, value: one.value },
+          Date.parse(one.deniedAt),
+        )
+    }
+  })
+  return { added, confirmed, refused }
+}
+
+/** What a session has to do with memory. */
+export async function inSession(self: Remembering, did: string, sessionId: string) {
+  const rows = await self.db
+    .selectFrom('memory_sources')
+    .select('memory_id')
+    .distinct()
+    .where('did', '=', did)
+    .where('session_id', '=', sessionId)
+    .execute()
+  const own = await self.db
+    .selectFrom('memory_sessions')
+    .select('incognito')
+    .where('session_id', '=', sessionId)
+    .where('did', '=', did)
+    .executeTakeFirst()
+  const { count } = await self.db
+    .selectFrom('memory_passages')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('session_id', '=', sessionId)
+    .where('did', '=', did)
+    .where('read_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return {
+    incognito: own?.incognito === 1,
+    noticed: rows.map(({ memory_id }) => memory_id),
+    pending: Number(count),
+  }
+}
+
+/** What a run was shown, and what was noticed in it. */
+export const usedShape = z.object({
+  used: z.array(z.object({ id: z.string(), text: z.string() })),
+  noticed: z.array(z.string()),
+})
+
+/** The memories that a run of the person was shown, as far as they are still there. */
+export async function usedIn(self: Remembering, did: string, runId: string) {
+  const rows = await self.db
+    .selectFrom('memory_used')
+    .select('ids')
+    .where('run_id', '=', runId)
+    .where('did', '=', did)
+    .execute()
+  const ids = new Set(rows.flatMap(({ ids }) => z.array(z.string()).parse(JSON.parse(ids))))
+  const { memories } = await self.indexOf(did)
+  const noticed = await self.db
+    .selectFrom('memory_sources')
+    .select('memory_id')
+    .where('run_id', '=', runId)
+    .where('did', '=', did)
+    .execute()
+  return {
+    used: memories.filter(({ id }) => ids.has(id)).map(({ id, text }) => ({ id, text })),
+    noticed: noticed.map(({ memory_id }) => memory_id),
+  }
+}
+
+/** What an operator sees. */
+export const statusShape = z.object({
+  people: z.record(z.string(), z.number()),
+  memories: z.number(),
+  pending: z.number(),
+  counts: z.record(z.string(), z.number()),
+})
+
+/** Figures for the operator, without words. */
+export async function statusOf(self: Remembering) {
+  const { db } = self
+  const modes = await db
+    .selectFrom('memory_people')
+    .select(['mode', (eb) => eb.fn.countAll<number>().as('count')])
+    .groupBy('mode')
+    .execute()
+  const { memories } = await db
+    .selectFrom('memory_memories')
+    .select((eb) => eb.fn.countAll<number>().as('memories'))
+    .executeTakeFirstOrThrow()
+  const { pending } = await db
+    .selectFrom('memory_passages')
+    .select((eb) => eb.fn.countAll<number>().as('pending'))
+    .where('read_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  const counts = await db
+    .selectFrom('memory_counts')
+    .select(['what', (eb) => eb.fn.sum<number>('count').as('count')])
+    .groupBy('what')
+    .execute()
+  if (!Number.isSafeInteger(Number(memories)))
+    throw new RuntimeError('INTERNAL', 'No count of memories.')
+  return {
+    people: Object.fromEntries(modes.map(({ mode, count }) => [mode ?? 'unasked', Number(count)])),
+    memories: Number(memories),
+    pending: Number(pending),
+    counts: Object.fromEntries(counts.map(({ what, count }) => [what, Number(count)])),
+  }
+}

@@ -1,0 +1,261 @@
+import { z } from 'zod'
+import { RuntimeError } from '#core'
+import { byHand, isNamed, refused } from './keeping/refusals.ts'
+import { ownerOf, type Remembering, type Where } from './remembering.ts'
+import { type Memory, holdsAt } from './kept/memory.ts'
+import { support } from './keeping/checks.ts'
+import { kinds } from './routes/shapes.ts'
+import { isSlot, slots } from './words/slots.ts'
+import { dayOf } from './using/lines.ts'
+
+/** How much of a sentence has to stand in the person's own words, so that nobody else is behind it. */
+const leastSupport = 0.6
+const mostFound = 10
+
+/** What a tool reaches of its turn. */
+export interface ToolTurn {
+  readonly user: { readonly did: string }
+  readonly session: { readonly id: string }
+  readonly room: string
+  readonly shared: boolean
+  readonly message: string
+  readonly approvals: 'events' | 'words' | false
+  readonly callKey: string
+  readonly self: Remembering
+}
+
+/** Where a turn stands. */
+export const whereOf = ({
+  user,
+  session,
+  room,
+  shared,
+}: Omit<ToolTurn, 'self' | 'message' | 'approvals' | 'callKey'>): Where => ({
+  did: user.did,
+  sessionId: session.id,
+  room,
+  shared,
+})
+
+const rememberInput = z.object({
+  text: z.string().min(1).max(1_000),
+  about: z.string().trim().min(1).max(80).optional(),
+  kind: z.enum(kinds).optional(),
+  slot: z.string().max(40).optional(),
+  value: z.string().max(200).optional(),
+  until: z.iso.date().optional(),
+})
+const recallInput = z.object({
+  query: z.string().max(2_000).optional(),
+  from: z.iso.date().optional(),
+  to: z.iso.date().optional(),
+  about: z.string().max(80).optional(),
+  history: z.boolean().optional(),
+})
+const forgetInput = z.object({ ids: z.array(z.string().min(1).max(60)).min(1).max(50) })
+const settingsInput = z.object({
+  mode: z.enum(['on', 'paused', 'off']).optional(),
+  incognito: z.boolean().optional(),
+})
+
+const schemaOf = (schema: z.ZodType): Readonly<Record<string, unknown>> => {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' })
+  return rest
+}
+
+function parsed<S extends z.ZodType>(schema: S, args: unknown): z.output<S> {
+  const found = schema.safeParse(args)
+  if (found.success) return found.data
+  throw new RuntimeError('INVALID_INPUT', z.prettifyError(found.error), {
+    hint: 'Mend the arguments and call the tool again.',
+  })
+}
+
+/** Whether a person has to be asked before a sentence is remembered. */
+async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean> {
+  if (ctx.approvals === false) return false
+  const { text } = parsed(rememberInput, args)
+  if ((await ctx.self.modeIn(whereOf(ctx))) === 'ask') return true
+  return support(text, [ctx.message]) < leastSupport
+}
+
+async function remember(args: unknown, ctx: ToolTurn) {
+  const { self } = ctx
+  const { text, about = 'me', kind = 'fact', slot, value, until } = parsed(rememberInput, args)
+  if (slot !== undefined && !isSlot(slot)) throw refused('unknown-slot')
+  const where = whereOf(ctx)
+  const mode = await self.modeIn(where)
+  if (mode === 'ask' && ctx.approvals === false)
+    throw new RuntimeError(
+      'MEMORY_ASK',
+      'The person has not said yet whether anything may be remembered.',
+      {
+        status: 409,
+        hint: 'Tell them that they can switch memory on: PUT /memory/settings {"mode": "on"}, or in the view Memory.',
+      },
+    )
+  if (mode === 'ask') await self.choose(where.did, { mode: 'on' })
+  else if (mode !== 'on')
+    throw new RuntimeError('MEMORY_OFF', `Nothing is remembered here: memory is ${mode}.`, {
+      status: 409,
+    })
+  if (ctx.approvals === false && support(text, [ctx.message]) < leastSupport)
+    throw refused('no-evidence')
+  const at = self.now
+  const said = {
+    sessionId: where.sessionId,
+    runId: ctx.callKey || byHand(at, '').runId,
+    quote: ctx.message.slice(0, 240),
+    at,
+  }
+  const ends = until === undefined ? null : Date.parse(until)
+  const kept = await self.remember(
+    ownerOf(where),
+    {
+      text: text.trim(),
+      about,
+      kind,
+      slot: slot ?? null,
+      value: value ?? '',
+      by: 'asked',
+      until: ends,
+    },
+    said,
+  )
+  return {
+    remembered: kept.memory && shown(kept.memory),
+    ...(kept.outcome === 'confirmed' && { known: true }),
+    ...(kept.replaced.length > 0 && { replaced: kept.replaced.map(shown) }),
+  }
+}
+
+async function recall(args: unknown, ctx: ToolTurn) {
+  const { query, from, to, about, history = false } = parsed(recallInput, args)
+  const { self } = ctx
+  const at = self.now
+  const index = await self.indexOf(ownerOf(whereOf(ctx)))
+  const found = query === undefined ? [...index.memories].reverse() : index.find(query, at, history)
+  const [since, till] = [from ? Date.parse(from) : 0, to ? Date.parse(to) + 86_400_000 : Infinity]
+  const memories = found
+    .filter((one) => history || holdsAt(one, at))
+    .filter((one) => about === undefined || one.about === about)
+    .filter((one) => one.valid_from < till && (one.valid_to ?? Infinity) > since)
+    .slice(0, mostFound)
+  return { memories: memories.map(shown) }
+}
+
+async function forget(args: unknown, ctx: ToolTurn) {
+  const { ids } = parsed(forgetInput, args)
+  const { self } = ctx
+  const owner = ownerOf(whereOf(ctx))
+  const index = await self.indexOf(owner)
+  const meant = index.memories.filter((one) => ids.some((name) => isNamed(one, name)))
+  if (meant.length === 0) throw new RuntimeError('NOT_FOUND', 'There is no such memory.')
+  const sources = await self.memories.sourcesOf(self.db, owner)
+  const gone = await self.alone(owner, (trx) =>
+    self.memories.erase(
+      trx,
+      owner,
+      meant.map(({ id }) => id),
+      self.now,
+    ),
+  )
+  const sessions = new Set(
+    gone.flatMap(({ id }) => (sources.get(id) ?? []).map(({ sessionId }) => sessionId)),
+  )
+  return {
+    erased: gone.length,
+    note: 'The conversations still hold the words; the person can delete these sessions.',
+    sessions: [...sessions].filter((id) => id !== '').map((id) => `DELETE /sessions/${id}`),
+  }
+}
+
+async function settings(args: unknown, ctx: ToolTurn) {
+  const { mode, incognito } = parsed(settingsInput, args)
+  const { self } = ctx
+  const { did, sessionId } = whereOf(ctx)
+  if (mode === 'on' && ctx.approvals === false)
+    throw new RuntimeError(
+      'MEMORY_ASK',
+      'Only the person can switch memory on, and cannot be asked here.',
+      {
+        status: 409,
+        hint: 'Tell them where: PUT /memory/settings {"mode": "on"}, or in the view Memory.',
+      },
+    )
+  if (incognito !== undefined) await self.setIncognito(did, sessionId, incognito)
+  const now = mode ? await self.choose(did, { mode }) : await self.settingsOf(did)
+  return { mode: now.mode, incognito: await self.isIncognito(sessionId) }
+}
+
+/** A memory as the model reads it. */
+const shown = ({ n, text, kind, slot, about, by, valid_from, valid_to, until }: Memory) => ({
+  id: `m${n}`,
+  text,
+  kind,
+  ...(slot !== null && { slot }),
+  ...(about !== 'me' && { about }),
+  since: dayOf(valid_from),
+  ...(valid_to !== null && { until: dayOf(valid_to) }),
+  ...(valid_to === null && until !== null && { until: dayOf(until) }),
+  known: by,
+})
+
+/** A tool as a turn is offered it. */
+interface OfferedTool {
+  readonly description: string
+  readonly parameters: Readonly<Record<string, unknown>>
+  readonly effect: 'read' | 'write'
+  readonly foreign?: false
+  approve?(args: unknown, ctx: ToolTurn): boolean | Promise<boolean>
+  run(args: unknown, ctx: ToolTurn): unknown
+}
+
+/** The tools that a turn has, by how the person lets the oracle remember. */
+export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, OfferedTool>>> {
+  const mode = await ctx.self.modeIn(whereOf(ctx))
+  const settingsTool = {
+    description:
+      'Changes how the oracle remembers this person: mode on, paused (known things are used, nothing new is kept) or off; ' +
+      'incognito keeps this session out of memory. Only when the person asks for it.',
+    parameters: schemaOf(settingsInput),
+    effect: 'write' as const,
+    approve: (args: unknown, { approvals }: ToolTurn) =>
+      approvals !== false && parsed(settingsInput, args).mode === 'on',
+    run: settings,
+  }
+  const personal: Record<string, OfferedTool> = ctx.shared ? {} : { memory_settings: settingsTool }
+  if (mode === 'off' || mode === 'incognito') return personal
+  const rememberTool = {
+    description:
+      'Remembers one thing for later sessions, when the person asks for it ("remember that …"). text: one short sentence in their own ' +
+      `words. slot: what it fills, where it fits one of ${Object.keys(slots).join(', ')}; value: what fills it.`,
+    parameters: schemaOf(rememberInput),
+    effect: 'write' as const,
+    approve: mustAsk,
+    run: remember,
+  }
+  if (mode === 'ask') return { remember: rememberTool, ...personal }
+  const recallTool = {
+    description:
+      'Looks up what this person has told before. history: also what held earlier and holds no more ("where did I live in May").',
+    parameters: schemaOf(recallInput),
+    effect: 'read' as const,
+    // The words of the very person who speaks, each checked before it was kept.
+    foreign: false as const,
+    run: recall,
+  }
+  const forgetTool = {
+    description: 'Erases memories for good, by their ids (m12). The person sees and approves it.',
+    parameters: schemaOf(forgetInput),
+    effect: 'write' as const,
+    approve: (_: unknown, { approvals }: ToolTurn) => approvals !== false,
+    run: forget,
+  }
+  return {
+    recall: recallTool,
+    ...(mode === 'on' && { remember: rememberTool }),
+    forget: forgetTool,
+    ...personal,
+  }
+}

@@ -1,0 +1,152 @@
+import { holdsAt, isSingle, type Memory } from '../kept/memory.ts'
+import { wordsOfSlot } from '../words/slots.ts'
+import { contentWords } from '../words/text.ts'
+
+/** A memory with its words, prepared for ranking. */
+interface Entry {
+  readonly memory: Memory
+  readonly words: ReadonlyMap<string, number>
+  readonly length: number
+}
+
+const dayMs = 86_400_000
+const halfLife = { passing: 90 * dayMs, fact: 730 * dayMs }
+const fusion = 60
+const [k1, b] = [1.2, 0.75]
+
+/** The memories of one owner, ready to be asked. Built once, and dropped when the owner's version has moved. */
+export class Index {
+  readonly version: number
+  readonly memories: readonly Memory[]
+  /** About how many bytes the index takes. */
+  readonly size: number
+  readonly #entries: readonly Entry[]
+  readonly #frequency = new Map<string, number>()
+  readonly #meanLength: number
+
+  constructor(version: number, memories: readonly Memory[]) {
+    this.version = version
+    this.memories = memories
+    this.#entries = memories.map(entryOf)
+    for (const { words } of this.#entries)
+      for (const word of words.keys())
+        this.#frequency.set(word, (this.#frequency.get(word) ?? 0) + 1)
+    const lengths = this.#entries.reduce((sum, { length }) => sum + length, 0)
+    this.#meanLength = lengths / Math.max(1, this.#entries.length)
+    this.size = memories.reduce(
+      (sum, { text, value }) => sum + 600 + 4 * (text.length + value.length),
+      0,
+    )
+  }
+
+  /** What always comes first: what is pinned, and what fills a slot of one value, in an order that does not change. */
+  standing(at: number): Memory[] {
+    return this.memories
+      .filter((one) => holdsAt(one, at) && (one.pinned || isSingle(one)))
+      .sort((one, other) => Number(other.pinned) - Number(one.pinned) || one.n - other.n)
+  }
+
+  /** The memories that share something with a question, the best first; with `history` those that ended too. */
+  find(question: string, at: number, history = false): Memory[] {
+    const asked = new Set(contentWords(question))
+    if (asked.size === 0) return []
+    const found = this.#entries
+      .filter(({ memory }) => history || holdsAt(memory, at))
+      .map((entry) => ({ entry, score: this.#score(entry, asked) }))
+      .filter(({ score }) => score > 0)
+    const byWords = [...found].sort((one, other) => other.score - one.score)
+    const byTime = [...found].sort(
+      (one, other) => other.entry.memory.confirmed_at - one.entry.memory.confirmed_at,
+    )
+    const rank = new Map<Memory, number>()
+    for (const list of [byWords, byTime])
+      for (const [i, { entry }] of list.entries()) {
+        const weight = list === byWords ? 2 : 0.25
+        rank.set(entry.memory, (rank.get(entry.memory) ?? 0) + weight / (fusion + i))
+      }
+    return [...rank]
+      .map(([memory, score]) => ({ memory, score: score * freshness(memory, at) }))
+      .sort((one, other) => other.score - one.score || one.memory.n - other.memory.n)
+      .map(({ memory }) => memory)
+  }
+
+  #score({ words, length, memory }: Entry, asked: ReadonlySet<string>): number {
+    let score = 0
+    const ofSlot = memory.slot === null ? undefined : wordsOfSlot(memory.slot)
+    for (const word of asked) {
+      const times = words.get(word) ?? 0
+      const share = (this.#frequency.get(word) ?? 0) / Math.max(1, this.#entries.length)
+      const rarity = Math.log(1 + 1 / Math.max(share, 1e-4))
+      const weight = 1 - b + (b * length) / Math.max(1, this.#meanLength)
+      if (times > 0) score += (rarity * times * (k1 + 1)) / (times + k1 * weight)
+      else if (ofSlot?.has(word)) score += 1.5
+      else if ([...words.keys()].some((known) => isMisspelt(known, word))) score += rarity * 0.6
+    }
+    return score
+  }
+}
+
+function entryOf(memory: Memory): Entry {
+  const words = new Map<string, number>()
+  const found = contentWords(
+    `${memory.text} ${memory.value} ${memory.about === 'me' ? '' : memory.about}`,
+  )
+  for (const word of found) words.set(word, (words.get(word) ?? 0) + 1)
+  return { memory, words, length: found.length }
+}
+
+/** Two long words of which one letter differs, is missing, or is there twice. */
+function isMisspelt(one: string, other: string): boolean {
+  if (one.length < 5 || other.length < 5 || Math.abs(one.length - other.length) > 1) return false
+  if (one[0] !== other[0]) return false
+  let i = 0
+  while (i < one.length && one[i] === other[i]) i++
+  const [a, c] = [one.slice(i), other.slice(i)]
+  return (
+    a.slice(1) === c.slice(1) ||
+    a.slice(1) === c ||
+    a === c.slice(1) ||
+    (a.length > 1 && a[0] === c[1] && a[1] === c[0] && a.slice(2) === c.slice(2))
+  )
+}
+
+/** How much a memory counts by its age: plans and events lose half in 90 days, facts in two years, the pinned nothing. */
+function freshness({ pinned, kind, confirmed_at }: Memory, at: number): number {
+  if (pinned || kind === 'preference' || kind === 'wish') return 1
+  const half = kind === 'fact' ? halfLife.fact : halfLife.passing
+  return 0.5 ** (Math.max(0, at - confirmed_at) / half)
+}
+
+const mostBytes = 64 * 1024 * 1024
+
+/** The indexes of the owners who were asked last, in memory: the one unused longest makes room. */
+export class Indexes {
+  readonly #indexes = new Map<string, Index>()
+  #size = 0
+
+  /** The index of an owner, where the one here is of this version; else the one that `build` makes. */
+  async of(did: string, version: number, build: () => Promise<readonly Memory[]>): Promise<Index> {
+    const known = this.#indexes.get(did)
+    if (known?.version === version) {
+      this.#indexes.delete(did)
+      this.#indexes.set(did, known)
+      return known
+    }
+    const index = new Index(version, await build())
+    this.forget(did)
+    this.#indexes.set(did, index)
+    this.#size += index.size
+    for (const [oldest, { size }] of this.#indexes) {
+      if (this.#size <= mostBytes || oldest === did) break
+      this.#indexes.delete(oldest)
+      this.#size -= size
+    }
+    return index
+  }
+
+  /** Drops the index of an owner. */
+  forget(did: string): void {
+    this.#size -= this.#indexes.get(did)?.size ?? 0
+    this.#indexes.delete(did)
+  }
+}
