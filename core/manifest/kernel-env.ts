@@ -34,6 +34,7 @@ function count(min: number, max: number) {
     .pipe(z.number().min(min, says).max(max, says))
 }
 
+const ports = 'a port from 0 to 65535'
 const shares = 'a number from 0 to 1'
 const drainLimits = 'a whole number of milliseconds from 0 to 600,000'
 const loopLimits = 'a whole number of milliseconds from 0 to 3,600,000'
@@ -195,6 +196,17 @@ export const kernelEnv = {
   SLOW_MS: count(1, 3_600_000)
     .default(2000)
     .describe('A request that takes longer, in milliseconds, always leaves a line'),
+  METRICS_PORT: z.coerce
+    .number(ports)
+    .int(ports)
+    .min(0, ports)
+    .max(65535, ports)
+    .optional()
+    .describe('Serves GET /metrics without a token on a port of its own; 0 takes a free one'),
+  METRICS_HOST: z
+    .string()
+    .default('127.0.0.1')
+    .describe('The address of that port: who reaches it reads the figures'),
   LOG_IP: onOff.default(false).describe('on: the lines of requests name the client’s address'),
   LOG_DIDS: onOff
     .default(false)
@@ -298,6 +310,20 @@ export const kernelEnv = {
       'How long done jobs are kept; dead ones stay 30 days, or as long as this if it is longer',
     ),
   NOTICE_RETENTION_DAYS: count(1, 36_500).default(30).describe('How long notices are kept'),
+  RUN_TRACE: onOff
+    .default(true)
+    .describe('off: the journal does not keep how long the steps of runs took'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .string()
+    .optional()
+    .describe(
+      'Where spans go by OTLP over HTTP, with an SDK of OpenTelemetry that the app installs',
+    ),
+  OTEL_PROPAGATE_TO: hosts
+    .optional()
+    .describe(
+      'Hosts whose requests by plugins carry the span of the turn, as OUTBOUND_ALLOW names hosts',
+    ),
   JOBS_CONCURRENCY: count(1, 1_000)
     .default(8)
     .describe('Jobs of plugins that run at once in this process'),
