@@ -63,6 +63,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     summary: 'puts a backup in the place of the embedded database',
     load: () => import('./commands/restore.ts'),
   },
+  vacuum: {
+    summary: 'gives free pages of the embedded database back to the disk',
+    load: () => import('./commands/vacuum.ts'),
+  },
   'check:plugin': {
     summary: 'what a plugin still lacks',
     load: () => import('./commands/check-plugin.ts'),
