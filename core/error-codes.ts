@@ -310,6 +310,10 @@ export const catalogue = {
     means: 'A job is declared wrongly: its schedule, its time zone, or another field.',
   },
   MIGRATION_FAILED: { status: 500, means: 'A table could not be created or changed.' },
+  METRIC_INVALID: {
+    status: 500,
+    means: 'A metric of a plugin has a name that is taken or not well formed, or other faults.',
+  },
   SETUP_FAILED: { status: 500, means: 'The setup function of a plugin threw.' },
   DATA_DIR_IN_USE: { status: 500, means: 'Another server runs on this DATA_DIR.' },
   DATA_DIR_UNUSABLE: { status: 500, means: 'DATA_DIR cannot be created or written.' },

@@ -25,6 +25,7 @@ export {
   type Lease,
   type Log,
   type Message,
+  type Metrics,
   type Embedder,
   type MessagePart,
   type Model,

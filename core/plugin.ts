@@ -53,6 +53,13 @@ export type {
   LaterJob,
   LaterOptions,
 } from './plugin/jobs.ts'
+export type {
+  MetricCounter,
+  MetricGauge,
+  MetricHistogram,
+  MetricLabels,
+  Metrics,
+} from './plugin/metrics/metrics.ts'
 export type { HeldLease, Lease, LeasedWork } from './plugin/leases/lease.ts'
 export type { Category, Manifest, Stability, Visibility } from './plugin/manifest.ts'
 export type { HttpLayer, Middleware, PendingCall } from './plugin/middleware.ts'

@@ -42,6 +42,7 @@ function count(min: number, max: number) {
     .pipe(z.number().min(min, says).max(max, says))
 }
 
+const ports = 'a port from 0 to 65535'
 const shares = 'a number from 0 to 1'
 const drainLimits = 'a whole number of milliseconds from 0 to 600,000'
 const loopLimits = 'a whole number of milliseconds from 0 to 3,600,000'
@@ -203,6 +204,17 @@ export const kernelEnv = {
   SLOW_MS: count(1, 3_600_000)
     .default(2000)
     .describe('A request that takes longer, in milliseconds, always leaves a line'),
+  METRICS_PORT: z.coerce
+    .number(ports)
+    .int(ports)
+    .min(0, ports)
+    .max(65535, ports)
+    .optional()
+    .describe('Serves GET /metrics without a token on a port of its own; 0 takes a free one'),
+  METRICS_HOST: z
+    .string()
+    .default('127.0.0.1')
+    .describe('The address of that port: who reaches it reads the figures'),
   LOG_IP: onOff.default(false).describe('on: the lines of requests name the client’s address'),
   LOG_DIDS: onOff
     .default(false)
@@ -302,6 +314,20 @@ export const kernelEnv = {
     .positive()
     .default(72)
     .describe('How long finished runs can be replayed'),
+  RUN_TRACE: onOff
+    .default(true)
+    .describe('off: the journal does not keep how long the steps of runs took'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .string()
+    .optional()
+    .describe(
+      'Where spans go by OTLP over HTTP, with an SDK of OpenTelemetry that the app installs',
+    ),
+  OTEL_PROPAGATE_TO: hosts
+    .optional()
+    .describe(
+      'Hosts whose requests by plugins carry the span of the turn, as OUTBOUND_ALLOW names hosts',
+    ),
   JOBS_CONCURRENCY: count(1, 1_000)
     .default(8)
     .describe('Jobs of plugins that run at once in this process'),

@@ -1,6 +1,7 @@
 import type { OfferedModels } from './models/asking.ts'
 import type { Database, Fetch, Log } from './context.ts'
 import type { Jobs, UnknownInputs } from './jobs.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import type { Lease, LeasedWork } from './leases/lease.ts'
 import type { PricedModel } from './model.ts'
 import type { MaybePromise } from './schema.ts'
@@ -54,6 +55,8 @@ export interface Boot<
   readonly sessions: PluginSessions
   /** Asks for jobs of the plugin: work that outlives the process. */
   readonly jobs: Jobs<Inputs>
+  /** Makes figures of the plugin, which stand at `GET /metrics`. */
+  readonly metrics: Metrics
   /** What the models of the app cost, those of chains one by one. */
   readonly prices: readonly PricedModel[]
   /** The models of the app: they answer once every plugin is set up. */

@@ -58,6 +58,11 @@ export interface ToolIn<Input, Context, Output = unknown> {
    * JSON: arrays lose whole items from the end, texts their tail, and the model reads on with `read_result`.
    */
   readonly maxResultBytes?: number
+  /**
+   * Arguments that traces of runs hide, as paths: `['pin']`, `['card.number']`, `['lines.*.secret']`. The model and the tool
+   * have them as they are.
+   */
+  readonly redact?: readonly string[]
   /** How many calls one user may make: `max` in `perMs` milliseconds. Over that the model reads when to try again. */
   readonly limit?: { readonly max: number; readonly perMs: number }
   /** False hides the tool for this turn. Answers at once: a promise here is a fault. */

@@ -25,6 +25,7 @@ import { ChosenModels } from './model/choose.ts'
 import { ChosenEmbedder } from './model/embed/chosen-embedder.ts'
 import type { GivenModel } from './model/given.ts'
 import type { SettingsByPattern } from './model/settings.ts'
+import { metricsPortFault } from './metrics.ts'
 import { openParts } from './parts.ts'
 import { RunningApp } from './running-app.ts'
 import type { TestClock } from './boot/test-clock.ts'
@@ -170,9 +171,18 @@ async function draw(
     options.instructions,
     config,
   )
+  const ofPorts = [metricsPortFault(config) ?? []].flat()
   const ofModels = [...chosen.faults, ...embedder.faults]
   stopOn(
-    [...wrongOptions, ...files.faults, ...plan.faults, ...faults, ...ofModels, ...ofInstructions],
+    [
+      ...wrongOptions,
+      ...files.faults,
+      ...ofPorts,
+      ...plan.faults,
+      ...faults,
+      ...ofModels,
+      ...ofInstructions,
+    ],
     log,
   )
   return {

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { masking } from './base/log.ts'
 import { AuditTable } from './audit/table.ts'
+import { Telemetry } from './telemetry/telemetry.ts'
 import { AuditTrail } from './audit/trail.ts'
 import { openBackups } from './backups.ts'
 import type { Blueprint } from './blueprint.ts'
@@ -19,12 +20,16 @@ export interface Ground {
   readonly audit: AuditTrail
   readonly redis: Redis | undefined
   readonly readiness: Readiness
+  /** Lines, metrics and spans of what the server does. */
+  readonly telemetry: Telemetry
 }
 
 /** Opens the database with the kernel's tables, the audit trail and Redis. */
 export async function openGround(blueprint: Blueprint, closers: Closers): Promise<Ground> {
   const { config, dataDir, clock, memory, log } = blueprint
   const { DATABASE_URL: databaseUrl, DATABASE_LISTEN_URL: listenUrl } = config
+  const telemetry = await telemetryOf(blueprint)
+  closers.add(() => telemetry.close())
   const lock = dataDir && !databaseUrl ? await dataDir.lock({ pid: process.pid }) : undefined
   closers.add(() => lock?.release())
   const isClockSet = clock !== undefined
@@ -49,7 +54,14 @@ export async function openGround(blueprint: Blueprint, closers: Closers): Promis
   closers.add(() => redis?.disconnect())
   const audit = auditTrail(blueprint, store)
   closers.add(() => audit.close())
-  return { lock, store, audit, redis, readiness: new Readiness(() => store.ping()) }
+  return { lock, store, audit, redis, telemetry, readiness: new Readiness(() => store.ping()) }
+}
+
+/** What tells of the work of this app. */
+function telemetryOf({ config, source, log }: Blueprint): Promise<Telemetry> {
+  const { REQUEST_LOG: mode, REQUEST_LOG_SAMPLE: sample, SLOW_MS: slowMs } = config
+  const { ORACLE_NAME: name, RUN_TRACE: traces, OTEL_PROPAGATE_TO: propagateTo } = config
+  return Telemetry.open({ log, rules: { mode, sample, slowMs }, name, source, traces, propagateTo })
 }
 
 function auditTrail({ config, secrets, log }: Blueprint, store: Store): AuditTrail {

@@ -7,6 +7,7 @@ import type { Grantable } from './auth/grants/request.ts'
 import { grantRouteKeys, grantRoutes } from './auth/grants/routes.ts'
 import type { Identity } from './auth/identity.ts'
 import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts'
+import { metricsRouteKeys, metricsRoutes } from './metrics.ts'
 import { probeRouteKeys, probeRoutes } from './boot/probes.ts'
 import type { Setups } from './boot/setup.ts'
 import { serverRouteKeys, serverRoutes } from './boot/server-routes.ts'
@@ -25,6 +26,7 @@ import type { OwnAddresses } from './own-addresses.ts'
 const keys = [
   ...serverRouteKeys,
   ...probeRouteKeys,
+  ...metricsRouteKeys,
   ...wellKnownRouteKeys,
   ...viewRouteKeys,
   ...delegationRouteKeys,
@@ -70,7 +72,7 @@ export interface KernelRouteParts {
 /** Every route of the kernel, in the order of its keys. */
 export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyRoute][] {
   const { config, records, identity, setups } = parts
-  const { store, readiness } = parts.ground
+  const { store, readiness, telemetry } = parts.ground
   const routes: Record<(typeof keys)[number], AnyRoute> = {
     ...serverRoutes({
       environment: config.NODE_ENV,
@@ -84,6 +86,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       openapi: () => parts.openapi(),
     }),
     ...probeRoutes(readiness),
+    ...metricsRoutes(telemetry.registry),
     ...wellKnownRoutes({
       config,
       signer: identity.signer,

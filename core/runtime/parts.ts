@@ -1,4 +1,6 @@
 import { isForAuthors } from '../manifest/env.ts'
+import type { ModelCall } from '../plugin.ts'
+import { metricsOf } from './telemetry/plugin-metrics.ts'
 import { Conversations } from './agent/conversations.ts'
 import { Tools } from './agent/tools/tools.ts'
 import type { Did } from './auth/did/did.ts'
@@ -25,6 +27,7 @@ import { LoopGuard } from './loop-guard.ts'
 import { AppModels } from './model/aside/app-models.ts'
 import { Embedding } from './model/embed/embedding.ts'
 import { offerLines, pricesOf } from './model/offer-lines.ts'
+import { measureApp } from './metrics.ts'
 import { Notices, type NoticesOptions } from './notices/notices.ts'
 import { OwnAddresses } from './own-addresses.ts'
 import { serve } from './serve.ts'
@@ -60,7 +63,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   closers.add(surviveStrayRejections(log))
   const guard = new LoopGuard(config.EVENT_LOOP_LIMIT_MS, log, closers)
   const ground = await openGround(blueprint, closers)
-  const { store, audit } = ground
+  const { store, audit, telemetry } = ground
   const identity = new Identity({ ...blueprint, store, author: await authorOf(blueprint) })
   closers.add(() => identity.close())
   const addresses = new OwnAddresses(config)
@@ -71,9 +74,13 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const jobs = jobsOf(blueprint, ground, guard, notices)
   const rooms = new RoomState({ db: store.db, log, oracleDid: identity.oracleDid })
   const listeners = new UsageListeners(records, log)
+  const told = (call: ModelCall) => {
+    telemetry.modelCall(call)
+    listeners.tell(call)
+  }
   const leases = new Leases({ store: ground.store, log, leaseMs: config.RUN_LEASE_MS })
   const members = new Members(records, log)
-  const before = { ground, identity, addresses, jobs, rooms, leases, members, listeners }
+  const before = { ground, identity, addresses, jobs, rooms, leases, members, told }
   const setups = await openSetups(blueprint, before, closers)
   closers.add(() => leases.close())
   const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
@@ -98,7 +105,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     ...kept,
     audit,
     log,
-    onCall: (call) => listeners.tell(call),
+    onCall: (call) => told(call),
+    telemetry,
     oracleDid: identity.oracleDid,
     rights: identity.grants,
     restoreUser: (did) => identity.auth.restore(did),
@@ -113,6 +121,8 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const files = kept.files
   const { http, channel, erasures } = serve(blueprint, { ...served, files, conversations }, closers)
 
+  const { registry } = telemetry
+  measureApp({ registry, records, http, channel, jobs, store })
   goByClock(blueprint.clock, [jobs, conversations.runs, notices], closers)
   await identity.open()
   await notices.open()
@@ -167,7 +177,7 @@ function noticesOf(
 /** The jobs of the plugins. None runs before the server listens. */
 function jobsOf(
   blueprint: Blueprint,
-  { store, audit }: Ground,
+  { store, audit, telemetry }: Ground,
   guard: LoopGuard,
   notices: Notices,
 ): AppJobs {
@@ -187,6 +197,7 @@ function jobsOf(
       guard.begin()
       clock?.noteRun(`${plugin}.${name}`)
     },
+    onEnded: (job) => telemetry.job(job),
     clock: clock?.now,
   })
 }
@@ -202,24 +213,26 @@ interface BeforeSetups {
   readonly addresses: OwnAddresses
   readonly jobs: AppJobs
   readonly rooms: RoomState
+  /** Hears of each call of a model. */
+  readonly told: (call: ModelCall) => void
   readonly leases: Leases
   readonly members: Members
-  readonly listeners: UsageListeners
 }
 
 /** Brings the tables of the plugins up to date, and prepares what their setups get. */
 async function openSetups(
   { config, records, envOf, fetch, clock, chosen, embedder, log }: Blueprint,
-  { ground: { store }, identity, addresses, jobs, rooms, leases, members, listeners }: BeforeSetups,
+  { ground, identity, addresses, jobs, rooms, leases, members, told }: BeforeSetups,
   closers: Closers,
 ): Promise<Setups> {
+  const { store, telemetry } = ground
   for (const { name, definition } of records.filter(isActive))
     if (definition.migrations) await store.migrate(name, definition.migrations)
   const models = new AppModels({
     models: chosen.models,
     embedding: new Embedding(embedder),
     log,
-    tell: (call) => listeners.tell(call),
+    tell: told,
   })
   const setups = new Setups({
     log,
@@ -237,6 +250,7 @@ async function openSetups(
     prices: () => [...pricesOf(chosen.models), ...embedder.priced],
     jobsOf: (definition) => jobs.of(definition),
     modelsOf: (plugin) => models.of(plugin),
+    metricsOf: (plugin) => metricsOf(telemetry.registry, plugin),
     rooms,
     leases,
     members,

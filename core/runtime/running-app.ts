@@ -16,6 +16,7 @@ import { offerLines } from './model/offer-lines.ts'
 import { reportOf, type BootReport } from './boot/report.ts'
 import { mindSignals, type Minding } from './watchdog/signals.ts'
 import type { Closers } from './closers.ts'
+import { MetricsServer } from './metrics.ts'
 import type { Parts } from './parts.ts'
 import { readVariableFiles } from './variables/from-files.ts'
 
@@ -92,6 +93,7 @@ export class RunningApp implements App {
     if (signals) this.#mind()
     // Nobody may meet what a restored backup has brought back of an erased user.
     await this.#parts.erasures.open()
+    await this.#serveMetrics()
     const address = await http.listen(at)
     this.#isListening = true
     addresses.listensAt(address.url)
@@ -110,6 +112,17 @@ export class RunningApp implements App {
     closers.add(() => clearTimeout(warming))
     setTimeout(() => guard.begin(), guardAfterMs).unref()
     return address
+  }
+
+  /** Begins to watch the process, and serves its metrics where METRICS_PORT says so. */
+  async #serveMetrics(): Promise<void> {
+    const { METRICS_PORT: port, METRICS_HOST: host } = this.config
+    const { telemetry } = this.#parts.ground
+    telemetry.open()
+    if (port === undefined) return
+    const server = new MetricsServer(telemetry.registry, this.log)
+    this.#options.closers.add(() => server.close())
+    this.log.info(`metrics on ${await server.open(port, host)}/metrics, without a token`)
   }
 
   #mind(): void {

@@ -25,6 +25,7 @@ import type { Erasures } from './kept/erasures.ts'
 import type { Ground } from './ground.ts'
 import { Http } from './http/http.ts'
 import { RequestLog } from './http/answer/request-log.ts'
+import { RequestWatch } from './http/answer/request-watch.ts'
 import { connectionsAllowed } from './http/limits/connections.ts'
 import type { Places } from './http/limits/places.ts'
 import type { RateLimits } from './http/limits/rate-limit.ts'
@@ -34,6 +35,7 @@ import { kernelRoutes } from './kernel-routes.ts'
 import type { Notices } from './notices/notices.ts'
 import type { OwnAddresses } from './own-addresses.ts'
 import { isConnectionError } from './store/database-errors.ts'
+import { operatorsTooKeys } from './turns/wire/route-keys.ts'
 
 /** The parts that the HTTP server and the sockets serve, or need for serving. */
 export interface Served {
@@ -63,7 +65,7 @@ export function serve(
 ): { readonly http: Http; readonly channel: Channel; readonly erasures: Erasures } {
   const { config, records, log, chosen } = blueprint
   const { identity, addresses, setups, rateLimits, conversations, rooms, jobs } = served
-  const { store, audit } = served.ground
+  const { store, audit, telemetry } = served.ground
   const kept = keptOf(blueprint, served, (did) => channel.erased(did))
   closers.add(() => kept.erasures.close())
   // Some routes call the server or the channel, and both are made with the routes: such a handler runs when both are there.
@@ -79,7 +81,8 @@ export function serve(
   }).map(([key, route]): ServedRoute => {
     const own = { log, db: store.db, env: config, now: blueprint.clock?.now ?? machineNow }
     const context = (base: object) => Object.assign(base, own) as unknown as RouteContext
-    return { key, owner: 'the kernel', route, context, isProbe: isProbe(key) }
+    const special = { isProbe: isProbe(key), isOperatorsToo: operatorsTooKeys.includes(key) }
+    return { key, owner: 'the kernel', route, context, ...special }
   })
   const routes = (): ServedRoute[] => [
     ...kernel,
@@ -93,7 +96,11 @@ export function serve(
     audit,
     rateLimits,
     db: store.db,
-    requestLog: requestLogOf(blueprint, closers),
+    watch: new RequestWatch({
+      log: requestLogOf(blueprint, closers),
+      metrics: telemetry.metrics,
+      tracer: telemetry.tracer,
+    }),
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),

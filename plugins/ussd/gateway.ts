@@ -1,4 +1,4 @@
-import type { Database, Log, Turns } from '#core'
+import type { Database, Log, Metrics as AppMetrics, Turns } from '#core'
 import { Accounts } from './accounts/accounts.ts'
 import { forgetUnused } from './accounts/unused.ts'
 import { Aggregators } from './adapters/aggregators.ts'
@@ -30,18 +30,20 @@ export interface GatewayOptions {
   readonly db: Database
   readonly log: Log
   readonly turns: Turns
+  readonly metrics: AppMetrics
 }
 
 /** The gateway as its routes and other plugins use it; its own menus stand before those of other plugins. */
 export class Gateway {
   readonly #menus: Menus
-  readonly #metrics = new Metrics()
+  readonly #metrics: Metrics
   readonly #oracle: Oracle
   readonly #sessions: Sessions
   /** Where the requests of aggregators with bodies of their own are answered. */
   readonly aggregators: Aggregators
 
-  constructor({ env, db, log, turns }: GatewayOptions) {
+  constructor({ env, db, log, turns, metrics }: GatewayOptions) {
+    this.#metrics = new Metrics(metrics)
     const tables = db.withTables<Tables>()
     const pins = new Pins(env.PIN_ENCRYPTION_KEY, env.PIN_ENCRYPTION_KEY_PREVIOUS)
     const accounts = new Accounts(tables, pins)

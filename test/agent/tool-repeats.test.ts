@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, RuntimeError, type AnyPlugin } from '#core'
 import { testApp } from '#core/testing'
@@ -49,6 +52,47 @@ describe('a write that is repeatable', () => {
     expect(new Set(keys.pay).size).toBe(1)
     expect(keys.pay![0]).toMatch(new RegExp(`^${lost.runId}:.+`))
     expect(keys.tell).toHaveLength(1)
+  })
+
+  it('has one effect at an upstream that knows keys, though the process died after the effect', async () => {
+    const effects = new Map<string, string>()
+    let asked = 0
+    const upstream = createServer((request, response) => {
+      asked++
+      const key = String(request.headers['idempotency-key'])
+      if (!effects.has(key)) effects.set(key, `receipt ${effects.size + 1}`)
+      // The first answer is lost on its way, and the money has gone.
+      if (asked > 1) response.end(effects.get(key))
+    })
+    await once(upstream.listen(0, '127.0.0.1'), 'listening')
+    onTestFinished(() => {
+      upstream.closeAllConnections()
+      upstream.close()
+    })
+    const { port } = upstream.address() as AddressInfo
+    const plugin = always({
+      pay: {
+        ...write,
+        repeatable: true,
+        async run(_: unknown, { callKey }: Keyed) {
+          const headers = { 'Idempotency-Key': callKey }
+          const paid = await fetch(`http://127.0.0.1:${port}/pay`, { method: 'POST', headers })
+          return paid.text()
+        },
+      },
+    })
+    const hanging = modelScript([{ calls: [{ name: 'pay' }] }, 'Well.'])
+    await using engine = await testEngine({ plugins: [plugin], model: hanging })
+    const lost = await engine.begin('Pay')
+    await expect.poll(() => effects.size).toBe(1)
+    lost.die()
+    expect((await lost.ended).status).toBe('lost')
+    const model = modelScript(['Well.'])
+    await using other = await testEngine({ plugins: [plugin], model, store: engine.store })
+    expect((await other.carryOn(lost)).end.status).toBe('finished')
+    const results = model.requests[0]!.messages.filter(({ role }) => role === 'tool')
+    expect(results[0]!.content).toContain('receipt 1')
+    expect({ asked, effects: effects.size }).toEqual({ asked: 2, effects: 1 })
   })
 
   it('has the same key before and after a person was asked: that of the first run', async () => {

@@ -77,34 +77,6 @@ const untilGone = async (pid: number) => {
 }
 
 describe('oracle-runtime dev', () => {
-  it('refuses no request while saves replace the app, and keeps its data', async () => {
-    const { app, url, says } = await dev()
-    await says('first')
-    const statuses = new Set<number | string>()
-    let isOver = false
-    const asking = (async () => {
-      const all: Promise<void>[] = []
-      while (!isOver) {
-        const ask = fetch(`${url}/word`, { headers: { connection: 'close' } })
-        all.push(
-          ask.then(
-            async (response) => (await response.arrayBuffer(), void statuses.add(response.status)),
-            (error: Error) => void statuses.add(String(error.cause)),
-          ),
-        )
-        await sleep(25)
-      }
-      await Promise.all(all)
-    })()
-    for (let i = 1; i <= 4; i++) {
-      app.write('server.ts', saying(`word ${i}`))
-      await says(`word ${i}`)
-    }
-    isOver = true
-    await asking
-    expect([...statuses]).toEqual([200])
-  }, 120_000)
-
   it('shows a fault in the terminal and to whoever asks, and the next save mends it', async () => {
     const { app, url, output, says } = await dev()
     const faults = [
@@ -155,15 +127,4 @@ describe('oracle-runtime dev', () => {
       await untilGone(pid)
     },
   )
-
-  it('ends a server that ignores the signal', async () => {
-    const { app, says } = await dev()
-    app.write('more.ts', `process.on('SIGTERM', () => {})\nexport const more = 3`)
-    app.write('server.ts', saying('deaf'))
-    const pid = await says('deaf')
-    app.write('more.ts', 'export const more = 4')
-    app.write('server.ts', saying('after'))
-    await says('after')
-    await untilGone(pid)
-  })
 })

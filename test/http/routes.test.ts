@@ -29,6 +29,31 @@ describe('a route is found by its method and its raw path', () => {
     expect((await server.call('GET', '/a/b/c')).json.name).toBe('a-b-y')
   })
 
+  test('a literal comes before a parameter among many routes of every length', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    const lengths = (name: string) => [
+      `GET /${name}/:x`,
+      `GET /${name}`,
+      `GET /${name}/:x/one/:y`,
+      `GET /${name}/literal`,
+      `GET /${name}/:x/one`,
+      `GET /${name}/:x/literal/:y`,
+      `GET /${name}/:x/one/literal`,
+    ]
+    const keys = names.flatMap(lengths)
+    for (const turned of [keys, keys.toReversed(), keys.toSorted()]) {
+      const server = await edge(Object.fromEntries(turned.map((key) => [key, named(key)])))
+      for (const name of names) {
+        const found = async (path: string) =>
+          (await server.call('GET', `/${name}${path}`)).json.name
+        expect(await found('/literal')).toBe(`GET /${name}/literal`)
+        expect(await found('/other')).toBe(`GET /${name}/:x`)
+        expect(await found('/literal/one/literal')).toBe(`GET /${name}/:x/one/literal`)
+        expect(await found('/literal/literal/literal')).toBe(`GET /${name}/:x/literal/:y`)
+      }
+    }
+  })
+
   test('a parameter takes one whole segment: colons, slashes in disguise, spaces, umlauts', async () => {
     const server = await edge({ 'GET /1.0/identifiers/:did': named('did') })
     const did = async (spelling: string) =>

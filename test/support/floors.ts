@@ -6,7 +6,7 @@ export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
   ['store/channels'],
   ['store', 'outbound', 'variables'],
-  ['audit', 'told'],
+  ['audit', 'told', 'telemetry'],
   ['http/read', 'model/transport', 'model/usage'],
   ['model/sdk'],
   ['http/answer', 'model'],

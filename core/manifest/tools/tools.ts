@@ -46,6 +46,8 @@ export function checkTools(
 export const longestToolMs = 3_600_000
 const mostRetries = 10
 const mostResultBytes = 256 * 1024
+/** Names with dots between; `*` is every entry of a list. */
+const redactPath = /^[^.\s]{1,100}(\.[^.\s]{1,100}){0,9}$/
 const mostCalls = 1_000_000_000
 const monthMs = 31 * 86_400_000
 
@@ -96,6 +98,16 @@ export function* optionFaults(tool: Partial<AnyTool>): Generator<readonly [strin
     yield [
       `has a "limit" of ${shown(limit)}.`,
       'It is { max, perMs }: so many calls of one user (from 1) in so many milliseconds (at most 31 days).',
+    ]
+  const { redact } = tool
+  const isPath = (path: unknown) => typeof path === 'string' && redactPath.test(path)
+  if (
+    redact !== undefined &&
+    !(Array.isArray(redact) && redact.length <= 50 && redact.every(isPath))
+  )
+    yield [
+      `has a "redact" of ${shown(redact)}.`,
+      'It is a list of paths to arguments, such as ["pin", "card.number", "lines.*.secret"].',
     ]
   if (maxResultBytes !== undefined && !isWhole(maxResultBytes, 1024, mostResultBytes))
     yield [

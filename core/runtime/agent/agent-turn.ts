@@ -313,6 +313,7 @@ export class AgentTurn {
       results: { areKept },
       files: files && new FilesOfTurn(files, user.did, sessionId),
       calls,
+      watch: this.#run.watch,
       tell: (call) => calls.aside(call),
       consent: new Consent(this.#run, this.#past),
       loaded,
@@ -330,6 +331,7 @@ export class AgentTurn {
       of: { did: user.did, runId: rootId, sessionId },
       before,
       tell: this.#parts.onCall,
+      watch: this.#run.watch,
       // Nobody waits for it: a database that fails makes the run fail by its next step.
       keep: (usage) => void journal.append({ messages: [], usage }).catch(() => undefined),
     })

@@ -135,6 +135,9 @@ export class Agent {
     const unlearned = this.#unlearned
     const anew = !run.takenOver && !run.continues
     const past = anew ? [] : await run.journal.read()
+    for (const { messages } of past)
+      for (const message of messages)
+        if (message.role === 'tool') run.watch?.past(this.#options.tools.nameOf(message.name))
     if (past.findLast(isMoreThanCost)?.partial) return { status: 'interrupted' }
 
     const graph = await this.#loadGraph()

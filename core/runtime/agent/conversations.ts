@@ -24,6 +24,7 @@ import { turnRouteKeys, type TurnRoutes } from '../turns/wire/route-keys.ts'
 import { turnRoutes } from '../turns/wire/routes.ts'
 import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
 import type { Store } from '../store/store.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 import { RoomIds } from '../told/room-ids.ts'
 import type { Tools } from './tools/tools.ts'
 
@@ -58,6 +59,8 @@ export interface ConversationOptions {
   /** Told of each call of a model when it has ended. */
   readonly onCall?: (call: ModelCall) => void
   readonly audit: AuditTrail
+  /** Watches the turns. */
+  readonly telemetry: Telemetry
   readonly log: Log
 }
 
@@ -119,6 +122,7 @@ export class Conversations {
       knowsUser: options.knowsUser,
       gates: new RunGates({ records, pluginOf: (tool) => tools.entry(tool)?.record?.name }),
       notices: options.notices,
+      telemetry: options.telemetry,
       roomIdOf: (did) => roomIds.of(did),
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
       onRedacted: (sessionId) => agent.unlearn(sessionId),
@@ -180,6 +184,7 @@ function routesOfTurns(
     db: store.db,
     log,
     streams,
+    redactOf: (tool) => options.tools.entry(tool)?.tool?.redact,
     checkRequest: (request) => checkRequest(request, options),
     async loadCapabilities({ sessionId, names }) {
       const { result, checkpoint } = await agent.load(

@@ -50,11 +50,13 @@ export async function delegate(
     parentEventId: id,
     onComponent: (component) => log.rendered(component),
   }
+  const watch = calling.turn.watch?.within(id)
   const turn: Turn = {
     ...calling.turn,
+    watch,
     signal: calling.signal,
     model: model === undefined ? calling.turn.model : parts.model(model),
-    calls: calling.turn.calls?.as('sub-agent', record?.name),
+    calls: calling.turn.calls?.as('sub-agent', record?.name, watch),
     emit: (toolCallId) => narrator.emitOf(source, toolCallId),
   }
   const ending = output && new Returning(name, output)

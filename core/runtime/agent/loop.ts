@@ -20,7 +20,7 @@ import type { Gauges } from '../model/window/gauges.ts'
 import { bytesOfTools } from '../model/window/sizes.ts'
 import type { Fitting } from './window/fitting.ts'
 import type { Narrator } from './tools/narrator.ts'
-import { RunLost, type WaitingCall } from '../turns/run.ts'
+import { RunLost, type StepTiming, type WaitingCall } from '../turns/run.ts'
 import type { StepLog } from './step-log.ts'
 import type { Returning } from './tools/sub-agents.ts'
 import type { CallSite } from './tools/tool-call.ts'
@@ -123,19 +123,20 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
     log.writeSoon({ partial: true })
     return { status: 'failed', error }
   }
-  const { message, fault } = answer
+  const { message, fault, timing } = answer
   if (fault) {
     // Half an answer of a sub-agent that was stopped is no result, so the process that takes over must not find it.
     const isDropped = loop.parentEventId !== undefined && turn.signal.aborted
     // Where words are kept, their message has the usage; otherwise the step has it.
     const isKept = message.content !== '' && !isDropped
     if (!isKept && message.usage) log.spend([message.usage])
-    if (isKept) log.add(message)
+    if (isKept) log.addTimed(message, timing)
+    else log.failed(timing)
     if (turn.signal.aborted) return cutShort(loop)
     log.writeSoon({ partial: true })
     return { status: 'failed', error: asTurnError(fault.error) }
   }
-  log.add(message)
+  log.addTimed(message, timing)
   if (message.toolCalls) return undefined
   log.writeSoon() // the journal writes the answer together with the end of the run
   if (loop.parentEventId || loop.narrator.spoke || log.spoke) return undefined
@@ -191,7 +192,13 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
     log.spend(answer.beside)
     if (last?.answer.message.usage) log.spend([last.answer.message.usage])
     const error = answer.fault?.error
-    if (!isTooLong(error) || answer.message.content !== '' || turn.signal.aborted) return answer
+    if (!isTooLong(error) || answer.message.content !== '' || turn.signal.aborted) {
+      const { timing } = answer
+      const size = Buffer.byteLength(system)
+      const sent = { system: size, tools: beside - size, conversation: bytes - beside }
+      return timing ? { ...answer, timing: { ...timing, sent } } : answer
+    }
+    log.failed(answer.timing)
     // A chain may have gone on to another model, which is the one that has refused.
     const by = new Walk(model, answer.message.model, gauges.windowOf).model
     gauges.of(by).refused(error, bytes)
@@ -259,22 +266,38 @@ async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
   const { log, turn, narrator, parentEventId } = loop
   const calls = log.openCalls
   const later = setTimeout(() => log.recorded().catch(() => undefined), writeLaterMs)
-  let outcomes: ToolOutcome[]
+  let outcomes: TimedOutcome[]
   try {
-    outcomes = await Promise.all(calls.map((call, nth) => answer(loop, call, nth)))
+    outcomes = await Promise.all(
+      calls.map((call, nth) => timed(loop, () => answer(loop, call, nth))),
+    )
   } finally {
     clearTimeout(later)
   }
   if (turn.signal.reason instanceof RunLost) throw turn.signal.reason
   const waiting = outcomes.find(({ waits }) => waits)?.waits
-  for (const [i, call] of calls.entries())
-    if (!outcomes[i]!.waits) log.add(asMessage(call, outcomes[i]!))
+  for (const [i, call] of calls.entries()) {
+    const outcome = outcomes[i]! // one for each call
+    if (!outcome.waits) log.addTimed(asMessage(call, outcome), outcome.timing)
+  }
   if (turn.signal.aborted) return undefined
   if (waiting && !parentEventId) narrator.interrupt(waiting)
   // The model need not wait for the disk: a tool that writes has its call recorded before it begins.
   if (waiting) await log.write(parentEventId ? {} : { waits: waiting })
   else log.writeSoon()
   return waiting
+}
+
+/** The outcome of a call, and how long the call took where the journal keeps that. */
+type TimedOutcome = ToolOutcome & { readonly timing?: StepTiming }
+
+async function timed({ turn }: Loop, work: () => Promise<ToolOutcome>): Promise<TimedOutcome> {
+  if (!turn.watch?.traces) return work()
+  const at = Date.now()
+  const began = performance.now()
+  const outcome = await work()
+  const ms = Math.round((performance.now() - began) * 10) / 10
+  return { ...outcome, timing: { at, ms } }
 }
 
 async function answer(loop: Loop, call: ToolCall, nth: number): Promise<ToolOutcome> {
@@ -317,7 +340,10 @@ function actionCall({ narrator }: Loop, call: ToolCall, outcome?: ToolOutcome): 
 const endingOf = ({ content, parts, error }: ToolOutcome) =>
   error ? { error: error.message } : { output: content, parts: parts?.map(shownPart) }
 
-const asMessage = (call: ToolCall, { content, parts, error, foreign }: ToolOutcome): Message => ({
+const asMessage = (
+  call: ToolCall,
+  { content, parts, error, foreign }: ToolOutcome,
+): Extract<Message, { role: 'tool' }> => ({
   role: 'tool',
   id: randomUUID(),
   toolCallId: call.id,

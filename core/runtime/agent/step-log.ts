@@ -1,6 +1,6 @@
 import type { Message, RunUsage, ToolCall } from '../../plugin.ts'
 import { asSent } from './turn/consent.ts'
-import type { Journal, JournalEntry, RenderedComponent, Summary } from '../turns/run.ts'
+import type { Journal, JournalEntry, RenderedComponent, StepTiming, Summary } from '../turns/run.ts'
 
 /** What else an entry says of a step: that the step is incomplete, or that the run waits in the step. */
 type More = Pick<JournalEntry, 'partial' | 'waits' | 'summary'>
@@ -22,6 +22,9 @@ export class StepLog {
   #components: RenderedComponent[] = []
   /** What calls of models cost that no message tells of. */
   #spent: RunUsage[] = []
+  /** How long what led to unwritten messages took, and calls that failed. */
+  #timings: Record<string, StepTiming> | undefined
+  #failures: StepTiming[] = []
   /** Settles when the journal has taken over the newest entry. Entries go to the journal one after the other. */
   #given: Promise<unknown> = Promise.resolve()
   /** Settles when all entries so far are written. */
@@ -99,6 +102,17 @@ export class StepLog {
     this.#spent.push(...usage)
   }
 
+  /** Adds a message of which it is known how long it took. */
+  addTimed(message: Exclude<Message, { role: 'system' }>, timing: StepTiming | undefined): void {
+    if (timing) (this.#timings ??= {})[message.id] = timing
+    this.add(message)
+  }
+
+  /** Notes for the next entry a call of a model that failed and left no message. */
+  failed(timing: StepTiming | undefined): void {
+    if (timing) this.#failures.push(timing)
+  }
+
   /** Resolves when everything so far is in the journal. */
   async recorded(): Promise<void> {
     if (this.#unwritten.length > 0) void this.#write({}, 'now')
@@ -129,6 +143,10 @@ export class StepLog {
     const messages = this.#unwritten
     const components = this.#components
     const usage = this.#spent
+    const timings = this.#timings
+    const failures = this.#failures
+    this.#timings = undefined
+    this.#failures = []
     this.#unwritten = []
     this.#components = []
     this.#spent = []
@@ -142,6 +160,8 @@ export class StepLog {
         ...(await changes),
         ...(components.length > 0 && { components }),
         ...(usage.length > 0 && { usage }),
+        ...(timings && { timings }),
+        ...(failures.length > 0 && { failures }),
         ...(this.#within !== undefined && { within: this.#within }),
         ...more,
       }

@@ -17,6 +17,7 @@ import type {
   Booted,
   Database,
   Fetch,
+  Metrics,
   Oracle,
   PluginSessions,
   RoomChange,
@@ -52,6 +53,8 @@ export interface SetupOptions {
   /** `models` of a plugin. */
   readonly modelsOf: (plugin: string) => ModelsWithin
   readonly rooms: RoomState
+  /** `metrics` of a plugin. */
+  readonly metricsOf: (plugin: string) => Metrics
   /** Who is told of the members of rooms. */
   readonly members: Members
   readonly leases: Leases
@@ -138,7 +141,8 @@ export class Setups {
     const { oracle, holdsCredential, jobsOf, modelsOf, prices, environment } = this.#options
     const modelsWithin = modelsOf(name)
     const { models, model } = modelsWithin({})
-    const known = { oracle, holdsCredential, prices: prices(), environment }
+    const metrics = this.#options.metricsOf(name)
+    const known = { oracle, holdsCredential, prices: prices(), environment, metrics }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),

@@ -86,6 +86,13 @@ export class Channel {
     return this.#peers.size
   }
 
+  /** How many sockets there are of each framing. */
+  get byFraming(): Readonly<Record<Framing['name'], number>> {
+    const counts = { plain: 0, 'socket.io': 0 }
+    for (const { framing } of this.#peers) counts[framing.name]++
+    return counts
+  }
+
   /** Begins to listen to other replicas. */
   async open(): Promise<void> {
     this.#stopListening = await this.#store.listen(

@@ -29,7 +29,7 @@ import {
   type ServedRoute,
 } from './routes/run-route.ts'
 import type { EventStream } from './routes/streamed.ts'
-import type { RequestLog } from './answer/request-log.ts'
+import type { RequestWatch } from './answer/request-watch.ts'
 import { isTwisted, type Target } from './read/target.ts'
 
 /** What the dispatcher needs: the routes, who may call them, and the limits. */
@@ -39,8 +39,8 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
   /** Layers around every request, outermost first. */
   readonly around: readonly HttpLayer[]
   readonly rateLimits: RateLimits
-  /** Where each request leaves its line; without it none does. */
-  readonly requestLog?: RequestLog
+  /** Sees each request; without it nobody does. */
+  readonly watch?: RequestWatch
   readonly ratePerMinute: number
   readonly trustProxy: boolean
   readonly cors: string
@@ -107,7 +107,7 @@ export class Dispatcher {
     res.setHeader('X-Request-Id', requestId)
     res.setHeader('X-Content-Type-Options', 'nosniff')
     if (this.#farewell !== undefined) res.shouldKeepAlive = false
-    this.#options.requestLog?.begin(koa)
+    this.#options.watch?.begin(koa)
     try {
       koa.request.ip = this.#addressOf(req)
       const target = readHead(req)
@@ -165,6 +165,11 @@ export class Dispatcher {
   reroute(routes: readonly ServedRoute[], web?: readonly ServedMount[]): void {
     this.#table = this.#compile(routes)
     if (web !== undefined) this.#mounts = this.#mountsOf(web)
+  }
+
+  /** How many event streams are open. */
+  get openStreams(): number {
+    return this.#streams.size
   }
 
   /** Tells every open stream that the server closes. */

@@ -15,7 +15,7 @@ import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './routes/openapi.ts'
 import type { Places } from './limits/places.ts'
 import { RateLimits } from './limits/rate-limit.ts'
-import type { RequestLog } from './answer/request-log.ts'
+import type { RequestWatch } from './answer/request-watch.ts'
 import { responseOf } from './answer/response-of.ts'
 import { answerRaw, parserError } from './answer/raw-answer.ts'
 import type { ServedRoute } from './routes/run-route.ts'
@@ -67,8 +67,8 @@ export interface HttpOptions {
     /** How many bytes a second a body has to bring whose route takes more than usual; by default 4,096. */
     readonly uploadBytesPerS?: number
   }
-  /** Where each request leaves its line; without it none does. */
-  readonly requestLog?: RequestLog
+  /** Sees each request; without it nobody does. */
+  readonly watch?: RequestWatch
   /** Where open event streams are counted; without it the server does not count them. */
   readonly streams?: Places
   /** `*`, or origins with commas between. */
@@ -134,7 +134,7 @@ export class Http {
       access: options.access,
       audit: options.audit,
       rateLimits: this.#rateLimits,
-      requestLog: options.requestLog,
+      watch: options.watch,
       around: options.around ?? [],
       cors: options.cors,
       headers: options.headers,
@@ -165,6 +165,11 @@ export class Http {
    */
   upgrade(path: string, take: Upgrade): void {
     this.#upgrades.set(path, take)
+  }
+
+  /** How many event streams are open. */
+  get openStreams(): number {
+    return this.#dispatcher.openStreams
   }
 
   /** Resolves when the server listens. Port 0 takes a free one. */
@@ -246,7 +251,7 @@ export class Http {
     })
     server.on('clientError', (error, socket) => {
       const refusal = parserError(error)
-      if (refusal) this.#options.requestLog?.unreadable(refusal)
+      if (refusal) this.#options.watch?.unreadable(refusal)
       if (refusal === undefined) socket.destroy()
       else refuseOn(socket, refusal)
     })
@@ -274,12 +279,12 @@ export class Http {
           throw new RuntimeError('NOT_FOUND', 'No socket is served at this address.')
         context.state.route = `GET ${path}`
         await take(req, socket, head, context.ip)
-        this.#options.requestLog?.upgraded(context)
+        this.#options.watch?.upgraded(context)
         socket.off('error', gone)
       })
       .catch((thrown: unknown) => {
         const refusal = this.#failures.explain(context, thrown)
-        this.#options.requestLog?.upgraded(context, refusal)
+        this.#options.watch?.upgraded(context, refusal)
         answerRaw(socket, refusal, context.state.requestId)
       })
   }

@@ -44,6 +44,8 @@ export interface AppJobsOptions {
   readonly notices?: Notices
   /** Called before an attempt begins. */
   readonly onAttempt?: JobRunnerOptions['onAttempt']
+  /** Called when an attempt has ended. */
+  readonly onEnded?: JobRunnerOptions['onEnded']
   /** The time as plugins have it, the machine's by default. */
   readonly clock?: Now
   /** How many open jobs there may be, where a test cannot make thousands. */

@@ -2,6 +2,7 @@ import type { Log } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Notices } from '../notices/notices.ts'
 import type { Store } from '../store/store.ts'
+import type { EndedJob } from '../telemetry/telemetry.ts'
 import { Attempt, type AttemptEnd } from './attempt.ts'
 import {
   type ClaimedJob,
@@ -45,6 +46,8 @@ export interface JobRunnerOptions {
   readonly notices?: Pick<Notices, 'add'>
   /** Called before an attempt begins. */
   readonly onAttempt?: (job: Pick<ClaimedJob, 'plugin' | 'name'>) => void
+  /** Called when an attempt has ended. */
+  readonly onEnded?: (job: EndedJob) => void
   /** Masks secrets of the environment in the errors that are kept. */
   readonly masked: (text: string) => string
 }
@@ -244,6 +247,7 @@ export class JobRunner {
       log.warn({ err, plugin, name }, 'The end of a job could not be kept; it runs again')
     }
     const line = { plugin, name, attempt: attempts, outcome, ms, lateMs: Math.max(0, late_ms) }
+    this.#options.onEnded?.(line)
     if ('thrown' in end) log.warn({ ...line, err: end.thrown }, 'job')
     else log.info(line, 'job')
   }

@@ -22,7 +22,7 @@ import { ListeningLine } from './listening-line.ts'
 const usualSelfTest: SelfTest = { everyMs: 60_000, patienceMs: 2_000 }
 /** The channel on which a process says that it cannot listen to the others, or that it can again. */
 const hearersChannel = 'kernel_hearers'
-/** What the channels begin with on which those who hear the bus tell those who do not. */
+/** What channels begin with on which those who hear the bus tell the others. */
 const fromBus = 'bus_'
 
 /** What the channels of a PostgreSQL are made of. */
@@ -42,9 +42,9 @@ export interface PostgresChannelsOptions {
 }
 
 /**
- * PostgreSQL's LISTEN and NOTIFY. A pooler may take LISTEN without a word and never bring a message. Therefore the process
- * notifies itself, and where it does not hear that, it hears the others by Redis or by looking into a table; those who hear
- * then tell it there too. Messages may be lost on the way from one to the other: then listeners are told of a gap.
+ * PostgreSQL's LISTEN and NOTIFY. A pooler may take LISTEN and never bring a message. Therefore the process notifies itself,
+ * and where it does not hear that, it hears the others by Redis or by looking into a table, where those who hear tell it too.
+ * Messages may be lost on the way from one to the other: then listeners are told of a gap.
  */
 export class PostgresChannels implements Channels {
   readonly #options: PostgresChannelsOptions
@@ -64,11 +64,9 @@ export class PostgresChannels implements Channels {
   readonly #bus: BusLine | undefined
   #begun: Promise<void> | undefined
   #isTested = false
-  /** Whether the log says that the bus is away. */
   #hasSaidAway = false
   #checking: Promise<void> | undefined
-  /** Somebody said something while this process looked: it looks once more. */
-  #again = false
+  #again = false // somebody said something while this process looked, so it looks once more
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
@@ -190,7 +188,6 @@ export class PostgresChannels implements Channels {
     if (this.#listeners.channels.length > 0) {
       await this.#bus?.unsubscribe(channel)
       await this.#redis?.unsubscribe(channel)
-      // What shares a channel of the database may come back soon: the next check lets go of it.
       if (!channel.includes('.')) await this.#keepWhatIsHeard()
       return
     }
@@ -297,10 +294,7 @@ export class PostgresChannels implements Channels {
     if (!isNew) return
     this.#polling?.close()
     this.#polling = undefined
-    this.#log.info(
-      { listening: 'bus', bus: this.#bus?.state.kind },
-      'Replicas are heard by the bus',
-    )
+    this.#log.info({ listening: 'bus' }, 'Replicas are heard by the bus')
     await this.#ask('select pg_notify($1, $2)', [hearersChannel, 'bus'])
     this.#listeners.tellGap()
   }

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
 import type { Message, MessagePart, RunUsage, User } from '../../plugin.ts'
+import type { TurnWatch } from '../telemetry/turn-watch.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
 export interface TurnRequest {
@@ -20,6 +21,10 @@ export interface TurnRequest {
   readonly instructions?: string
   /** The names of the tools that there are in this turn; without it, all that there are. */
   readonly allow?: readonly string[]
+  /** The span of the turn, where somebody collects spans: whoever goes on with the turn goes on from there. */
+  readonly traceparent?: string
+  /** How long the turn has waited until its session was free. */
+  readonly waitedMs?: number
   /** Others read along in the room of the session. */
   readonly shared?: true
   readonly attachments?: readonly unknown[]
@@ -105,6 +110,32 @@ export interface Summary {
   readonly usage?: readonly RunUsage[]
 }
 
+/** How long something in a step took, as the journal keeps it for the trace of the run. */
+export interface StepTiming {
+  /** When it began, in milliseconds since 1970 by the clock of the process. */
+  readonly at: number
+  readonly ms: number
+  /** Of a call of a model: how long it took until the first piece of the answer came. */
+  readonly firstMs?: number
+  /** Of a call of a model: how often the model was asked. */
+  readonly attempts?: number
+  /** Of a call of a model: how many bytes it was sent, by part. */
+  readonly sent?: Readonly<Record<'system' | 'tools' | 'conversation', number>>
+  /** Of a call that failed and left no message. */
+  readonly model?: string
+  readonly code?: string
+  /** The process that did it, by the beginning of its name. */
+  readonly by?: string
+}
+
+/** A process took the run over from another one. */
+export interface Takeover {
+  readonly at: number
+  readonly by: string
+  /** How often the run was taken over since it last got on. */
+  readonly attempts: number
+}
+
 /** One step of a run as it was written down: enough to go on from after a crash. */
 export interface JournalEntry {
   readonly messages: readonly Message[]
@@ -115,6 +146,12 @@ export interface JournalEntry {
   readonly components?: readonly RenderedComponent[]
   /** The run was cut short here: the last answer so far is not complete. */
   readonly partial?: true
+  /** How long what led to the messages took, by the id of the message. Their rows keep it. */
+  readonly timings?: Readonly<Record<string, StepTiming>>
+  /** Calls of models of which no message tells, because they failed. */
+  readonly failures?: readonly StepTiming[]
+  /** The run changed hands before this step. */
+  readonly takeover?: Takeover
   /** The run stands at this call. */
   readonly waits?: WaitingCall
   /**
@@ -227,6 +264,8 @@ export interface Run {
    * when another process goes on with the run.
    */
   readonly signal: AbortSignal
+  /** Counts and measures what the run does; absent where nobody watches. */
+  readonly watch?: TurnWatch
   readonly journal: Journal
   readonly effects: Effects
   readonly results: Results

@@ -25,7 +25,7 @@ export type SaidTables = {
 }
 
 /** Gives sessions a room and the plugin that began them, and makes the tables of what plugins say without a model. */
-export const roomsMigration: Migration = async (db) => {
+const rooms: Migration = async (db) => {
   await db.schema.alterTable('kernel_sessions').addColumn('room', 'text').execute()
   await db.schema.alterTable('kernel_sessions').addColumn('plugin', 'text').execute()
   // Few sessions are begun by plugins, so the indexes leave out all others.
@@ -64,6 +64,17 @@ export const roomsMigration: Migration = async (db) => {
 }
 
 /** Notes of sessions whether others read along in their rooms. */
-export const sharedMigration: Migration = async (db) => {
+const shared: Migration = async (db) => {
   await sql`alter table kernel_sessions add column shared integer not null default 0`.execute(db)
 }
+
+/** Counts how often words of a session were taken back. */
+const redactions: Migration = async (db) => {
+  await db.schema
+    .alterTable('kernel_sessions')
+    .addColumn('redactions', 'integer', (c) => c.notNull().defaultTo(0))
+    .execute()
+}
+
+/** What sessions gained with the words and rooms of plugins. */
+export const saidMigrations = { rooms, shared, redactions }

@@ -7,7 +7,7 @@ export function answer(
   koa: Context,
   status: number,
   headers: Readonly<Record<string, string>>,
-  body: string,
+  body: string | Uint8Array,
 ): void {
   const { req, res } = koa
   koa.respond = false

@@ -2,7 +2,8 @@ import type { Context } from 'koa'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 
 const allowed =
-  'Accept, Authorization, Content-Type, Grpc-Timeout, If-None-Match, Traceparent, X-Api-Key, X-Cosmos-Block-Height, ' +
+  'Accept, Authorization, Connect-Protocol-Version, Connect-Timeout-Ms, Content-Type, Grpc-Timeout, If-None-Match, ' +
+  'Traceparent, X-Api-Key, X-Cosmos-Block-Height, ' +
   'Grpc-Metadata-X-Cosmos-Block-Height'
 const exposed =
   'ETag, Link, Deprecation, Retry-After, X-Request-Id, X-Cosmos-Block-Height, ' +

@@ -1,6 +1,8 @@
+import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt'
 import type { Operation } from '../operations/operations.ts'
+import type { HttpRule } from '../operations/http-rule.ts'
 import { CallError, grpc } from '../statuses.ts'
-import type { Call, Metadata, StreamAnswer, Transport } from '../upstream/transport.ts'
+import type { Call, Metadata, StreamAnswer, Transport, UnaryAnswer } from '../upstream/transport.ts'
 
 /** An answer of the upstream as JSON, with its metadata. */
 export interface Answered {
@@ -31,12 +33,18 @@ export class Calls {
     return this.#unimplemented
   }
 
-  /** Calls a method that answers with one message. */
+  /** Calls a method that answers with one message, and writes the message as JSON. */
   async unary(operation: Operation, parts: CallParts): Promise<Answered> {
+    const { message, metadata } = await this.ask(operation, parts)
+    return { json: operation.write(message), metadata }
+  }
+
+  /** Calls a method that answers with one message. */
+  async ask(operation: Operation, parts: CallParts): Promise<UnaryAnswer> {
     try {
-      const { message, metadata } = await this.#transport.unary(callOf(operation, parts))
+      const answer = await this.#transport.unary(callOf(operation, parts))
       if (this.#unimplemented.size > 0) this.#unimplemented.delete(operation.path)
-      return { json: operation.write(message), metadata }
+      return answer
     } catch (thrown) {
       if (thrown instanceof CallError && thrown.code === grpc.unimplemented)
         this.#unimplemented.add(operation.path)
@@ -50,6 +58,10 @@ export class Calls {
   }
 }
 
+/** Whether a method only reads: because its binding is a GET, or because its descriptor says that it has no side effects. */
+export const isSafe = ({ verb, method }: HttpRule): boolean =>
+  verb === 'GET' || method.idempotency === Idempotency.NO_SIDE_EFFECTS
+
 function callOf(
   { path, rule }: Operation,
   { message, metadata, deadlineMs, signal }: CallParts,
@@ -59,7 +71,7 @@ function callOf(
     messages: [message],
     metadata,
     signal,
-    isSafe: rule.verb === 'GET',
+    isSafe: isSafe(rule),
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
   }
 }

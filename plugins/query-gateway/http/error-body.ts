@@ -2,6 +2,7 @@ import { fromBinary, type Registry } from '@bufbuild/protobuf'
 import { RuntimeError } from '#core'
 import { bundledRegistry } from '../descriptors/descriptors.ts'
 import { JsonWriter, type Dialect } from '../json/writer.ts'
+import { connectCode, connectDetails } from '../connect/errors.ts'
 import { CallError, grpc } from '../statuses.ts'
 
 /** The answer to a client for a failure. */
@@ -17,6 +18,9 @@ const statusDesc = bundledRegistry.getMessage('google.rpc.Status')!
 const ipv4 = String.raw`\b\d{1,3}(\.\d{1,3}){3}\b(:\d+)?`
 const ipv6 = String.raw`\[[0-9a-f]{0,4}:[0-9a-f:.]{0,40}:[0-9a-f:.]{0,40}(%[\w.-]{1,40})?\](:\d+)?`
 
+/** How a failure is written: in a dialect, or as a client of the Connect protocol reads failures. */
+export type ErrorForm = Dialect | 'connect'
+
 /** Makes a function that renders failures as `{ code, message, details }` and hides every address of an upstream. */
 export function createErrorBody(upstreams: readonly string[]) {
   // Whole addresses first: of a host that comes first the port would stay.
@@ -24,19 +28,28 @@ export function createErrorBody(upstreams: readonly string[]) {
   const addresses = new RegExp(`${hidden.join('|')}|${ipv4}|${ipv6}`, 'gi')
   const hide = (text: string) => text.replace(addresses, 'upstream')
 
-  return (thrown: unknown, registry: Registry, dialect: Dialect): ErrorAnswer | undefined => {
+  return (thrown: unknown, registry: Registry, form: ErrorForm): ErrorAnswer | undefined => {
     const error = asCallError(thrown)
     if (error === undefined) return undefined
     const { code, status, headers, statusDetails } = error
-    return {
-      status,
-      headers,
-      body: JSON.stringify({
-        code,
-        message: hide(error.message),
-        details: statusDetails ? detailsOf(statusDetails, registry, dialect) : [],
-      }),
-    }
+    const said =
+      form === 'connect'
+        ? {
+            code: connectCode(code),
+            message: hide(error.message),
+            details: statusDetails ? connectDetails(statusDetails, holdsAddress) : [],
+          }
+        : {
+            code,
+            message: hide(error.message),
+            details: statusDetails ? detailsOf(statusDetails, registry, form) : [],
+          }
+    return { status, headers, body: JSON.stringify(said) }
+  }
+
+  function holdsAddress(text: string): boolean {
+    addresses.lastIndex = 0
+    return addresses.test(text)
   }
 
   function detailsOf(bytes: Uint8Array, registry: Registry, dialect: Dialect): unknown {

@@ -1,11 +1,12 @@
 import type { Context } from 'koa'
 import type { Log } from '#core'
 import { bundledRegistry } from '../descriptors/descriptors.ts'
+import { connectCode } from '../connect/errors.ts'
 import type { Dialect } from '../json/writer.ts'
 import type { Operations } from '../operations/operations.ts'
 import { grpc } from '../statuses.ts'
 import { answer } from './answer.ts'
-import { createErrorBody, type ErrorAnswer } from './error-body.ts'
+import { createErrorBody, type ErrorAnswer, type ErrorForm } from './error-body.ts'
 
 /** When the upstream is away, every query fails; the log has one line in this time. */
 const complaintMs = 1000
@@ -32,18 +33,18 @@ export class Failures {
   }
 
   /** Answers a request with a failure, or ends a connection whose answer has begun. */
-  answer(koa: Context, thrown: unknown, operations?: Operations): void {
+  answer(koa: Context, thrown: unknown, operations?: Operations, form?: ErrorForm): void {
     if (koa.res.headersSent) {
       koa.res.destroy()
       return
     }
-    const { status, headers, body } = this.explain(thrown, operations)
+    const { status, headers, body } = this.explain(thrown, operations, form)
     answer(koa, status, { 'Cache-Control': 'no-store', ...headers }, body)
   }
 
   /** The answer to a failure, which this method also logs because every caller sends the answer to a client. */
-  explain(thrown: unknown, operations?: Operations): ErrorAnswer {
-    const known = this.#errorBody(thrown, operations?.registry ?? bundledRegistry, this.#dialect)
+  explain(thrown: unknown, operations?: Operations, form: ErrorForm = this.#dialect): ErrorAnswer {
+    const known = this.#errorBody(thrown, operations?.registry ?? bundledRegistry, form)
     if (known) {
       if (known.status >= 500 && known.status !== 501) this.#complain(known.status, thrown)
       return known
@@ -52,7 +53,11 @@ export class Failures {
     return {
       status: 500,
       headers: {},
-      body: JSON.stringify({ code: grpc.internal, message: 'A fault on our side.', details: [] }),
+      body: JSON.stringify({
+        code: form === 'connect' ? connectCode(grpc.internal) : grpc.internal,
+        message: 'A fault on our side.',
+        details: [],
+      }),
     }
   }
 

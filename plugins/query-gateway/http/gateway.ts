@@ -1,10 +1,19 @@
 import type { Context } from 'koa'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RuntimeError, type Log, type ServedApi, type WebModule } from '#core'
+import {
+  Connect,
+  connectMethods,
+  type ConnectAsked,
+  verbsOf,
+  wrongVerb,
+} from '../connect/connect.ts'
+import { saysConnect } from '../connect/protocol.ts'
 import type { Dialect } from '../json/writer.ts'
 import { describeGateway, type GatewayApi } from '../openapi/document.ts'
 import type { Catalogue } from '../operations/catalogue.ts'
 import type { Operation, Operations } from '../operations/operations.ts'
+import { perOperations } from '../operations/per-operations.ts'
 import { CallError, grpc } from '../statuses.ts'
 import type { Transport } from '../upstream/transport.ts'
 import { AddressLimit, tooMany } from './address-limit.ts'
@@ -79,6 +88,8 @@ export class Gateway {
   readonly #limit: AddressLimit
   readonly #browsers: ReturnType<typeof createBrowserRule>
   readonly #prefixesOf: (operations: Operations) => Prefixes
+  readonly #connect: Connect
+  readonly #connectMethods = perOperations(connectMethods)
   readonly #documents = perOperations((): { document?: Document } => ({}))
   /** The module that Koa calls. */
   readonly serve: WebModule
@@ -87,6 +98,7 @@ export class Gateway {
     this.#options = options
     this.#calls = new Calls(options.transport)
     this.#failures = new Failures(options)
+    this.#connect = new Connect(this.#calls, this.#failures)
     this.#limit = new AddressLimit(options.ratePerMinute)
     this.#browsers = createBrowserRule(options.corsOrigins)
     this.#prefixesOf = perOperations(
@@ -134,6 +146,8 @@ export class Gateway {
     const isDocument =
       (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
     const isServed = found !== undefined || isDocument
+    const method = isServed ? undefined : this.#connectMethods(operations).get(raw)
+    if (method) return this.#connected(koa, { method, operations, query }, waits)
     if (waits !== undefined) return this.#refuse(koa, waits, isServed || prefixes.isOurs(path))
     if (!isServed) return this.#unknown(koa, next, operations, path)
 
@@ -152,6 +166,37 @@ export class Gateway {
     }
   }
 
+  /** Answers a request for a method at the path that the Connect protocol gives the method. */
+  async #connected(
+    koa: Context,
+    asked: Pick<ConnectAsked, 'method' | 'operations' | 'query'>,
+    waits: number | undefined,
+  ): Promise<void> {
+    const { req, res } = koa
+    const { gate, deadlineMs } = this.#options
+    const verbs = verbsOf(asked.method)
+    this.#browsers.mark(req.headers, res)
+    if (koa.method === 'OPTIONS') return this.#browsers.preflight(koa, verbs)
+    if (!verbs.includes(koa.method))
+      return this.#failures.answer(koa, wrongVerb(req, asked.method), asked.operations, 'connect')
+    await this.#connect.serve(koa, {
+      ...asked,
+      deadlineMs,
+      signal: leaving(res),
+      metadata: () => this.#metadataOf(req),
+      admit() {
+        if (waits !== undefined) throw tooMany(waits)
+        gate.admit(req.headers)
+      },
+    })
+  }
+
+  /** The metadata of the call for a request, without what is a credential here. */
+  #metadataOf({ headers }: IncomingMessage): Record<string, string> {
+    const { gate, holdsCredential } = this.#options
+    return metadataFrom(headers, (name, value) => gate.isOwn(name, value) || holdsCredential(value))
+  }
+
   /** Answers before the descriptors are read: 503 for paths that may be the gateway's, others go on to the runtime. */
   async #notYet(
     koa: Context,
@@ -161,7 +206,8 @@ export class Gateway {
   ): Promise<unknown> {
     const { prefix, legacyPrefixes } = this.#options
     const likely = new Prefixes(prefix ?? '', legacyPrefixes)
-    const isOurs = likely.isOurs(likely.place(raw).path) || prefix === undefined
+    const byConnect = saysConnect(koa.req)
+    const isOurs = byConnect || likely.isOurs(likely.place(raw).path) || prefix === undefined
     if (waits !== undefined) return this.#refuse(koa, waits, isOurs)
     if (!isOurs) return next()
     this.#browsers.mark(koa.req.headers, koa.res)
@@ -170,6 +216,8 @@ export class Gateway {
       new CallError(grpc.unavailable, 'The gateway does not know its upstream yet.', {
         headers: { 'Retry-After': '2' },
       }),
+      undefined,
+      byConnect ? 'connect' : undefined,
     )
   }
 
@@ -218,12 +266,9 @@ export class Gateway {
       throw new CallError(grpc.unimplemented, 'This method is switched off in this deployment.')
     if (operation.kind === 'unsupported')
       throw new CallError(grpc.unimplemented, 'This method takes a stream, which HTTP cannot send.')
-    const { gate, holdsCredential, deadlineMs } = this.#options
+    const { deadlineMs } = this.#options
     const { headers } = koa.req
-    const metadata = metadataFrom(
-      headers,
-      (name, value) => gate.isOwn(name, value) || holdsCredential(value),
-    )
+    const metadata = this.#metadataOf(koa.req)
     const signal = leaving(koa.res)
     if (operation.kind === 'stream') {
       if (koa.method === 'HEAD') return answer(koa, 200, { 'Content-Type': ndjsonType }, '')
@@ -272,8 +317,9 @@ export class Gateway {
     const form = formFor(koa.headers.accept)
     await sendStream(this.#calls.stream(operation, parts), {
       res,
-      form,
-      write: operation.write,
+      heartbeat: form.heartbeat,
+      item: (message) => form.item(operation.write(message)),
+      failure: (thrown) => form.failure(this.#failures.explain(thrown, operations).body),
       begin() {
         koa.respond = false
         res.writeHead(200, {
@@ -282,7 +328,6 @@ export class Gateway {
           'X-Accel-Buffering': 'no',
         })
       },
-      explain: (thrown) => this.#failures.explain(thrown, operations).body,
     })
   }
 
@@ -349,14 +394,4 @@ const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
 function splitOnce(text: string, by: string): [string, string] {
   const at = text.indexOf(by)
   return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
-}
-
-/** Caches a value for each set of operations. */
-function perOperations<T>(make: (operations: Operations) => T): (operations: Operations) => T {
-  const made = new WeakMap<Operations, T>()
-  return (operations) => {
-    let value = made.get(operations)
-    if (value === undefined) made.set(operations, (value = make(operations)))
-    return value
-  }
 }

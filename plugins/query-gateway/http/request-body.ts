@@ -9,11 +9,21 @@ const deepest = 64
 
 /** The JSON body of a request; undefined where it has none. */
 export async function readJson(req: IncomingMessage): Promise<JsonValue | undefined> {
+  const bytes = await readBytes(req)
+  return bytes.length === 0 ? undefined : jsonOf(bytes)
+}
+
+/** The body of a request as bytes; empty where the request has none. */
+export async function readBytes(req: IncomingMessage): Promise<Buffer> {
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
-  if ((length === undefined || length === '0') && encoding === undefined) return undefined
+  if ((length === undefined || length === '0') && encoding === undefined) return Buffer.alloc(0)
   if (Number(length ?? 0) > maxBytes) throw tooLarge()
-  const text = await readText(req)
-  if (text === '') return undefined
+  return readChunks(req)
+}
+
+/** Reads bytes as JSON in UTF-8, within the bounds of a body. */
+export function jsonOf(bytes: Uint8Array): JsonValue {
+  const text = textOf(bytes)
   let json: JsonValue
   try {
     json = parseJson(text)
@@ -50,8 +60,16 @@ function holdsNul(json: JsonValue): boolean {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+function textOf(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes)
+  } catch (cause) {
+    throw new RuntimeError('INVALID_JSON', 'The body is not UTF-8.', { cause })
+  }
+}
+
 /** Reads a body by events, because an async iterator that stops early destroys the request and with it the answer. */
-function readText(req: IncomingMessage): Promise<string> {
+function readChunks(req: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -60,13 +78,7 @@ function readText(req: IncomingMessage): Promise<string> {
       if (size > maxBytes) reject(tooLarge())
       else chunks.push(chunk)
     })
-    req.once('end', () => {
-      try {
-        resolve(utf8.decode(Buffer.concat(chunks)))
-      } catch (cause) {
-        reject(new RuntimeError('INVALID_JSON', 'The body is not UTF-8.', { cause }))
-      }
-    })
+    req.once('end', () => resolve(Buffer.concat(chunks)))
     const gone = () => {
       // Every request closes in the end. Only an early close is an error, which the check makes before an Error is constructed.
       if (!req.complete)

@@ -4,8 +4,8 @@ import type { StreamAnswer } from '../upstream/transport.ts'
 /** The form of a stream: NDJSON lines, or server-sent events. */
 export interface StreamForm {
   readonly type: string
-  item(json: string): string
-  failure(json: string): string
+  readonly item: (json: string) => string
+  readonly failure: (json: string) => string
   /** The text that keeps a quiet connection alive. */
   readonly heartbeat?: string
 }
@@ -28,15 +28,19 @@ const events: StreamForm = {
 export const formFor = (accept: string | undefined): StreamForm =>
   accept?.includes('text/event-stream') ? events : ndjson
 
-/** The response for a stream, with the form and the functions that write it. */
+/** The response for a stream, with the functions that write it. */
 export interface Sending {
   readonly res: ServerResponse
-  readonly form: StreamForm
-  readonly write: (message: Uint8Array) => string
-  /** `sendStream` calls it once, before the first line. */
+  /** What stands in the response for one message. */
+  readonly item: (message: Uint8Array) => string | Uint8Array
+  /** What stands at the end of the response for a failure that comes after the first message. */
+  readonly failure: (thrown: unknown) => string | Uint8Array
+  /** What stands at the end of a response without a failure. */
+  readonly end?: Uint8Array
+  /** `sendStream` calls it once, before the first message. */
   readonly begin: () => void
-  /** The JSON for a failure that comes after the first line. */
-  readonly explain: (thrown: unknown) => string
+  /** The text that keeps a quiet connection alive. */
+  readonly heartbeat?: string | undefined
 }
 
 const heartbeatMs = 15_000
@@ -58,10 +62,10 @@ function drained(res: ServerResponse): Promise<void> {
   })
 }
 
-/** Sends a stream line by line, as fast as the reader reads. Throws a failure that comes before the first line. */
+/** Sends a stream message by message, as fast as the reader reads. Throws a failure that comes before the first message. */
 export async function sendStream(
   { messages, metadata }: StreamAnswer,
-  { res, form, write, begin, explain }: Sending,
+  { res, item, failure, end, begin, heartbeat }: Sending,
 ): Promise<void> {
   await metadata
   let begun = false
@@ -74,22 +78,23 @@ export async function sendStream(
     first()
     res.flushHeaders()
   }, hesitationMs)
-  const { heartbeat } = form
   const beat = heartbeat && setInterval(() => begun && res.write(heartbeat), heartbeatMs)
+  let last = end
   try {
     for await (const message of messages) {
-      const line = form.item(write(message))
+      const line = item(message)
       first()
       if (res.destroyed) return
       if (!res.write(line)) await drained(res)
     }
   } catch (thrown) {
     if (!begun) throw thrown
-    res.write(form.failure(explain(thrown)))
+    res.write(failure(thrown))
+    last = undefined
   } finally {
     clearTimeout(early)
     clearInterval(beat)
   }
   first()
-  res.end()
+  res.end(last)
 }

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto'
 import type { DescMessage } from '@bufbuild/protobuf'
 import type { Dialect } from '../json/writer.ts'
 import type { Operation, Operations } from '../operations/operations.ts'
 import type { Template } from '../operations/template.ts'
+import type { HttpRule } from '../operations/http-rule.ts'
+import { commentOf, described } from './comments.ts'
 import { type Json, Schemas } from './schemas.ts'
 
 /** The options of `describeGateway`. */
@@ -24,19 +27,15 @@ export function describeGateway(
 ): GatewayApi {
   const schemas = new Schemas(dialect)
   const paths: Record<string, Json> = {}
-  const ids = new Map<string, number>()
   for (const operation of all) {
-    const { verb, template, method } = operation.rule
+    const { verb, template } = operation.rule
     const path = pathOf(template)
-    const name = `${method.parent.name}_${method.name}`
     const item = (paths[path] ??= {})
     // OpenAPI has eight methods; another method becomes an extension of the path item.
     for (const key of verb === '*' ? everyVerb : [verb.toLowerCase()]) {
-      const count = (ids.get(name) ?? 0) + 1
-      ids.set(name, count)
       item[known.has(key) ? key : `x-${key}`] ??= describe(
         operation,
-        count === 1 ? name : `${name}${count}`,
+        idOf(operation.rule, key),
         unimplemented.has(operation.path),
         schemas,
       )
@@ -45,10 +44,33 @@ export function describeGateway(
   return {
     openapi: '3.1.0',
     info: { title: 'Protocol query gateway', version: '1' },
+    servers: [{ url: '/', description: 'The server that this document comes from.' }],
+    tags: tagsOf(all),
     paths,
     components: { schemas: schemas.all },
   }
 }
+
+/**
+ * The id of a binding. It depends on the method and the binding alone, so that no other method, binding or order of
+ * files changes the id that a generated client has: the full name of the method, and for any binding but the annotation
+ * itself also the HTTP method and a digest of the path.
+ */
+function idOf({ method, verb, isMain, template }: HttpRule, key: string): string {
+  const name = `${method.parent.typeName}.${method.name}`
+  if (isMain) return verb === '*' ? `${name}.${key}` : name
+  const digest = createHash('sha256').update(template.text).digest('hex').slice(0, 8)
+  return `${name}.${key}.${digest}`
+}
+
+/** The services as tags, with what their comments say. */
+function tagsOf(all: readonly Operation[]): Json[] {
+  const services = new Set(all.map(({ rule }) => rule.method.parent))
+  return [...services].map((service) => ({ name: service.typeName, ...described(service) }))
+}
+
+/** The first line of a comment, which is the title of an operation. */
+const firstLine = (text: string | undefined) => text?.split('\n', 1)[0]
 
 function describe(
   operation: Operation,
@@ -58,8 +80,11 @@ function describe(
 ): Json {
   const isMissing = operation.off || operation.kind === 'unsupported' || isUnimplemented
   const responses = answered(operation, isMissing, schemas)
+  const summary = firstLine(commentOf(operation.rule.method))
   return {
     operationId,
+    ...(summary === undefined ? {} : { summary }),
+    ...described(operation.rule.method),
     tags: [operation.rule.method.parent.typeName],
     ...asked(operation, schemas),
     responses,
@@ -133,7 +158,9 @@ function queryParameters(
       return field.fieldKind === 'list' || depth > 3
         ? []
         : queryParameters(schemas, message, taken, body, `${name}.`, depth + 1)
-    return [{ name, in: 'query', required: false, schema: schemas.ofField(field) }]
+    return [
+      { name, in: 'query', required: false, ...described(field), schema: schemas.ofField(field) },
+    ]
   })
 }
 

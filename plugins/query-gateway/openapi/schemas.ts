@@ -1,4 +1,5 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage } from '@bufbuild/protobuf'
+import { described } from './comments.ts'
 import type { Dialect } from '../json/writer.ts'
 
 /** A part of an OpenAPI document. */
@@ -21,12 +22,12 @@ export class Schemas {
     const wrapper = /^google\.protobuf\.(\w+)Value$/.test(message.typeName)
     if (wrapper) return scalarSchema(message.fields[0]?.scalar)
     if (!Object.hasOwn(this.all, message.typeName)) {
-      const schema: Json = { type: 'object' }
+      const schema: Json = { type: 'object', ...described(message) }
       this.all[message.typeName] = schema
       schema.properties = Object.fromEntries(
         message.fields.map((field) => [
           this.#dialect === 'proto3' ? field.jsonName : field.name,
-          this.#inMessage(field),
+          { ...this.#inMessage(field), ...described(field) },
         ]),
       )
     }

@@ -7,6 +7,8 @@ import { parseTemplate, type Template } from './template.ts'
 export interface HttpRule {
   readonly method: DescMethod
   readonly verb: string
+  /** Whether the binding is the annotation itself, and not one of its additional bindings. */
+  readonly isMain: boolean
   readonly template: Template
   /** The field that the body fills: `*` for the whole message, a field's name, or empty where the request has no body. */
   readonly body: string
@@ -50,7 +52,7 @@ export function readRules(registry: FileRegistry): Rules {
       const first = getOption(method, httpOption) as unknown as Annotation
       for (const annotation of [first, ...first.additionalBindings]) {
         try {
-          rules.push(readRule(method, annotation))
+          rules.push(readRule(method, annotation, annotation === first))
         } catch (thrown) {
           if (!(thrown instanceof RuntimeError)) throw thrown
           faults.push(`${service.typeName}/${method.name}: ${thrown.message}`)
@@ -63,7 +65,11 @@ export function readRules(registry: FileRegistry): Rules {
   return { rules, faults, bare }
 }
 
-function readRule(method: DescMethod, { pattern, body, responseBody }: Annotation): HttpRule {
+function readRule(
+  method: DescMethod,
+  { pattern, body, responseBody }: Annotation,
+  isMain: boolean,
+): HttpRule {
   const { value } = pattern
   if (value === undefined) throw new RuntimeError('ROUTE_INVALID', 'The binding has no path.')
   const [verb, path] =
@@ -73,5 +79,5 @@ function readRule(method: DescMethod, { pattern, body, responseBody }: Annotatio
   const nameless = (name: string) => !method.output.fields.some((field) => field.name === name)
   if (responseBody !== '' && nameless(responseBody))
     throw new RuntimeError('ROUTE_INVALID', `There is no field ${responseBody} in the answer.`)
-  return { method, verb, template: parseTemplate(path), body, responseBody }
+  return { method, verb, isMain, template: parseTemplate(path), body, responseBody }
 }

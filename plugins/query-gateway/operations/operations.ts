@@ -107,7 +107,7 @@ export function compileOperations(
           method.input,
           parse(method.input, pruneUnknown(method.input, json, registry), registry),
         ),
-      write: (bytes) => written(method, write, bytes),
+      write: (bytes) => writeAnswer(method, write, bytes),
     }
   }
 
@@ -142,7 +142,8 @@ function kindOf({ methodKind }: DescMethod): Operation['kind'] {
   return methodKind === 'server_streaming' ? 'stream' : 'unsupported'
 }
 
-function written({ output }: DescMethod, write: WriteJson, bytes: Uint8Array): string {
+/** Writes an encoded answer of a method as JSON; the error for what cannot be written is the upstream's. */
+export function writeAnswer({ output }: DescMethod, write: WriteJson, bytes: Uint8Array): string {
   let message: Message
   try {
     message = fromBinary(output, bytes)

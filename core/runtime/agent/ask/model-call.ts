@@ -20,7 +20,8 @@ import { openedModel } from '../../model/opened-later.ts'
 import { onion, type Layer } from '../../base/onion.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { underWay } from '../../watchdog/under-way.ts'
-import { UsageTally, type CountedCall } from './tally.ts'
+import type { StepTiming } from '../../turns/run.ts'
+import { UsageTally, type CallFacts, type CountedCall } from './tally.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 
@@ -67,6 +68,8 @@ export interface HeardAnswer {
   /** What other models cost that were asked before the one that answered. */
   readonly beside: readonly RunUsage[]
   readonly fault?: { readonly error: unknown }
+  /** How long it took, where the journal keeps that. */
+  readonly timing?: StepTiming
 }
 
 /** Composes the plugins' `model` layers around the model itself. One composition serves all calls. */
@@ -183,7 +186,11 @@ export async function hearAnswer(
 ): Promise<HeardAnswer> {
   const gathered = new Assembly()
   const { signal, calls } = asked.turn
-  const tally = new UsageTally((facts) => calls?.ended(facts))
+  const watched = asked.turn.watch?.traces ? new Timed() : undefined
+  const tally = new UsageTally((facts) => {
+    watched?.heard(facts)
+    calls?.ended(facts)
+  })
   const said: ModelCalling['said'] = {}
   try {
     const reply = await untilAborted(signal, callModel({ ...asked, gathered, tally, said }))
@@ -195,16 +202,44 @@ export async function hearAnswer(
       ...(isAsSaid(reply, said) && backTo(said.model, provider)),
     }
     const cost = costs(said.model, tally.ofReply(reply, asked.model))
-    return { message: asMessage({ ...told, ...back, usage: cost.usage }), beside: cost.beside }
+    const message = asMessage({ ...told, ...back, usage: cost.usage })
+    return { message, beside: cost.beside, timing: watched?.timing() }
   } catch (error) {
     // The message leaves out the calls: of the last one only a part may have arrived.
     const { usage, beside } = costs(said.model, tally.ofFailure(signal.aborted))
     const { content, reasoning } = gathered.reply()
     const model = said.model?.id
     const message = asMessage({ content, reasoning, toolCalls: [], usage, model })
-    return { message, beside, fault: { error } }
+    return { message, beside, fault: { error }, timing: watched?.timing(model) }
   }
 }
+
+/** Measures one asking of a model, with all attempts and with the models of a chain that were asked before. */
+class Timed {
+  readonly #at = Date.now()
+  readonly #began = performance.now()
+  #facts: CallFacts | undefined
+
+  heard(facts: CallFacts): void {
+    this.#facts = facts
+  }
+
+  /** What the journal keeps; `model` names the model of a call that left no message. */
+  timing(model?: string): StepTiming {
+    const { firstMs, attempts, code } = this.#facts ?? {}
+    const ms = performance.now() - this.#began
+    return {
+      at: this.#at,
+      ms: tenths(ms),
+      ...(firstMs !== undefined && { firstMs: tenths(firstMs) }),
+      ...((attempts ?? 1) > 1 && { attempts }),
+      ...(model !== undefined && { model }),
+      ...(code !== undefined && { code }),
+    }
+  }
+}
+
+const tenths = (ms: number): number => Math.round(ms * 10) / 10
 
 /** What the answer cost, and apart from it what other models cost that were asked for it. */
 function costs(model: Model | undefined, all: readonly RunUsage[]) {

@@ -7,6 +7,7 @@ import { audited } from './audit-call.ts'
 import { capabilityTools, isAtHand, isToolName, mayCall, mayGive } from '../turn/capabilities.ts'
 import { onion, type Layer } from '../../base/onion.ts'
 import { gateOf, isActive, isOpen, type PluginRecord } from '../../base/plugin-record.ts'
+import type { ToolEnd } from '../../telemetry/kernel-metrics.ts'
 import type { WaitingCall } from '../../turns/run.ts'
 import { subAgentTool } from './sub-agents.ts'
 import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
@@ -121,6 +122,28 @@ export class Tools {
    * The promise rejects only when the run itself cannot go on.
    */
   async call(call: ToolCall, turn: Turn, site: CallSite = {}): Promise<ToolOutcome> {
+    const { watch } = turn
+    if (!watch) return await this.#outcome(call, turn, site)
+    const entry = this.#entries.get(call.name) ?? site.turnTools?.get(call.name)
+    const plugin = entry?.record?.name ?? (entry?.client ? 'client' : entry ? 'kernel' : 'none')
+    const tool = entry?.client ? 'client' : this.nameOf(call.name)
+    const ended = watch.tool({ id: call.id, tool, plugin })
+    try {
+      const outcome = await this.#outcome(call, turn, site)
+      ended(outcome.waits ? 'waits' : toolEndOf(outcome.error), outcome.error?.code)
+      return outcome
+    } catch (error) {
+      ended('unknown')
+      throw error
+    }
+  }
+
+  /** The name of a tool as the server may tell it to anybody: a name that a user's own tool has, or that a model made up, is `other`. */
+  nameOf(name: string): string {
+    return this.#entries.has(name) ? name : 'other'
+  }
+
+  async #outcome(call: ToolCall, turn: Turn, site: CallSite): Promise<ToolOutcome> {
     let calling: Calling | undefined
     try {
       const entry = this.#gate(call, turn, site)
@@ -216,6 +239,13 @@ export class Tools {
       })
     return onion(layers, audited(execute))
   }
+}
+
+/** What became of a call that has ended with this error, or without any. */
+function toolEndOf(error: RuntimeError | undefined): ToolEnd {
+  if (!error) return 'done'
+  if (error.code === 'OUTCOME_UNKNOWN') return 'unknown'
+  return error.status < 500 ? 'refused' : 'failed'
 }
 
 function foreignOf(calling: Calling): Pick<ToolOutcome, 'foreign'> {

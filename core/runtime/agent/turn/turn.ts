@@ -11,6 +11,7 @@ import type {
 import type { Facts } from '../../audit/line.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import type { ModelScope, PluginBase, PluginRecord } from '../../base/plugin-record.ts'
+import type { TurnWatch } from '../../telemetry/turn-watch.ts'
 import type { TurnRequest } from '../../turns/run.ts'
 import type { CallsOfTurn } from './calls.ts'
 import type { Consent } from './consent.ts'
@@ -50,6 +51,8 @@ export interface Turn {
   readonly results: { areKept: boolean }
   /** The files of the user; absent where nothing keeps files. The turn and its sub-agents share them. */
   readonly files?: FilesOfTurn
+  /** Counts and measures what the turn does; absent where nobody watches. */
+  readonly watch?: TurnWatch
   /** The calls of models that the turn makes; absent where there is no turn. */
   readonly calls?: CallsOfTurn
   /** Names of the on-demand plugins that this thread has loaded. */
@@ -72,9 +75,11 @@ export interface OfCall {
 /** The context of one plugin's handler in a turn. */
 export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): TurnContext {
   const signal = call?.signal ?? turn.signal
+  const fetch = record.base && turn.watch?.outgoing(record.base.fetch)
   return {
     ...(record.base as PluginBase), // a turn only reaches plugins whose setup has finished
     ...record.modelsWithin?.(scopeOf(turn, signal)),
+    ...(fetch && { fetch }),
     user: turn.user,
     message: turn.message ?? '',
     session: turn.session,

@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
+import { shareOf } from '../../telemetry/share.ts'
 import { statusOf } from './error-body.ts'
 
 /** Which requests leave a line, and what of the client stands in it. */
@@ -61,34 +62,17 @@ export class RequestLog {
     process.off('exit', this.#atExit)
   }
 
-  /** Watches a request; its line is written when its answer is out or its connection is gone. */
-  begin(koa: Context): void {
-    const { res, socket } = koa
-    const begun = performance.now()
-    const { bytesRead, bytesWritten } = socket
-    res.once('close', () => {
-      const said = Number(koa.req.headers['content-length'])
-      const bytesIn = Number.isNaN(said) ? socket.bytesRead - bytesRead : said
-      const bytesOut = socket.bytesWritten - bytesWritten
-      this.#ended(koa, res.statusCode, performance.now() - begun, { bytesIn, bytesOut })
-    })
-  }
-
-  /** A client that asked for a socket has it now, or was refused. */
-  upgraded(koa: Context, refusal?: RuntimeError): void {
-    this.#ended(koa, refusal ? statusOf(refusal) : 101)
-  }
-
   /** Bytes came that are no request. */
   unreadable(refusal: RuntimeError): void {
     if (this.#hasRoom()) this.#add({ status: statusOf(refusal), code: refusal.code })
   }
 
-  #ended(koa: Context, status: number, ms?: number, bytes?: object): void {
+  /** A request has ended: its answer is out, its connection is gone, or its client has a socket now. */
+  ended(koa: Context, status: number, ms?: number, bytes?: object): void {
     const { mode, sample, slowMs, showsAddresses } = this.#rules
     const { requestId, route, plugin, isProbe, code }: Noted = koa.state
     const hasFailed = status >= 400
-    const isSlow = ms !== undefined && ms > slowMs && !isStream(koa)
+    const isSlow = ms !== undefined && ms > slowMs && !isEventStream(koa)
     const isDue = mode === 'all' && !isProbe && (sample >= 1 || shareOf(requestId) < sample)
     if (!(hasFailed || isSlow || isDue) || !this.#hasRoom()) return
     const line = {
@@ -144,15 +128,5 @@ export class RequestLog {
 }
 
 /** Whether an answer is an event stream, which is open as long as its reader likes. */
-const isStream = ({ res }: Context): boolean =>
+export const isEventStream = ({ res }: Context): boolean =>
   String(res.getHeader('Content-Type') ?? '').startsWith('text/event-stream')
-
-/** A number from 0 to 1 that is always the same for an id, so that all lines about one thing stand or fall together. */
-export function shareOf(id: string): number {
-  // FNV-1a, with the bits mixed once more: ids differ mostly in their last characters.
-  let hash = 0x811c9dc5
-  for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
-  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
-  hash = Math.imul(hash ^ (hash >>> 12), 0x297a2d39)
-  return ((hash ^ (hash >>> 15)) >>> 0) / 2 ** 32
-}

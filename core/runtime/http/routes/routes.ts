@@ -306,6 +306,8 @@ function getOr<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 
 /** Literals first, decided at the leftmost segment in which two keys differ in kind. */
 function bySpecificity(a: RouteKey, b: RouteKey): number {
+  // Paths of different lengths never match the same request; a sort needs an order of them all the same.
+  if (a.segments.length !== b.segments.length) return a.segments.length - b.segments.length
   for (const [index, segment] of a.segments.entries()) {
     const other = b.segments[index]?.startsWith(':') ?? false
     const difference = Number(segment.startsWith(':')) - Number(other)

@@ -48,6 +48,8 @@ export interface ServedRoute {
   readonly route: AnyRoute
   /** A probe passes every limit and rule for browsers. */
   readonly isProbe?: boolean
+  /** A route of users that the operator may call too, with a key. */
+  readonly isOperatorsToo?: boolean
   /** Adds `env`, `self`, `db` and the rest to the base, on it or inheriting from it. */
   context(base: RouteBase): RouteContext | Promise<RouteContext>
 }
@@ -159,7 +161,7 @@ class PreparedRoute {
   async run(koa: Context, captures: readonly string[], target: Target): Promise<void> {
     this.#begins()
     const route = this.#route
-    const auth = this.#auth
+    const auth = this.#authFor(koa)
     let trace: Trace | undefined
     if (auth !== 'public') koa.state.who = 'unknown'
     try {
@@ -191,6 +193,12 @@ class PreparedRoute {
         failed(this.#traced, trace, koa, captures, this.#options.failures.toError(thrown))
       throw thrown
     }
+  }
+
+  /** Some routes of users are the operator's too, who comes with a key in place of a token. */
+  #authFor({ headers }: Context): RouteAuth {
+    const hasKey = headers.authorization !== undefined && headers['x-auth-type'] === undefined
+    return this.#served.isOperatorsToo && hasKey ? 'operator' : this.#auth
   }
 
   /** Whom the plugin's own check lets in. What a forged request costs is its address's, and no limit of the route's. */

@@ -1,5 +1,5 @@
 import type { Log } from '../../../plugin.ts'
-import { type Bus, openBus } from './bus.ts'
+import type { Bus, BusOptions } from './bus.ts'
 import type { ChannelMessage } from './channels.ts'
 
 /** How the bus is: what kind it is, and since when it cannot be used. */
@@ -148,4 +148,14 @@ export class BusLine {
     }
     return this.#bus
   }
+}
+
+/** Connects to the bus at an address. Rejects when nothing answers there. */
+async function openBus(options: BusOptions): Promise<Bus> {
+  if (/^rediss?:/.test(options.url)) {
+    const { RedisBus } = await import('./redis.ts')
+    return RedisBus.open(options)
+  }
+  const { NatsBus } = await import('./nats.ts')
+  return NatsBus.open(options)
 }

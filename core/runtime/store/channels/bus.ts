@@ -26,13 +26,3 @@ export interface BusOptions {
 
 /** How long a bus may take to connect, and to take a subscription. */
 export const busPatienceMs = 2_000
-
-/** Connects to the bus at an address. Rejects when nothing answers there. */
-export async function openBus(options: BusOptions): Promise<Bus> {
-  if (/^rediss?:/.test(options.url)) {
-    const { RedisBus } = await import('./redis.ts')
-    return RedisBus.open(options)
-  }
-  const { NatsBus } = await import('./nats.ts')
-  return NatsBus.open(options)
-}

@@ -16,6 +16,9 @@ import {
   RunLost,
   type TurnRequest,
 } from '../run.ts'
+import type { TraceSpan } from '../../telemetry/span.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import type { TurnWatch, WatchedTurn } from '../../telemetry/turn-watch.ts'
 import { Feed } from '../events/feed.ts'
 import type { Batcher } from '../events/batcher.ts'
 import type { RunNews } from '../events/news.ts'
@@ -52,6 +55,8 @@ export interface CarriedRunParts {
   readonly approvers: Approvers
   /** Tells users of their runs, also users who do not have the session open. */
   readonly news?: RunNews
+  /** Watches the runs; without it nobody does. */
+  readonly telemetry?: Telemetry
   /** Called when this process does not carry the run any more. */
   onLost(run: CarriedRun): void
   /** Called at every moment of every run. */
@@ -70,6 +75,8 @@ export interface CarriedRunOptions {
   readonly checkpoint?: string
   /** The run's seat among the turns of this process, where these are limited. */
   readonly seat?: Seat
+  /** The span of the turn, where the request began it. */
+  readonly span?: TraceSpan
   /** Why the run ends without having begun. */
   readonly refusal?: RuntimeError
 }
@@ -98,6 +105,7 @@ export class CarriedRun implements Run {
   readonly seat?: Seat
   readonly refusal?: RuntimeError
   readonly feed: Feed
+  readonly watch?: TurnWatch
   /** When this process took the run, by `performance.now()`. */
   readonly heldSince = performance.now()
   /** Why the run has to end, and since when; undefined while nothing has stopped the run. */
@@ -109,11 +117,15 @@ export class CarriedRun implements Run {
   readonly gotOn = Promise.withResolvers<void>()
   /** Whether the engine did not stop in time: what the engine still emits or writes is then dropped. */
   isCutOff = false
+  /** Whether this process lets go of the run because it closes. */
+  isHandedOver = false
   /** How the engine ended the run. */
   end: RunEnd | undefined
   readonly #parts: CarriedRunParts
   readonly #controller = new AbortController()
   #rows: number
+  readonly #heldAt = Date.now()
+  #hasToldTakeover = false
   /** What the calls of models cost that this process has written down. */
   readonly #spent = new UsageSum()
 
@@ -137,6 +149,7 @@ export class CarriedRun implements Run {
     if (row.continues !== null && row.decision !== null)
       this.continues = { runId: row.continues, decision: JSON.parse(row.decision) }
     this.#rows = row.steps
+    this.watch = parts.telemetry?.watch(watched(options))
     this.feed = new Feed(parts.batcher, row, (lost) => {
       parts.onLost(this)
       this.#controller.abort(lost)
@@ -176,6 +189,7 @@ export class CarriedRun implements Run {
       this.hasSpoken = true
       this.firstWord.resolve()
     }
+    if (event === 'message') this.watch?.heard()
     this.feed.emit(event, data)
   }
 
@@ -195,6 +209,7 @@ export class CarriedRun implements Run {
 
   /** The server closes: the engine lets go, and another process goes on. */
   handOver(): void {
+    this.isHandedOver = true
     this.#controller.abort(new RunLost(`Run ${this.runId} is handed over: the server closes.`))
   }
 
@@ -202,18 +217,26 @@ export class CarriedRun implements Run {
   async appendStep(entry: JournalEntry, urgency?: 'now' | 'soon'): Promise<void> {
     const { row } = this
     const owner = {
+      by: shortName(this.#parts.store.owner),
       runId: row.id,
       rootId: row.root_id,
       sessionId: row.session_id,
       turn: row.turn,
     }
-    const rows = toRows(owner, this.#rows, entry)
+    const rows = toRows(owner, this.#rows, this.#withTakeover(entry, owner.by))
     addSpent(this.#spent, entry)
     this.#rows += rows.length
     this.#parts.at('before a step is kept', row.id)
     await this.feed.append(rows, urgency)
     this.gotOn.resolve()
     this.#parts.at('after a step is kept', row.id)
+  }
+
+  /** The first step after a takeover tells of it, so that the takeover costs no write of its own. */
+  #withTakeover(entry: JournalEntry, by: string): JournalEntry {
+    if (!this.takenOver || this.#hasToldTakeover || this.watch?.traces !== true) return entry
+    this.#hasToldTakeover = true
+    return { ...entry, takeover: { at: this.#heldAt, by, attempts: this.row.attempts } }
   }
 
   /** What the whole turn cost. What another process or an earlier run of the turn wrote down stands in the journal alone. */
@@ -271,6 +294,26 @@ export class CarriedRun implements Run {
 
   #cutOff(): RunLost {
     return new RunLost(`Run ${this.runId} is not carried here any more.`)
+  }
+}
+
+/** Enough of the name of a process to tell it from others. */
+const shortName = (owner: string): string => owner.slice(0, 8)
+
+/** What of a run its watch may know. */
+function watched({ row, request, takenOver, span }: CarriedRunOptions): WatchedTurn {
+  const { origin, from, model, waitedMs, traceparent } = request
+  return {
+    runId: row.id,
+    sessionId: row.session_id,
+    requestId: row.request_id,
+    source: origin ?? 'http',
+    takenOver,
+    ...(from && { from }),
+    ...(model !== undefined && { model }),
+    ...(waitedMs !== undefined && row.continues === null && { waitedMs }),
+    ...(traceparent !== undefined && { traceparent }),
+    ...(span && { span }),
   }
 }
 

@@ -139,6 +139,7 @@ export class Carrier {
         await this.#end(run, { ...outcome, status: 'aborted' })
       }
     } catch (error) {
+      run.watch?.left(run.isHandedOver)
       const { runId } = run
       if (!(error instanceof RunLost) || error.cause !== undefined)
         this.#log.warn(
@@ -268,6 +269,7 @@ export class Carrier {
     const usage = await run.spent()
     await run.feed.finish(status, { ...end, cause: causeOf(run, status, end), usage })
     this.#parts.at('after the end is kept', run.runId)
+    run.watch?.ended({ status, usage, cause: causeOf(run, status, end) })
     if (status !== 'waiting') this.#onKept()
     news?.ended(run, status)
   }

@@ -10,6 +10,9 @@ import type { RunGates } from '../gates/gates.ts'
 import type { Settler } from '../gates/settler.ts'
 import { releaseRuns } from '../journal/leases.ts'
 import type { Sessions } from '../sessions/sessions.ts'
+import type { TraceSpan } from '../../telemetry/span.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { requestSpan } from '../../http/answer/request-spans.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import { busyRetrySeconds, dayNameOf, type Seats } from '../limits.ts'
 import type { TurnRequest } from '../run.ts'
@@ -76,6 +79,7 @@ export interface IntakeParts {
   readonly seats: Seats | undefined
   readonly gates: RunGates
   readonly settler: Settler
+  readonly telemetry?: Telemetry
   readonly oracleDid: string
 }
 
@@ -120,17 +124,25 @@ export class Intake {
     const { user, sessionId, requestId = randomUUID(), address, whenBusy, koa } = message
     await this.mayTalk(user)
     const { did } = user
-    const request = await this.#withFiles(message)
+    const given = await this.#withFiles(message)
+    const span = this.#beginSpan(sessionId, koa)
+    const request = span ? { ...given, traceparent: span.traceparent } : given
     const there = address === undefined ? undefined : dayNameOf(address)
     const seat = this.#parts.seats?.for({ did, sessionId, address: there })
     try {
-      const begun = await begin({ did, sessionId, requestId, request, seat, whenBusy, koa })
+      const begun = await begin({ did, sessionId, requestId, request, seat, whenBusy, koa, span })
       if (!('live' in begun) || begun.live === undefined) seat?.leave()
       return begun
     } catch (error) {
       seat?.leave()
       throw error
     }
+  }
+
+  /** The span of a turn, as part of the request that begins the turn. What carries the turn ends the span. */
+  #beginSpan(sessionId: string, koa: Beginning['koa']): TraceSpan | undefined {
+    const asked = koa && requestSpan(koa)
+    return this.#parts.telemetry?.beginTurn(sessionId, asked?.traceparent)
   }
 
   /** The request with its files. A message that has its run, or that waits, was given its files then. */
@@ -176,10 +188,11 @@ export class Intake {
     refusal: RuntimeError | undefined,
   ): Promise<Started | QueuedTurn> {
     const { store, carrier, replicas, watchers, settler } = this.#parts
-    const { sessionId, requestId, answers, seat } = beginning
+    const { sessionId, requestId, answers, seat, span } = beginning
     const begun = await this.#record(user, beginning)
     if (begun.outcome === 'waits') {
       if (begun.isNew) this.#rules.at?.('after the turn is queued', begun.id)
+      span?.end()
       const { id: waitingId, sessionId, isNew } = begun
       return { waitingId, requestId, sessionId, isNew }
     }
@@ -205,6 +218,7 @@ export class Intake {
       redactions,
       checkpoint,
       seat,
+      span,
       refusal,
     })
     for (const runId of carrier.stop(superseded, 'superseded'))
@@ -241,20 +255,27 @@ export class Intake {
     // `unsynced`: a power cut may lose a run that has done nothing yet, because the mark of a tool's write is synced first.
     // A plugin may have told others that its turn was accepted, so a plugin's turn waits for the disk.
     const durability = beginning.request.origin === undefined ? 'unsynced' : 'synced'
-    return store.commits.atomic(async (trx) => {
+    const began = performance.now()
+    const recorded = store.commits.atomic(async (trx) => {
       const begun = await beginRun(store, trx, beginning)
       if (begun.outcome !== 'begun') return begun
       if (mustAsk) throw notAsked
       await this.#admission.recorded(trx, user, beginning, begun.run)
       return begun
     }, durability)
+    const { telemetry } = this.#parts
+    const { traceparent } = beginning.request
+    const told = () => telemetry?.database('begin', performance.now() - began, traceparent)
+    recorded.then(told, told)
+    return recorded
   }
 
   /** Has a waiting turn begin. With a cause the turn only ends, and does not reach the engine. */
   async beginWaiting(turn: WaitingTurn, known?: User, cause?: RunCause): Promise<Attempted> {
     const { id, did, session_id: sessionId, request_id: requestId } = turn
     if (this.#closing) return { inMs: tryAgainMs.soon }
-    const request: TurnRequest = JSON.parse(turn.request) // written by `enqueue`
+    const kept: TurnRequest = JSON.parse(turn.request) // written by `enqueue`
+    const request = { ...kept, waitedMs: Math.max(0, Number(turn.waited_ms)) }
     const user = known ?? (await this.restoreUser(did))
     const refusal = cause ? undefined : await this.#refusalOf(user)
     const why = refusal ? 'given-up' : cause

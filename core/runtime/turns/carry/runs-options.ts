@@ -1,3 +1,4 @@
+import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Log, RunUsage } from '../../../plugin.ts'
 import type { Notices } from '../../notices/notices.ts'
 import type { Store } from '../../store/store.ts'
@@ -38,4 +39,6 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly gates?: RunGates
   /** Tells users what goes on in their sessions, also users who do not have the session open. */
   readonly notices?: Notices
+  /** Watches the turns of this process; without it nobody does. */
+  readonly telemetry?: Telemetry
 }

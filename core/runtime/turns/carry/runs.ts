@@ -63,21 +63,17 @@ export class Runs {
   #closing: Promise<void> | undefined
 
   constructor(options: RunsOptions) {
-    const { store, log, engine, leaseMs, retentionHours, oracle, roomIdOf, notices } = options
+    const { store, log, engine, leaseMs, oracle, roomIdOf, notices, telemetry } = options
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
-    const db = withRunTables(store.db)
-    const { kind: dialect, now } = store
-    this.sessions = new Sessions({ db, dialect, now, oracle, roomIdOf, notices })
+    const sessions = { db: withRunTables(store.db), dialect: store.kind, now: store.now }
+    this.sessions = new Sessions({ ...sessions, oracle, roomIdOf, notices })
     this.#store = new RunStore({ store, owner: randomUUID(), leaseMs })
     this.gates = options.gates ?? new RunGates({ records: [] })
-    const settler = (this.#settler = new Settler({
-      store: this.#store,
-      gates: this.gates,
-      log,
-      at: options.at ?? (() => {}),
-      notices: endNotices,
-    }))
+    const at = options.at ?? (() => {})
+    const { gates } = this
+    const own = { store: this.#store, gates, log, at }
+    const settler = (this.#settler = new Settler({ ...own, notices: endNotices }))
     this.#speaker = new Speaker(
       { store: this.#store, sessions: this.sessions, watchers: this.#watchers, notices },
       options,
@@ -90,17 +86,18 @@ export class Runs {
     const clients = (this.#clients = new Clients(this.#store, replicas, options.absenceMs))
     this.#carrier = new Carrier({
       store: this.#store,
-      batcher: new Batcher(this.#store, log),
+      batcher: new Batcher(this.#store, log, telemetry),
       answers: clients.answers,
       approvers: clients.approvers,
       news: notices && new RunNews(notices),
       engine,
       log,
       usageOf: options.usageOf,
+      telemetry,
       onEnded: () => this.#waiting.nudge(),
       interest: (sessionId) => replicas.session(sessionId, () => void this.#keeper.beat()),
       onKept: () => settler.nudge(),
-      at: options.at ?? (() => {}),
+      at,
     })
     this.#intake = new Intake(
       {
@@ -111,8 +108,9 @@ export class Runs {
         watchers: this.#watchers,
         replicas,
         seats: this.#seats,
-        gates: this.gates,
+        gates,
         settler,
+        telemetry,
         oracleDid: oracle.did,
       },
       options,
@@ -129,7 +127,7 @@ export class Runs {
       store: this.#store,
       log,
       leaseMs,
-      retentionHours,
+      retentionHours: options.retentionHours,
       runsPerProcess: options.runsPerProcess ?? 500,
       live: this.#carrier.live,
       takeOver: (row) => this.#intake.takeOver(row),

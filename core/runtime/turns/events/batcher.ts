@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
 import { isConnectionError, isFileBusy } from '../../store/database-errors.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Feed } from './feed.ts'
 import type { RunStore } from '../journal/store.ts'
 import { runsPerWrite } from '../journal/write.ts'
@@ -32,6 +33,7 @@ export class Batcher {
   readonly isShared: boolean
   readonly #store: RunStore
   readonly #log: Log
+  readonly #telemetry: Telemetry | undefined
   readonly #ticking = new Set<Feed>()
   /** What has something for the database, each with the time by which it is to be written: 0 is at once. */
   readonly #unwritten = new Map<Feed, number>()
@@ -42,7 +44,8 @@ export class Batcher {
   #lastCount = 0
   #writing = false
 
-  constructor(store: RunStore, log: Log) {
+  constructor(store: RunStore, log: Log, telemetry?: Telemetry) {
+    this.#telemetry = telemetry
     this.#store = store
     this.#log = log
     this.isShared = store.dialect === 'postgres'
@@ -127,6 +130,7 @@ export class Batcher {
     try {
       const refused = await this.#store.write(feeds.flatMap((feed) => feed.take() ?? []))
       this.lastWritten = started
+      this.#telemetry?.database('steps', performance.now() - started)
       for (const feed of feeds) {
         const why = refused.get(feed.runId)
         if (why === undefined) feed.written()

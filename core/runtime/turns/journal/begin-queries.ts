@@ -129,7 +129,8 @@ function countTurns({ db, today }: RunStore) {
 /** Inserts the run's row, and tells the other replicas of the run. */
 const insertRun = ({ db, owner, now, leaseEnd, dialect }: RunStore) =>
   prepared(db, (p: NewRun & Telling) => {
-    const run = Object.fromEntries(columns.map((name) => [name, p[name]])) as unknown as NewRun // by name, because `p` stands in for values and has no keys of its own
+    // By name, because `p` stands in for values and has no keys of its own.
+    const run = Object.fromEntries(columns.map((name) => [name, p[name]])) as unknown as NewRun
     const { to, payload, told } = p
     return db
       .insertInto('kernel_runs')

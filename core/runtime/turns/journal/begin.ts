@@ -1,3 +1,4 @@
+import type { TraceSpan } from '../../telemetry/span.ts'
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { RunAdmission, RunCause } from '../../../plugin.ts'
@@ -29,6 +30,8 @@ export interface Beginning {
   readonly waited?: { readonly id: string; readonly cause?: RunCause }
   /** The plugins were asked about the turn, and let it begin. */
   readonly isAdmitted?: boolean
+  /** The span of the turn, where somebody collects spans. */
+  readonly span?: TraceSpan
   /** The request of the caller, where there is one. */
   readonly koa?: RunAdmission['koa']
 }

@@ -1,7 +1,7 @@
 import type { Message, RunUsage } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { StepsTable } from './tables.ts'
-import type { JournalEntry } from '../run.ts'
+import type { JournalEntry, StepTiming } from '../run.ts'
 import type { PluginMessage, UserMessage } from '../user-message.ts'
 
 /** A row of the journal as it is written. */
@@ -13,6 +13,8 @@ export interface StepOwner {
   readonly rootId: string
   readonly sessionId: string
   readonly turn: number
+  /** The process that writes, by the beginning of its name. */
+  readonly by?: string
 }
 
 /** How many rows a run may have: positions of one turn end where those of the next begin. */
@@ -21,14 +23,15 @@ const rowsPerTurn = 2 ** 20
 /** The position of a row in its session. */
 export const positionOf = (turn: number, row: number): number => turn * rowsPerTurn + row
 
-type Note = Omit<JournalEntry, 'messages'>
+/** What a step was beside its messages. */
+export type StepNote = Omit<JournalEntry, 'messages' | 'timings'>
 
 /** One step as rows: a row for every message, and a note of what else the step was. */
 export function toRows(owner: StepOwner, firstRow: number, entry: JournalEntry): StepRow[] {
-  const { messages, ...note } = entry
-  const rows: [StepRow['kind'], Message | Note][] = messages.map((message) => [
+  const { messages, timings, ...note } = entry
+  const rows: [StepRow['kind'], Kept | StepNote][] = messages.map((message) => [
     note.within ? 'inner' : kindOf(message),
-    message,
+    kept(message, timings, owner.by),
   ])
   const isSummary = note.summary !== undefined && note.within === undefined
   if (Object.values(note).some((value) => value !== undefined))
@@ -51,15 +54,33 @@ function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
 
 type Told = Message | UserMessage | PluginMessage
 
+/** A message as its row keeps it. */
+type Kept = Told & { readonly timing?: StepTiming }
+
+/** A message with how long it took, where somebody measured that. */
+function kept(message: Message, timings: JournalEntry['timings'], by: string | undefined): Kept {
+  const timing = timings && 'id' in message ? timings[message.id] : undefined
+  return timing ? { ...message, timing: { ...timing, by } } : message
+}
+
 /** The message of a row. */
-export const messageOf = ({ body }: Pick<StepRow, 'body'>): Told => JSON.parse(body)
+export function messageOf({ body }: Pick<StepRow, 'body'>): Told {
+  const { timing: _, ...message }: Kept = JSON.parse(body)
+  return message
+}
+
+/** How long what a row tells of took; undefined where nobody measured it. */
+export function timingOf({ body }: Pick<StepRow, 'body'>): StepTiming | undefined {
+  const { timing }: Kept = JSON.parse(body)
+  return timing
+}
 
 /** Whether a row says what a step was beside its messages. */
 export const isNote = ({ kind }: Pick<StepRow, 'kind'>): boolean =>
   kind === 'note' || kind === 'summary'
 
 /** What a note adds to its step. */
-export const noteOf = ({ body }: Pick<StepRow, 'body'>): Note => JSON.parse(body)
+export const noteOf = ({ body }: Pick<StepRow, 'body'>): StepNote => JSON.parse(body)
 
 /** The steps of the engine again, from their rows in the order of their positions. */
 export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
@@ -92,7 +113,7 @@ export function spentIn(rows: readonly StepRow[]): UsageSum {
 /** Adds what the calls of models cost that a step tells of, in its messages or beside them. */
 export function addSpent(
   sum: UsageSum,
-  step: { readonly messages?: readonly Told[] } & Note,
+  step: { readonly messages?: readonly Told[] } & StepNote,
 ): void {
   for (const message of step.messages ?? [])
     if (message.role === 'assistant' && message.usage) sum.add(message.usage)

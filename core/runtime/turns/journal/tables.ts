@@ -1,6 +1,6 @@
 import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
-import { roomsMigration, sharedMigration, type SaidTables } from '../said-tables.ts'
+import { saidMigrations, type SaidTables } from '../said-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
@@ -80,8 +80,7 @@ export interface RunsTable {
 }
 
 /**
- * What of a request stands beside its words, which the first row of the run's journal holds. A table apart from
- * `kernel_runs`, whose rows are written several times a second: SQLite writes whole rows.
+ * What of a request stands beside its words, which the journal holds: apart from `kernel_runs`, whose rows are written often.
  */
 export interface RequestsTable {
   run_id: string
@@ -385,16 +384,12 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .execute()
   },
   '005-waiting-turns': waitingTurnsMigration,
-  '006-rooms': roomsMigration,
+  '006-rooms': saidMigrations.rooms,
   '007-settling': settlingMigration,
   '008-session-models': async (db) => {
     await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
   },
-  '009-shared-sessions': sharedMigration,
-  '010-redactions': async (db) => {
-    await sql`alter table kernel_sessions add column redactions integer not null default 0`.execute(
-      db,
-    )
-  },
+  '009-shared-sessions': saidMigrations.shared,
+  '010-redactions': saidMigrations.redactions,
   '011-stored-forms': runFormsMigration,
 }

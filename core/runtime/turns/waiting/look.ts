@@ -4,7 +4,10 @@ import type { RunStore } from '../journal/store.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 
 /** A turn that waits until its session is free. */
-export type WaitingTurn = WaitingTurnsTable
+export interface WaitingTurn extends WaitingTurnsTable {
+  /** How long it has waited, by the database's clock. */
+  readonly waited_ms: number
+}
 
 /** A turn that waited this long does not begin any more. */
 const longestWaitMs = 24 * 3_600_000
@@ -30,18 +33,20 @@ export async function waitingSessions({ db }: RunStore): Promise<{
 
 /** The turn of a session that begins next; undefined where that one is stored in a form that a newer server knows. */
 export async function nextOf(
-  { db }: RunStore,
+  { db, now }: RunStore,
   sessionId: string,
 ): Promise<WaitingTurn | undefined> {
-  const { rows } = await sql<WaitingTurn>`select * from (select * from kernel_waiting_turns
-    where session_id = ${sessionId} order by place limit 1) as first
+  const { rows } = await sql<WaitingTurn>`select *, ${now} - created_at as waited_ms
+    from (select * from kernel_waiting_turns
+      where session_id = ${sessionId} order by place limit 1) as first
     where ${isKnownForm}`.execute(db)
   return rows[0]
 }
 
 /** Turns that have waited too long, the oldest first. */
 export async function expiredTurns({ db, now }: RunStore): Promise<readonly WaitingTurn[]> {
-  const { rows } = await sql<WaitingTurn>`select * from kernel_waiting_turns
+  const { rows } = await sql<WaitingTurn>`select *, ${now} - created_at as waited_ms
+    from kernel_waiting_turns
     where created_at < ${now} - ${sql.lit(longestWaitMs)} and ${isKnownForm}
     order by created_at limit ${sql.lit(expiredPerLook)}`.execute(db)
   return rows

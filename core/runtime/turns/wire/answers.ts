@@ -15,6 +15,8 @@ export function setIds(
   { runId, requestId }: Pick<Started, 'runId' | 'requestId'>,
 ): void {
   koa.set('X-Request-Id', requestId)
+  // The line of the request and that of its turn bear one id, and stand or fall together where only a share is logged.
+  koa.state.requestId = requestId
   koa.set('X-Run-Id', runId)
 }
 

@@ -122,6 +122,17 @@ export const runInput = z.object({
   runId,
   after: z.coerce.number().int().min(0).optional(),
 })
+/** A page of the runs of a session, the newest first. */
+export const runListInput = z.object({
+  id: sessionId,
+  limit: count(50, 20),
+  before: z.coerce.number().int().min(1).optional(),
+})
+/** The trace of a run. */
+export const traceInput = z.object({
+  runId,
+  text: z.enum(['on', 'off']).default('on').describe('off: names and figures without any words'),
+})
 /** A person's decision on the call that a run waits with. */
 export const resumeInput = z
   .object({

@@ -8,15 +8,20 @@ export const turnRouteKeys = [
   'POST /sessions/:id/capabilities',
   'GET /sessions/:id/messages',
   'GET /sessions/:id/run',
+  'GET /sessions/:id/runs',
   'GET /messages/:sessionId',
   'POST /messages/:sessionId',
   'POST /messages/abort',
   'GET /runs',
   'GET /runs/:runId',
+  'GET /runs/:runId/trace',
   'POST /runs/:runId/retry',
   'POST /runs/:runId/resume',
   'POST /runs/:runId/tool-results',
 ] as const
+
+/** Routes of users that the operator may call too. */
+export const operatorsTooKeys: readonly string[] = ['GET /runs/:runId/trace']
 
 /** A route for each of the keys. */
 export type TurnRoutes = Readonly<Record<(typeof turnRouteKeys)[number], AnyRoute>>

@@ -7,6 +7,7 @@ import { messageRoutes } from './message-routes.ts'
 import type { TurnRoutes } from './route-keys.ts'
 import { runRoutes } from './run-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
+import { Traces } from './trace.ts'
 import { Transcripts } from './transcript.ts'
 
 /** What the routes of turns are made of. */
@@ -22,17 +23,22 @@ export interface TurnRoutesOptions {
     readonly sessionId: string
     readonly names: readonly string[]
   }): unknown
+  /** The arguments of a tool that traces hide. */
+  redactOf?(tool: string): readonly string[] | undefined
   /** Where open event streams are counted: a turn whose stream could not be opened does not begin. */
   readonly streams?: Places
 }
 
 /** The parts of the routes: the options, with the transcripts that the routes read in place of the database. */
-export interface RouteParts extends Omit<TurnRoutesOptions, 'db'> {
+export interface RouteParts extends Omit<TurnRoutesOptions, 'db' | 'redactOf'> {
   readonly transcripts: Transcripts
+  readonly traces: Traces
 }
 
 /** The routes of sessions, messages and runs. */
-export function turnRoutes({ db, ...options }: TurnRoutesOptions): TurnRoutes {
-  const parts: RouteParts = { ...options, transcripts: new Transcripts(withRunTables(db)) }
+export function turnRoutes({ db, redactOf, ...options }: TurnRoutesOptions): TurnRoutes {
+  const tables = withRunTables(db)
+  const traces = new Traces(tables, redactOf)
+  const parts: RouteParts = { ...options, traces, transcripts: new Transcripts(tables) }
   return { ...sessionRoutes(parts), ...messageRoutes(parts), ...runRoutes(parts) }
 }

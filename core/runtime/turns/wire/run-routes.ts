@@ -2,12 +2,21 @@ import { clientNetwork } from '../../http/limits/client-address.ts'
 import { created } from '../../http/answer/reply.ts'
 import { lastEventId } from '../../http/routes/last-event-id.ts'
 import { failEarly, setIds, streamOf } from './answers.ts'
-import { quarantineInput, resumeInput, retryInput, runInput, toolResultInput } from './input.ts'
+import { RuntimeError } from '../../../errors.ts'
+import { routeOf } from '../../http/routes/route-of.ts'
+import {
+  quarantineInput,
+  resumeInput,
+  retryInput,
+  runInput,
+  toolResultInput,
+  traceInput,
+} from './input.ts'
 import type { RouteParts } from './routes.ts'
 import { operatorRoute, userRoute } from './user-route.ts'
 
 /** The routes of runs: read one, answer what it waits for, and what the operator does with a quarantined one. */
-export function runRoutes({ runs, streams }: RouteParts) {
+export function runRoutes({ runs, streams, traces }: RouteParts) {
   return {
     'GET /runs': operatorRoute(
       'Runs that were set aside because the process died twice with them.',
@@ -34,6 +43,18 @@ export function runRoutes({ runs, streams }: RouteParts) {
       },
       { 200: ['text/event-stream'] },
     ),
+    'GET /runs/:runId/trace': routeOf({
+      summary:
+        'What a run did and how long each step took. The operator reads any run, without words.',
+      input: traceInput,
+      async run({ runId, text }, { user }) {
+        if (user) return traces.of(await runs.demand(user.did, runId), text === 'on')
+        if (text === 'off') return traces.of(await traces.known(runId), false)
+        throw new RuntimeError('FORBIDDEN', 'The words of a run are its user’s alone.', {
+          hint: 'Ask for the trace with ?text=off.',
+        })
+      },
+    }),
     'POST /runs/:runId/resume': userRoute(
       'Answers a run that waits for a person, and streams how it goes on.',
       resumeInput,

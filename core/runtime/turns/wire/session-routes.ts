@@ -1,12 +1,19 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { RouteContext } from '../../../plugin.ts'
 import { created } from '../../http/answer/reply.ts'
-import { capabilitiesInput, historyInput, idInput, pageInput, sessionListInput } from './input.ts'
+import {
+  capabilitiesInput,
+  historyInput,
+  idInput,
+  pageInput,
+  runListInput,
+  sessionListInput,
+} from './input.ts'
 import type { RouteParts } from './routes.ts'
 import { userRoute, type UserContext } from './user-route.ts'
 
 /** The routes of conversations: begin, list and delete one, read it, and what may be loaded into it. */
-export function sessionRoutes({ runs, transcripts, loadCapabilities }: RouteParts) {
+export function sessionRoutes({ runs, transcripts, traces, loadCapabilities }: RouteParts) {
   const { sessions } = runs
   return {
     'POST /sessions': {
@@ -58,6 +65,14 @@ export function sessionRoutes({ runs, transcripts, loadCapabilities }: RoutePart
       async ({ id, ...page }, { user }) => {
         await sessions.demand(user.did, id)
         return transcripts.page(id, page)
+      },
+    ),
+    'GET /sessions/:id/runs': userRoute(
+      'The runs of a conversation, the newest first: what each took and cost.',
+      runListInput,
+      async ({ id, ...page }, { user }) => {
+        await sessions.demand(user.did, id)
+        return traces.list(id, page)
       },
     ),
     'GET /sessions/:id/run': userRoute(
