@@ -47,6 +47,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     summary: 'asks a server whether it is ready',
     load: () => import('./commands/probe.ts'),
   },
+  check: {
+    summary: 'what would stop or degrade a start, each with its remedy',
+    load: () => import('./commands/check.ts'),
+  },
   migrate: {
     summary: 'runs the migrations, or says which would run',
     load: () => import('./commands/migrate.ts'),
@@ -58,6 +62,10 @@ export const commands: Readonly<Record<string, Listed>> = {
   restore: {
     summary: 'puts a backup in the place of the embedded database',
     load: () => import('./commands/restore.ts'),
+  },
+  vacuum: {
+    summary: 'gives free pages of the embedded database back to the disk',
+    load: () => import('./commands/vacuum.ts'),
   },
   'check:plugin': {
     summary: 'what a plugin still lacks',

@@ -90,6 +90,27 @@ export class ModelProviders {
     }
   }
 
+  /**
+   * Why a model is out of reach; `why` is undefined where it is not. Its address is asked something that costs nothing: the
+   * list of models, or, at an address of its own, anything.
+   */
+  async reach(id: string): Promise<{ readonly why?: string; readonly isAsked: boolean }> {
+    const fault = this.faultOf(id)
+    if (fault !== undefined) return { why: fault, isAsked: false }
+    const { provider, env } = this.#owner(cut(id).name)
+    const { baseUrl } = this.#settings.of([id])
+    const signal = AbortSignal.timeout(patienceMs)
+    try {
+      if (baseUrl !== undefined) await (await fetch(baseUrl, { signal })).body?.cancel()
+      else if (provider.list && !provider.standIn)
+        await provider.list(signal, { env, self: undefined, fetch, log })
+      else return { isAsked: false }
+      return { isAsked: true }
+    } catch (error) {
+      return { why: wordsOf(error), isAsked: true }
+    }
+  }
+
   /** Why a model cannot be asked; undefined where it can. */
   faultOf(id: string): string | undefined {
     const { name, model } = cut(id)

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { chmod, copyFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { RuntimeError } from '../../core/errors.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import { type Command, UsageError } from '../command.ts'
 import { loadEnvFileIfAny } from '../env-file.ts'
@@ -24,6 +25,7 @@ export const command: Command = {
       )
     if (!file || !existsSync(file))
       throw new UsageError(`Name the file of a backup: oracle-runtime ${command.usage}`)
+    const before = writtenAt(file)
     await checkDatabase(resolve(file))
     const dataDir = await openDataDir(env.DATA_DIR || '.data')
     const lock = await dataDir.lock({ pid: process.pid })
@@ -31,6 +33,10 @@ export const command: Command = {
     try {
       await copyFile(file, temporary)
       await chmod(temporary, 0o600)
+      if (writtenAt(file) !== before)
+        throw new RuntimeError('DATA_DIR_UNUSABLE', `${file} is being written.`, {
+          hint: 'Wait until that has ended. Nothing was changed.',
+        })
       // The copy is checked too: the file may have changed meanwhile.
       await checkDatabase(temporary)
       await sync(temporary)
@@ -45,6 +51,12 @@ export const command: Command = {
       await lock.release()
     }
   },
+}
+
+/** How long a file is, and when somebody wrote it last. */
+function writtenAt(file: string): string {
+  const { size, mtimeMs } = statSync(file)
+  return `${size} ${mtimeMs}`
 }
 
 /** Renames a database with its log, which goes first: a new database must never find the log of another. */

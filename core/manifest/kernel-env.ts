@@ -24,6 +24,14 @@ const onOff = z
   .enum(['on', 'off', 'true', 'false'], 'on or off')
   .transform((word) => word === 'on' || word === 'true')
 
+const periodForm = 'a number of minutes, hours or days, such as 30m, 24h or 7d'
+const periods: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** A time such as 24h, in milliseconds. */
+const period = z
+  .string()
+  .regex(/^[1-9]\d{0,3}[mhd]$/, periodForm)
+  .transform((text) => parseInt(text, 10) * (periods[text.slice(-1)] ?? 0))
+
 /** A whole number in digits within bounds. The bounds catch typing errors: no operator means a billion sockets. */
 function count(min: number, max: number) {
   const says = `a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}, in digits`
@@ -269,6 +277,16 @@ export const kernelEnv = {
   AUTH_DELEGATION_ONLY: onOff
     .default(true)
     .describe('off: a delegation without an invocation does not authenticate'),
+  BACKUP_DIR: z
+    .string()
+    .optional()
+    .describe('A directory into which the embedded database is copied while the server runs'),
+  BACKUP_EVERY: period
+    .prefault('24h')
+    .describe('The time between two copies into BACKUP_DIR, such as 30m, 24h or 7d'),
+  BACKUP_KEEP: count(1, 10_000)
+    .default(7)
+    .describe('How many copies BACKUP_DIR keeps; older ones are deleted'),
   DRAIN_MS: z.coerce
     .number(drainLimits)
     .int(drainLimits)

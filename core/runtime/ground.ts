@@ -3,6 +3,7 @@ import { masking } from './base/log.ts'
 import { AuditTable } from './audit/table.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
 import { AuditTrail } from './audit/trail.ts'
+import { openBackups } from './backups.ts'
 import type { Blueprint } from './blueprint.ts'
 import { Readiness } from './boot/probes.ts'
 import type { Closers } from './closers.ts'
@@ -47,6 +48,8 @@ export async function openGround(blueprint: Blueprint, closers: Closers): Promis
   for (const [owner, migrations] of Object.entries(kernelMigrations))
     await store.migrate(owner, migrations)
   if (clock) closers.add(await clock.attach(store))
+  const backups = await openBackups(blueprint)
+  closers.add(() => backups?.close())
   const redis = await openRedis(config.REDIS_URL, log)
   closers.add(() => redis?.disconnect())
   const audit = auditTrail(blueprint, store)
