@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { EnvSource } from '../../core/manifest/env.ts'
-import { openBus } from '../../core/runtime/store/channels/bus.ts'
+import { openBus } from '../../core/runtime/store/channels/bus-line.ts'
 import type { ModelProviders } from '../model-providers.ts'
 import { fault, type Finding, ok, reasonOf, warning } from './finding.ts'
 

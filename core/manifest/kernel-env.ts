@@ -282,8 +282,8 @@ export const kernelEnv = {
     .optional()
     .describe('A directory into which the embedded database is copied while the server runs'),
   BACKUP_EVERY: period
-    .prefault('24h')
-    .describe('The time between two copies into BACKUP_DIR, such as 30m, 24h or 7d'),
+    .optional()
+    .describe('The time between two copies into BACKUP_DIR, such as 30m or 7d; by default 24h'),
   BACKUP_KEEP: count(1, 10_000)
     .default(7)
     .describe('How many copies BACKUP_DIR keeps; older ones are deleted'),

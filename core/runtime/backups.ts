@@ -26,6 +26,7 @@ const waits = { afterFaultMs: 600_000, firstMs: 1_000 }
 /** A timer of Node holds no longer wait. */
 const longestWaitMs = 2_000_000_000
 const longestReason = 500
+const dayMs = 86_400_000
 /** The names of what is kept and of what is being written: nothing else of the folder is ever touched. */
 const made = /^oracle-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\.sqlite$/
 const unfinished = /^\.oracle-[0-9a-f-]{36}\.sqlite(-journal)?$/
@@ -136,7 +137,7 @@ export async function openBackups({
   dataDir,
   log,
 }: Pick<Blueprint, 'config' | 'dataDir' | 'log'>): Promise<Backups | undefined> {
-  const { BACKUP_DIR: folder, BACKUP_EVERY: everyMs, BACKUP_KEEP: keep } = config
+  const { BACKUP_DIR: folder, BACKUP_EVERY: everyMs = dayMs, BACKUP_KEEP: keep } = config
   if (folder === undefined) return undefined
   if (config.DATABASE_URL !== undefined || !dataDir)
     throw new RuntimeError(

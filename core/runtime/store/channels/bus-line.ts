@@ -151,7 +151,7 @@ export class BusLine {
 }
 
 /** Connects to the bus at an address. Rejects when nothing answers there. */
-async function openBus(options: BusOptions): Promise<Bus> {
+export async function openBus(options: BusOptions): Promise<Bus> {
   if (/^rediss?:/.test(options.url)) {
     const { RedisBus } = await import('./redis.ts')
     return RedisBus.open(options)
