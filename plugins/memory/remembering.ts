@@ -112,9 +112,7 @@ export class Remembering {
   }
 
   /** Counts a write of a person; throws RATE_LIMITED past the limit. */
-  countWrite(did: string): Promise<void> {
-    return countWrite(this.#db, did, this.now)
-  }
+  countWrite = (did: string): Promise<void> => countWrite(this.#db, did, this.now)
 
   /** Whether the person keeps a session out of memory. */
   async isIncognito(did: string, sessionId: string, db = this.#db): Promise<boolean> {
