@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { environment } from './environment.ts'
+import { eraseAll, forgetSession } from './kept/erasing.ts'
 import { mostAttempts, Remembering } from './remembering.ts'
 import { add, change, erase, exported, list, show } from './routes/pages.ts'
 import {
@@ -15,6 +16,7 @@ import {
   wholeShape,
 } from './routes/shapes.ts'
 import {
+  demandSession,
   importInto,
   importInput,
   statusOf,
@@ -26,10 +28,8 @@ import {
 import { migrations, type Mode, withMemoryTables } from './tables.ts'
 import { toolsOf, whereOf } from './tools.ts'
 
-/** How many writes a DID may make in a minute. */
-const writes = { max: 60, perMs: 60_000 } as const
 const byId = z.object({ id: z.uuid() })
-const bySession = z.object({ id: z.string().min(1).max(200) })
+const bySession = z.object({ id: z.string().min(1).max(100) })
 
 export default definePlugin({
   name: 'memory',
@@ -86,7 +86,7 @@ export default definePlugin({
   async sessionDeleted({ sessionId, did }, { self, db }) {
     const trx = withMemoryTables(db)
     await self.memories.lock(trx, did)
-    await self.memories.forgetSession(trx, did, sessionId)
+    await forgetSession(trx, did, sessionId)
   },
 
   async members({ did, account, change }, { self, env }) {
@@ -109,7 +109,7 @@ export default definePlugin({
       for (const { kind: sort, ...memory } of memories) yield { kind: 'memory', sort, ...memory }
     },
     async erase(did, { self }) {
-      const erased = await self.alone(did, (trx) => self.memories.eraseAll(trx, did, true))
+      const erased = await self.alone(did, (trx) => eraseAll(trx, did, true))
       return { erased: { memory: erased } }
     },
   },
@@ -130,22 +130,24 @@ export default definePlugin({
       input: newMemory,
       output: memoryShape,
       answers: { 200: ['application/json'], 201: ['application/json'] },
-      limit: writes,
-      run: (given, { self, user }) => add(self, user.did, given),
+      async run(given, { self, user }) {
+        await self.countWrite(user.did)
+        return add(self, user.did, given)
+      },
     },
     'DELETE /memory': {
       summary:
         'Erases everything that is remembered of the caller; `all=true` says that it is meant.',
       input: z.object({ all: z.string().optional() }),
       output: z.object({ erased: z.number().int() }),
-      limit: writes,
       async run({ all }, { self, user }) {
+        await self.countWrite(user.did)
         if (all !== 'true')
           throw new RuntimeError('BAD_REQUEST', 'This erases everything.', {
             hint: 'Say all=true.',
           })
         return {
-          erased: await self.alone(user.did, (trx) => self.memories.eraseAll(trx, user.did, false)),
+          erased: await self.alone(user.did, (trx) => eraseAll(trx, user.did, false)),
         }
       },
     },
@@ -157,13 +159,15 @@ export default definePlugin({
     'POST /memory/import': {
       summary: 'Takes an export in: what is known is confirmed, what is refused is counted.',
       input: importInput,
-      limit: writes,
       output: z.object({
         added: z.number(),
         confirmed: z.number(),
         refused: z.record(z.string(), z.number()),
       }),
-      run: (given, { self, user }) => importInto(self, user.did, given),
+      async run(given, { self, user }) {
+        await self.countWrite(user.did)
+        return importInto(self, user.did, given)
+      },
     },
     'GET /memory/settings': {
       summary: 'How the caller lets the oracle remember.',
@@ -177,8 +181,8 @@ export default definePlugin({
       summary: 'Chooses how the oracle remembers the caller. Nothing is erased by it.',
       input: settingsShape.partial(),
       output: settingsShape.extend({ kept: z.number().int() }),
-      limit: writes,
       async run(chosen, { self, user }) {
+        await self.countWrite(user.did)
         const { mode, sensitive } = await self.choose(user.did, chosen)
         return { mode, sensitive, kept: (await self.indexOf(user.did)).memories.length }
       },
@@ -187,14 +191,18 @@ export default definePlugin({
       summary: 'Whether a session is kept out of memory, and what was noticed in it.',
       input: bySession,
       output: sessionShape,
-      run: ({ id }, { self, user }) => inSession(self, user.did, id),
+      async run({ id }, { self, user, turns }) {
+        await demandSession(turns, user, id)
+        return inSession(self, user.did, id)
+      },
     },
     'PUT /memory/sessions/:id': {
       summary: 'Keeps a session out of memory, or lets it in again.',
       input: bySession.extend({ incognito: z.boolean() }),
       output: sessionShape,
-      limit: writes,
-      async run({ id, incognito }, { self, user }) {
+      async run({ id, incognito }, { self, user, turns }) {
+        await self.countWrite(user.did)
+        await demandSession(turns, user, id)
         await self.setIncognito(user.did, id, incognito)
         return inSession(self, user.did, id)
       },
@@ -226,8 +234,8 @@ export default definePlugin({
         'Corrects a memory. If-Match refuses a change of something that was changed meanwhile.',
       input: byId.extend(changedMemory.shape),
       output: memoryShape,
-      limit: writes,
       async run(given, { self, user, koa }) {
+        await self.countWrite(user.did)
         const ifMatch = koa.get('If-Match') || undefined
         const { memory, etag } = await change(self, user.did, { ...given, ifMatch })
         koa.set('ETag', etag)
@@ -242,8 +250,10 @@ export default definePlugin({
         erased: z.number().int(),
         sessions: z.array(z.object({ sessionId: z.string(), delete: z.string() })),
       }),
-      limit: writes,
-      run: ({ id }, { self, user }) => erase(self, user.did, id),
+      async run({ id }, { self, user }) {
+        await self.countWrite(user.did)
+        return erase(self, user.did, id)
+      },
     },
   },
 })

@@ -3,11 +3,12 @@ import { type AskableModel, type Database, type Log, RuntimeError } from '#core'
 import type { MemoryEnv } from './environment.ts'
 import { proposalsIn } from './keeping/rules.ts'
 import { askModel, type Numbered } from './keeping/model.ts'
-import { refusalByHand, refusalOf } from './keeping/checks.ts'
+import { refusalOf, refusalOfGiven } from './keeping/checks.ts'
 import { refused } from './keeping/refusals.ts'
 import { Memories } from './kept/memories.ts'
 import type { Kept, NewMemory, Said, Settings } from './kept/memory.ts'
 import { Vault } from './kept/vault.ts'
+import { countWrite, writes } from './kept/writes.ts'
 import { type MemoryDatabase, type Mode, withMemoryTables } from './tables.ts'
 import { blockOf } from './using/lines.ts'
 import { Indexes } from './using/ranking.ts'
@@ -110,11 +111,15 @@ export class Remembering {
     })
   }
 
+  /** Counts a write of a person; throws RATE_LIMITED past the limit. */
+  countWrite = (did: string): Promise<void> => countWrite(this.#db, did, this.now)
+
   /** Whether the person keeps a session out of memory. */
-  async isIncognito(sessionId: string, db = this.#db): Promise<boolean> {
+  async isIncognito(did: string, sessionId: string, db = this.#db): Promise<boolean> {
     const row = await db
       .selectFrom('memory_sessions')
       .select('incognito')
+      .where('did', '=', did)
       .where('session_id', '=', sessionId)
       .executeTakeFirst()
     return row?.incognito === 1
@@ -127,16 +132,22 @@ export class Remembering {
       await trx
         .insertInto('memory_sessions')
         .values({ session_id: sessionId, did, incognito: value })
-        .onConflict((conflict) => conflict.column('session_id').doUpdateSet({ incognito: value }))
+        .onConflict((conflict) =>
+          conflict.columns(['did', 'session_id']).doUpdateSet({ incognito: value }),
+        )
         .execute()
       if (incognito)
-        await trx.deleteFrom('memory_passages').where('session_id', '=', sessionId).execute()
+        await trx
+          .deleteFrom('memory_passages')
+          .where('did', '=', did)
+          .where('session_id', '=', sessionId)
+          .execute()
     })
   }
 
   /** How a turn may use memory: the mode, or `off` in an incognito session. */
   async modeIn(where: Where): Promise<Mode | 'incognito'> {
-    if (await this.isIncognito(where.sessionId)) return 'incognito'
+    if (await this.isIncognito(where.did, where.sessionId)) return 'incognito'
     return where.shared ? 'on' : (await this.settingsOf(where.did)).mode
   }
 
@@ -184,10 +195,11 @@ export class Remembering {
       .updateTable('memory_used')
       .set({ run_id: runId })
       .where('session_id', '=', sessionId)
+      .where('did', '=', did)
       .where('run_id', 'is', null)
       .execute()
     const { mode } = await this.settingsOf(did, trx)
-    if (mode !== 'on' || turn.words.trim() === '' || (await this.isIncognito(sessionId, trx)))
+    if (mode !== 'on' || turn.words.trim() === '' || (await this.isIncognito(did, sessionId, trx)))
       return false
     const sealed = (text: string) =>
       this.vault.write(text.slice(0, mostCharacters).toWellFormed(), runId, did)
@@ -288,7 +300,8 @@ export class Remembering {
   async #takeUnread(trx: MemoryDatabase, runIds: readonly string[]): Promise<ReadonlySet<string>> {
     const rows = await trx
       .updateTable('memory_passages')
-      .set({ read_at: this.now })
+      // The row stays, so that a run that ends twice is read once; its words have done their work.
+      .set({ read_at: this.now, words: '', reply: '' })
       .where('run_id', 'in', [...runIds])
       .where('read_at', 'is', null)
       .returning('run_id')
@@ -311,7 +324,7 @@ export class Remembering {
     const { slot = null, value = '', text, kind, quote } = proposal
     const about = proposal.about.trim() === '' ? 'me' : proposal.about
     const said: Said = { sessionId: turn.sessionId, runId: turn.runId, quote, at: turn.at }
-    const until = untilOf(proposal.until)
+    const until = turn.words.includes(proposal.until ?? '-') ? untilOf(proposal.until) : null
     const kept = proposal.ends
       ? await this.memories.end(trx, did, { about, slot, value }, turn.at)
       : await this.memories.keep(
@@ -325,10 +338,13 @@ export class Remembering {
   }
 
   /** Keeps what a person asked for, or wrote by hand. Throws MEMORY_REFUSED with the reason. */
-  async remember(did: string, given: NewMemory, said: Said): Promise<Kept> {
-    const refusal =
-      refusalByHand(given.text) ??
-      refusalByHand(`${given.about} ${given.value}`.trim().padEnd(3, '.'))
+  async remember(
+    did: string,
+    given: NewMemory,
+    said: Said,
+    sensitive: 'ask' | 'never',
+  ): Promise<Kept> {
+    const refusal = refusalOfGiven({ ...given, quote: said.quote }, sensitive)
     if (refusal) await this.count(`refused:${refusal}`)
     if (refusal) throw refused(refusal)
     const kept = await this.alone(did, (trx) => this.memories.keep(trx, did, given, said, this.now))
@@ -364,9 +380,14 @@ export class Remembering {
       .deleteFrom('memory_counts')
       .where('day', '<', Math.floor(before / dayMs))
       .execute()
+    for (const table of ['memory_erased', 'memory_denied'] as const)
+      await this.#db
+        .deleteFrom(table)
+        .where('at', '<', this.now - 365 * dayMs)
+        .execute()
     await this.#db
-      .deleteFrom('memory_erased')
-      .where('at', '<', this.now - 365 * dayMs)
+      .deleteFrom('memory_writes')
+      .where('at', '<', this.now - writes.perMs)
       .execute()
   }
 }

@@ -17,6 +17,13 @@ export interface PeopleTable {
   next: number
 }
 
+/** How often a person wrote in the minute that began at `at`. */
+export interface WritesTable {
+  did: string
+  at: number
+  count: number
+}
+
 /** What the person said of a session. */
 export interface SessionsTable {
   session_id: string
@@ -59,7 +66,7 @@ export interface SourcesTable {
   at: number
 }
 
-/** A turn that has yet to be read for memories, or was read. Sealed with MEMORY_KEY. */
+/** A turn that has yet to be read for memories, sealed with MEMORY_KEY; or that was read, without its words. */
 export interface PassagesTable {
   run_id: string
   session_id: string
@@ -72,6 +79,13 @@ export interface PassagesTable {
 
 /** What a person erased, as a keyed hash: what was said before does not come back. */
 export interface ErasedTable {
+  did: string
+  hash: string
+  at: number
+}
+
+/** What a person said holds no more, as a keyed hash: a sentence from before, which is read later, has ended too. */
+export interface DeniedTable {
   did: string
   hash: string
   at: number
@@ -97,11 +111,13 @@ export interface CountsTable {
 /** All tables of memory. A type and no interface, because only a type satisfies Kysely's index signature. */
 export type MemoryTables = {
   memory_people: PeopleTable
+  memory_writes: WritesTable
   memory_sessions: SessionsTable
   memory_memories: MemoriesTable
   memory_sources: SourcesTable
   memory_passages: PassagesTable
   memory_erased: ErasedTable
+  memory_denied: DeniedTable
   memory_used: UsedTable
   memory_counts: CountsTable
   memory_keys: { name: string; value: string }
@@ -115,8 +131,10 @@ export type MemoryDatabase = ReturnType<typeof withMemoryTables>
 const statements = [
   `create table memory_people (did text primary key, mode text, sensitive text not null default 'ask',
     version bigint not null default 0, next bigint not null default 1)`,
-  `create table memory_sessions (session_id text primary key, did text not null, incognito integer not null default 0)`,
-  'create index memory_sessions_of on memory_sessions (did)',
+  `create table memory_writes (did text primary key, at bigint not null, count bigint not null)`,
+  'create index memory_writes_at on memory_writes (at)',
+  `create table memory_sessions (session_id text not null, did text not null, incognito integer not null default 0,
+    primary key (did, session_id))`,
   `create table memory_memories (id text primary key, did text not null, n bigint not null, kind text not null,
     about text not null, slot text, value text not null, text text not null, "by" text not null,
     valid_from bigint not null, valid_to bigint, denied_at bigint, until bigint, pinned integer not null default 0,
@@ -131,6 +149,7 @@ const statements = [
   'create index memory_passages_in on memory_passages (session_id)',
   'create index memory_passages_of on memory_passages (did)',
   `create table memory_erased (did text not null, hash text not null, at bigint not null, primary key (did, hash))`,
+  `create table memory_denied (did text not null, hash text not null, at bigint not null, primary key (did, hash))`,
   `create table memory_used (session_id text not null, request_id text not null, did text not null,
     run_id text, ids text not null, at bigint not null, primary key (session_id, request_id))`,
   'create index memory_used_by on memory_used (run_id)',

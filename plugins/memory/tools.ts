@@ -5,6 +5,7 @@ import { ownerOf, type Remembering, type Where } from './remembering.ts'
 import { type Memory, holdsAt } from './kept/memory.ts'
 import { support } from './keeping/checks.ts'
 import { kinds } from './routes/shapes.ts'
+import { tellsSecret } from './words/secrets.ts'
 import { isSlot, slots } from './words/slots.ts'
 import { dayOf } from './using/lines.ts'
 
@@ -74,9 +75,9 @@ function parsed<S extends z.ZodType>(schema: S, args: unknown): z.output<S> {
 /** Whether a person has to be asked before a sentence is remembered. */
 async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean> {
   if (ctx.approvals === false) return false
-  const { text } = parsed(rememberInput, args)
+  const { text, about = '', value = '' } = parsed(rememberInput, args)
   if ((await ctx.self.modeIn(whereOf(ctx))) === 'ask') return true
-  return support(text, [ctx.message]) < leastSupport
+  return support(`${text} ${value} ${about}`, [ctx.message]) < leastSupport
 }
 
 async function remember(args: unknown, ctx: ToolTurn) {
@@ -84,6 +85,7 @@ async function remember(args: unknown, ctx: ToolTurn) {
   const { text, about = 'me', kind = 'fact', slot, value, until } = parsed(rememberInput, args)
   if (slot !== undefined && !isSlot(slot)) throw refused('unknown-slot')
   const where = whereOf(ctx)
+  await self.countWrite(where.did)
   const mode = await self.modeIn(where)
   if (mode === 'ask' && ctx.approvals === false)
     throw new RuntimeError(
@@ -99,13 +101,18 @@ async function remember(args: unknown, ctx: ToolTurn) {
     throw new RuntimeError('MEMORY_OFF', `Nothing is remembered here: memory is ${mode}.`, {
       status: 409,
     })
-  if (ctx.approvals === false && support(text, [ctx.message]) < leastSupport)
+  if (
+    ctx.approvals === false &&
+    support(`${text} ${value ?? ''} ${about}`, [ctx.message]) < leastSupport
+  )
     throw refused('no-evidence')
   const at = self.now
+  const { sensitive } = await self.settingsOf(where.did)
   const said = {
     sessionId: where.sessionId,
     runId: ctx.callKey || byHand(at, '').runId,
-    quote: ctx.message.slice(0, 240),
+    // A message may tell more than what was asked for: a secret in it is no evidence that is kept.
+    quote: tellsSecret(ctx.message) ? text.trim() : ctx.message.slice(0, 240).toWellFormed(),
     at,
   }
   const ends = until === undefined ? null : Date.parse(until)
@@ -121,6 +128,7 @@ async function remember(args: unknown, ctx: ToolTurn) {
       until: ends,
     },
     said,
+    sensitive,
   )
   return {
     remembered: kept.memory && shown(kept.memory),
@@ -148,6 +156,7 @@ async function forget(args: unknown, ctx: ToolTurn) {
   const { ids } = parsed(forgetInput, args)
   const { self } = ctx
   const owner = ownerOf(whereOf(ctx))
+  await self.countWrite(ctx.user.did)
   const index = await self.indexOf(owner)
   const meant = index.memories.filter((one) => ids.some((name) => isNamed(one, name)))
   if (meant.length === 0) throw new RuntimeError('NOT_FOUND', 'There is no such memory.')
@@ -174,6 +183,7 @@ async function settings(args: unknown, ctx: ToolTurn) {
   const { mode, incognito } = parsed(settingsInput, args)
   const { self } = ctx
   const { did, sessionId } = whereOf(ctx)
+  await self.countWrite(did)
   if (mode === 'on' && ctx.approvals === false)
     throw new RuntimeError(
       'MEMORY_ASK',
@@ -185,7 +195,7 @@ async function settings(args: unknown, ctx: ToolTurn) {
     )
   if (incognito !== undefined) await self.setIncognito(did, sessionId, incognito)
   const now = mode ? await self.choose(did, { mode }) : await self.settingsOf(did)
-  return { mode: now.mode, incognito: await self.isIncognito(sessionId) }
+  return { mode: now.mode, incognito: await self.isIncognito(did, sessionId) }
 }
 
 /** A memory as the model reads it. */

@@ -50,11 +50,33 @@ export function isSentence(text: string): boolean {
   return !orders.test(plain(text))
 }
 
-/** Why a sentence is not kept that the person wrote by hand, or asked for. */
-export function refusalByHand(text: string): Refusal | undefined {
-  if (tellsSecret(text)) return 'secret'
-  return isSentence(text) ? undefined : 'not-a-fact'
+/** What is kept without a proposal: by hand, by asking, or from an export. */
+interface Given {
+  readonly text: string
+  readonly about: string
+  readonly slot: string | null
+  readonly value: string
+  readonly quote: string
 }
+
+/** Why something is not kept that the person wrote by hand, asked for, or brings from an export. */
+export function refusalOfGiven(given: Given, sensitive: 'ask' | 'never'): Refusal | undefined {
+  const { text, about, slot, value, quote } = given
+  const parts = [text, quote, `${about} ${text}`, `${about} ${value}`]
+  if (parts.some((part) => tellsSecret(part))) return 'secret'
+  if (!isSentence(text) || !isWho(about) || !isLine(value)) return 'not-a-fact'
+  if (slot !== null && !isSlot(slot)) return 'unknown-slot'
+  if (sensitive === 'never' && (isAskedOnly(slot) || isSensitive(`${about} ${text} ${value}`)))
+    return 'sensitive'
+  return undefined
+}
+
+const isAskedOnly = (slot: string | null | undefined): boolean =>
+  typeof slot === 'string' && slots[slot]?.asked === true
+/** Whether a text stands in one line, with nothing in it that cannot be seen. */
+const isLine = (text: string): boolean => !unprintable.test(text)
+/** Whether a text can name of whom, or of what, a memory tells. */
+const isWho = (about: string): boolean => isLine(about) && !orders.test(plain(about))
 
 /** Why a proposal is not kept. `message` is the one it names; `earlier` are the person's own messages before. */
 export function refusalOf(
@@ -62,16 +84,17 @@ export function refusalOf(
   message: string | undefined,
   earlier: readonly string[],
 ): Refusal | undefined {
-  const { quote, text, slot, value = '' } = proposal
+  const { quote, text, slot, value = '', about } = proposal
   if (message === undefined || !isEvidence(quote, message)) return 'no-evidence'
   if (isQuoted(quote, message)) return 'quoted'
-  if (tellsSecret(text) || tellsSecret(quote) || tellsSecret(value)) return 'secret'
-  if (!isSentence(text)) return 'not-a-fact'
+  if ([text, quote, `${about} ${value}`].some((part) => tellsSecret(part))) return 'secret'
+  if (!isSentence(text) || !isWho(about) || !isLine(value)) return 'not-a-fact'
   if (slot !== undefined && !isSlot(slot)) return 'unknown-slot'
-  if (!isTold(`${text} ${value}`, [message, ...earlier])) return 'invented'
+  const who = about === 'me' ? '' : about
+  if (![text, value, who].every((part) => isTold(part, [message, ...earlier]))) return 'invented'
   if (isUnreal(proposal, message)) return 'unreal'
-  const isAskedOnly = slot !== undefined && slots[slot]?.asked === true
-  if (proposal.sensitive || isAskedOnly || isSensitive(`${text} ${quote}`)) return 'sensitive'
+  if (proposal.sensitive || isAskedOnly(slot) || isSensitive(`${about} ${text} ${quote}`))
+    return 'sensitive'
   return undefined
 }
 
@@ -129,11 +152,20 @@ const denied = new RegExp(
   ].join(''),
 )
 
+/** Words that end something without a no. */
+const ended = new RegExp(
+  [
+    String.raw`\b(left|stopped|quit|gave up|sold|lost|died|finished|ended|divorced|retired|moved out|nimeacha|niliacha|`,
+    String.raw`nimehama|arrete|quitte|vendu|perdu|divorce)\b`,
+  ].join(''),
+)
+
 function isUnreal({ quote, text, ends }: Proposal, message: string): boolean {
   const sentence = plain(sentenceAround(quote, message))
   if (sentence.endsWith('?') || doubtful.test(sentence)) return true
   if (/\b(pretend|role ?play|imagine|jifanye|imaginons)\b/.test(plain(message))) return true
-  return !ends && denied.test(plain(quote)) !== denied.test(plain(text))
+  if (ends) return !denied.test(plain(quote)) && !ended.test(plain(quote))
+  return denied.test(plain(quote)) !== denied.test(plain(text))
 }
 
 /** The sentence of a message in which a quote stands. */

@@ -20,7 +20,8 @@ const sentences: Readonly<Record<Refusal, string>> = {
   'not-a-fact': 'A memory is one line of 3 to 240 characters, and no order to the oracle.',
   secret:
     'Passwords, PINs, card and account numbers, keys and numbers of identity papers are never kept.',
-  sensitive: 'This is kept only when the person asks for it.',
+  sensitive:
+    'The person chose that nothing about health, religion, politics, origin, sexuality, crimes or addresses is kept.',
   erased: 'The person erased this.',
   'unknown-slot': `There is no such slot. The slots: ${Object.keys(slots).join(', ')}.`,
 }

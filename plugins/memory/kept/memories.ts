@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Selectable } from 'kysely'
-import { sql } from 'kysely'
 import type { MemoriesTable, MemoryDatabase, Mode, SourcesTable } from '../tables.ts'
-import { plain } from '../words/text.ts'
 import {
   holdsAt,
   isAlike,
@@ -16,6 +14,8 @@ import {
   type Said,
   type Settings,
 } from './memory.ts'
+import { deleteMemory, makeRoom } from './erasing.ts'
+import { denialOf, deniedAt, erasedWords, wasErased } from './known-again.ts'
 import type { Vault } from './vault.ts'
 
 /** The memories in the database. Whoever changes those of an owner holds the owner's row until the transaction ends. */
@@ -97,7 +97,7 @@ export class Memories {
     said: Said,
     at: number,
   ): Promise<Kept> {
-    if (given.by === 'noticed' && (await this.#wasErased(trx, did, given, said.at)))
+    if (given.by === 'noticed' && (await wasErased(trx, this.#vault, did, given, said)))
       return { outcome: 'erased', replaced: [] }
     const all = await this.all(trx, did)
     const same = all.find((one) => isSame(one, given) && isNear(one, said.at, all))
@@ -105,11 +105,14 @@ export class Memories {
       await this.#confirm(trx, same, said)
       return { outcome: 'confirmed', memory: same, replaced: [] }
     }
-    if (all.length >= this.#max && !(await this.#makeRoom(trx, all, at)))
+    if (all.length >= this.#max && !(await makeRoom(trx, all, at)))
       return { outcome: 'full', replaced: [] }
     const memory = await this.#insert(trx, did, given, said, at)
+    memory.denied_at = await deniedAt(trx, this.#vault, did, given, said.at)
+    if (memory.denied_at !== null) await this.#endAt(trx, memory, memory.denied_at)
     const before = new Map(all.map((one) => [one.id, one.valid_to]))
-    const chain = isSingle(given) ? await this.#rechain(trx, [...all, memory], given) : []
+    const again = isSingle(given) ? await this.#saidAgain(trx, all, memory, at) : []
+    const chain = isSingle(given) ? await this.#rechain(trx, [...all, memory, ...again], given) : []
     const replaced = chain.filter((one) => one.valid_to !== null && before.get(one.id) === null)
     return { outcome: 'new', memory: chain.find(({ id }) => id === memory.id) ?? memory, replaced }
   }
@@ -128,16 +131,21 @@ export class Memories {
         one.slot === given.slot &&
         one.about === given.about &&
         holdsAt(one, at) &&
-        (given.value === '' || isAlike(one.value, given.value)),
+        // All that a person likes does not end with one sentence that names nothing.
+        (given.value === '' ? isSingle(one) : isAlike(one.value, given.value)),
     )
     for (const one of ended) {
-      one.denied_at = one.valid_to = at
-      await trx
-        .updateTable('memory_memories')
-        .set({ denied_at: at, valid_to: at })
-        .where('id', '=', one.id)
-        .execute()
+      one.denied_at = at
+      await this.#endAt(trx, one, at)
     }
+    if (given.slot !== null && (given.value !== '' || isSingle(given)))
+      await trx
+        .insertInto('memory_denied')
+        .values({ did, hash: this.#vault.hash(denialOf(did, given)), at })
+        .onConflict((conflict) =>
+          conflict.columns(['did', 'hash']).doUpdateSet({ at }).where('memory_denied.at', '<', at),
+        )
+        .execute()
     return { outcome: ended.length > 0 ? 'ended' : 'nothing', replaced: ended }
   }
 
@@ -161,56 +169,30 @@ export class Memories {
             one.valid_from < other.valid_from,
         ),
     )
+    const sources = gone.length > 0 ? await this.sourcesOf(trx, did) : new Map<string, Said[]>()
     for (const one of gone) {
-      const hash = this.#hashOf(did, one)
-      await trx
-        .insertInto('memory_erased')
-        .values({ did, hash, at })
-        .onConflict((conflict) => conflict.columns(['did', 'hash']).doUpdateSet({ at }))
-        .execute()
-      await this.#delete(trx, one.id)
+      const quotes = (sources.get(one.id) ?? []).map(({ quote }) => quote)
+      for (const words of new Set(erasedWords(did, one, quotes)))
+        await trx
+          .insertInto('memory_erased')
+          .values({ did, hash: this.#vault.hash(words), at })
+          .onConflict((conflict) => conflict.columns(['did', 'hash']).doUpdateSet({ at }))
+          .execute()
+      await deleteMemory(trx, one.id)
     }
+    // What waits to be read may hold the same words.
+    if (gone.length > 0)
+      await trx
+        .updateTable('memory_passages')
+        .set({ read_at: at, words: '', reply: '' })
+        .where('did', '=', did)
+        .where('read_at', 'is', null)
+        .execute()
     return gone
   }
 
-  /** Erases what an owner has, settings and hashes too where `withSettings`. Resolves to how many memories went. */
-  async eraseAll(trx: MemoryDatabase, did: string, withSettings: boolean): Promise<number> {
-    const { numDeletedRows } = await trx
-      .deleteFrom('memory_memories')
-      .where('did', '=', did)
-      .executeTakeFirst()
-    for (const table of ['memory_sources', 'memory_passages', 'memory_used'] as const)
-      await trx.deleteFrom(table).where('did', '=', did).execute()
-    if (withSettings)
-      for (const table of ['memory_erased', 'memory_sessions', 'memory_people'] as const)
-        await trx.deleteFrom(table).where('did', '=', did).execute()
-    return Number(numDeletedRows)
-  }
-
-  /** Forgets a session: what is known from it alone, and what has yet to be read. */
-  async forgetSession(trx: MemoryDatabase, did: string, sessionId: string): Promise<void> {
-    const known = await trx
-      .selectFrom('memory_sources')
-      .select('memory_id')
-      .where('session_id', '=', sessionId)
-      .where('did', '=', did)
-      .execute()
-    await trx.deleteFrom('memory_sources').where('session_id', '=', sessionId).execute()
-    for (const { memory_id } of known) {
-      const other = await trx
-        .selectFrom('memory_sources')
-        .select('run_id')
-        .where('memory_id', '=', memory_id)
-        .limit(1)
-        .executeTakeFirst()
-      if (!other) await this.#delete(trx, memory_id)
-    }
-    for (const table of ['memory_passages', 'memory_used', 'memory_sessions'] as const)
-      await trx.deleteFrom(table).where('session_id', '=', sessionId).execute()
-  }
-
-  /** Writes what a person corrected by hand. */
-  async change(trx: MemoryDatabase, memory: Memory): Promise<void> {
+  /** Writes what a person corrected by hand, in place of what stood there before. */
+  async change(trx: MemoryDatabase, memory: Memory, before: Memory): Promise<void> {
     const { id, did, kind, about, slot, value, text, until, pinned, by } = memory
     const sealed = (words: string) => this.#vault.write(words, id, did)
     await trx
@@ -227,7 +209,57 @@ export class Memories {
       })
       .where('id', '=', id)
       .execute()
-    if (isSingle(memory)) await this.#rechain(trx, await this.all(trx, did), memory)
+    if (memory.slot !== before.slot) await this.#endAt(trx, memory, memory.denied_at)
+    // Where a memory left a slot, the value before it holds again.
+    for (const one of memory.slot === before.slot ? [memory] : [before, memory])
+      if (isSingle(one)) await this.#rechain(trx, await this.all(trx, did), one)
+  }
+
+  async #endAt(trx: MemoryDatabase, memory: Memory, validTo: number | null): Promise<void> {
+    memory.valid_to = validTo
+    await trx
+      .updateTable('memory_memories')
+      .set({ valid_to: validTo, denied_at: memory.denied_at })
+      .where('id', '=', memory.id)
+      .execute()
+  }
+
+  /**
+   * What held before a memory that comes late, and was said again after it, holds again from then on: the sources from then on
+   * become a memory of their own.
+   */
+  async #saidAgain(
+    trx: MemoryDatabase,
+    all: readonly Memory[],
+    late: Memory,
+    at: number,
+  ): Promise<Memory[]> {
+    const held = all.find(
+      (one) =>
+        one.slot === late.slot &&
+        one.about === late.about &&
+        one.valid_from < late.valid_from &&
+        (one.valid_to ?? never) > late.valid_from,
+    )
+    if (!held) return []
+    const sources = (await this.sourcesOf(trx, held.did)).get(held.id) ?? []
+    const [first, ...rest] = sources.filter((said) => said.at > late.valid_from)
+    if (!first) return []
+    for (const { runId } of [first, ...rest])
+      await trx
+        .deleteFrom('memory_sources')
+        .where('memory_id', '=', held.id)
+        .where('run_id', '=', runId)
+        .execute()
+    const { kind, about, slot, value, text, by, until, pinned } = held
+    const given = { kind, about, slot, value, text, by, until, pinned }
+    const again = await this.#insert(trx, held.did, given, first, at)
+    again.denied_at = held.denied_at
+    held.denied_at = null
+    await this.#endAt(trx, again, again.denied_at)
+    await this.#endAt(trx, held, late.valid_from)
+    for (const said of rest) await this.#confirm(trx, again, said)
+    return [again]
   }
 
   #opened(row: Selectable<MemoriesTable>): Memory {
@@ -348,33 +380,5 @@ export class Memories {
         .execute()
     }
     return chain
-  }
-
-  /** Lets the oldest ended memory go, else the least valuable that was noticed; false where nothing may go. */
-  async #makeRoom(trx: MemoryDatabase, all: readonly Memory[], at: number): Promise<boolean> {
-    const ended = all.filter((one) => !holdsAt(one, at) && one.valid_from <= at)
-    const worth = ({ uses, confirmed_at, by }: Memory) =>
-      confirmed_at + uses * 86_400_000 + (by === 'noticed' ? 0 : 365 * 86_400_000)
-    const candidates =
-      ended.length > 0 ? ended : all.filter((one) => one.by === 'noticed' && !one.pinned)
-    const [least] = [...candidates].sort((one, other) => worth(one) - worth(other))
-    if (!least) return false
-    await this.#delete(trx, least.id)
-    return true
-  }
-
-  async #delete(trx: MemoryDatabase, id: string): Promise<void> {
-    await trx.deleteFrom('memory_sources').where('memory_id', '=', id).execute()
-    await trx.deleteFrom('memory_memories').where('id', '=', id).execute()
-  }
-
-  async #wasErased(trx: MemoryDatabase, did: string, given: NewMemory, saidAt: number) {
-    const { rows } = await sql<{ at: number }>`select at from memory_erased
-      where did = ${did} and hash = ${this.#hashOf(did, given)}`.execute(trx)
-    return rows[0] !== undefined && saidAt <= Number(rows[0].at)
-  }
-
-  #hashOf(did: string, { slot, value, text }: Pick<NewMemory, 'slot' | 'value' | 'text'>): string {
-    return this.#vault.hash(`${did}\n${slot ?? ''}\n${plain(slot === null ? text : value)}`)
   }
 }

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { RuntimeError } from '#core'
-import { refusalByHand } from '../keeping/checks.ts'
+import { RuntimeError, type Turns, type User } from '#core'
+import { refusalOfGiven } from '../keeping/checks.ts'
 import type { Remembering } from '../remembering.ts'
 import { exportedShape } from './shapes.ts'
-import { isSlot } from '../words/slots.ts'
 
 const mostImported = 2_000
+const longestQuote = 2_000
+const dayMs = 86_400_000
 
 /** What an import takes: the entries are checked one by one, so that the good ones are taken. */
 export const importInput = z.object({
@@ -24,6 +26,7 @@ export async function importInto(
   const refuse = (reason: string) => (refused[reason] = (refused[reason] ?? 0) + 1)
   let [added, confirmed] = [0, 0]
   await self.alone(did, async (trx) => {
+    const { sensitive } = await self.settingsOf(did, trx)
     const times = (one: unknown) => Date.parse(String(Object(one).validFrom)) || 0
     for (const entry of [...given.memories].sort((one, other) => times(one) - times(other))) {
       const parsed = exportedShape.safeParse(entry)
@@ -32,19 +35,22 @@ export async function importInto(
         continue
       }
       const one = parsed.data
-      const refusal =
-        refusalByHand(one.text) ??
-        (one.slot !== undefined && !isSlot(one.slot) ? 'unknown-slot' : undefined)
+      const [first] = one.sources
+      const quote = first?.quote ?? one.text
+      const at = Date.parse(one.validFrom)
+      // Nobody has said yet what will be said tomorrow; a day is for clocks that differ.
+      const isMalformed = quote.length > longestQuote || at > self.now + dayMs
+      const refusal = isMalformed
+        ? 'malformed'
+        : refusalOfGiven({ ...one, slot: one.slot ?? null, quote }, sensitive)
       if (refusal) {
         refuse(refusal)
         continue
       }
-      const [first] = one.sources
-      const at = Date.parse(one.validFrom)
       const said = {
         sessionId: first?.sessionId ?? '',
         runId: first?.runId ?? `import-${at}-${added}`,
-        quote: first?.quote ?? one.text,
+        quote,
         at,
       }
       const kept = await self.memories.keep(
@@ -76,6 +82,14 @@ export async function importInto(
     }
   })
   return { added, confirmed, refused }
+}
+
+/**
+ * Rejects with NOT_FOUND where the session is not the caller's. A plugin cannot ask whose a session is, but nobody takes words
+ * back in another person's session; the turn that is named here never was, so nothing is taken back in the caller's own.
+ */
+export async function demandSession(turns: Turns, user: User, session: string): Promise<void> {
+  await turns.redact({ user, session, requestId: randomUUID() })
 }
 
 /** What a session has to do with memory. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { created, matchesEtag, RuntimeError } from '#core'
-import { refusalByHand } from '../keeping/checks.ts'
+import { refusalOfGiven } from '../keeping/checks.ts'
 import { holdsAt, type Memory, type NewMemory, type Said } from '../kept/memory.ts'
 import { byHand, refused } from '../keeping/refusals.ts'
 import type { Remembering } from '../remembering.ts'
@@ -86,7 +86,8 @@ export async function add(self: Remembering, did: string, given: z.output<typeof
     until: comingTime(until, at),
     pinned,
   }
-  const kept = await self.remember(did, made, byHand(at, text.trim()))
+  const { sensitive } = await self.settingsOf(did)
+  const kept = await self.remember(did, made, byHand(at, text.trim()), sensitive)
   if (!kept.memory) throw new Error('A memory that was kept is there.')
   const view = viewOf(kept.memory, [byHand(at, text.trim())])
   return kept.outcome === 'confirmed' ? view : created(`/memory/${kept.memory.id}`, view)
@@ -152,9 +153,6 @@ export async function change(
   }: z.output<typeof changedMemory> & { id: string; ifMatch: string | undefined },
 ) {
   const { text, slot } = changes
-  const refusal = text === undefined ? undefined : refusalByHand(text)
-  if (refusal) throw refused(refusal)
-  if (typeof slot === 'string' && !isSlot(slot)) throw refused('unknown-slot')
   return self.alone(did, async (trx) => {
     const all = await self.memories.all(trx, did)
     const memory = all.find((one) => one.id === id)
@@ -174,7 +172,10 @@ export async function change(
       pinned: changes.pinned ?? memory.pinned,
       by: text === undefined ? memory.by : 'person',
     }
-    await self.memories.change(trx, changed)
+    const { sensitive } = await self.settingsOf(did, trx)
+    const refusal = refusalOfGiven({ ...changed, quote: '' }, sensitive)
+    if (refusal) throw refused(refusal)
+    await self.memories.change(trx, changed, memory)
     return { memory: viewOf(changed, [], all), etag: etagOf(changed) }
   })
 }

@@ -12,9 +12,13 @@ export function dayOf(ms: number): string {
   return `${date.getUTCDate()} ${months[date.getUTCMonth()]} ${date.getUTCFullYear()}`
 }
 
-/** One memory in one line. The sentence is a JSON string of ASCII signs and letters, so nothing in it makes another line. */
+/** One memory in one line. What a person wrote is a JSON string, so nothing in it makes another line. */
 export function lineOf({ n, text, slot, kind, about, valid_from }: Memory): string {
-  const what = [slot?.replace('_', ' ') ?? kind, about === 'me' ? '' : about, dayOf(valid_from)]
+  const what = [
+    slot?.replace('_', ' ') ?? kind,
+    about === 'me' ? '' : quoted(about),
+    dayOf(valid_from),
+  ]
   return `[m${n}] ${quoted(text)} (${what.filter((word) => word !== '').join(', ')})`
 }
 

@@ -1,22 +1,38 @@
 import { plain } from './text.ts'
 
+/** Letters of other scripts that look like Latin ones. */
+const looksLike: Readonly<Record<string, string>> = {
+  а: 'a', е: 'e', о: 'o', р: 'p', с: 'c', у: 'y', х: 'x', і: 'i', к: 'k', т: 't', м: 'm', н: 'h', в: 'b', ѕ: 's', ԁ: 'd', ο: 'o', α: 'a',
+} // prettier-ignore
+const lookalikes = new RegExp(`[${Object.keys(looksLike).join('')}]`, 'g')
+
+/** A text as secrets are looked for in it: without invisible signs, in Latin letters, and with letters that were spaced out together. */
+const unmasked = (text: string): string =>
+  plain(text.replace(/\p{Cf}+/gu, ''))
+    .replace(lookalikes, (letter) => looksLike[letter] ?? letter)
+    .replace(/\b(?:[a-z] ){3,}[a-z]\b/g, (letters) => letters.replaceAll(' ', ''))
+
 const said = new RegExp(
   [
     String.raw`\b(pass ?words?|pass ?codes?|pass ?phrases?|pins?|pin code|cvv|cvc|otp|secret (key|word|code)|`,
     String.raw`private keys?|api ?keys?|access tokens?|tokens?|seed (phrase|words?)|recovery (phrase|key)|mnemonic|`,
     String.raw`social security|ssn|passport (no|number)|national id|id (card )?number|nrc( number)?|nywila|`,
-    String.raw`neno la siri|namba ya siri|nambari ya siri|ufunguo wa siri|kitambulisho|mot de passe|code secret|`,
-    String.raw`code pin|cle (privee|api|secrete)|jeton|phrase de recuperation|numero de (passeport|`,
-    String.raw`securite sociale|carte))\b`,
+    String.raw`pwd|passwd|login|account (no|number)|bank account|recovery codes?|nenosiri|neno (la|langu la) siri|maneno ya siri|`,
+    String.raw`(namba|nambari|msimbo|ufunguo) (ya|wa|yangu ya|yako ya|wangu wa) siri|tokeni|kitambulisho|pasipoti|nida|`,
+    String.raw`akaunti (yangu )?(namba|nambari)|(namba|nambari) ya (akaunti|kadi)|mot de passe|mdp|code (secret|confidentiel)|`,
+    String.raw`code (de|du) (ma carte|mon telephone|wifi|recuperation)|code pin|cle (privee|api|secrete)|jeton|`,
+    String.raw`phrase (de recuperation|secrete)|carte d'identite|numero de (passeport|compte|securite sociale|carte))\b`,
   ].join(''),
 )
+/** What opens something, and with what. */
+const told = /\b(?:unlock\w*|log ?in|sign in|fungua|deverrouill\w*) .*\b(?:with|pass|kwa|avec) .*\d/
 /** A word about a secret is harmless where nothing stands behind it: `I forgot my password` says none. */
 const given = /\b(is|are|was|:|=|ni|est|sont)\b|[:=]|\d{3,}/
 
 /** Whether a text tells a password, a PIN, a card, an account, a key, a seed phrase, a token or the number of an identity. */
 export function tellsSecret(text: string): boolean {
-  const words = plain(text)
-  if (said.test(words) && given.test(words)) return true
+  const words = unmasked(text)
+  if ((said.test(words) && given.test(words)) || told.test(words)) return true
   return hasCard(text) || hasIban(text) || hasKey(text) || hasSeed(words)
 }
 
