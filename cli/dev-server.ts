@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** Saves within this time are one: an editor writes a file in several steps. */
@@ -24,7 +24,9 @@ const mostFolders = 1_000
 const isOfApp = (name: string): boolean =>
   /^\.env/.test(name) ||
   (!name.startsWith('.') && /\.(ts|js|mjs|cjs|json|txt|md|html|css)$/.test(name))
-const isWatched = (name: string): boolean => !/^(\.|node_modules$|dist$)/.test(name)
+/** Folders whose files a server or a build writes: watching them would start the app anew for ever. */
+const isWatched = (name: string): boolean =>
+  !/^(\.|(node_modules|dist|built|prebuilt|data|coverage)$|built-)/.test(name)
 
 function isFolder(path: string): boolean {
   try {
@@ -105,6 +107,7 @@ export class DevServer {
     const { print } = this.#options
     if (this.#watchers.has(folder) || this.#watchers.size >= mostFolders) return
     const path = join(this.#options.folder, folder)
+    if (path === resolve(this.#options.folder, process.env.DATA_DIR ?? '.data')) return
     try {
       const watcher = watch(path, (_, name) => {
         if (name === null) return
@@ -248,14 +251,15 @@ export class DevServer {
     })
     far.on('error', () => far.destroy())
     far.on('end', () => far.destroy())
+    const leave = () => far.destroy()
+    near.once('close', leave)
     far.once('close', () => {
-      near.off('data', hear).off('end', hang)
+      near.off('data', hear).off('end', hang).off('close', leave)
       const mayRepeat = !isAnswered && length <= mostSaidAgain && !near.destroyed
       // The server may be about to end without our knowing: a moment later there is the next one.
       if (mayRepeat) setTimeout(() => this.#place(near, said), againMs)
       else near.end()
     })
-    near.once('close', () => far.destroy())
   }
 
   /** Says why there is no server: to a page, which asks again by itself, or as JSON. */

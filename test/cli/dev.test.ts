@@ -115,6 +115,51 @@ describe('oracle-runtime dev', () => {
     }
   }, 120_000)
 
+  it('refuses no request while saves follow each other', async () => {
+    const { app, url, output, says } = await dev()
+    const statuses = new Map<unknown, number>()
+    const asked: Promise<unknown>[] = []
+    let isOver = false
+    const asking = (async () => {
+      while (!isOver) {
+        const status = fetch(`${url}/word`).then((response) => response.status, String)
+        asked.push(status.then((code) => statuses.set(code, (statuses.get(code) ?? 0) + 1)))
+        await sleep(25)
+      }
+    })()
+    for (const word of ['second', 'third', 'fourth']) {
+      app.write('server.ts', saying(word))
+      await says(word)
+    }
+    isOver = true
+    await asking
+    await Promise.all(asked)
+    expect([...statuses.keys()]).toEqual([200])
+    expect(output()).not.toContain('MaxListeners')
+  }, 120_000)
+
+  it('starts nothing anew for what a build or the server writes', async () => {
+    const { app, says } = await dev()
+    const pid = await says('first')
+    for (const folder of ['built', 'built-7', 'dist', '.data', 'page/built']) {
+      mkdirSync(join(app.path, folder), { recursive: true })
+      for (let i = 0; i < 5; i++) {
+        app.write(`${folder}/page-${i}.js`, 'export {}')
+        await sleep(30) // longer than the time in which saves are one
+      }
+    }
+    expect(await says('first')).toBe(pid)
+  }, 60_000)
+
+  it('kills a server that does not end, and starts the next', async () => {
+    const { app, says } = await dev()
+    const pid = await says('first')
+    process.kill(pid, 'SIGSTOP')
+    app.write('server.ts', saying('second'))
+    expect(await says('second')).not.toBe(pid)
+    await untilGone(pid)
+  }, 60_000)
+
   it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
     'leaves no server behind after %s',
     async (signal) => {
