@@ -15,7 +15,7 @@ afterEach(async () => {
 const me = definePlugin({
   name: 'me',
   summary: 'Says who calls.',
-  routes: { 'GET /me': { auth: 'ucan', run: (_, { user }) => ({ did: user.did }) } },
+  routes: { 'GET /who': { auth: 'ucan', run: (_, { user }) => ({ did: user.did }) } },
 })
 
 /** An app and the resolver that it asks; the resolver does what it is told. */
@@ -59,14 +59,14 @@ describe('issuers that cannot be looked up', () => {
     async (what) => {
       const { app, does, credential } = await appWith()
       const known = await credential('did:ixo:ixo1known')
-      expect((await app.get('/me', { headers: known })).body.did).toBe('did:ixo:ixo1known')
+      expect((await app.get('/who', { headers: known })).body.did).toBe('did:ixo:ixo1known')
       does.now = what
       const unknown = await credential('did:ixo:ixo1unknown')
-      const answer = await app.get('/me', { headers: unknown })
+      const answer = await app.get('/who', { headers: unknown })
       expect(answer).toMatchObject({ status: 503, body: { code: 'ISSUER_LOOKUP_UNAVAILABLE' } })
       expect(answer.headers.get('retry-after')).toMatch(/^[1-5]$/)
-      expect((await app.get('/me', { headers: known })).status).toBe(200)
-      expect((await (await app.user()).get('/me')).status).toBe(200)
+      expect((await app.get('/who', { headers: known })).status).toBe(200)
+      expect((await (await app.user()).get('/who')).status).toBe(200)
     },
   )
 
@@ -74,7 +74,7 @@ describe('issuers that cannot be looked up', () => {
     const { app, does, credential } = await appWith()
     does.now = 'deny'
     const headers = await credential('did:ixo:ixo1nobody')
-    expect(await app.get('/me', { headers })).toMatchObject({
+    expect(await app.get('/who', { headers })).toMatchObject({
       status: 401,
       body: { code: 'UNAUTHORIZED' },
     })
@@ -83,16 +83,16 @@ describe('issuers that cannot be looked up', () => {
   test('may be a thousand at once, and all others are answered meanwhile', async () => {
     const { app, does, waiting, credential } = await appWith()
     const known = await credential('did:ixo:ixo1known')
-    await app.get('/me', { headers: known })
+    await app.get('/who', { headers: known })
     const user = await app.user()
     const credentials = await Promise.all(unknownOnes(1_000).map(credential))
     does.now = 'wait'
-    const flood = Promise.all(credentials.map((headers) => app.get('/me', { headers })))
+    const flood = Promise.all(credentials.map((headers) => app.get('/who', { headers })))
     flood.catch(() => undefined) // a fault of one call is seen where all are awaited
     await expect.poll(() => waiting.length).toBeGreaterThan(0)
     for (let i = 0; i < 20; i++) {
-      expect((await user.get('/me')).status).toBe(200)
-      expect((await app.get('/me', { headers: known })).status).toBe(200)
+      expect((await user.get('/who')).status).toBe(200)
+      expect((await app.get('/who', { headers: known })).status).toBe(200)
     }
     expect(waiting.length).toBeLessThanOrEqual(64)
     for (const { status, headers } of await flood) {
@@ -102,7 +102,7 @@ describe('issuers that cannot be looked up', () => {
     // When the resolver is back, so are they.
     does.now = 'answer'
     await expect
-      .poll(async () => (await app.get('/me', { headers: credentials[999]! })).status)
+      .poll(async () => (await app.get('/who', { headers: credentials[999]! })).status)
       .toBe(200)
   }, 60_000)
 
@@ -111,11 +111,11 @@ describe('issuers that cannot be looked up', () => {
     does.now = 'fail'
     const statuses: number[] = []
     for (const did of unknownOnes(7))
-      statuses.push((await app.get('/me', { headers: await credential(did) })).status)
+      statuses.push((await app.get('/who', { headers: await credential(did) })).status)
     expect(statuses).toEqual([503, 503, 503, 503, 503, 429, 429])
     // Bad credentials have their own count, and good ones get in.
-    expect((await app.get('/me')).status).toBe(401)
-    expect((await (await app.user()).get('/me')).status).toBe(200)
+    expect((await app.get('/who')).status).toBe(401)
+    expect((await (await app.user()).get('/who')).status).toBe(200)
   })
 
   test('are told to come again on a socket, too', async () => {
