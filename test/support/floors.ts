@@ -22,7 +22,7 @@ export const floors: readonly (readonly string[])[] = [
   ['turns/journal', 'attachments'],
   ['turns/events', 'turns/waiting', 'turns/sessions', 'jobs'],
   ['turns/redaction'],
-  ['turns/said', 'turns/gates', 'turns/clients', 'turns/plugins'],
+  ['turns/said', 'turns/gates', 'turns/clients', 'turns/started'],
   ['turns/carry'],
   ['turns/wire'],
   ['agent/turn', 'channel'],

@@ -31,7 +31,7 @@ import {
   waitsAlready,
 } from '../sessions/refusals.ts'
 import type { Replicas } from './replicas.ts'
-import type { BegunRun, QueuedTurn, SubmittedTurn } from '../plugins/door.ts'
+import type { BegunRun, QueuedTurn, SubmittedTurn } from '../started/door.ts'
 
 /** A run that has begun, or that was there already. `live` is the same run where this process carries it. */
 export interface Started extends BegunRun {
