@@ -242,7 +242,7 @@ export class DevServer {
       far.write(bytes)
     }
     const hang = () => far.end()
-    near.on('data', hear).on('end', hang)
+    near.on('data', hear).on('end', hang).resume()
     far.on('data', (bytes: Buffer) => {
       isSocket ||= bytes.subarray(0, 12).toString('latin1') === 'HTTP/1.1 101'
       isAnswered = true
@@ -255,6 +255,8 @@ export class DevServer {
     near.once('close', leave)
     far.once('close', () => {
       near.off('data', hear).off('end', hang).off('close', leave)
+      // Without a listener a stream that flows would lose what the client says next.
+      near.pause()
       const mayRepeat = !isAnswered && length <= mostSaidAgain && !near.destroyed
       // The server may be about to end without our knowing: a moment later there is the next one.
       if (mayRepeat) setTimeout(() => this.#place(near, said), againMs)
@@ -278,7 +280,7 @@ export class DevServer {
     }
     const [first] = said
     if (first) answer(first)
-    else socket.once('data', answer)
+    else socket.once('data', answer).resume()
   }
 }
 
