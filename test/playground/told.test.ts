@@ -18,11 +18,11 @@ await describeWith('chromium', 'what the playground tells of the model', (progra
   }, 90_000)
   afterAll(() => browser?.close())
 
-  async function visit({ env, ...options }: TestAppOptions) {
+  async function visit({ env, model }: Pick<TestAppOptions, 'env' | 'model'>) {
     const app = await testApp({
       plugins: [playground],
       env: { NODE_ENV: 'development', ...env },
-      ...options,
+      model,
     })
     onTestFinished(() => app.close())
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
