@@ -71,7 +71,7 @@ async function bundle(): Promise<void> {
     input: Object.fromEntries((await entries()).map((path) => [path, `${path}.ts`])),
     platform: 'node',
     // Packages stay imports, so an app shares them with its own code.
-    external: (id) => !/^[./#]/.test(id),
+    external: (id, _, isResolved) => !isResolved && !/^[./#]/.test(id),
     treeshake: false,
     plugins: [{ name: 'keep-places', transform: { filter: { code: place }, handler: keepPlace } }],
   })

@@ -547,7 +547,9 @@ await (await createApp({ plugins: [mine]${options} })).listen()
       const files = []
       registerHooks({ load: (url, context, next) => (files.push(url), next(url, context)) })
       const { createApp, chain } = await import('oracle-runtime')
-      const app = await createApp({ plugins: [], models: false, model: { id: 'none', async *stream() {} }, env: { DATA_DIR: ':memory:', LOG_LEVEL: 'silent' } })
+      const model = { id: 'none', async *stream() {} }
+      const env = { DATA_DIR: ':memory:', LOG_LEVEL: 'silent' }
+      const app = await createApp({ plugins: [], models: false, model, env })
       await app.listen({ port: 0 })
       console.log(files.filter((url) => url.includes('/oracle-runtime/dist/')).length)
       try { chain([]) } catch (error) { console.log(error.stack) }
