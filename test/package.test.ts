@@ -541,6 +541,26 @@ await (await createApp({ plugins: [mine]${options} })).listen()
     expect(strange).toEqual([])
   }, 120_000)
 
+  it('imports few files of the package, and a trace names the lines of the sources', () => {
+    const program = `
+      import { registerHooks } from 'node:module'
+      const files = []
+      registerHooks({ load: (url, context, next) => (files.push(url), next(url, context)) })
+      const { createApp, chain } = await import('oracle-runtime')
+      const model = { id: 'none', async *stream() {} }
+      const env = { DATA_DIR: ':memory:', LOG_LEVEL: 'silent' }
+      const app = await createApp({ plugins: [], models: false, model, env })
+      await app.listen({ port: 0 })
+      console.log(files.filter((url) => url.includes('/oracle-runtime/dist/')).length)
+      try { chain([]) } catch (error) { console.log(error.stack) }
+      await app.close()`
+    const started = ['--enable-source-maps', '--input-type=module', '-e', program]
+    const [files = '', ...trace] = run(process.execPath, started).split('\n')
+    expect(Number(files)).toBeGreaterThan(0)
+    expect(Number(files)).toBeLessThan(30)
+    expect(trace.join('\n')).toMatch(/core\/[a-z/-]+\.ts:\d+:\d+/)
+  })
+
   it('carries built files, pages and nothing of the workshop', () => {
     const files = (
       JSON.parse(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as {
@@ -549,7 +569,7 @@ await (await createApp({ plugins: [mine]${options} })).listen()
     )[0]!.files.map(({ path }) => path)
     expect(files).toEqual(
       expect.arrayContaining([
-        'dist/core/index.js',
+        'dist/index.js',
         'dist/core/index.d.ts',
         'cli/bin.js',
         'dist/cli/main.js',
