@@ -98,7 +98,7 @@ export class LangChainModel implements Model {
       for (;;) {
         const { done, value } = await waiting.for(chunks.next())
         if (done) break
-        if (value.usage_metadata) counts.add(value.usage_metadata)
+        if (value.usage_metadata) counts.add(value.usage_metadata, value.additional_kwargs)
         all.push(value)
         for (const delta of deltas(value, calls)) {
           size +=
