@@ -43,7 +43,7 @@ export class ChatRequests {
     const { messages } = request
     if (!messages.some(hasParts))
       return this.#around(this.#conversations.write(messages), request, changes)
-    const joined = { ...request, messages: [...joinNeighbours(messages)] }
+    const joined = { ...request, messages: joinNeighbours(messages) }
     return messagesWithParts(joined, (message) => this.#message(message)).then((said) =>
       this.#around(said, request, changes),
     )
