@@ -255,7 +255,7 @@ class Spoiled implements Model {
 }
 
 /** The fields by which providers know that what comes back is what they gave. */
-const signed = /^(signature|encrypted_content|thoughtSignature|thought_signature|reasoning)$/
+const signed = /^(signature|encrypted_content|thoughtSignature|thought_signature)$/
 
 /** Provider data in which no signature holds any more. */
 function unsigned({ data }: Extract<Delta, { type: 'provider' }>): Delta {
@@ -273,7 +273,10 @@ interface At {
 }
 const chatOf = (name: string) => (at: At) => new ChatModel({ ...at, row: compatible[name]! })
 
-/** How a model of each wire is opened that gives something back. */
+/**
+ * How a model of each wire is opened that signs what it wants back. `reasoning_content` has no signature: a server that misses
+ * it says so, and is asked again with an empty one.
+ */
 const wires: readonly (readonly [
   name: string,
   open: (at: At) => WireModel,
@@ -284,7 +287,6 @@ const wires: readonly (readonly [
   ['generateContent', (at) => new GenerateModel(at)],
   ['chat with extra_content', chatOf('together'), { chat: 'extra_content' }],
   ['chat with reasoning_details', chatOf('openrouter'), { chat: 'reasoning_details' }],
-  ['chat with reasoning_content', chatOf('deepseek'), { chat: 'reasoning_content' }],
 ]
 
 const spoiled = [
