@@ -75,7 +75,8 @@ export class EventReader implements FrameReader {
   }
 
   #begin(index: unknown, block: Readonly<Record<string, unknown>>, onto: Delta[]): void {
-    const { type, id, name } = block
+    const { type, id, name, text: _, thinking: __, signature: ___, ...held } = block
+    this.kept += JSON.stringify(held).length
     this.#blocks.set(index, { block, text: '', signature: '' })
     if (type === 'tool_use') {
       const delta = this.#slots({ index, id, name })
@@ -83,8 +84,6 @@ export class EventReader implements FrameReader {
       this.#spoke = true
       return
     }
-    if (type === 'redacted_thinking' && typeof block.data === 'string')
-      this.kept += block.data.length
     // Some servers send the beginning of a block's text with the block.
     this.#grow(
       index,
