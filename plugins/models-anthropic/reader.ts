@@ -1,4 +1,11 @@
-import { callSlots, modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
+import {
+  callName,
+  callSlots,
+  modelFault,
+  type Asked,
+  type Delta,
+  type FrameReader,
+} from '#core/models'
 import type { Block } from './kept.ts'
 import { Counts, type Counted } from './usage.ts'
 
@@ -148,7 +155,7 @@ function whole({ block, text, signature }: Growing): Readonly<Record<string, unk
       return [
         {
           ...block,
-          name: typeof name === 'string' && name ? name : 'unnamed',
+          name: callName(typeof name === 'string' ? name : ''),
           input: inputOf(text, block.input),
         },
       ]

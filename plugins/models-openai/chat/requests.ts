@@ -1,4 +1,5 @@
 import {
+  callName,
   ConversationJson,
   fieldsJson,
   functionTool,
@@ -82,7 +83,10 @@ export class ChatRequests {
             id,
             type: 'function',
             // Arguments that are no object would break the provider's template, so an empty object goes in their place.
-            function: { name, arguments: JSON.stringify(isObject(args) ? args : {}) },
+            function: {
+              name: callName(name),
+              arguments: JSON.stringify(isObject(args) ? args : {}),
+            },
             ...this.#extra(extra, at),
           })),
         }
