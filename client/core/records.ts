@@ -133,9 +133,12 @@ export interface ChatRunState {
   readonly toolError: OracleError | null
 }
 
-/** Words of others that the oracle has read: a tool's result, an attachment, the answer of a page, or what a plugin quoted. */
+/**
+ * Words of others that the oracle has read: a tool's result, an attachment, the answer of a page, what a plugin quoted, or a
+ * summary of any of these.
+ */
 export interface ForeignSource {
-  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted' | 'summary'
   readonly tool?: string
   readonly plugin?: string
   readonly label?: string

@@ -29,9 +29,12 @@ export interface EventPart {
   readonly fileId: string
 }
 
-/** Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, or what a plugin quoted. */
+/**
+ * Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, what a plugin quoted, or a summary
+ * of any of these.
+ */
 export interface EventSource {
-  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted' | 'summary'
   readonly tool?: string
   readonly plugin?: string
   readonly label?: string

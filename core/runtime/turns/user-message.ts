@@ -1,7 +1,7 @@
 import type { Message } from '../../plugin.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { quote } from '../base/quote.ts'
-import { withAttachments } from './attachments.ts'
+import { attachmentLabel, withAttachments } from './attachments.ts'
 import type { RenderedComponent, TurnRequest } from './run.ts'
 
 /**
@@ -105,7 +105,8 @@ export function asTold(message: Message | UserMessage | PluginMessage | CutMessa
   const whose = origin === undefined ? '' : `[From ${origin}, not from the user]\n`
   const texts = quoted?.texts.map((text) => `\n\n${quote(text, quoted.plugin, said.id)}`) ?? []
   const content = `${whose}${withAttachments(said.content, undescribed(attachments, said.parts))}${texts.join('')}`
-  return { ...said, content }
+  const label = quoted ? `what ${quoted.plugin} passed on` : attachmentLabel(attachments)
+  return { ...said, content, ...(label !== undefined && { foreign: { label } }) }
 }
 
 /** What of the attachments is only described: the files among them stand in the message by themselves. */
