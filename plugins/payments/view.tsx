@@ -30,7 +30,11 @@ function Payments({ host }: { host: ViewHost }) {
   // Turns of the chat may have cost something since the page read the account.
   useEffect(() => void refetch().catch(() => {}), [])
   if (!terms || !account)
-    return isLoading ? <p role="status">Asking…</p> : <p role="alert">{error?.message}</p>
+    return isLoading ? (
+      <p role="status">{host.words.asking}</p>
+    ) : (
+      <p role="alert">{error?.message}</p>
+    )
   const ready: Ready = { ...payments, terms }
   return (
     <>
@@ -45,7 +49,7 @@ function Payments({ host }: { host: ViewHost }) {
         </dl>
         {terms.free > 0 && <p>{account.free.left} free turns are left today.</p>}
         <button type="button" className="quiet" onClick={() => void refetch().catch(() => {})}>
-          Read again
+          {host.words.readAgain}
         </button>
       </section>
       {error && <p role="alert">{error.message}</p>}

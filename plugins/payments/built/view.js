@@ -20,7 +20,7 @@ function f({ host: e }) {
 	let t = (0, l.usePayments)(e.oracleDid), { terms: n, account: r, error: i, isLoading: a, refetch: s } = t;
 	if ((0, o.useEffect)(() => void s().catch(() => {}), []), !n || !r) return a ? /* @__PURE__ */ (0, u.jsx)("p", {
 		role: "status",
-		children: "Asking…"
+		children: e.words.asking
 	}) : /* @__PURE__ */ (0, u.jsx)("p", {
 		role: "alert",
 		children: i?.message
@@ -72,7 +72,7 @@ function f({ host: e }) {
 					type: "button",
 					className: "quiet",
 					onClick: () => void s().catch(() => {}),
-					children: "Read again"
+					children: e.words.readAgain
 				})
 			]
 		}),
