@@ -57,7 +57,7 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
     const headers = await headersOf(request)
     const account = await fetch(`${url}/payments/development/account`, { headers })
     expect(await account.json()).toMatchObject({ balance: String(1_000_000_000 - 10_000) })
-    await page.getByText('0.005 DEV a turn; at most 0.005 DEV a turn.').waitFor()
+    await page.getByText('0.005 DEV a turn.', { exact: true }).waitFor()
     const claims = page.getByRole('region', { name: 'Claims' })
     await claims.getByText('0.01 DEV, paid').waitFor()
     expect(await page.getByRole('region', { name: 'Turns' }).getByRole('row').count()).toBe(4)

@@ -49,7 +49,7 @@ function Shown(props: Props) {
   }, [view.module, tries, props.route.join('/')])
   return (
     <>
-      <div ref={box} />
+      <div ref={box} className="brought" />
       {fault && (
         <>
           <Fault error={fault.error ?? new Error('The view failed.')} />
