@@ -17,7 +17,26 @@ const types = <_T extends true>() => {}
 type Published = ReturnType<typeof published>
 type PublishedParams = Parameters<typeof published>[0]
 
+/** A card as the published chain client resolves it, whose types no package here has. */
+interface ResolvedCard {
+  readonly oracleDid: string
+  readonly cardProof: string
+  readonly card: {
+    readonly credentialSubject: {
+      readonly id: string
+      readonly name: string
+      readonly services: readonly {
+        readonly id: string
+        readonly name: string
+        readonly price: { readonly amount: number; readonly currency?: string }
+        readonly deliverables: string
+      }[]
+    }
+  }
+}
+
 it('every field of the published hook is there, and its parameters fit', () => {
+  types<ContractOracle['agentCard'] extends ResolvedCard | null | undefined ? true : false>()
   types<[Exclude<keyof Published, keyof ContractOracle>] extends [never] ? true : false>()
   types<PublishedParams extends ContractOptions ? true : false>()
   types<

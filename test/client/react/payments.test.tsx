@@ -1,20 +1,34 @@
+import type { EncodeObject } from '@cosmjs/proto-signing'
 import { expect, it } from 'vitest'
 import { scriptedModel } from '#core/testing'
 import type { LedgerMessage, TransactionFn } from '../../../client/core/records.ts'
-import { createOracleClient } from '../../../client/core/client.ts'
+import { createOracleClient, type OracleClientOptions } from '../../../client/core/client.ts'
+import type { IOraclesProviderProps } from '../../../client/index.ts'
 import { usePayments } from '../../../client/payments.ts'
 import payments from '../../../plugins/payments/index.ts'
 import { testOracle } from '../oracle.ts'
 import { hook, until } from '../page.ts'
 
-/** A message as libraries of chains type it: compiling this is the test. */
-interface EncodeObject {
-  readonly typeUrl: string
-  readonly value: any
+/** What libraries of chains answer for a transaction that stands in a block. */
+interface DeliverTxResponse {
+  readonly height: number
+  readonly txIndex: number
+  readonly code: number
+  readonly transactionHash: string
+  readonly events: readonly object[]
+  readonly rawLog?: string
+  readonly gasUsed: bigint
+  readonly gasWanted: bigint
 }
-const typed = async (_messages: readonly EncodeObject[], _memo?: string) =>
-  undefined as { readonly transactionHash: string } | undefined
+
+/** A wallet as these libraries type it: compiling this as `transactSignX` is the test. */
+const typed: (
+  messages: readonly EncodeObject[],
+  memo?: string,
+) => Promise<DeliverTxResponse | undefined> = async () => undefined
 export const fits: TransactionFn = typed
+export const ofProvider: Pick<IOraclesProviderProps, 'transactSignX'> = { transactSignX: typed }
+export const ofClient: Pick<OracleClientOptions, 'transactSignX'> = { transactSignX: typed }
 
 const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '0' }
 
