@@ -1,5 +1,7 @@
 import type { EncodeObject } from '@cosmjs/proto-signing'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { z } from 'zod'
+import { definePlugin, reply, RuntimeError } from '#core'
 import { scriptedModel } from '#core/testing'
 import type { LedgerMessage, TransactionFn } from '../../../client/core/records.ts'
 import { createOracleClient, type OracleClientOptions } from '../../../client/core/client.ts'
@@ -94,4 +96,87 @@ it('payments: an oracle that has no such plugin says so', async () => {
   const page = hook(() => usePayments(oracleDid, { overrides }), oracle.within(oracle.tab()))
   await until(() => page.now.error !== null)
   expect(page.now.error).toMatchObject({ code: 'plugin_not_available' })
+})
+
+/** The routes of payments, of which `settle` answers what the test says, one after the other. */
+function fakePayments(answers: (() => unknown)[]) {
+  const settled: object[] = []
+  const plugin = definePlugin({
+    name: 'payments',
+    summary: 'Payments that are not real.',
+    facts: () => ({ payments: { methods: ['transfer'] } }),
+    routes: {
+      'GET /payments/terms': { auth: 'public', run: () => ({}) },
+      'GET /payments/account': { run: () => ({ claims: [] }) },
+      'GET /payments/claims': { run: () => ({ claims: [] }) },
+      'GET /payments/charges': { run: () => ({ charges: [] }) },
+      'POST /payments/prepare': {
+        input: z.looseObject({}),
+        run: () => ({ paymentId: 'p-1', messages: [], memo: 'oracle:p-1' }),
+      },
+      'POST /payments/settle': {
+        input: z.looseObject({}),
+        answers: { 200: ['application/json'], 202: ['application/json'] },
+        run: (input: object) => (settled.push(input), answers.shift()?.()),
+      },
+    },
+  })
+  return { plugin, settled }
+}
+
+const pending = () => reply(202, { status: 'pending' })
+const away = () => {
+  throw new RuntimeError('UNAVAILABLE', 'The ledger is away.')
+}
+const done = () => ({ status: 'settled', paid: ['c-1'], balance: '0' })
+const hash = 'AB'.repeat(32)
+
+async function payer(answers: (() => unknown)[]) {
+  const { plugin, settled } = fakePayments(answers)
+  const oracle = await testOracle({ plugins: [plugin], model: scriptedModel([]) })
+  onTestFinished(() => oracle[Symbol.asyncDispose]())
+  let signatures = 0
+  const client = oracle.tab({ transactSignX: async () => (signatures++, { hash }) })
+  const { oracleDid, overrides } = oracle
+  const page = hook(() => usePayments(oracleDid, { overrides }), oracle.within(client))
+  await until(() => page.now.account !== undefined)
+  return { page, settled, signatures: () => signatures }
+}
+
+it('payments: while the ledger has not counted it, or cannot be asked, it asks again and signs once', async () => {
+  const { page, settled, signatures } = await payer([pending, away, pending, done])
+  const paying = page.now.pay()
+  await until(() => page.now.isPaying)
+  expect(await paying).toEqual(done())
+  expect(settled).toEqual(Array.from({ length: 4 }, () => ({ paymentId: 'p-1', txHash: hash })))
+  expect(signatures()).toBe(1)
+  await until(() => !page.now.isPaying)
+  expect(page.now.error).toBe(null)
+}, 20_000)
+
+it('payments: after a minute the outcome stays open, and who has signed is told not to pay again', async () => {
+  const minute = vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
+  onTestFinished(() => void vi.useRealTimers())
+  const later = () => (minute.setSystemTime(Date.now() + 61_000), pending())
+  const { page, settled, signatures } = await payer([later])
+  await expect(page.now.pay()).rejects.toMatchObject({
+    code: 'payment_pending',
+    hint: expect.stringContaining('Do not pay again'),
+    details: { paymentId: 'p-1', txHash: hash },
+  })
+  expect([settled.length, signatures()]).toEqual([1, 1])
+  await until(() => page.now.error?.code === 'payment_pending' && !page.now.isPaying)
+}, 20_000)
+
+it('payments: a transaction that is not this payment is an error at once', async () => {
+  const other = () => {
+    throw new RuntimeError('CONFLICT', 'The memo is that of another payment.')
+  }
+  const { page, settled } = await payer([other, done])
+  await expect(page.now.pay()).rejects.toMatchObject({
+    code: 'invalid_request',
+    status: 409,
+    message: 'The memo is that of another payment.',
+  })
+  expect(settled).toHaveLength(1)
 })
