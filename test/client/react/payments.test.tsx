@@ -48,12 +48,14 @@ it('payments: pays what is open by the wallet, advances, disputes, and says what
     {},
     overrides,
   )
+  let refuses = false
   let sign: (sent: { transactionHash: string }) => unknown = ({ transactionHash }) =>
     transactionHash
   const client = createOracleClient({
     ...wallet,
     wallet: { ...wallet.initialWallet, address: dev.address },
     async transactSignX(messages: readonly LedgerMessage[], memo) {
+      if (refuses) throw new Error('No, said the user.')
       const sent = await plain.request<{ transactionHash: string }>(
         oracleDid,
         '/payments/development/transact',
@@ -78,9 +80,13 @@ it('payments: pays what is open by the wallet, advances, disputes, and says what
   sign = () => undefined
   expect(await page.now.advance('15000')).toMatchObject({ balance: '45000' })
 
+  // A wallet that fails after it has sent the transaction.
   sign = () => {
-    throw new Error('No, said the user.')
+    throw new Error('The connection was lost.')
   }
+  expect(await page.now.advance('11000')).toMatchObject({ balance: '56000' })
+
+  refuses = true
   await expect(page.now.advance('12000')).rejects.toMatchObject({ code: 'payment_failed' })
   await until(() => page.now.error?.code === 'payment_failed')
   await page.now.refetch()
@@ -131,12 +137,12 @@ const away = () => {
 const done = () => ({ status: 'settled', paid: ['c-1'], balance: '0' })
 const hash = 'AB'.repeat(32)
 
-async function payer(answers: (() => unknown)[]) {
+async function payer(answers: (() => unknown)[], sign: () => unknown = () => ({ hash })) {
   const { plugin, settled } = fakePayments(answers)
   const oracle = await testOracle({ plugins: [plugin], model: scriptedModel([]) })
   onTestFinished(() => oracle[Symbol.asyncDispose]())
   let signatures = 0
-  const client = oracle.tab({ transactSignX: async () => (signatures++, { hash }) })
+  const client = oracle.tab({ transactSignX: async () => (signatures++, sign()) })
   const { oracleDid, overrides } = oracle
   const page = hook(() => usePayments(oracleDid, { overrides }), oracle.within(client))
   await until(() => page.now.account !== undefined)
@@ -180,3 +186,26 @@ it('payments: a transaction that is not this payment is an error at once', async
   })
   expect(settled).toHaveLength(1)
 })
+
+it('payments: a wallet that fails after it has sent the transaction is no reason to pay twice', async () => {
+  const fails = (facts: object) => () => {
+    throw Object.assign(new Error('It was submitted, and is not in a block yet.'), facts)
+  }
+  // The error names the transaction, as that of the ledger's own library does.
+  const named = await payer([pending, done], fails({ txId: hash }))
+  expect(await named.page.now.pay()).toEqual(done())
+  expect(named.settled.at(-1)).toEqual({ paymentId: 'p-1', txHash: hash })
+
+  // It names none: the oracle looks among the transfers.
+  const silent = await payer([done], fails({}))
+  expect(await silent.page.now.pay()).toEqual(done())
+  expect(silent.settled).toEqual([{ paymentId: 'p-1' }])
+
+  // It has sent nothing.
+  const refused = await payer([pending], fails({ hash: 'no hash' }))
+  await expect(refused.page.now.pay()).rejects.toMatchObject({
+    code: 'payment_failed',
+    hint: expect.stringContaining('before you try again'),
+  })
+  for (const { signatures } of [named, silent, refused]) expect(signatures()).toBe(1)
+}, 20_000)
