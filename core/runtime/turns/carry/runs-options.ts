@@ -9,6 +9,14 @@ import type { SpeakerRules } from '../said/speaker.ts'
 import type { OracleFacts } from '../sessions/sessions.ts'
 import type { IntakeRules } from './intake.ts'
 
+/** How the runs of an app begin. */
+export interface OpeningRuns {
+  /** Work that comes before anything is taken over. */
+  before?(): Promise<void>
+  /** False: nothing that others left is ever taken over. */
+  readonly takesOver?: boolean
+}
+
 /** What the runs of an app are made of. */
 export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now' | 'listen' | 'notify'>
