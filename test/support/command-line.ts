@@ -48,10 +48,17 @@ export class AppFolder implements Disposable {
     return runCommandLine(words, this.path, env)
   }
 
-  /** Starts the app of this folder, and waits until it listens. */
-  async serve(env: Readonly<Record<string, string>> = {}): Promise<Serving> {
+  /** Starts the app of this folder, by Node alone or by another command line, and waits until it listens. */
+  async serve(
+    env: Readonly<Record<string, string>> = {},
+    [program, ...args]: readonly [string, ...string[]] = [
+      process.execPath,
+      '--conditions=oracle-runtime-source',
+      'server.ts',
+    ],
+  ): Promise<Serving> {
     const { PATH, HOME } = process.env
-    const child = spawn(process.execPath, ['--conditions=oracle-runtime-source', 'server.ts'], {
+    const child = spawn(program, args, {
       cwd: this.path,
       env: { PATH, HOME, PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -3,6 +3,9 @@ import { openStore } from '../store/store.ts'
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
+/** Whether a column of this type holds texts, on either database. */
+export const isText = (dataType: string): boolean => /^(text|varchar|character)/i.test(dataType)
+
 /** A table with the columns that hold texts. */
 export interface TextTable {
   readonly name: string
@@ -24,9 +27,7 @@ export async function tablesOf(owner: string, migrations: Migrations): Promise<T
     return tables
       .map(({ name, columns }) => ({
         name,
-        columns: columns
-          .filter(({ dataType }) => /^(text|varchar)/i.test(dataType))
-          .map((column) => column.name),
+        columns: columns.filter(({ dataType }) => isText(dataType)).map((column) => column.name),
       }))
       .filter(({ columns }) => columns.length > 0)
   } finally {
