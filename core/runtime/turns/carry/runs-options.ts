@@ -35,6 +35,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly purgesItself?: boolean
   /** The room id that clients are told of a user's sessions without a room of their own, if there is one. */
   roomIdOf?(did: string): Promise<string | undefined>
+  /** Deletes what the engine left behind at one place of a session. */
+  forgetCheckpoint?(sessionId: string, checkpoint: string): Promise<void>
   /** Deletes what others keep of a session. */
   onSessionDeleted?(sessionId: string): Promise<void>
   /** Has whoever remembers a conversation read it again: words of it were taken back. */

@@ -134,6 +134,7 @@ export class Runs {
       takeOver: (row) => this.#intake.takeOver(row),
       onBeat: () => clients.answers.look(),
       onPurge: () => settler.purge(),
+      forgetCheckpoint: options.forgetCheckpoint,
     })
     this.#readers = new Readers({
       store: this.#store,
