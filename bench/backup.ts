@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { testApp, type TestUser } from '#core/testing'
 import type { Model } from '#core'
+import { stallsDuring, toldStalls } from './support/stalls.ts'
 
 /**
  * Has 50 chats stream from a server on a large SQLite file, and says for how long the event loop of the server stood still
@@ -41,20 +41,11 @@ function fill(): void {
   database.close()
 }
 
-const delay = monitorEventLoopDelay({ resolution: 1 })
 /** Does something while all chats stream; prints how long the event loop stood still meanwhile. */
 async function during(what: string, work: () => Promise<unknown>): Promise<void> {
-  delay.reset()
-  delay.enable()
   const began = performance.now()
-  await work()
-  const tookMs = performance.now() - began
-  delay.disable()
-  const ms = (value: number) => (value / 1e6).toFixed(1)
-  console.log(
-    `${what}: ${Math.round(tookMs)} ms; the event loop stood still for ${ms(delay.max)} ms at most, ` +
-      `${ms(delay.percentile(99))} ms at the 99th percentile`,
-  )
+  const stalls = await stallsDuring(work)
+  console.log(`${what}: ${Math.round(performance.now() - began)} ms; ${toldStalls(stalls)}`)
 }
 
 async function command(): Promise<void> {
