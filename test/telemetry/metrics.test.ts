@@ -232,7 +232,7 @@ await onEachDatabase('the metrics of the database', ({ databaseUrl }) => {
   it('tell of connections, of the way of notifications, and of each table', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'metrics-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-    const where = databaseUrl
+    const where: Record<string, string> = databaseUrl
       ? { DATABASE_URL: databaseUrl, DATABASE_POOL: '3' }
       : { DATA_DIR: folder }
     const { app, read } = await start([], where)
