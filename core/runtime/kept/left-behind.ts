@@ -19,6 +19,8 @@ export class LeftBehind {
     if (!migrations) return 0
     const made = this.#tables.get(plugin) ?? tablesOf(plugin, migrations)
     this.#tables.set(plugin, made)
+    // Whoever asks next tries again.
+    made.catch(() => this.#tables.delete(plugin))
     const there = new Set((await this.#db.introspection.getTables()).map(({ name }) => name))
     let count = 0
     for (const { name, columns } of (await made).filter((table) => there.has(table.name))) {
