@@ -37,7 +37,7 @@ import { endOverdue } from './overdue.ts'
 import { Readers } from './readers.ts'
 import { gone, notWaiting } from '../sessions/refusals.ts'
 import { Replicas } from './replicas.ts'
-import type { RunsOptions } from './runs-options.ts'
+import type { OpeningRuns, RunsOptions } from './runs-options.ts'
 import { lookUnderway, type Underway } from './underway.ts'
 
 /** How long engines have to let go when the server closes. */
@@ -135,6 +135,7 @@ export class Runs {
       takeOver: (row) => this.#intake.takeOver(row),
       onBeat: () => clients.answers.look(),
       onPurge: () => settler.purge(),
+      forgetCheckpoint: options.forgetCheckpoint,
     })
     this.#readers = new Readers({
       store: this.#store,
@@ -153,7 +154,7 @@ export class Runs {
   }
 
   /** Begins to listen to other replicas, and takes over what a process left behind. */
-  async open(): Promise<void> {
+  async open({ before, takesOver = true }: OpeningRuns = {}): Promise<void> {
     const hearers = {
       carrier: this.#carrier,
       keeper: this.#keeper,
@@ -167,9 +168,11 @@ export class Runs {
       onRedacted: this.#options.onRedacted,
     }
     await this.#replicas.open(hearingOf(hearers), () => lookUpMissed(hearers))
+    this.#settler.open()
+    await before?.()
+    if (!takesOver) return
     await this.#keeper.open()
     await this.#waiting.open()
-    this.#settler.open()
   }
 
   /** Records a message as a run and begins to carry it out. */
