@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { testApp } from '#core/testing'
 import { startServer } from '../support/process.ts'
 
 const open: (() => unknown)[] = []
@@ -64,6 +65,16 @@ describe('an app that says nothing of signals', () => {
     expect((await fetch(`${server.at}/livez`)).status).toBe(200)
     expect(await (await fetch(`${server.at}/slow`)).json()).toEqual({ finished: true })
     expect(await ended).toBe(0)
+  })
+
+  it('leaves the signals of the process of a test alone', async () => {
+    const listeners = () =>
+      (['SIGTERM', 'SIGINT', 'SIGHUP'] as const).map((signal) => process.listeners(signal))
+    const before = listeners()
+    const app = await testApp({ plugins: [] })
+    expect(listeners()).toEqual(before)
+    await app.close()
+    expect(listeners()).toEqual(before)
   })
 
   it('refuses a DRAIN_MS that is no number of milliseconds', async () => {
