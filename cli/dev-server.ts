@@ -145,6 +145,7 @@ export class DevServer {
         '--disable-warning=ExperimentalWarning',
         ...(isSource ? ['--conditions=oracle-runtime-source'] : []),
         fileURLToPath(new URL(isSource ? './dev-child.ts' : './dev-child.js', import.meta.url)),
+        this.url,
       ],
       {
         cwd: folder,

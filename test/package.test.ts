@@ -373,37 +373,6 @@ describe('the published package', () => {
     180_000,
   )
 
-  it.each([
-    ['npm start', 'npm', ['start']],
-    ['node', process.execPath, ['server.ts']],
-  ] as const)(
-    'ends with 0 when only the process of "%s" is told to, in the middle of an answer',
-    async (_, command, args) => {
-      writeFileSync(join(folder, 'server.ts'), slow)
-      run('npm', ['pkg', 'set', 'scripts.start=exec node server.ts'])
-      const server = spawn(command, [...args], {
-        cwd: folder,
-        env: { ...process.env, PORT: '0', DATA_DIR: '.data-signals' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      let said = ''
-      for (const stream of [server.stdout, server.stderr])
-        stream.on('data', (bytes: Buffer) => (said += bytes.toString()))
-      const exited = once(server, 'exit')
-      await expect.poll(() => said, { timeout: 30_000 }).toContain('listening on')
-      const url = /listening on (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
-      const silent = await Promise.all(Array.from({ length: 500 }, () => silentSocket(url)))
-      const answer = fetch(`${url}/slow`).then((response) => response.json())
-      await expect.poll(() => said, { timeout: 20_000 }).toContain('slow has begun')
-      server.kill('SIGTERM')
-      expect(await answer).toEqual({ finished: true })
-      expect(await exited).toEqual([0, null])
-      expect(said).toContain('the plugin closes')
-      for (const socket of silent) socket.destroy()
-    },
-    60_000,
-  )
-
   it('loads a plugin that was published as write-a-plugin says', async () => {
     for (const [path, code] of markedBlocks('docs/write-a-plugin.md', 'outside')) {
       mkdirSync(dirname(join(folder, path)), { recursive: true })

@@ -116,6 +116,16 @@ describe('oracle-runtime dev', () => {
     }
   }, 120_000)
 
+  it('tells clients the address of the port that it holds, unless PUBLIC_URL names another', async () => {
+    const { app, url, says } = await dev()
+    const card = async () => (await fetch(`${url}/.well-known/oracle.json`)).text()
+    expect(JSON.parse(await card())).toMatchObject({ apiUrl: url })
+    app.write('.env', 'PUBLIC_URL=https://oracle.example')
+    app.write('server.ts', saying('second'))
+    await says('second')
+    expect(JSON.parse(await card())).toMatchObject({ apiUrl: 'https://oracle.example' })
+  }, 60_000)
+
   it('refuses no request while saves follow each other', async () => {
     const { app, url, output, says } = await dev()
     const statuses = new Map<unknown, number>()

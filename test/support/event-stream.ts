@@ -12,6 +12,8 @@ export interface EventStream {
   readonly headers: Headers
   /** The whole body of an answer that is no stream, as JSON. */
   json(): Promise<any>
+  /** The whole body of an answer that is no stream. */
+  text(): Promise<string>
   /** The next event; undefined at the end. */
   next(): Promise<Seen | undefined>
   /** Reads on to the first such event; resolves to all events that were read. */
@@ -44,6 +46,7 @@ export async function openStream(
     status: response.status,
     headers: response.headers,
     json: () => response.json(),
+    text: () => response.text(),
     next,
     async until(isIt) {
       const seen: Seen[] = []

@@ -12,14 +12,15 @@ import { startPooler } from '../support/pooler.ts'
 import { startServer, type ServerProcess } from '../support/process.ts'
 import { describeWith, urlOf } from '../support/services.ts'
 
-const rounds = 5
+/** Forward and back again is one round; who runs the whole suite has the time for five. */
+const rounds = process.env.REQUIRE_ALL ? 5 : 1
 const chats = { talking: 200, paying: 20, signing: 5 }
 /** Where the servers are one fleet: one mnemonic, and limits that count nobody out. */
 const shared = {
   NODE_ENV: 'test',
   ORACLE_MNEMONIC: 'legal winner thank year wave sausage worth useful legal winner thank yellow',
   REQUEST_LOG: 'off',
-  DRAIN_MS: '1500',
+  DRAIN_MS: '4000',
   RUN_LEASE_MS: '5000',
   RATE_LIMIT_PER_MINUTE: '1000000',
   CALLS_PER_MINUTE: '1000000',
@@ -138,7 +139,8 @@ ${ports.map((own, i) => `  server oracle${i} 127.0.0.1:${own} check`).join('\n')
 
   async #turn(path: string, body: object) {
     const turn = await openStream(this.url + path, await this.headers(), body)
-    if (turn.status !== 200) throw new Error(`${path} was answered with ${turn.status}.`)
+    if (turn.status !== 200)
+      throw new Error(`${path} was answered with ${turn.status}: ${await turn.text()}`)
     const runId = turn.headers.get('x-run-id') ?? ''
     return { runId, events: await this.#readOn(runId, await turn.rest()) }
   }
@@ -253,7 +255,7 @@ async function rollUnderLoad(env: Record<string, string>): Promise<void> {
 
 const postgres = await urlOf('postgres')
 
-await describeWith('haproxy', 'a fleet that is rolled forward and back, five times', () => {
+await describeWith('haproxy', 'a fleet that is rolled forward and back', () => {
   const database = async () => {
     const { url, drop } = await freshDatabase(postgres ?? '')
     onTestFinished(() => drop())
@@ -263,7 +265,7 @@ await describeWith('haproxy', 'a fleet that is rolled forward and back, five tim
   if (postgres)
     it('fails no request, tells every event once and in order, writes nothing twice and loses no job', async () => {
       await rollUnderLoad({ DATABASE_URL: await database() })
-    }, 600_000)
+    }, 900_000)
 
   if (postgres)
     it('does so behind a transaction pooler with DATABASE_LISTEN_URL', async () => {
@@ -271,5 +273,5 @@ await describeWith('haproxy', 'a fleet that is rolled forward and back, five tim
       const pooler = await startPooler(direct)
       onTestFinished(() => pooler.close())
       await rollUnderLoad({ DATABASE_URL: pooler.url, DATABASE_LISTEN_URL: direct })
-    }, 600_000)
+    }, 900_000)
 })
