@@ -7,10 +7,10 @@ import { join } from 'node:path'
 const common = `global
   maxconn 2000
 defaults
-  timeout connect 2s
+  timeout connect 5s
   timeout client 1h
   timeout server 1h
-  timeout check 2s
+  timeout check 5s
 `
 
 /** Starts HAProxy with these sections behind the common ones; `onEnd` stops it. */
