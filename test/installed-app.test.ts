@@ -14,10 +14,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { callerOf } from './support/caller.ts'
+import { callerOf, sayTo } from './support/caller.ts'
 import { freePort } from './support/cluster.ts'
 import { complaintsOf, launch } from './support/browser.ts'
-import { openStream, type Seen } from './support/event-stream.ts'
+import { openStream, readOn, wordsOf } from './support/event-stream.ts'
 import { withoutNetwork } from './support/no-network.ts'
 import { otlpReceiver } from './support/otlp-receiver.ts'
 import { root } from './support/process.ts'
@@ -27,6 +27,19 @@ const runFile = promisify(execFile)
 
 /** The version of the API of OpenTelemetry that the package brings, of which there may be no second one. */
 const apiVersion = '1.9.1'
+
+/** The oldest Node that `engines` allows, the newest 22, and the one that runs the tests. */
+const nodes = ['22.18.0', '22.23.3', process.versions.node]
+
+/** Where a Node of this version is; one that does not run the tests comes from npm. */
+async function nodeOf(version: string): Promise<string> {
+  if (version === process.versions.node) return process.execPath
+  const at = join(above, `node-${version}`)
+  const name = `node-${process.platform}-${process.arch}`
+  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--prefix', at]
+  await runFile('npm', ['install', `${name}@${version}`, ...options])
+  return join(at, 'node_modules', name, 'bin/node')
+}
 
 /** The environment of somebody's shell: what the tests say of themselves is left out. */
 const own = { ...process.env, NODE_ENV: undefined }
@@ -108,15 +121,6 @@ function start(command: readonly string[], cwd: string, env: Record<string, stri
   }
 }
 
-/** The text as a client has it, which drops what was said and not kept. */
-function textOf(events: readonly Seen[]): string {
-  let text = ''
-  for (const { event, data } of events)
-    if (event === 'message') text += data.content
-    else if (event === 'run' && data.resumed) text = text.slice(0, data.partialLength)
-  return text
-}
-
 let above: string
 let folder: string
 let offline: Record<string, string>
@@ -173,14 +177,13 @@ describe('an app of two files, outside of the repository', () => {
       expect(server.output()).toContain('the plugin closes')
 
       const next = start(command, app, env)
-      const after = events.findLast(({ id }) => id !== undefined)?.id ?? 0
-      const rest = await openStream(
-        `${await next.url()}/runs/${runId}?after=${after}`,
-        await headers(),
+      const at = await next.url()
+      await readOn(
+        async (after) => openStream(`${at}/runs/${runId}?after=${after}`, await headers()),
+        events,
       )
-      events.push(...(await rest.rest()))
       expect(events.at(-1)).toMatchObject({ event: 'done', data: { status: 'finished' } })
-      expect(textOf(events)).toBe(words)
+      expect(wordsOf(events)).toBe(words)
       next.signal('SIGTERM')
       expect(await next.exited).toEqual([0, null])
     },
@@ -195,6 +198,29 @@ describe('an app of two files, outside of the repository', () => {
     await expect.poll(server.output, { timeout: 20_000 }).toContain('the plugin closes')
     server.signal('SIGTERM')
     expect(await server.exited).toEqual([1, null])
+  })
+})
+
+describe('every Node that engines allows', () => {
+  it.each(nodes)('%s starts the app, answers a turn and tests a plugin', async (version) => {
+    const node = await nodeOf(version)
+    expect((await runFile(node, ['--version'])).stdout).toBe(`v${version}\n`)
+    const app = another(`on-${version}`, readFileSync(join(folder, 'server.ts'), 'utf8'))
+    const cli = (...args: string[]) =>
+      runFile(node, ['node_modules/oracle-runtime/cli/bin.js', ...args], { cwd: app, env: own })
+    expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
+    const tests = await runFile(node, ['--test'], { cwd: app, env: own })
+    expect(tests.stdout).toMatch(/pass 2\b/)
+    const server = start([node, 'server.ts'], app, { PORT: '0', DATA_DIR: '.data' })
+    const url = await server.url()
+    const caller = await callerOf(url)
+    const { status, of } = await sayTo(url, caller.headers, 'Roll a dice')
+    expect(status).toBe('finished')
+    expect(of('tool_call').map(({ toolName }) => toolName)).toContain('roll_dice')
+    server.signal('SIGTERM')
+    expect(await server.exited).toEqual([0, null])
+    const report = JSON.parse((await cli('inspect', '--json')).stdout)
+    expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
   })
 })
 

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { callerOf } from '../support/caller.ts'
 import { freePort } from '../support/cluster.ts'
 import { AppFolder } from '../support/command-line.ts'
-import { openStream } from '../support/event-stream.ts'
+import { openStream, readOn, wordsOf } from '../support/event-stream.ts'
 import { root } from '../support/process.ts'
 
 /** How often the app is saved while clients ask: who runs the whole suite has the time for more. */
@@ -249,10 +249,12 @@ describe('oracle-runtime dev', () => {
     app.write('server.ts', saying('slow again', `, model: ${slowModel}`))
     events.push(...(await turn.rest()))
     expect(events.at(-1)).toMatchObject({ event: 'run', data: { handover: true } })
-    const after = events.findLast(({ id }) => id !== undefined)?.id ?? 0
-    const rest = await openStream(`${url}/runs/${runId}?after=${after}`, await headers())
-    events.push(...(await rest.rest()))
+    await readOn(
+      async (after) => openStream(`${url}/runs/${runId}?after=${after}`, await headers()),
+      events,
+    )
     expect(events.at(-1)).toMatchObject({ event: 'done', data: { status: 'finished' } })
+    expect(wordsOf(events)).toBe('word0 word1 word2 word3 word4 ')
     const transcript = await fetch(path, { headers: await headers() })
     expect(await transcript.text()).toContain('word0 word1 word2 word3 word4')
   }, 120_000)

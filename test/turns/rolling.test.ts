@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { callerOf, type Caller } from '../support/caller.ts'
 import { freePort } from '../support/cluster.ts'
 import { freshDatabase } from '../support/database.ts'
-import { openStream, type Seen } from '../support/event-stream.ts'
+import { openStream, readOn, type Seen, wordsOf } from '../support/event-stream.ts'
 import { startHaproxy } from '../support/haproxy.ts'
 import { startPooler } from '../support/pooler.ts'
 import { startServer, type ServerProcess } from '../support/process.ts'
@@ -144,22 +144,9 @@ ${ports.map((own, i) => `  server oracle${i} 127.0.0.1:${own} check`).join('\n')
     if (turn.status !== 200)
       throw new Error(`${path} was answered with ${turn.status}: ${await turn.text()}`)
     const runId = turn.headers.get('x-run-id') ?? ''
-    return { runId, events: await this.#readOn(runId, await turn.rest()) }
-  }
-
-  async #readOn(runId: string, events: Seen[]): Promise<Seen[]> {
-    while (events.at(-1)?.event !== 'done') {
-      // A server that leaves says so: no stream is cut off without a word.
-      expect(events.at(-1)).toMatchObject({ event: 'run', data: { handover: true } })
-      const after = events.findLast(({ id }) => id !== undefined)?.id ?? 0
-      const more = await openStream(
-        `${this.url}/runs/${runId}?after=${after}`,
-        await this.headers(),
-      )
-      if (more.status !== 200) throw new Error(`Run ${runId} goes on with ${more.status}.`)
-      events.push(...(await more.rest()))
-    }
-    return events
+    const open = async (after: number) =>
+      openStream(`${this.url}/runs/${runId}?after=${after}`, await this.headers())
+    return { runId, events: await readOn(open, await turn.rest()) }
   }
 
   /** What happened in the world outside, a line each. */
@@ -170,15 +157,6 @@ ${ports.map((own, i) => `  server oracle${i} 127.0.0.1:${own} check`).join('\n')
       .filter((line) => line.startsWith(`${what} `))
       .map((line) => line.slice(what.length + 1))
   }
-}
-
-/** The words as a client has them, which drops what a server that left had said and not kept. */
-function wordsOf(events: readonly Seen[]): string {
-  let text = ''
-  for (const { event, data } of events)
-    if (event === 'message') text += data.content
-    else if (event === 'run' && data.resumed) text = text.slice(0, data.partialLength)
-  return text
 }
 
 function expectWhole(events: readonly Seen[], status: string): void {
