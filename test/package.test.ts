@@ -10,7 +10,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -38,27 +37,6 @@ const { url } = await app.listen({ port: 0 })
 console.log('at ' + url)
 `
 
-const slow = `import { defineApp, definePlugin } from 'oracle-runtime'
-const plugin = definePlugin({
-  name: 'slow',
-  summary: 'Is slow.',
-  setup: ({ onClose }) => onClose(() => console.log('the plugin closes')),
-  routes: {
-    'GET /slow': {
-      auth: 'public',
-      async run() {
-        console.log('slow has begun')
-        await new Promise((resolve) => setTimeout(resolve, 1_000))
-        return { finished: true }
-      },
-    },
-  },
-})
-const app = defineApp({ plugins: [plugin] })
-export default app
-if (import.meta.main) await app.listen()
-`
-
 const secrets = {
   ORACLE_MNEMONIC: 'words of an image',
   OPERATOR_TOKEN: 'o'.repeat(40),
@@ -74,16 +52,6 @@ function dockerfile(path: string) {
         .filter((line) => line.startsWith(`${word} `))
         .map((line) => line.slice(word.length + 1)),
   }
-}
-
-/** A connection that never says a byte. */
-function silentSocket(url: string): Promise<Socket> {
-  const { hostname, port } = new URL(url)
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname)
-    socket.once('connect', () => resolve(socket))
-    socket.on('error', reject)
-  })
 }
 
 const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'

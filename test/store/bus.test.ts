@@ -142,3 +142,14 @@ for (const kind of ['nats', 'redis'] as const)
       }
     })
   })
+
+it.each(['http://127.0.0.1:1', 'amqp://127.0.0.1', 'nats', ''.padEnd(40, 'x')])(
+  'a BUS_URL that is no bus stops the boot: %s',
+  async (address) => {
+    const boot = testApp({
+      plugins: [],
+      env: { DATABASE_URL: 'postgres://root@127.0.0.1:1/none', BUS_URL: address },
+    })
+    await expect(boot).rejects.toThrow('BUS_URL')
+  },
+)
