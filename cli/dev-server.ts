@@ -276,7 +276,8 @@ export class DevServer {
 
   /** Keeps the connection of a client that waits for nothing, until the client says something or hangs up. */
   #keep(near: Socket): void {
-    if (near.destroyed || this.#isClosed || this.#idle.size >= mostWaiting) return void near.end()
+    const isLeft = near.destroyed || near.readableEnded
+    if (isLeft || this.#isClosed || this.#idle.size >= mostWaiting) return void near.end()
     this.#idle.add(near)
     const hear = (bytes: Buffer) => {
       leave()

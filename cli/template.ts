@@ -3,10 +3,10 @@ export const isName = (name: string): boolean =>
   /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) && name.length <= 40
 
 /**
- * Has the shell of npm become the program that it starts: npm tells its shell of a signal, and nobody else. The shell of
- * Windows knows no `exec` and goes on behind the bars; every other one is the program by then.
+ * A script of npm for a program that runs until a signal ends it. npm tells its shell of a signal and nobody else, so the shell
+ * becomes the program. Only the shell of Windows, which knows no `exec`, gets to what stands behind the bars.
  */
-export const become = (command: string): string => `exec ${command} || ${command}`
+const become = (command: string): string => `exec ${command} || ${command}`
 
 /** The files of a new app, by their paths. `runtime` is what its package.json asks for. */
 export function appFiles(name: string, runtime: string): Record<string, string> {

@@ -82,7 +82,7 @@ export function measureApp({ registry, records, http, channel, jobs, store }: Me
     for (const [framing, count] of Object.entries(channel.byFraming))
       sockets.set(count, { framing })
     listening.clear()
-    listening.set(1, { way: store.listening() ?? 'alone' })
+    listening.set(1, { way: store.listening() })
     const busState = store.bus()
     if (busState) bus.set(busState.isUp ? 1 : 0)
     runs.clear()

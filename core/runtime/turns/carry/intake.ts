@@ -204,7 +204,7 @@ export class Intake {
     if (closed.length > 0) settler.nudge()
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
-      // The run is there and goes on elsewhere: whoever were told to ask again would begin a second one.
+      // The run is recorded and goes on elsewhere: a client that is told to ask again would begin a second one.
       await releaseRuns(store, [run.id])
       replicas.tellFree()
       span?.end()
