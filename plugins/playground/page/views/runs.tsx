@@ -40,7 +40,7 @@ export function RunsView({ sessionId, runId }: { sessionId: string; runId?: stri
         person.
       </p>
       <section className="card" aria-labelledby="runs-of-chat">
-        <div className="row spread">
+        <div className="row spread wrap">
           <h2 id="runs-of-chat">Runs of this chat</h2>
           <button type="button" className="quiet" onClick={reload}>
             Read again
@@ -83,7 +83,7 @@ function RunTrace({ runId }: { runId: string }) {
   const { status, steps, usage, cost, cut } = data
   return (
     <section className="card" aria-labelledby="run-steps">
-      <div className="row spread">
+      <div className="row spread wrap">
         <h2 id="run-steps">Step by step</h2>
         <button type="button" className="quiet" onClick={reload}>
           Read the steps again
