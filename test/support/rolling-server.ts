@@ -12,7 +12,7 @@ const note = (line: string) => appendFileSync(NOTES, `${line}\n`)
 
 /** What a chat says, word by word. */
 const words = Array.from({ length: 10 }, (_, n) => `word${n} `)
-const paceMs = 300
+const paceMs = 1_000
 
 /** Talks, or calls the tool that the last message names, and says then what came of it. */
 const model: Model = {

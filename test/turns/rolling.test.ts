@@ -32,7 +32,7 @@ const shared = {
 
 const said = Array.from({ length: 10 }, (_, n) => `word${n} `).join('')
 
-/** Two servers behind a proxy that follows `/readyz` and sends what one refuses to the other, and somebody who talks to them. */
+/** Two servers behind a proxy that follows `/readyz`, and somebody who talks to them. */
 class Fleet {
   readonly url: string
   readonly #env: Record<string, string>
@@ -63,10 +63,8 @@ class Fleet {
   mode http
   bind 127.0.0.1:${port}
   option httpchk GET /readyz
-  option redispatch 1
-  retries 20
-  retry-on conn-failure 503
-  default-server inter 200ms fall 3 rise 1
+  option redispatch
+  default-server inter 200ms fall 2 rise 1
 ${ports.map((own, i) => `  server oracle${i} 127.0.0.1:${own} check`).join('\n')}
 `,
       onTestFinished,
