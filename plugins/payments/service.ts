@@ -233,8 +233,9 @@ export class PaymentService {
       await (await this.ledger()).check()
   }
 
-  /** Ends the connection to the ledger. */
+  /** Ends the connection to the ledger, and what asks about signatures. */
   async close(): Promise<void> {
+    await (await this.#signatures)?.close()
     await (await this.#ledger)?.close()
   }
 

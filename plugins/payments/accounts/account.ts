@@ -33,21 +33,7 @@ export async function ensureAccount(
   await db.transaction().execute(async (trx) => {
     const { numInsertedOrUpdatedRows } = await trx
       .insertInto('payments_accounts')
-      .values({
-        did,
-        balance: 0,
-        owed: 0,
-        held: 0,
-        granted: 0,
-        granted_until: 0,
-        has_paid: 0,
-        has_first: 0,
-        free_day: '',
-        free_used: 0,
-        looked_at: 0,
-        created_at: at,
-        touched_at: at,
-      })
+      .values(newAccount(did, at))
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n || terms.firstCredit === 0) return
@@ -59,6 +45,23 @@ export async function ensureAccount(
       .execute()
   })
 }
+
+/** An account without money. */
+export const newAccount = (did: string, at: number): AccountRow => ({
+  did,
+  balance: 0,
+  owed: 0,
+  held: 0,
+  granted: 0,
+  granted_until: 0,
+  has_paid: 0,
+  has_first: 0,
+  free_day: '',
+  free_used: 0,
+  looked_at: 0,
+  created_at: at,
+  touched_at: at,
+})
 
 /** The UTC day of a time, as `2026-05-01`. */
 export const dayOf = (time: Date): string => time.toISOString().slice(0, 10)

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { RuntimeError } from '#core'
 import { total } from '../terms/money.ts'
 import type { AccountRow, ClaimRow, PaymentsDatabase } from '../tables.ts'
-import { type Books, lockAccount } from './account.ts'
+import { type Books, lockAccount, newAccount } from './account.ts'
 
 /** How many claims are named at most, to a caller or in a payment. */
 export const mostClaims = 100
@@ -106,6 +106,8 @@ export async function presentAdvance(
     .where('kind', '=', 'advance')
     .executeTakeFirst()
   if (open?.amount === amount) return open
+  // Whoever were asked for another advance meanwhile would pay twice.
+  if (open && isUnderWay(open, now())) throw pendingPayment(`that of claim ${open.id}`)
   // A payment of the old one may be on its way: the money then comes into the balance all the same.
   if (open)
     await trx
@@ -126,6 +128,7 @@ export async function expireAdvances(db: PaymentsDatabase, now: Date, did?: stri
     .where('kind', '=', 'advance')
     .where('status', '=', 'open')
     .where('created_at', '<', now.getTime() - advanceMs)
+    .where((eb) => eb.or([eb('standing', 'is', null), eb('standing_until', '<=', now.getTime())]))
     .$if(did !== undefined, (query) => query.where('did', '=', did ?? ''))
     .execute()
 }
@@ -149,7 +152,7 @@ export function demandFrom(
 export const isUnderWay = ({ standing, standing_until }: ClaimRow, now: Date): boolean =>
   standing === 'collecting' ||
   standing === 'submitting' ||
-  (standing === 'signed' && (standing_until ?? 0) > now.getTime())
+  (standing === 'signed' && (standing_until === null || standing_until > now.getTime()))
 
 /** Money for all that is asked for is on its way: whoever paid again would pay twice. */
 export const pendingPayment = (what: string): RuntimeError =>
@@ -184,7 +187,15 @@ export async function takeIncome(
 ): Promise<string[]> {
   const { did, amount } = income
   const paid: string[] = []
-  const account = await lockAccount(trx, did, now())
+  const known = await lockAccount(trx, did, now())
+  // The account was forgotten or erased while the money was on its way: money is never lost for that.
+  if (!known)
+    await trx
+      .insertInto('payments_accounts')
+      .values(newAccount(did, now().getTime()))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+  const account = known ?? (await lockAccount(trx, did, now()))
   total(account?.balance ?? 0, amount) // more than an account can hold stays uncounted, for the operator to see
   await change(trx, did, { balance: amount, paid: true })
   const named = await namedClaims(trx, did, income.claims)
@@ -226,17 +237,37 @@ export async function payFromBalance(
   const account = await lockAccount(trx, did, now())
   let left = account?.balance ?? 0
   const paid: string[] = []
-  for (const claim of await openClaims(trx, did)) {
-    // What is collected, submitted or signed already would be paid twice.
-    if (claim.kind !== 'usage' || claim.standing === 'submitted' || isUnderWay(claim, now()))
-      continue
-    if (claim.amount > left) break
-    await payClaim(trx, claim, payer, now())
-    left -= claim.amount
-    paid.push(claim.id)
+  for (let rest = left > 0; rest;) {
+    const claims = await payableByBalance(trx, did, now())
+    for (const claim of claims) {
+      if (claim.amount > left) return paid
+      await payClaim(trx, claim, payer, now())
+      left -= claim.amount
+      paid.push(claim.id)
+    }
+    rest = claims.length === mostClaims
   }
   return paid
 }
+
+/** The oldest claims that a balance may pay. What is collected, submitted or signed already would be paid twice. */
+const payableByBalance = (trx: PaymentsDatabase, did: string, now: Date): Promise<ClaimRow[]> =>
+  trx
+    .selectFrom('payments_claims')
+    .selectAll()
+    .where('did', '=', did)
+    .where('status', '=', 'open')
+    .where('kind', '=', 'usage')
+    .where((eb) =>
+      eb.or([
+        eb('standing', 'is', null),
+        eb.and([eb('standing', '=', 'signed'), eb('standing_until', '<=', now.getTime())]),
+      ]),
+    )
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(mostClaims)
+    .execute()
 
 /** Marks a claim as paid. Of a usage claim the money leaves the balance; that of an advance stays in it. */
 async function payClaim(
