@@ -23,8 +23,9 @@ export type ChargingPlace = Pick<ReplicaOptions, 'databaseUrl' | 'dataDir'>
 /** What a server whose turns cost something is told on its command line. */
 export interface ChargingServerSettings extends ChargingPlace {
   readonly leaseMs: number
-  /** Where the process ends itself. */
+  /** Where the process ends itself, and when it comes there for which time. */
   readonly dies?: RunMoment
+  readonly nth?: number
 }
 
 /** A turn costs 5,000, and one for each token. */
@@ -105,12 +106,12 @@ const migratePayments = (store: Store): Promise<unknown> =>
 
 if (process.argv[1] === import.meta.filename) {
   const settings = JSON.parse(process.argv[2] ?? '{}') as ChargingServerSettings
-  const { databaseUrl, dataDir, leaseMs, dies } = settings
+  const { databaseUrl, dataDir, leaseMs, dies, nth } = settings
   const { url } = await chargingServer({
     databaseUrl,
     dataDir: typeof dataDir === 'string' ? await openDataDir(dataDir) : undefined,
     leaseMs,
-    at: dies && dieAt(dies),
+    at: dies && dieAt(dies, nth),
   })
   console.log(url)
 }
