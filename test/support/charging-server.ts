@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { AddressHashes } from '../../plugins/payments/accounts/addresses.ts'
 import { Gate } from '../../plugins/payments/accounts/gate.ts'
+import { Statements } from '../../plugins/payments/accounts/statements.ts'
 import { createContracts } from '../../plugins/payments/contracts/tables.ts'
 import {
   createAccounts,
@@ -86,6 +87,7 @@ export async function chargingServer(options: Partial<ReplicaOptions>): Promise<
   const hashes = new AddressHashes(db)
   const books = {
     terms,
+    statements: new Statements(db, terms),
     now: () => new Date(),
     hashOf: (address: string) => hashes.of(address),
     send: async () => undefined,

@@ -1,11 +1,12 @@
-import { sql } from 'kysely'
 import type { Terms } from '../terms/terms.ts'
 import type { AccountRow, PaymentsDatabase } from '../tables.ts'
 import { takeNewAccount } from './addresses.ts'
+import type { Statements } from './statements.ts'
 
 /** What a turn reads and writes accounts with. */
 export interface Books {
   readonly terms: Terms
+  readonly statements: Statements
   now(): Date
   /** The keyed hash of an address of a client. */
   hashOf(address: string): Promise<string>
@@ -23,11 +24,11 @@ export const findAccount = (db: PaymentsDatabase, did: string): Promise<AccountR
  */
 export async function ensureAccount(
   db: PaymentsDatabase,
-  { now, hashOf, terms }: Books,
+  { now, hashOf, terms, statements }: Books,
   did: string,
   address: string | undefined,
 ): Promise<void> {
-  if (await findAccount(db, did)) return
+  if (await statements.account(db, did)) return
   const hash = address === undefined ? undefined : await hashOf(address)
   const at = now().getTime()
   await db.transaction().execute(async (trx) => {
@@ -94,36 +95,11 @@ export const grantedOf = ({ granted, granted_until }: AccountRow, now: Date): nu
 /** What a user can spend: what was paid, and what may be owed or collected, without what is owed and set aside. */
 export async function availableOf(
   db: PaymentsDatabase,
-  { terms, now }: Books,
+  { terms, now, statements }: Books,
   did: string,
 ): Promise<number> {
-  const account = await findAccount(db, did)
+  const account = await statements.account(db, did)
   if (!account) return terms.firstCredit
   const { balance, owed, held } = account
   return balance + creditOf(account, terms) + grantedOf(account, now()) - owed - held
-}
-
-/**
- * Sets the most aside that a turn may cost, where there is room for it: one conditional update, so that no two turns take the
- * same room.
- */
-export async function takeHold(
-  trx: PaymentsDatabase,
-  { terms, now }: Books,
-  did: string,
-): Promise<boolean> {
-  const big = (amount: number) => sql<number>`cast(${amount} as bigint)`
-  const { maximum, credit, firstCredit } = terms
-  const at = now().getTime()
-  const { numUpdatedRows } = await trx
-    .updateTable('payments_accounts')
-    .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: at })
-    .where('did', '=', did)
-    .where(
-      sql<boolean>`balance + case when granted_until > cast(${at} as bigint) then granted else 0 end
-        + case when has_paid = 1 then ${big(credit)} when has_first = 1
-        then ${big(firstCredit)} else 0 end - owed - held >= ${big(maximum)}`,
-    )
-    .executeTakeFirst()
-  return numUpdatedRows > 0n
 }

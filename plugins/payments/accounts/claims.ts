@@ -31,27 +31,13 @@ export function found(claim: ClaimRow | undefined, id: string): ClaimRow {
   })
 }
 
-/** Adds the bill of a turn to the claim that has not been presented, or to a new one. */
-export async function addToClaim(
+/** Opens a claim with the bill of a turn. */
+export async function openClaim(
   trx: PaymentsDatabase,
   did: string,
   amount: number,
   now: Date,
 ): Promise<string> {
-  const open = await trx
-    .selectFrom('payments_claims')
-    .selectAll()
-    .where('did', '=', did)
-    .where('status', '=', 'open')
-    .where('kind', '=', 'usage')
-    .where('presented_at', 'is', null)
-    .orderBy('created_at')
-    .executeTakeFirst()
-  if (open) {
-    const grown = { amount: total(open.amount, amount) }
-    await trx.updateTable('payments_claims').set(grown).where('id', '=', open.id).execute()
-    return open.id
-  }
   const claim = newClaim(did, 'usage', amount, now)
   await trx.insertInto('payments_claims').values(claim).execute()
   return claim.id
@@ -201,10 +187,8 @@ export async function takeIncome(
   const named = await namedClaims(trx, did, income.claims)
   const asked = total(...named.map((claim) => claim.amount))
   if (asked <= amount) {
-    for (const claim of named) {
-      await payClaim(trx, claim, income, now())
-      paid.push(claim.id)
-    }
+    await payClaims(trx, did, named, income, now())
+    paid.push(...named.map(({ id }) => id))
   }
   paid.push(...(await payFromBalance(trx, { now }, did, income)))
   return paid
@@ -239,13 +223,15 @@ export async function payFromBalance(
   const paid: string[] = []
   for (let rest = left > 0; rest;) {
     const claims = await payableByBalance(trx, did, now())
+    const affordable: ClaimRow[] = []
     for (const claim of claims) {
-      if (claim.amount > left) return paid
-      await payClaim(trx, claim, payer, now())
+      if (claim.amount > left) break
       left -= claim.amount
-      paid.push(claim.id)
+      affordable.push(claim)
     }
-    rest = claims.length === mostClaims
+    await payClaims(trx, did, affordable, payer, now())
+    paid.push(...affordable.map(({ id }) => id))
+    rest = affordable.length === mostClaims
   }
   return paid
 }
@@ -269,24 +255,36 @@ const payableByBalance = (trx: PaymentsDatabase, did: string, now: Date): Promis
     .limit(mostClaims)
     .execute()
 
-/** Marks a claim as paid. Of a usage claim the money leaves the balance; that of an advance stays in it. */
-async function payClaim(
+/** Marks claims as paid. Of usage claims the money leaves the balance; that of an advance stays in it. */
+async function payClaims(
   trx: PaymentsDatabase,
-  { id, did, kind, amount }: ClaimRow,
+  did: string,
+  claims: readonly ClaimRow[],
   { method, reference }: Payer,
   now: Date,
 ): Promise<void> {
+  if (claims.length === 0) return
   await trx
     .updateTable('payments_claims')
     .set({ status: 'paid', paid_at: now.getTime(), method, reference, standing: null })
-    .where('id', '=', id)
+    .where(
+      'id',
+      'in',
+      claims.map(({ id }) => id),
+    )
     .execute()
-  if (kind !== 'usage') return
+  const usage = claims.filter(({ kind }) => kind === 'usage')
+  if (usage.length === 0) return
   await trx
     .updateTable('payments_charges')
     .set({ status: 'paid' })
-    .where('claim_id', '=', id)
+    .where(
+      'claim_id',
+      'in',
+      usage.map(({ id }) => id),
+    )
     .execute()
+  const amount = total(...usage.map((claim) => claim.amount))
   await change(trx, did, { balance: -amount, owed: -amount })
 }
 
