@@ -77,10 +77,40 @@ export interface IMessage<Tools = AnyTools> {
   readonly isComplete?: boolean
   readonly createdAt?: string
   readonly attachments?: readonly Attachment[]
-  /** On the first message of a run: how the run stands, and why it failed. */
-  readonly run?: { readonly runId: string; readonly status: string; readonly code?: string }
+  /** The id of the model that said it. While a reply streams: only where another model answers than the chosen one. */
+  readonly model?: string
+  /** The plugin whose words these are, where they are not the user's. */
+  readonly origin?: string
+  /** On the first message of a run: how the run stands, why it failed, and what it cost. */
+  readonly run?: {
+    readonly runId: string
+    readonly status: string
+    readonly code?: string
+    readonly usage?: TurnUsage
+  }
   /** On the last message of an answer that did not come to its own end. */
   readonly ended?: 'aborted' | 'interrupted' | 'failed'
+}
+
+/** What calls of models cost. */
+export interface ModelUsage {
+  /** All tokens that were read, with those of the provider's cache. */
+  readonly inputTokens: number
+  /** All tokens that were written, with those that were thought and not said. */
+  readonly outputTokens: number
+  readonly cachedTokens?: number
+  readonly cacheWriteTokens?: number
+  readonly reasoningTokens?: number
+  /** The tokens are judged by the length of the texts: the provider did not count. */
+  readonly estimated?: true
+  /** Whole billionths of a US dollar, in digits; null or absent where nobody knows. */
+  readonly cost?: string | null
+}
+
+/** What a whole turn cost, in all and for each model. */
+export interface TurnUsage extends ModelUsage {
+  readonly calls: number
+  readonly models: readonly (ModelUsage & { readonly model: string; readonly calls?: number })[]
 }
 
 /** Where the turn of a chat stands. */

@@ -1,3 +1,5 @@
+import type { TurnUsage } from './model.ts'
+
 type Args = Readonly<Record<string, unknown>>
 
 /** Which turn an event belongs to. */
@@ -64,6 +66,13 @@ export interface TurnEvents {
   }
   /** Another model answers than the one that was asked for; `code` says why that one could not. */
   model: { readonly model: string; readonly instead: string; readonly code: string }
+  /** The model reads less of the conversation from now on; the history keeps every word. The tokens are estimated. */
+  context: {
+    readonly kind: 'pruned' | 'summarised' | 'trimmed'
+    readonly messages: number
+    readonly tokensBefore: number
+    readonly tokensAfter: number
+  }
   /** A tool begins, is done or failed. */
   tool_call: Call & Behind & { readonly eventId: string }
   /** The same for an action of the client. */
@@ -95,7 +104,8 @@ export interface TurnEvents {
   delegation_required: { readonly oracleDid: string; readonly reason: string }
   /** How far a long tool is. */
   progress: {
-    readonly toolCallId: string
+    /** The call that is under way; missing where a middleware tells it. */
+    readonly toolCallId?: string
     readonly done: number
     readonly total?: number
     readonly note?: string
@@ -120,6 +130,8 @@ export interface TurnEvents {
     readonly runId: string
     readonly sessionId: string
     readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
+    /** What the calls of models cost. */
+    readonly usage?: TurnUsage
   }
 }
 

@@ -61,7 +61,7 @@ export interface TurnParts {
   readonly promptBudgetMs: number
   readonly loopLimits: LoopLimits
   /** The DID that a delegation of the user has to name as its audience. */
-  readonly oracleDid?: string
+  readonly oracleDid: string
   /** What the operator has granted. */
   readonly rights?: Rights
   /** Whether any of these links of a user's tokens is revoked by now. */

@@ -1,5 +1,5 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { Message, Model, RunUsage } from '../../../plugin.ts'
+import type { Message, Model, RunUsage, TurnEvents } from '../../../plugin.ts'
 import { OpenedLater } from '../../model/opened-later.ts'
 import type { Gauge, Gauges } from '../../model/window/gauges.ts'
 import { messageBytes, bytesOfAll, bytesOfConversation } from '../../model/window/sizes.ts'
@@ -19,13 +19,7 @@ const summaryShare = 0.08
 const newestShare = 1 / 3
 
 /** How a conversation was made shorter, as listeners hear of it. */
-export interface Shortened {
-  readonly kind: 'pruned' | 'summarised' | 'trimmed'
-  /** How many messages were left out, or lost their content. */
-  readonly messages: number
-  readonly tokensBefore: number
-  readonly tokensAfter: number
-}
+export type Shortened = TurnEvents['context']
 
 /** How summaries are made. */
 export interface Summaries {
