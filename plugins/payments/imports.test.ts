@@ -4,8 +4,8 @@ import { killChildren, startChild } from '../../test/support/child.ts'
 afterEach(killChildren)
 
 /** What is loaded for keys, ledgers, contracts and signatures: all of it can wait until somebody pays. */
-const later =
-  /@noble|@scure\/bip|grpc-js|viem|@x402|payments\/(?:ledger\/(?!bech32)|development\/(?!tables)|contracts\/(?!tables)|x402\/(?!tables)|paying\/)/
+const packages = /@noble|@scure\/bip|grpc-js|viem|@x402/
+const rooms = /payments\/(paying\/|ledger\/(?!bech32)|(development|contracts|x402)\/(?!tables))/
 
 test.for([
   ['no price', {}],
@@ -19,7 +19,7 @@ test.for([
     const [before = '', after = ''] = await child.printed(2)
     const found = (line: string) =>
       (JSON.parse(line) as string[])
-        .filter((url) => later.test(url))
+        .filter((url) => packages.test(url) || rooms.test(url))
         .map((url) => url.split('/').at(-1))
     expect(JSON.parse(before)).toContainEqual(
       expect.stringMatching(/plugins\/payments\/service\.ts$/),

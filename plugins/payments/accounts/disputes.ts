@@ -81,7 +81,9 @@ function statusAfter(claim: ClaimRow, action: Decision['action']): ClaimRow['sta
     'CONFLICT',
     `Claim ${claim.id} is ${status}: it cannot be changed by ${action}.`,
     {
-      hint: 'void ends open and disputed claims. reopen asks again for disputed ones, and for those whose signature moved nothing. refund gives a paid one back into the balance.',
+      hint:
+        'void ends open and disputed claims. reopen asks again for disputed ones and for those whose signature moved nothing. ' +
+        'refund gives a paid one back into the balance.',
     },
   )
 }

@@ -12,6 +12,8 @@ export interface AccountChange {
   readonly held?: number
 }
 
+type ChargeEnd = Pick<ChargeRow, 'run_id' | 'status' | 'amount' | 'lines' | 'claim_id' | 'ended_at'>
+
 /** The statements that every turn with a price needs. Each is built once: building them would cost more than carrying them out. */
 export class Statements {
   readonly #account
@@ -24,7 +26,7 @@ export class Statements {
   readonly #grow
   readonly #end
 
-  constructor(db: PaymentsDatabase, { maximum, credit, firstCredit }: Terms) {
+  constructor(db: PaymentsDatabase, terms: Terms) {
     this.#account = prepared(db, ({ did }: { did: string }) =>
       db.selectFrom('payments_accounts').selectAll().where('did', '=', did),
     )
@@ -34,34 +36,6 @@ export class Statements {
         .set({ touched_at: at })
         .where('did', '=', did)
         .returningAll(),
-    )
-    this.#hold = prepared(db, ({ did, at }: { did: string; at: number }) =>
-      db
-        .updateTable('payments_accounts')
-        .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: at })
-        .where('did', '=', did)
-        .where(
-          sql<boolean>`balance + case when granted_until > cast(${at} as bigint) then granted
-            else 0 end + case when has_paid = 1 then ${big(credit)} when has_first = 1
-            then ${big(firstCredit)} else 0 end - owed - held >= ${big(maximum)}`,
-        ),
-    )
-    this.#begin = prepared(db, (row: ChargeRow) =>
-      db.insertInto('payments_charges').values({
-        run_id: row.run_id,
-        did: row.did,
-        session_id: row.session_id,
-        request_id: row.request_id,
-        status: row.status,
-        held: row.held,
-        amount: row.amount,
-        lines: row.lines,
-        claim_id: row.claim_id,
-        free_day: row.free_day,
-        free_address: row.free_address,
-        created_at: row.created_at,
-        ended_at: row.ended_at,
-      }),
     )
     this.#charge = prepared(db, ({ id }: { id: string }) =>
       db.selectFrom('payments_charges').selectAll().where('run_id', '=', id),
@@ -73,54 +47,11 @@ export class Statements {
         .where('run_id', '=', id)
         .orderBy('key'),
     )
-    this.#change = prepared(
-      db,
-      ({ did, balance, owed, held }: Required<AccountChange> & { did: string }) =>
-        db
-          .updateTable('payments_accounts')
-          .set({
-            balance: sql<number>`balance + ${big(balance)}`,
-            owed: sql<number>`owed + ${big(owed)}`,
-            held: sql<number>`held + ${big(held)}`,
-          })
-          .where('did', '=', did),
-    )
-    this.#grow = prepared(db, ({ did, amount }: { did: string; amount: number }) =>
-      db
-        .updateTable('payments_claims')
-        .set({ amount: sql<number>`amount + ${big(amount)}` })
-        .where('id', '=', (eb) =>
-          eb
-            .selectFrom('payments_claims')
-            .select('id')
-            .where('did', '=', did)
-            .where('status', '=', 'open')
-            .where('kind', '=', 'usage')
-            .where('presented_at', 'is', null)
-            .orderBy('created_at')
-            .limit(1),
-        )
-        // A claim that would be larger than what can be counted stays as it is, and another one is opened.
-        .where(
-          sql<boolean>`amount <= cast(${sql.lit(Number.MAX_SAFE_INTEGER)} as bigint)
-          - ${big(amount)}`,
-        )
-        .returning('id'),
-    )
-    this.#end = prepared(
-      db,
-      (end: Pick<ChargeRow, 'run_id' | 'status' | 'amount' | 'lines' | 'claim_id' | 'ended_at'>) =>
-        db
-          .updateTable('payments_charges')
-          .set({
-            status: end.status,
-            amount: end.amount,
-            lines: end.lines,
-            claim_id: end.claim_id,
-            ended_at: end.ended_at,
-          })
-          .where('run_id', '=', end.run_id),
-    )
+    this.#hold = holdStatement(db, terms)
+    this.#begin = beginStatement(db)
+    this.#change = changeStatement(db)
+    this.#grow = growStatement(db)
+    this.#end = endStatement(db)
   }
 
   /** The account of a user, if there is one. */
@@ -167,10 +98,89 @@ export class Statements {
   }
 
   /** Writes how the charge of a run ended. */
-  async end(
-    trx: PaymentsDatabase,
-    end: Pick<ChargeRow, 'run_id' | 'status' | 'amount' | 'lines' | 'claim_id' | 'ended_at'>,
-  ): Promise<void> {
+  async end(trx: PaymentsDatabase, end: ChargeEnd): Promise<void> {
     await this.#end(end, trx)
   }
 }
+
+const holdStatement = (db: PaymentsDatabase, { maximum, credit, firstCredit }: Terms) =>
+  prepared(db, ({ did, at }: { did: string; at: number }) =>
+    db
+      .updateTable('payments_accounts')
+      .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: at })
+      .where('did', '=', did)
+      .where(
+        sql<boolean>`balance + case when granted_until > cast(${at} as bigint) then granted
+            else 0 end + case when has_paid = 1 then ${big(credit)} when has_first = 1
+            then ${big(firstCredit)} else 0 end - owed - held >= ${big(maximum)}`,
+      ),
+  )
+
+const beginStatement = (db: PaymentsDatabase) =>
+  prepared(db, (row: ChargeRow) =>
+    db.insertInto('payments_charges').values({
+      run_id: row.run_id,
+      did: row.did,
+      session_id: row.session_id,
+      request_id: row.request_id,
+      status: row.status,
+      held: row.held,
+      amount: row.amount,
+      lines: row.lines,
+      claim_id: row.claim_id,
+      free_day: row.free_day,
+      free_address: row.free_address,
+      created_at: row.created_at,
+      ended_at: row.ended_at,
+    }),
+  )
+
+const changeStatement = (db: PaymentsDatabase) =>
+  prepared(db, ({ did, balance, owed, held }: Required<AccountChange> & { did: string }) =>
+    db
+      .updateTable('payments_accounts')
+      .set({
+        balance: sql<number>`balance + ${big(balance)}`,
+        owed: sql<number>`owed + ${big(owed)}`,
+        held: sql<number>`held + ${big(held)}`,
+      })
+      .where('did', '=', did),
+  )
+
+const growStatement = (db: PaymentsDatabase) =>
+  prepared(db, ({ did, amount }: { did: string; amount: number }) =>
+    db
+      .updateTable('payments_claims')
+      .set({ amount: sql<number>`amount + ${big(amount)}` })
+      .where('id', '=', (eb) =>
+        eb
+          .selectFrom('payments_claims')
+          .select('id')
+          .where('did', '=', did)
+          .where('status', '=', 'open')
+          .where('kind', '=', 'usage')
+          .where('presented_at', 'is', null)
+          .orderBy('created_at')
+          .limit(1),
+      )
+      // A claim that would be larger than what can be counted stays as it is, and another one is opened.
+      .where(
+        sql<boolean>`amount <= cast(${sql.lit(Number.MAX_SAFE_INTEGER)} as bigint)
+          - ${big(amount)}`,
+      )
+      .returning('id'),
+  )
+
+const endStatement = (db: PaymentsDatabase) =>
+  prepared(db, (end: ChargeEnd) =>
+    db
+      .updateTable('payments_charges')
+      .set({
+        status: end.status,
+        amount: end.amount,
+        lines: end.lines,
+        claim_id: end.claim_id,
+        ended_at: end.ended_at,
+      })
+      .where('run_id', '=', end.run_id),
+  )
