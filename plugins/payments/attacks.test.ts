@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { definePlugin } from '#core'
@@ -162,6 +162,33 @@ await onEachDatabase('attacks on payments', (where) => {
       expect(await accountOf(user)).toMatchObject({ balance: '0' })
     },
   )
+
+  test('two hundred new DIDs of one address have three times the free turns of one, and no more', async () => {
+    const app = await paidApp({
+      where,
+      env: {
+        ...env,
+        PAYMENTS_FIRST_CREDIT: '0',
+        PAYMENTS_FREE_TURNS: '2',
+        TRUST_PROXY_ENABLED: 'true',
+      },
+    })
+    const turnOf = async (user: TestUser, address: string) => {
+      const body = { message: 'Hello', stream: false }
+      const headers = { 'x-forwarded-for': address }
+      return (await user.post(`/messages/${await session(user)}`, body, headers)).status
+    }
+    const one = `10.${[...randomBytes(3)].join('.')}`
+    const strangers = await Promise.all(Array.from({ length: 200 }, () => app.user()))
+    const statuses: number[] = []
+    for (let i = 0; i < strangers.length; i += 20)
+      statuses.push(
+        ...(await Promise.all(strangers.slice(i, i + 20).map((user) => turnOf(user, one)))),
+      )
+    expect(statuses.filter((status) => status === 200)).toHaveLength(6)
+    expect(statuses.filter((status) => status === 402)).toHaveLength(194)
+    expect(await turnOf(await app.user(), `10.${[...randomBytes(3)].join('.')}`)).toBe(200)
+  }, 120_000)
 
   test('a stranger reads, pays, disputes and settles nothing of another', async () => {
     const app = await paidApp({ where, env })

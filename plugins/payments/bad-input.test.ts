@@ -8,8 +8,11 @@ import { onEachDatabase } from '../../test/support/each-database.ts'
 import { paidApp, pay, session, settledAccount } from '../../test/support/paid-app.ts'
 import { toBech32 } from './ledger/bech32.ts'
 import { writeEvaluateClaim } from './ledger/claim-messages.ts'
-import { types } from './ledger/messages.ts'
+import type { LedgerTx } from './ledger/ledger.ts'
+import { type LedgerCoin, type TypedBytes, types, writeExec, writeSend } from './ledger/messages.ts'
 import { message, part, text } from './ledger/proto.ts'
+import { arrived } from './paying/arrived.ts'
+import type { PaymentRow } from './tables.ts'
 
 const operator = { authorization: 'Bearer the-operator-of-this-test' }
 const patient = { timeout: 40_000, interval: 50 }
@@ -163,4 +166,40 @@ test('a list of transfers with one that cannot be read still shows the others', 
     close: () => Promise.resolve(),
   }
   expect(await new Ledger(port, 'dev-1').transfersTo('dev1x')).toMatchObject([{ memo: 'oracle:1' }])
+})
+
+test('of a transaction only coins of our denomination count that come to our address', () => {
+  const payment: PaymentRow = {
+    ...{ id: 'p', did: 'did:x:user', address: 'dev1user', claims: '[]', amount: 7 },
+    ...{ memo: 'oracle:p', status: 'open', tx_hash: null, created_at: 0, expires_at: 0 },
+  }
+  const send = (toAddress: string, ...amount: LedgerCoin[]) => ({
+    typeUrl: types.send,
+    value: writeSend({ fromAddress: 'dev1user', toAddress, amount }),
+  })
+  const coin = (amount: string, denom = 'udev') => ({ denom, amount })
+  const count = (messages: readonly TypedBytes[], more: Partial<LedgerTx> = {}) => {
+    const tx = { hash: 'A', code: 0, memo: payment.memo, messages, publicKey: Buffer.of(), ...more }
+    return arrived(tx, payment, 'dev1us', 'udev')
+  }
+  const ours = send('dev1us', coin('7'))
+  expect(count([ours])).toBe(7)
+  expect(count([ours, send('dev1other', coin('5')), send('dev1us', coin('3', 'uatom'))])).toBe(7)
+  expect(count([send('dev1us', coin('3', 'uatom'), coin('4'))])).toBe(4)
+  const exec = writeExec({ grantee: 'dev1user', msgs: [ours, ours] })
+  expect(count([{ typeUrl: types.exec, value: exec }])).toBe(14)
+  const mismatch = expect.objectContaining({ code: 'PAYMENT_MISMATCH' })
+  for (const [messages, more] of [
+    [[send('dev1us', coin('7', 'uatom'))], {}],
+    [[send('dev1us', coin('0'))], {}],
+    [[send('dev1other', coin('7'))], {}],
+    [[{ typeUrl: types.grant, value: ours.value }], {}],
+    [[], {}],
+    [[ours], { code: 5 }],
+    [[ours], { memo: 'oracle:q' }],
+  ] as const)
+    expect(() => count(messages, more)).toThrow(mismatch)
+  expect(() => count([send('dev1us', coin('9007199254740992'))])).toThrow(
+    expect.objectContaining({ code: 'UNPROCESSABLE' }),
+  )
 })

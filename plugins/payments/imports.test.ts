@@ -4,7 +4,7 @@ import { killChildren, startChild } from '../../test/support/child.ts'
 afterEach(killChildren)
 
 /** What is loaded for keys, ledgers, contracts and signatures: all of it can wait until somebody pays. */
-const packages = /@noble|@scure\/bip|grpc-js|viem|@x402/
+const packages = /@noble\/curves|@scure\/bip|grpc-js|viem|@x402/
 const rooms = /payments\/(paying\/|ledger\/(?!bech32)|(development|contracts|x402)\/(?!tables))/
 
 test.for([

@@ -32,7 +32,8 @@ const mostValidMs = offerMs + 60_000
 /** How often and how soon this process asks again by itself what became of a signature, and of how many at once. */
 const again = { firstMs: 5_000, mostMs: 60_000, tries: 9, atOnce: 1_000 }
 /** How a facilitator says that a signature has been used up. After this server asked to settle it, that is the settlement. */
-const usedUp = /nonce.*used|used.*nonce|already.?(used|settled|processed)|duplicate.?settlement/i
+const usedUp =
+  /(nonce|authorization).*used|used.*nonce|already.?(used|settled|processed)|duplicate.?settlement/i
 
 /** Why a signature was not taken, as the next 402 says it. */
 type Refusal = { readonly refused: string }
