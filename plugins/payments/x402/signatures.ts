@@ -203,7 +203,7 @@ export class Signatures {
       await this.#refuse(offer, signed, 'not_asked_for_any_more', false)
       return undefined
     }
-    await this.#set(nonce, { reason: keepable(verdict.reason), asked_at: 0 })
+    await this.#set(nonce, ['asking'], { reason: keepable(verdict.reason), asked_at: 0 })
     this.#parts.log.warn({ nonce, reason: verdict.reason }, 'The facilitator cannot be asked')
     throw pendingPayment('the facilitator cannot be asked about its signature just now')
   }
@@ -228,7 +228,7 @@ export class Signatures {
         .set({ standing_until: null })
         .where('id', 'in', ids)
         .execute()
-      await this.#set(nonceOf(signed), { status: 'settling', reason: null }, trx)
+      await this.#set(nonceOf(signed), ['asking'], { status: 'settling', reason: null }, trx)
       return true
     })
   }
@@ -245,7 +245,8 @@ export class Signatures {
       log.warn({ nonce, reason }, 'A signature is used up that was sent to be settled: it counts')
       return this.#pay(offer, nonce, '')
     }
-    await this.#set(nonce, { status: 'unknown', reason: keepable(reason) })
+    const unknown = { status: 'unknown' as const, reason: keepable(reason) }
+    await this.#set(nonce, ['settling', 'unknown'], unknown)
     log.warn({ nonce, reason }, 'Nobody knows what became of a signature')
     this.#askOn(offer, signed)
     throw pendingPayment('nobody knows yet what became of its signature')
@@ -294,7 +295,8 @@ export class Signatures {
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirst()
       if (numInsertedOrUpdatedRows === 0n) return
-      await this.#set(nonce, { status: 'settled', tx_hash: transaction, reason: null }, trx)
+      const settled = { status: 'settled' as const, tx_hash: transaction, reason: null }
+      await this.#set(nonce, ['asking', 'settling', 'unknown', 'refused'], settled, trx)
       await release(trx, claims, null)
       await takeIncome(trx, books, { did, amount, claims, method: 'x402', reference })
     })
@@ -313,7 +315,8 @@ export class Signatures {
     const why = keepable(reason)
     await db.transaction().execute(async (trx) => {
       await lockAccount(trx, offer.did, books.now())
-      await this.#set(nonceOf(signed), { status: 'refused', reason: why }, trx)
+      const from = isCommitted ? ('settling' as const) : ('asking' as const)
+      await this.#set(nonceOf(signed), [from], { status: 'refused', reason: why }, trx)
       await release(trx, JSON.parse(offer.claims), isCommitted ? null : validUntil(signed))
     })
     return { refused: why }
@@ -347,8 +350,19 @@ export class Signatures {
       .executeTakeFirst()
   }
 
-  async #set(nonce: string, set: Partial<SignatureRow>, db = this.#parts.db): Promise<void> {
-    await db.updateTable('payments_signatures').set(set).where('nonce', '=', nonce).execute()
+  /** Changes the row of a signature, where it stands as expected: a process that was frozen knows less than the row. */
+  async #set(
+    nonce: string,
+    from: readonly SignatureRow['status'][],
+    set: Partial<SignatureRow>,
+    db = this.#parts.db,
+  ): Promise<void> {
+    await db
+      .updateTable('payments_signatures')
+      .set(set)
+      .where('nonce', '=', nonce)
+      .where('status', 'in', from)
+      .execute()
   }
 }
 
