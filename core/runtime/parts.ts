@@ -128,19 +128,34 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const retention = retentionOf(blueprint, ground, conversations.runs, notices)
   closers.add(() => retention.close())
   goByClock(blueprint.clock, [jobs, conversations.runs, notices, retention], closers)
-  await identity.open()
-  await notices.open()
-  await conversations.runs.open({
-    // Neither a caller nor a run may meet what a restored backup has brought back of an erased user.
-    before: () => erasures.open(),
-    takesOver: !blueprint.isAside,
-  })
-  await channel.open()
+  await beginWork(blueprint, { identity, notices, conversations, erasures, channel })
   retention.open()
   report(blueprint)
   const { runs } = conversations
   const opened = { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses }
   return { ...opened, guard, erasures }
+}
+
+/** What begins to work once everything is there. */
+interface Working {
+  readonly identity: Identity
+  readonly notices: { open(): Promise<void> }
+  readonly conversations: Conversations
+  readonly erasures: Erasures
+  readonly channel: { open(): Promise<void> }
+}
+
+/** Lets everything begin to work, in this order. */
+async function beginWork({ isAside }: Blueprint, working: Working): Promise<void> {
+  const { identity, notices, conversations, erasures, channel } = working
+  await identity.open()
+  await notices.open()
+  await conversations.runs.open({
+    // Neither a caller nor a run may meet what a restored backup has brought back of an erased user.
+    before: () => erasures.open(),
+    takesOver: !isAside,
+  })
+  await channel.open()
 }
 
 /** The faults of models whose names could not be checked before every plugin was set up. */
