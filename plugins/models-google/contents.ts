@@ -1,5 +1,5 @@
 import { callName, type Message, type MessagePart, type PartTexts } from '#core/models'
-import { isCall, keptOf } from './kept.ts'
+import { isCall, keptOf, noSignature } from './kept.ts'
 
 /** What was written of a message, and what it was written from, because a layer may change a message later. */
 interface Known {
@@ -19,9 +19,6 @@ interface Content {
 type Said = Extract<Message, { role: 'assistant' }>
 type Result = Extract<Message, { role: 'tool' }>
 type Asked = Extract<Message, { role: 'user' }>
-
-/** What the provider documents for a call that another model made: such a call has no signature of its own. */
-const noSignature = 'skip_thought_signature_validator'
 
 /** Writes the conversations of one model. What was written of a message is kept for as long as the message lives. */
 export class Conversations {
