@@ -75,6 +75,8 @@ export interface IMessage<Tools = AnyTools> {
   readonly isReasoning?: boolean
   /** False while the message streams, and for a reply that ended before its end. */
   readonly isComplete?: boolean
+  /** The user of a call stopped listening where it ends. */
+  readonly cut?: true
   readonly createdAt?: string
   readonly attachments?: readonly Attachment[]
   /** The id of the model that said it. While a reply streams: only where another model answers than the chosen one. */

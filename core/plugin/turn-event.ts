@@ -117,6 +117,8 @@ export interface TurnEvents {
   router: { readonly route: string }
   /** The client should read the history again. */
   message_cache_invalidation: { readonly status?: unknown }
+  /** The user heard the reply of a run up to there and no further. It comes outside of the run's own stream. */
+  cut: { readonly runId: string; readonly messageId?: string; readonly chars: number }
   /** What went wrong; `done` follows. */
   error: {
     readonly error: string

@@ -27,6 +27,14 @@ export interface PluginMessage extends Readonly<Extract<Message, { role: 'assist
   readonly said: { readonly plugin: string; readonly component?: RenderedComponent }
 }
 
+/** A reply that ends where its user stopped listening. */
+export interface CutMessage extends Readonly<Extract<Message, { role: 'assistant' }>> {
+  readonly cut?: true
+}
+
+/** What a model reads where the user stopped listening. */
+const interruptedHere = '[interrupted here by the user]'
+
 /** How much of a component's arguments a model is told. */
 const mostOfArguments = 2_000
 
@@ -80,12 +88,16 @@ export function toRequest(beside: string | null, words: string | null): TurnRequ
 
 /**
  * A message as a model is told it: the fourth shape, made of the third. Words that a plugin said have its name before them,
- * and so has what a plugin asks in a turn of its own. All other messages stay as they are.
+ * and so has what a plugin asks in a turn of its own. A reply that was cut says so where it ends. All other messages stay as they are.
  */
-export function asTold(message: Message | UserMessage | PluginMessage): Message {
+export function asTold(message: Message | UserMessage | PluginMessage | CutMessage): Message {
   if (message.role === 'assistant' && 'said' in message) {
     const { said, ...rest } = message
     return { ...rest, content: `[${said.plugin}] ${rest.content || shown(said.component)}` }
+  }
+  if (message.role === 'assistant' && 'cut' in message) {
+    const { cut: _, ...rest } = message
+    return { ...rest, content: `${rest.content} ${interruptedHere}`.trimStart() }
   }
   if (message.role !== 'user') return message
   const { attachments, origin, quoted, ...said }: UserMessage = message
