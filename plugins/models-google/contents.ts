@@ -1,5 +1,5 @@
-import { callName, type Message, type MessagePart, type PartTexts } from '#core/models'
-import { isCall, keptOf } from './kept.ts'
+import type { Message, MessagePart, PartTexts } from '#core/models'
+import { isCall, keptOf, noSignature } from './kept.ts'
 
 /** What was written of a message, and what it was written from, because a layer may change a message later. */
 interface Known {
@@ -19,9 +19,6 @@ interface Content {
 type Said = Extract<Message, { role: 'assistant' }>
 type Result = Extract<Message, { role: 'tool' }>
 type Asked = Extract<Message, { role: 'user' }>
-
-/** What the provider documents for a call that another model made: such a call has no signature of its own. */
-const noSignature = 'skip_thought_signature_validator'
 
 /** Writes the conversations of one model. What was written of a message is kept for as long as the message lives. */
 export class Conversations {
@@ -76,7 +73,7 @@ export class Conversations {
     if (kept) return JSON.stringify(kept).slice(1, -1)
     const said = message.content ? [{ text: message.content }] : []
     const calls = (message.toolCalls ?? []).map(({ name, args }, nth) => ({
-      functionCall: { name: callName(name), args: argsOf(args) },
+      functionCall: { name: name || 'unnamed', args: argsOf(args) },
       ...(nth === 0 && { thoughtSignature: noSignature }),
     }))
     return [...said, ...calls].map((part) => JSON.stringify(part)).join()
@@ -100,7 +97,7 @@ function askedJson({ content, parts = [] }: Asked, texts?: PartTexts): string {
 function resultJson({ name, content, failed }: Result, id: unknown): string {
   const response = failed ? { error: content } : { output: content }
   const own = typeof id === 'string' && { id }
-  return JSON.stringify({ functionResponse: { ...own, name: callName(name), response } })
+  return JSON.stringify({ functionResponse: { ...own, name: name || 'unnamed', response } })
 }
 
 /** The files that a tool gave, told apart by the name of the tool; each text begins with a comma. */

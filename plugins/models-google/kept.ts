@@ -19,6 +19,9 @@ export function keptOf(message: Said, origin: string): readonly Part[] | undefin
   return keptList(message, origin, 'parts', isCall)
 }
 
+/** What the maker documents in the place of a signature, for a call that has none of its own. */
+export const noSignature = 'skip_thought_signature_validator'
+
 /** Whether a part is a call of a tool. */
 export function isCall({ functionCall }: Part): boolean {
   return functionCall !== undefined && functionCall !== null

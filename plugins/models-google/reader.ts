@@ -1,5 +1,5 @@
-import { modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
-import { isCall, type Part } from './kept.ts'
+import { callName, modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
+import { isCall, noSignature, type Part } from './kept.ts'
 import { Counts, type Counted } from './usage.ts'
 
 /** One chunk of the stream. A foreign server writes it, so each field is checked where it is used. */
@@ -93,11 +93,15 @@ export class ChunkReader implements FrameReader {
 
   #keep(part: Part): void {
     this.#endWords()
-    const { functionCall } = part
+    const { functionCall, thoughtSignature } = part
     const isNameless = functionCall && !functionCall.name
-    this.#parts.push(
-      isNameless ? { ...part, functionCall: { ...functionCall, name: 'unnamed' } } : part,
-    )
+    if (!isNameless) return void this.#parts.push(part)
+    // The provider refuses a call without a name, and a signature under another name than the one that it has signed.
+    this.#parts.push({
+      ...part,
+      functionCall: { ...functionCall, name: callName('') },
+      ...(thoughtSignature !== undefined && { thoughtSignature: noSignature }),
+    })
   }
 
   #endWords(): void {

@@ -87,7 +87,7 @@ export class ChatRequests {
               name: callName(name),
               arguments: JSON.stringify(isObject(args) ? args : {}),
             },
-            ...this.#extra(extra, at),
+            ...this.#extra(extra, at, name),
           })),
         }
       }
@@ -95,8 +95,11 @@ export class ChatRequests {
   }
 
   /** What came with a call; of a step that the server has not signed, its first call says so. */
-  #extra(kept: Kept['extra'], at: number): object | undefined {
-    if (kept?.[at] !== undefined) return { extra_content: kept[at] }
+  #extra(kept: Kept['extra'], at: number, name: string): object | undefined {
+    if (kept?.[at] !== undefined) {
+      // What was signed under a name that goes back as another one does not hold any more.
+      return { extra_content: callName(name) === name ? kept[at] : unsigned }
+    }
     return this.#signs && at === 0 ? { extra_content: unsigned } : undefined
   }
 

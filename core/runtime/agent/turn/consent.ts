@@ -1,10 +1,10 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Approvals, Message } from '../../../plugin.ts'
 import type { ForeignSource, JournalEntry, Run } from '../../turns/run.ts'
+import { fieldsIn } from '../../base/fields.ts'
 import { quote } from '../../base/quote.ts'
 import { attachmentLabel } from '../../turns/attachments.ts'
 import { isSummary, isWords } from '../../turns/summary.ts'
-import { recordedError } from './recorded-error.ts'
 
 /** How many sources a turn remembers, beside the first of every kind: `foreignBehind` judges some calls by one kind alone. */
 const mostSources = 20
@@ -164,9 +164,19 @@ function wasToldOfAWrite(before: readonly Message[]): boolean {
   const turn = before.slice(0, -1)
   const began = turn.findLastIndex(isWords)
   return turn.slice(began + 1).some((message) => {
-    if (message.role !== 'tool' || !message.failed) return false
-    return recordedError(message.content).code === 'CONSENT_NEEDED'
+    // A call that was not run says nothing in the words of others.
+    if (message.role !== 'tool' || !message.failed || message.foreign) return false
+    return codeIn(message.content) === 'CONSENT_NEEDED'
   })
+}
+
+/** The code of an error as a model reads it. */
+function codeIn(content: string): unknown {
+  try {
+    return fieldsIn(JSON.parse(content)).code
+  } catch {
+    return undefined // a long error is cut, and is no JSON any more
+  }
 }
 
 /** The sentence that tells a person why they are asked about a call, or what stood before it. */
