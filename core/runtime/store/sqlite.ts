@@ -87,7 +87,9 @@ export function giveBackPages(database: DatabaseSync, most: number): number {
   const number = (pragma: string) =>
     Number(Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0])
   const isIncremental = number('auto_vacuum') === 2
-  const over = number('freelist_count') - Math.ceil(number('page_count') * freeShare)
+  const free = number('freelist_count')
+  // Of the pages that are used: a share of all pages would be one of those that go, too.
+  const over = free - Math.ceil((number('page_count') - free) * freeShare)
   const pages = isIncremental ? Math.max(0, Math.min(most, over)) : 0
   // A prepared statement would give one page back each time it runs.
   if (pages > 0) database.exec(`pragma incremental_vacuum(${pages})`)
