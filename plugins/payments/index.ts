@@ -7,7 +7,7 @@ import { accountRoutes } from './routes/account.ts'
 import { contractRoutes } from './routes/contracts.ts'
 import { developmentRoutes } from './routes/development.ts'
 import { account, charge } from './routes/shapes.ts'
-import { authConfig, card, fee, termsReply, termsView } from './routes/public.ts'
+import { authConfig, authz, cardReply, fee, termsReply, termsView } from './routes/public.ts'
 import { serveView } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createContracts } from './contracts/tables.ts'
@@ -172,7 +172,8 @@ export default definePlugin({
     'GET /payments/card': {
       auth: 'public',
       summary: 'The card of the oracle, as existing oracles anchor it.',
-      run: (_, { self }) => card(self.service),
+      answers: { 200: ['application/json'], 304: [] },
+      run: (_, { self }) => cardReply(self.service),
     },
     'GET /payments/fee.json': {
       auth: 'public',
@@ -182,7 +183,7 @@ export default definePlugin({
     'GET /payments/authz.json': {
       auth: 'public',
       summary: 'What a contract with the oracle needs, as existing oracles anchor it.',
-      run: (_, { self }) => authConfig(self.service),
+      run: (_, { self }) => authz(self.service),
     },
     ...accountRoutes,
     ...contractRoutes,
