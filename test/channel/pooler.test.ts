@@ -74,12 +74,13 @@ await behindPooler('two servers behind a transaction pooler', (pooled) => {
         const revoked = await plainSocket(there.url, sessionId, {
           ucanDelegation: other.ucanDelegation,
         })
+        const deleted = await plainSocket(there.url, sessionId, { invocation: other.invocation })
         await user.delete('/delegation', {
           headers: { 'x-ucan-delegation': other.ucanDelegation },
         })
         expect((await revoked.closed).code).toBe(4401)
         await user.delete(`/sessions/${sessionId}`)
-        expect((await socket.closed).code).toBe(4403)
+        expect((await deleted.closed).code).toBe(4403)
       },
     )
 })

@@ -78,8 +78,8 @@ await behindPooler('replicas behind a transaction pooler', (pooled) => {
   it('hear each other by polling within 600 ms', async () => {
     const at = { databaseUrl: pooled.pooledUrl }
     const [one, two] = [await opened(at), await opened(at)]
-    const { heard } = await ear(one.store)
-    expect(one.store.listening()).toBe('polling')
+    const [{ heard }] = [await ear(one.store), await ear(two.store)]
+    expect([one.store.listening(), two.store.listening()]).toEqual(['polling', 'polling'])
     // A machine under load may hold up one message or another; a server that looks too rarely is late with all of them.
     const waits: number[] = []
     for (let i = 0; i < 10; i++) {
