@@ -10,7 +10,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -40,27 +39,6 @@ const { url } = await app.listen({ port: 0 })
 console.log('at ' + url)
 `
 
-const slow = `import { defineApp, definePlugin } from 'oracle-runtime'
-const plugin = definePlugin({
-  name: 'slow',
-  summary: 'Is slow.',
-  setup: ({ onClose }) => onClose(() => console.log('the plugin closes')),
-  routes: {
-    'GET /slow': {
-      auth: 'public',
-      async run() {
-        console.log('slow has begun')
-        await new Promise((resolve) => setTimeout(resolve, 1_000))
-        return { finished: true }
-      },
-    },
-  },
-})
-const app = defineApp({ plugins: [plugin] })
-export default app
-if (import.meta.main) await app.listen()
-`
-
 const secrets = {
   ORACLE_MNEMONIC: 'words of an image',
   OPERATOR_TOKEN: 'o'.repeat(40),
@@ -76,16 +54,6 @@ function dockerfile(path: string) {
         .filter((line) => line.startsWith(`${word} `))
         .map((line) => line.slice(word.length + 1)),
   }
-}
-
-/** A connection that never says a byte. */
-function silentSocket(url: string): Promise<Socket> {
-  const { hostname, port } = new URL(url)
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname)
-    socket.once('connect', () => resolve(socket))
-    socket.on('error', reject)
-  })
 }
 
 const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'
@@ -376,37 +344,6 @@ describe('the published package', () => {
     180_000,
   )
 
-  it.each([
-    ['npm start', 'npm', ['start']],
-    ['node', process.execPath, ['server.ts']],
-  ] as const)(
-    'ends with 0 when only the process of "%s" is told to, in the middle of an answer',
-    async (_, command, args) => {
-      writeFileSync(join(folder, 'server.ts'), slow)
-      run('npm', ['pkg', 'set', 'scripts.start=exec node server.ts'])
-      const server = spawn(command, [...args], {
-        cwd: folder,
-        env: { ...process.env, PORT: '0', DATA_DIR: '.data-signals' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      let said = ''
-      for (const stream of [server.stdout, server.stderr])
-        stream.on('data', (bytes: Buffer) => (said += bytes.toString()))
-      const exited = once(server, 'exit')
-      await expect.poll(() => said, { timeout: 30_000 }).toContain('listening on')
-      const url = /listening on (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
-      const silent = await Promise.all(Array.from({ length: 500 }, () => silentSocket(url)))
-      const answer = fetch(`${url}/slow`).then((response) => response.json())
-      await expect.poll(() => said, { timeout: 20_000 }).toContain('slow has begun')
-      server.kill('SIGTERM')
-      expect(await answer).toEqual({ finished: true })
-      expect(await exited).toEqual([0, null])
-      expect(said).toContain('the plugin closes')
-      for (const socket of silent) socket.destroy()
-    },
-    60_000,
-  )
-
   it('loads a plugin that was published as write-a-plugin says', async () => {
     for (const [path, code] of markedBlocks('docs/write-a-plugin.md', 'outside')) {
       mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -544,6 +481,26 @@ await (await createApp({ plugins: [mine]${options} })).listen()
     expect(strange).toEqual([])
   }, 120_000)
 
+  it('imports few files of the package, and a trace names the lines of the sources', () => {
+    const program = `
+      import { registerHooks } from 'node:module'
+      const files = []
+      registerHooks({ load: (url, context, next) => (files.push(url), next(url, context)) })
+      const { createApp, chain } = await import('oracle-runtime')
+      const model = { id: 'none', async *stream() {} }
+      const env = { DATA_DIR: ':memory:', LOG_LEVEL: 'silent' }
+      const app = await createApp({ plugins: [], models: false, model, env })
+      await app.listen({ port: 0 })
+      console.log(files.filter((url) => url.includes('/oracle-runtime/dist/')).length)
+      try { chain([]) } catch (error) { console.log(error.stack) }
+      await app.close()`
+    const started = ['--enable-source-maps', '--input-type=module', '-e', program]
+    const [files = '', ...trace] = run(process.execPath, started).split('\n')
+    expect(Number(files)).toBeGreaterThan(0)
+    expect(Number(files)).toBeLessThan(30)
+    expect(trace.join('\n')).toMatch(/core\/[a-z/-]+\.ts:\d+:\d+/)
+  })
+
   it('carries built files, pages and nothing of the workshop', () => {
     const files = (
       JSON.parse(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as {
@@ -552,7 +509,7 @@ await (await createApp({ plugins: [mine]${options} })).listen()
     )[0]!.files.map(({ path }) => path)
     expect(files).toEqual(
       expect.arrayContaining([
-        'dist/core/index.js',
+        'dist/index.js',
         'dist/core/index.d.ts',
         'cli/bin.js',
         'dist/cli/main.js',

@@ -85,6 +85,8 @@ export interface EventPayloads {
   }
   router: { readonly route: string }
   message_cache_invalidation: { readonly status?: unknown }
+  /** The user heard the reply of a run up to there and no further. The history is read again. */
+  cut: { readonly runId: string; readonly messageId?: string; readonly chars: number }
   error: {
     readonly error: string
     readonly code: string

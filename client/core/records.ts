@@ -75,6 +75,8 @@ export interface IMessage<Tools = AnyTools> {
   readonly isReasoning?: boolean
   /** False while the message streams, and for a reply that ended before its end. */
   readonly isComplete?: boolean
+  /** The user of a call stopped listening where it ends. */
+  readonly cut?: true
   readonly createdAt?: string
   readonly attachments?: readonly Attachment[]
   /** The id of the model that said it. While a reply streams: only where another model answers than the chosen one. */
@@ -131,9 +133,12 @@ export interface ChatRunState {
   readonly toolError: OracleError | null
 }
 
-/** Words of others that the oracle has read: a tool's result, an attachment, the answer of a page, or what a plugin quoted. */
+/**
+ * Words of others that the oracle has read: a tool's result, an attachment, the answer of a page, what a plugin quoted, or a
+ * summary of any of these.
+ */
 export interface ForeignSource {
-  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted' | 'summary'
   readonly tool?: string
   readonly plugin?: string
   readonly label?: string

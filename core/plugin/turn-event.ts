@@ -29,9 +29,12 @@ export interface EventPart {
   readonly fileId: string
 }
 
-/** Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, or what a plugin quoted. */
+/**
+ * Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, what a plugin quoted, or a summary
+ * of any of these.
+ */
 export interface EventSource {
-  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted' | 'summary'
   readonly tool?: string
   readonly plugin?: string
   readonly label?: string
@@ -114,6 +117,8 @@ export interface TurnEvents {
   router: { readonly route: string }
   /** The client should read the history again. */
   message_cache_invalidation: { readonly status?: unknown }
+  /** The user heard the reply of a run up to there and no further. It comes outside of the run's own stream. */
+  cut: { readonly runId: string; readonly messageId?: string; readonly chars: number }
   /** What went wrong; `done` follows. */
   error: {
     readonly error: string

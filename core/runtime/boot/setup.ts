@@ -245,6 +245,8 @@ export class Setups {
       resume: (answer) => turns().resume(answer),
       abort: async (turn) => turns().abort(turn),
       redact: async (turn) => turns().redact(turn),
+      follow: (session) => turns().follow(session),
+      cut: async (reply) => turns().cut(reply),
     }
   }
 

@@ -6,6 +6,7 @@ import { messageBytes, bytesOfAll, bytesOfConversation } from '../../model/windo
 import type { Summary } from '../../turns/run.ts'
 import { cutWords, isWords } from '../../turns/summary.ts'
 import { mended } from '../ask/history.ts'
+import { foreignInAll } from '../turn/consent.ts'
 import { folded, spanOf } from './fold.ts'
 import { pruned } from './prune.ts'
 import { summarised, type AskAside } from './summarise.ts'
@@ -207,7 +208,11 @@ export class Fitting {
       if (!signal.aborted) summaries.failed(error)
       return
     }
-    const summary: Summary = { upTo: span.upTo, text, model: more.model, usage: usages }
+    const foreign = foreignInAll(span.messages)
+    const summary: Summary = {
+      ...{ upTo: span.upTo, text, model: more.model, usage: usages },
+      ...(foreign !== undefined && { foreign }),
+    }
     await summaries.keep(summary)
     const before = this.#bytes
     this.#replace(folded(this.#messages, summary, this.#asking))
