@@ -85,13 +85,11 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const setups = await openSetups(blueprint, before, closers)
   closers.add(() => leases.close())
   const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
-  const rateLimits = new RateLimits({ log, redis: ground.redis })
-  closers.add(() => rateLimits.close())
+  const limits = new RateLimits({ log, redis: ground.redis })
+  closers.add(() => limits.close())
   // A setup that missed a variable has excluded its plugin.
-  const tools = new Tools(records.filter(isActive), {
-    timeoutMs: config.TOOL_TIMEOUT_MS,
-    limits: rateLimits,
-  })
+  const active = records.filter(isActive)
+  const tools = new Tools(active, { timeoutMs: config.TOOL_TIMEOUT_MS, limits })
   const kept = filesOf(blueprint, ground, closers)
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
@@ -118,28 +116,46 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     notices,
   })
   const grantable = { records, ownDids: identity.ownDids }
-  const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
-  const files = kept.files
-  const { http, channel, erasures } = serve(blueprint, { ...served, files, conversations }, closers)
+  const served = { ...before, grantable, setups, setupFaults, tools, notices, streams }
+  const { http, channel, erasures } = serve(
+    blueprint,
+    { ...served, rateLimits: limits, files: kept.files, conversations },
+    closers,
+  )
 
   const { registry } = telemetry
   measureApp({ registry, records, http, channel, jobs, store, backups: ground.backups, log })
   const retention = retentionOf(blueprint, ground, conversations.runs, notices)
   closers.add(() => retention.close())
   goByClock(blueprint.clock, [jobs, conversations.runs, notices, retention], closers)
-  await identity.open()
-  await notices.open()
-  await conversations.runs.open({
-    // Neither a caller nor a run may meet what a restored backup has brought back of an erased user.
-    before: () => erasures.open(),
-    takesOver: !blueprint.isAside,
-  })
-  await channel.open()
+  await beginWork(blueprint, { identity, notices, conversations, erasures, channel })
   retention.open()
   report(blueprint)
   const { runs } = conversations
   const opened = { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses }
   return { ...opened, guard, erasures }
+}
+
+/** What begins to work once everything is there. */
+interface Working {
+  readonly identity: Identity
+  readonly notices: { open(): Promise<void> }
+  readonly conversations: Conversations
+  readonly erasures: Erasures
+  readonly channel: { open(): Promise<void> }
+}
+
+/** Lets everything begin to work, in this order. */
+async function beginWork({ isAside }: Blueprint, working: Working): Promise<void> {
+  const { identity, notices, conversations, erasures, channel } = working
+  await identity.open()
+  await notices.open()
+  await conversations.runs.open({
+    // Neither a caller nor a run may meet what a restored backup has brought back of an erased user.
+    before: () => erasures.open(),
+    takesOver: !isAside,
+  })
+  await channel.open()
 }
 
 /** The faults of models whose names could not be checked before every plugin was set up. */

@@ -1,18 +1,30 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import payments from '../../plugins/payments/index.ts'
 import ussd from '../../plugins/ussd/index.ts'
 import { Phone } from '../../plugins/ussd/phone.ts'
 
-test('a phone shows the sentence of a 402 in place of "ask again"', async () => {
-  const app = await testApp({
-    plugins: [ussd, payments],
-    model: scriptedModel([]),
-    env: {
-      PIN_ENCRYPTION_KEY: 'ab'.repeat(32),
-      USSD_RATE_LIMIT_PER_MINUTE: '1000000',
-      PAYMENTS_TURN_PRICE: '5000',
+const till = definePlugin({
+  name: 'till',
+  summary: 'Wants money.',
+  runs: {
+    admit() {
+      throw new RuntimeError('PAYMENT_REQUIRED', 'Payment needed: 0.05 DEV for 1 claim.', {
+        details: { claims: ['c1'], outstandingClaims: ['c1'] },
+      })
     },
+  },
+})
+
+test.each([
+  ['another plugin of the same hook', till, {}],
+  ['payments', payments, { PAYMENTS_TURN_PRICE: '5000' }],
+])('who has to pay first reads how much, in place of "ask again": %s', async (_, plugin, price) => {
+  const app = await testApp({
+    plugins: [ussd, plugin],
+    model: scriptedModel([]),
+    env: { PIN_ENCRYPTION_KEY: 'ab'.repeat(32), USSD_RATE_LIMIT_PER_MINUTE: '1000000', ...price },
   })
   onTestFinished(() => app.close())
   const phone = new Phone(
