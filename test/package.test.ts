@@ -10,7 +10,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -40,27 +39,6 @@ const { url } = await app.listen({ port: 0 })
 console.log('at ' + url)
 `
 
-const slow = `import { defineApp, definePlugin } from 'oracle-runtime'
-const plugin = definePlugin({
-  name: 'slow',
-  summary: 'Is slow.',
-  setup: ({ onClose }) => onClose(() => console.log('the plugin closes')),
-  routes: {
-    'GET /slow': {
-      auth: 'public',
-      async run() {
-        console.log('slow has begun')
-        await new Promise((resolve) => setTimeout(resolve, 1_000))
-        return { finished: true }
-      },
-    },
-  },
-})
-const app = defineApp({ plugins: [plugin] })
-export default app
-if (import.meta.main) await app.listen()
-`
-
 const secrets = {
   ORACLE_MNEMONIC: 'words of an image',
   OPERATOR_TOKEN: 'o'.repeat(40),
@@ -76,16 +54,6 @@ function dockerfile(path: string) {
         .filter((line) => line.startsWith(`${word} `))
         .map((line) => line.slice(word.length + 1)),
   }
-}
-
-/** A connection that never says a byte. */
-function silentSocket(url: string): Promise<Socket> {
-  const { hostname, port } = new URL(url)
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname)
-    socket.once('connect', () => resolve(socket))
-    socket.on('error', reject)
-  })
 }
 
 const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'
@@ -374,37 +342,6 @@ describe('the published package', () => {
       expect(await exited).toEqual([0, null])
     },
     180_000,
-  )
-
-  it.each([
-    ['npm start', 'npm', ['start']],
-    ['node', process.execPath, ['server.ts']],
-  ] as const)(
-    'ends with 0 when only the process of "%s" is told to, in the middle of an answer',
-    async (_, command, args) => {
-      writeFileSync(join(folder, 'server.ts'), slow)
-      run('npm', ['pkg', 'set', 'scripts.start=exec node server.ts'])
-      const server = spawn(command, [...args], {
-        cwd: folder,
-        env: { ...process.env, PORT: '0', DATA_DIR: '.data-signals' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      let said = ''
-      for (const stream of [server.stdout, server.stderr])
-        stream.on('data', (bytes: Buffer) => (said += bytes.toString()))
-      const exited = once(server, 'exit')
-      await expect.poll(() => said, { timeout: 30_000 }).toContain('listening on')
-      const url = /listening on (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
-      const silent = await Promise.all(Array.from({ length: 500 }, () => silentSocket(url)))
-      const answer = fetch(`${url}/slow`).then((response) => response.json())
-      await expect.poll(() => said, { timeout: 20_000 }).toContain('slow has begun')
-      server.kill('SIGTERM')
-      expect(await answer).toEqual({ finished: true })
-      expect(await exited).toEqual([0, null])
-      expect(said).toContain('the plugin closes')
-      for (const socket of silent) socket.destroy()
-    },
-    60_000,
   )
 
   it('loads a plugin that was published as write-a-plugin says', async () => {

@@ -75,6 +75,10 @@ export function measureApp(parts: MeasuredParts): void {
   )
   const jobCounts = gauge('oracle_jobs', 'Jobs of the whole database.', ['state'])
   const late = gauge('oracle_jobs_late_seconds', 'How late the first due job is.')
+  const listening = gauge('oracle_listening', 'How this process hears the others: 1 for its way.', [
+    'way',
+  ])
+  const bus = gauge('oracle_bus_up', 'Whether the bus of BUS_URL carries what processes tell.')
   const counts = new OpenCounts(store)
   registry.beforeReading(async () => {
     states.clear()
@@ -82,6 +86,10 @@ export function measureApp(parts: MeasuredParts): void {
     streams.set(http.openStreams, { kind: 'sse' })
     for (const [framing, count] of Object.entries(channel.byFraming))
       sockets.set(count, { framing })
+    listening.clear()
+    listening.set(1, { way: store.listening() })
+    const busState = store.bus()
+    if (busState) bus.set(busState.isUp ? 1 : 0)
     runs.clear()
     const [open, health] = await Promise.all([counts.read(), jobs.health().catch(() => undefined)])
     for (const [status, count] of Object.entries(open?.runs ?? {})) runs.set(count, { status })
