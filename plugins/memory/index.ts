@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { environment } from './environment.ts'
-import { eraseAll, forgetSession } from './kept/erasing.ts'
+import { forgetSession } from './kept/erasing.ts'
 import { mostAttempts, Remembering } from './remembering.ts'
 import { add, change, erase, exported, list, show } from './routes/pages.ts'
 import {
@@ -60,6 +60,13 @@ export default definePlugin({
         await self.notice(did, sessionId, { model, signal: job.signal, isLast })
       },
     },
+    vectors: {
+      input: z.object({ owner: z.string(), model: z.string() }),
+      attempts: mostAttempts,
+      timeoutMs: 300_000,
+      run: ({ owner, model }, { self, models, job }) =>
+        self.makeVectors(owner, model, { models, signal: job.signal }),
+    },
     sweep: { every: '6h', run: (_, { self }) => self.sweep() },
   },
 
@@ -86,7 +93,7 @@ export default definePlugin({
   async sessionDeleted({ sessionId, did }, { self, db }) {
     const trx = withMemoryTables(db)
     await self.memories.lock(trx, did)
-    await forgetSession(trx, did, sessionId)
+    await forgetSession(trx, self.passages, did, sessionId)
   },
 
   async members({ did, account, change }, { self, env }) {
@@ -109,12 +116,24 @@ export default definePlugin({
       for (const { kind: sort, ...memory } of memories) yield { kind: 'memory', sort, ...memory }
     },
     async erase(did, { self }) {
-      const erased = await self.alone(did, (trx) => eraseAll(trx, did, true))
+      const erased = await self.eraseAll(did, true)
       return { erased: { memory: erased } }
     },
   },
 
-  prompt: (ctx) => ctx.self.prompt(whereOf(ctx), ctx.requestId, ctx.message),
+  prompt: (ctx) =>
+    ctx.self.prompt(whereOf(ctx), {
+      requestId: ctx.requestId,
+      question: ctx.message,
+      models: ctx.models,
+      signal: ctx.signal,
+      lack: (owner, model, version) =>
+        ctx.jobs.later(
+          'vectors',
+          { owner, model },
+          { key: `${owner} ${model} ${version}`.slice(0, 200) },
+        ),
+    }),
 
   toolsFor: (ctx) => toolsOf(ctx),
 
@@ -147,7 +166,7 @@ export default definePlugin({
             hint: 'Say all=true.',
           })
         return {
-          erased: await self.alone(user.did, (trx) => eraseAll(trx, user.did, false)),
+          erased: await self.eraseAll(user.did, false),
         }
       },
     },

@@ -1,17 +1,21 @@
 import { z } from 'zod'
-import { RuntimeError } from '#core'
+import { type OfferedModels, RuntimeError } from '#core'
+import { filledBy } from './keeping/rules.ts'
 import { byHand, isNamed, refused } from './keeping/refusals.ts'
 import { ownerOf, type Remembering, type Where } from './remembering.ts'
-import { type Memory, holdsAt } from './kept/memory.ts'
+import { type Memory, holdsAt, never } from './kept/memory.ts'
+import type { Passage } from './kept/passages.ts'
 import { support } from './keeping/checks.ts'
 import { kinds } from './routes/shapes.ts'
 import { tellsSecret } from './words/secrets.ts'
 import { isSlot, slots } from './words/slots.ts'
 import { dayOf } from './using/lines.ts'
+import { askedVector } from './using/vectors.ts'
 
 /** How much of a sentence has to stand in the person's own words, so that nobody else is behind it. */
 const leastSupport = 0.6
 const mostFound = 10
+const dayMs = 86_400_000
 
 /** What a tool reaches of its turn. */
 export interface ToolTurn {
@@ -22,6 +26,8 @@ export interface ToolTurn {
   readonly message: string
   readonly approvals: 'events' | 'words' | false
   readonly callKey: string
+  readonly models: OfferedModels
+  readonly signal: AbortSignal
   readonly self: Remembering
 }
 
@@ -31,7 +37,7 @@ export const whereOf = ({
   session,
   room,
   shared,
-}: Omit<ToolTurn, 'self' | 'message' | 'approvals' | 'callKey'>): Where => ({
+}: Pick<ToolTurn, 'user' | 'session' | 'room' | 'shared'>): Where => ({
   did: user.did,
   sessionId: session.id,
   room,
@@ -52,6 +58,7 @@ const recallInput = z.object({
   to: z.iso.date().optional(),
   about: z.string().max(80).optional(),
   history: z.boolean().optional(),
+  in: z.enum(['memories', 'conversations', 'both']).optional(),
 })
 const forgetInput = z.object({ ids: z.array(z.string().min(1).max(60)).min(1).max(50) })
 const settingsInput = z.object({
@@ -82,7 +89,9 @@ async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean> {
 
 async function remember(args: unknown, ctx: ToolTurn) {
   const { self } = ctx
-  const { text, about = 'me', kind = 'fact', slot, value, until } = parsed(rememberInput, args)
+  const { text, about = 'me', kind = 'fact', until, ...given } = parsed(rememberInput, args)
+  const { slot, value } =
+    given.slot === undefined && about === 'me' ? { ...given, ...filledBy(text) } : given
   if (slot !== undefined && !isSlot(slot)) throw refused('unknown-slot')
   const where = whereOf(ctx)
   await self.countWrite(where.did)
@@ -138,19 +147,38 @@ async function remember(args: unknown, ctx: ToolTurn) {
 }
 
 async function recall(args: unknown, ctx: ToolTurn) {
-  const { query, from, to, about, history = false } = parsed(recallInput, args)
+  const { query, from, to, about, history = false, in: where = 'both' } = parsed(recallInput, args)
   const { self } = ctx
   const at = self.now
-  const index = await self.indexOf(ownerOf(whereOf(ctx)))
-  const found = query === undefined ? [...index.memories].reverse() : index.find(query, at, history)
-  const [since, till] = [from ? Date.parse(from) : 0, to ? Date.parse(to) + 86_400_000 : Infinity]
+  const owner = ownerOf(whereOf(ctx))
+  const [since, till] = [from ? Date.parse(from) : 0, to ? Date.parse(to) + dayMs : never]
+  const said =
+    where === 'memories' || ctx.shared || (where === 'both' && query === undefined)
+      ? undefined
+      : await self.passages.find(self.db, owner, { question: query, from: since, to: till })
+  const conversations = said?.slice(0, mostFound).map(heard)
+  if (where === 'conversations') return { conversations: conversations ?? [] }
+  const index = await self.indexOf(owner)
+  const vector = query === undefined ? undefined : await askedVector(ctx.models, query, ctx.signal)
+  const found =
+    query === undefined ? [...index.memories].reverse() : index.find(query, at, history, vector)
   const memories = found
     .filter((one) => history || holdsAt(one, at))
     .filter((one) => about === undefined || one.about === about)
-    .filter((one) => one.valid_from < till && (one.valid_to ?? Infinity) > since)
+    .filter((one) => one.valid_from < till && (one.valid_to ?? never) > since)
     .slice(0, mostFound)
-  return { memories: memories.map(shown) }
+  return { memories: memories.map(shown), ...(conversations && { conversations }) }
 }
+
+/** How many characters of what was said a model reads. */
+const mostHeard = 500
+
+/** What the person said, as the model reads it. What was answered may repeat words of others, so the model does not read that. */
+const heard = ({ words, at, sessionId }: Passage) => ({
+  said: words.slice(0, mostHeard).toWellFormed(),
+  on: dayOf(at),
+  session: sessionId,
+})
 
 async function forget(args: unknown, ctx: ToolTurn) {
   const { ids } = parsed(forgetInput, args)
@@ -248,7 +276,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
   if (mode === 'ask') return { remember: rememberTool, ...personal }
   const recallTool = {
     description:
-      'Looks up what this person has told before. history: also what held earlier and holds no more ("where did I live in May").',
+      'Looks up what this person has told before: memories, and what they said in conversations (in: memories, conversations or both). history: also what held earlier and holds no more ("where did I live in May").',
     parameters: schemaOf(recallInput),
     effect: 'read' as const,
     // The words of the very person who speaks, each checked before it was kept.

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { created, matchesEtag, RuntimeError } from '#core'
 import { refusalOfGiven } from '../keeping/checks.ts'
 import { holdsAt, type Memory, type NewMemory, type Said } from '../kept/memory.ts'
+import { filledBy } from '../keeping/rules.ts'
 import { byHand, refused } from '../keeping/refusals.ts'
 import type { Remembering } from '../remembering.ts'
 import { isSlot } from '../words/slots.ts'
@@ -73,7 +74,9 @@ export async function list(self: Remembering, did: string, query: z.output<typeo
 
 /** Adds what a person wrote by hand. */
 export async function add(self: Remembering, did: string, given: z.output<typeof newMemory>) {
-  const { text, kind = 'fact', about = 'me', slot, until, pinned } = given
+  const { text, kind = 'fact', about = 'me', until, pinned } = given
+  const filled = given.slot === undefined && about === 'me' ? filledBy(text) : undefined
+  const slot = filled?.slot ?? given.slot
   const at = self.now
   if (slot !== undefined && !isSlot(slot)) throw refused('unknown-slot')
   const made: NewMemory = {
@@ -81,7 +84,7 @@ export async function add(self: Remembering, did: string, given: z.output<typeof
     kind,
     about,
     slot: slot ?? null,
-    value: slot === undefined ? '' : text.trim(),
+    value: filled?.value ?? (slot === undefined ? '' : text.trim()),
     by: 'person',
     until: comingTime(until, at),
     pinned,
