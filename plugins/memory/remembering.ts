@@ -8,6 +8,7 @@ import { eraseAll, forgetPassages } from './kept/erasing.ts'
 import { Memories } from './kept/memories.ts'
 import type { Kept, Memory, NewMemory, Said, Settings } from './kept/memory.ts'
 import { Passages } from './kept/passages.ts'
+import { reseal } from './kept/resealing.ts'
 import { Vault } from './kept/vault.ts'
 import { countWrite, writes } from './kept/writes.ts'
 import { type MemoryDatabase, type Mode, withMemoryTables } from './tables.ts'
@@ -40,6 +41,12 @@ export interface Where {
   readonly sessionId: string
   readonly room: string
   readonly shared: boolean
+}
+
+/** What went, and the sessions that still hold the words. */
+export interface Erased {
+  readonly gone: readonly Memory[]
+  readonly sessions: readonly string[]
 }
 
 /** What a prompt is made for. */
@@ -86,6 +93,9 @@ export class Remembering {
   /** Opens the memory. Throws where it was sealed with another key. */
   static async open(options: RememberingOptions): Promise<Remembering> {
     const remembering = new Remembering(options)
+    // Deleted words are overwritten in the file; without this they stay there until something else takes their place.
+    if (!remembering.passages.isPostgres)
+      await sql`pragma secure_delete = on`.execute(remembering.#db)
     await remembering.vault.open(remembering.#db)
     if (options.env.MEMORY_KEY !== undefined && options.env.MEMORY_PASSAGES === 'on')
       options.log.info(
@@ -114,9 +124,30 @@ export class Remembering {
   }
 
   /** Erases all that an owner has, settings too where `withSettings`. Resolves to how many memories went. */
-  eraseAll(did: string, withSettings: boolean): Promise<number> {
+  async eraseAll(did: string, withSettings: boolean): Promise<number> {
     const { passages, now: at } = this
-    return this.alone(did, (trx) => eraseAll(trx, did, { passages, at, withSettings }))
+    const erased = await this.alone(did, (trx) =>
+      eraseAll(trx, did, { passages, at, withSettings }),
+    )
+    await this.wipe()
+    return erased
+  }
+
+  /** Erases memories of an owner for good. Resolves to what went, with the sessions in which it was said. */
+  async erase(did: string, ids: readonly string[]): Promise<Erased> {
+    const { sources, gone } = await this.alone(did, async (trx) => ({
+      sources: await this.memories.sourcesOf(trx, did),
+      gone: await this.memories.erase(trx, did, ids, this.now),
+    }))
+    if (gone.length > 0) await this.wipe()
+    const said = gone.flatMap(({ id }) => sources.get(id) ?? [])
+    const sessions = new Set(said.map(({ sessionId }) => sessionId).filter((id) => id !== ''))
+    return { gone, sessions: [...sessions] }
+  }
+
+  /** Takes what was deleted out of the log of SQLite, too. PostgreSQL frees the bytes at its next VACUUM. */
+  async wipe(): Promise<void> {
+    if (!this.passages.isPostgres) await sql`pragma wal_checkpoint(truncate)`.execute(this.#db)
   }
 
   /** The database without a transaction. */
@@ -127,6 +158,16 @@ export class Remembering {
   /** What a person has chosen. */
   settingsOf(did: string, db = this.#db): Promise<Settings> {
     return this.memories.settingsOf(db, did, this.env.MEMORY_MODE)
+  }
+
+  /** Whether memory has ever had to do with a person. */
+  async isKnown(did: string, db = this.#db): Promise<boolean> {
+    const row = await db
+      .selectFrom('memory_people')
+      .select('did')
+      .where('did', '=', did)
+      .executeTakeFirst()
+    return row !== undefined
   }
 
   /** Chooses for a person. Nothing is erased. */
@@ -304,6 +345,13 @@ export class Remembering {
     const day = Math.floor(this.now / dayMs)
     await sql`insert into memory_counts (day, what, count) values (${day}, ${what}, 1)
       on conflict (day, what) do update set count = memory_counts.count + 1`.execute(db)
+  }
+
+  /** Seals with the key of now what it has not sealed. Resolves to how many rows. */
+  async reseal(): Promise<number> {
+    const count = await reseal(this.#db, this.vault, this.passages)
+    if (count > 0) await this.wipe()
+    return count
   }
 
   /** Lets old rows go: what turns were shown, turns that were read, counts of long ago. */

@@ -1,12 +1,14 @@
 import { z } from 'zod'
 import { type OfferedModels, RuntimeError } from '#core'
+import { untilIn } from './keeping/dates.ts'
 import { filledBy } from './keeping/rules.ts'
 import { byHand, isNamed, refused } from './keeping/refusals.ts'
 import { ownerOf, type Remembering, type Where } from './remembering.ts'
-import { type Memory, holdsAt, never } from './kept/memory.ts'
+import { type Kept, type Memory, holdsAt, never } from './kept/memory.ts'
 import type { Passage } from './kept/passages.ts'
-import { support } from './keeping/checks.ts'
+import { ownWords, support } from './keeping/checks.ts'
 import { kinds } from './routes/shapes.ts'
+import { plain } from './words/text.ts'
 import { tellsSecret } from './words/secrets.ts'
 import { isSlot, slots } from './words/slots.ts'
 import { dayOf } from './using/lines.ts'
@@ -48,8 +50,12 @@ const rememberInput = z.object({
   text: z.string().min(1).max(1_000),
   about: z.string().trim().min(1).max(80).optional(),
   kind: z.enum(kinds).optional(),
-  slot: z.string().max(40).optional(),
-  value: z.string().max(200).optional(),
+  slot: z
+    .string()
+    .max(40)
+    .optional()
+    .describe(`What it fills, if it fits one of ${Object.keys(slots).join(', ')}`),
+  value: z.string().max(200).optional().describe('What fills the slot'),
   until: z.iso.date().optional(),
 })
 const recallInput = z.object({
@@ -84,7 +90,7 @@ async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean> {
   if (ctx.approvals === false) return false
   const { text, about = '', value = '' } = parsed(rememberInput, args)
   if ((await ctx.self.modeIn(whereOf(ctx))) === 'ask') return true
-  return support(`${text} ${value} ${about}`, [ctx.message]) < leastSupport
+  return support(`${text} ${value} ${about}`, [ownWords(ctx.message)]) < leastSupport
 }
 
 async function remember(args: unknown, ctx: ToolTurn) {
@@ -112,7 +118,7 @@ async function remember(args: unknown, ctx: ToolTurn) {
     })
   if (
     ctx.approvals === false &&
-    support(`${text} ${value ?? ''} ${about}`, [ctx.message]) < leastSupport
+    support(`${text} ${value ?? ''} ${about}`, [ownWords(ctx.message)]) < leastSupport
   )
     throw refused('no-evidence')
   const at = self.now
@@ -124,7 +130,7 @@ async function remember(args: unknown, ctx: ToolTurn) {
     quote: tellsSecret(ctx.message) ? text.trim() : ctx.message.slice(0, 240).toWellFormed(),
     at,
   }
-  const ends = until === undefined ? null : Date.parse(until)
+  const ends = endOf(text, ctx.message, until, at)
   const kept = await self.remember(
     ownerOf(where),
     {
@@ -140,10 +146,29 @@ async function remember(args: unknown, ctx: ToolTurn) {
     sensitive,
   )
   return {
+    told: toldOf(kept),
     remembered: kept.memory && shown(kept.memory),
     ...(kept.outcome === 'confirmed' && { known: true }),
     ...(kept.replaced.length > 0 && { replaced: kept.replaced.map(shown) }),
   }
+}
+
+/** What became of it, as a sentence for the person. */
+function toldOf({ outcome, memory, replaced }: Kept): string {
+  const known = outcome === 'confirmed' ? 'I knew this already' : 'I remember from now on'
+  const before = replaced.map(({ text }) => `“${text}”`).join(', ')
+  return `${known}: “${memory?.text ?? ''}”.${before === '' ? '' : ` It replaces ${before}.`}`
+}
+
+const namesAnEnd = /\b(until|till|through|by|for the next|hadi|mpaka|jusqu'a|jusqu'au)\b/
+
+/** When what is remembered ends. A date that a model names counts where the person said that there is an end. */
+function endOf(text: string, message: string, named: string | undefined, at: number) {
+  const said = untilIn(text, undefined, at) ?? untilIn(message, undefined, at)
+  if (said !== null || named === undefined || !namesAnEnd.test(plain(`${text} ${message}`)))
+    return said
+  const end = Date.parse(named) + dayMs
+  return end > at ? end : null
 }
 
 async function recall(args: unknown, ctx: ToolTurn) {
@@ -188,22 +213,14 @@ async function forget(args: unknown, ctx: ToolTurn) {
   const index = await self.indexOf(owner)
   const meant = index.memories.filter((one) => ids.some((name) => isNamed(one, name)))
   if (meant.length === 0) throw new RuntimeError('NOT_FOUND', 'There is no such memory.')
-  const sources = await self.memories.sourcesOf(self.db, owner)
-  const gone = await self.alone(owner, (trx) =>
-    self.memories.erase(
-      trx,
-      owner,
-      meant.map(({ id }) => id),
-      self.now,
-    ),
-  )
-  const sessions = new Set(
-    gone.flatMap(({ id }) => (sources.get(id) ?? []).map(({ sessionId }) => sessionId)),
+  const { gone, sessions } = await self.erase(
+    owner,
+    meant.map(({ id }) => id),
   )
   return {
     erased: gone.length,
     note: 'The conversations still hold the words; the person can delete these sessions.',
-    sessions: [...sessions].filter((id) => id !== '').map((id) => `DELETE /sessions/${id}`),
+    sessions: sessions.map((id) => `DELETE /sessions/${id}`),
   }
 }
 
@@ -267,7 +284,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
   const rememberTool = {
     description:
       'Remembers one thing for later sessions, when the person asks for it ("remember that …"). text: one short sentence in their own ' +
-      `words. slot: what it fills, where it fits one of ${Object.keys(slots).join(', ')}; value: what fills it.`,
+      'words.',
     parameters: schemaOf(rememberInput),
     effect: 'write' as const,
     approve: mustAsk,

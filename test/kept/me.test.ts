@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type Database } from '#core'
 import { call, scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
+import memory from '../../plugins/memory/index.ts'
 import payments from '../../plugins/payments/index.ts'
 import preferences from '../../plugins/preferences/index.ts'
 import registry from '../../plugins/registry/index.ts'
@@ -392,7 +393,7 @@ describe('a door to what is kept of a user', () => {
 it('every bundled plugin with a table of users has its part', async () => {
   const { plugin, seen } = keeper()
   const app = await testApp({
-    plugins: [plugin, preferences, usage, payments, registry, sampling, ussd],
+    plugins: [plugin, memory, preferences, usage, payments, registry, sampling, ussd],
     model: scriptedModel(Array.from({ length: 20 }, () => 'Yes.')),
     env: { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '100000' },
   })
@@ -413,6 +414,7 @@ it('every bundled plugin with a table of users has its part', async () => {
       properties,
     })
     expect(made.status).toBe(201)
+    expect((await who.post('/memory', { text: words[1] })).status).toBe(201)
   }
   const phone = '+260971234567'
   const account = {
@@ -432,6 +434,7 @@ it('every bundled plugin with a table of users has its part', async () => {
     ussd: { account: 1 },
     payments: { charge: 1, account: 1 },
     usage: { usage: 1 },
+    memory: { memory: 1 },
   })
   const before = await search(seen.db, [other.did, 'heron', 'Mulenga'])
   const { erasureId } = (await user.delete(`/me?confirm=${user.did}`)).body

@@ -38,7 +38,7 @@ const orders = new RegExp(
   ].join(''),
 )
 // eslint-disable-next-line no-control-regex
-const unprintable = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/u
+const unprintable = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\u2028\u2029]/u
 const mostMarks = 8
 
 /** Whether a sentence can stand as a memory by its form: one line, of a bearable length, that gives the oracle no orders. */
@@ -108,15 +108,20 @@ function isEvidence(quote: string, message: string): boolean {
 }
 
 /** Whether a quote stands in a paste, in a fenced block or in a line that quotes others, and nowhere else. */
-function isQuoted(quote: string, message: string): boolean {
-  if (message.length > pasteLength) return true
+const isQuoted = (quote: string, message: string): boolean =>
+  !sameLetters(ownWords(message)).includes(sameLetters(quote))
+
+/** A message without what the person brings along of others: fenced blocks, lines and speech that quote, and a paste as a whole. */
+export function ownWords(message: string): string {
+  if (message.length > pasteLength) return ''
   const own: string[] = []
   let isFenced = false
   for (const line of message.split(/\r?\n/)) {
     if (/^\s*(```|~~~)/.test(line)) isFenced = !isFenced
     else if (!isFenced && !/^\s*(>|\||#|<)/.test(line)) own.push(line)
   }
-  return !sameLetters(own.join('\n')).includes(sameLetters(quote))
+  // What stands in quotation marks, three words or more, somebody else may have said.
+  return own.join('\n').replace(/["“«„][^"”»“\n]*\s[^"”»“\n]*\s[^"”»“\n]*["”»“]/g, ' ')
 }
 
 /** Whether every number, date and name of a text stands in what the person said. */

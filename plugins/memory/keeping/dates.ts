@@ -19,8 +19,9 @@ export function untilIn(
 ): number | null {
   const words = plain(quote)
   const named = /\b(?:until|till|through|hadi|mpaka|jusqu'(?:au|a))\b(.*)$/.exec(words)?.[1]
+  const next = /\b(for the next (?:\d{1,3}|two|three) (?:day|week|month)s?)\b/.exec(words)?.[1]
   // A date that stands in the words without `until` ends something only where the proposal says so.
-  const said = named ?? (proposed === undefined ? undefined : words)
+  const said = named ?? next ?? (proposed === undefined ? undefined : words)
   const day = said === undefined ? undefined : dayIn(said, saidAt)
   if (day === undefined) return null
   const end = day + dayMs

@@ -58,7 +58,7 @@ const rules: readonly Rule[] = [
     `i (?:have |just |recently )*moved (?:back )?to ${value}${end}`,
     fact('home', first, (v) => `lives in ${v}`).make,
   ),
-  rule(`i was born in ${value}${end}`, fact('origin_place', first, (v) => `was born in ${v}`).make),
+  rule(`i was born in ${value}${end}`, fact('birthplace', first, (v) => `was born in ${v}`).make),
   rule(
     `i (?:now )?work as (?:an? )?${value}(?: (?:at|for) [^.,;!?\\n]+)?${end}`,
     fact('job', first, (v) => `works as ${v}`).make,

@@ -42,7 +42,7 @@ export async function eraseAll(
   return Number(numDeletedRows)
 }
 
-/** Forgets a session: what is known from it alone, and what has yet to be read. */
+/** Forgets a session: what is known from it alone, and what was said in it. */
 export async function forgetSession(
   trx: MemoryDatabase,
   passages: Passages,

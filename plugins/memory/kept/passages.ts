@@ -38,17 +38,17 @@ const termsOf = (text: string): string[] => [
 
 /** What was said in conversations, findable by its words. No text of a person meets a query: terms do. */
 export class Passages {
-  readonly #isPostgres: boolean
+  readonly isPostgres: boolean
 
   constructor(db: MemoryDatabase) {
-    this.#isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
+    this.isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
   }
 
   /** Makes a turn findable, by the words of the person and of the reply. */
   async add(trx: MemoryDatabase, did: string, runId: string, text: string): Promise<void> {
     const [owner, run] = [hashed('o', did), hashed('r', runId)]
     const terms = termsOf(text)
-    if (this.#isPostgres)
+    if (this.isPostgres)
       await sql`insert into memory_spoken (run_id, terms)
         values (${runId}, array_to_tsvector(${[owner, run, ...terms]}::text[]))
         on conflict (run_id) do nothing`.execute(trx)
@@ -95,7 +95,7 @@ export class Passages {
   async drop(trx: MemoryDatabase, runIds: readonly string[]): Promise<void> {
     for (let at = 0; at < runIds.length; at += mostErased) {
       const part = runIds.slice(at, at + mostErased)
-      if (this.#isPostgres)
+      if (this.isPostgres)
         await sql`delete from memory_spoken where run_id in (${sql.join(part)})`.execute(trx)
       else {
         const named = part.map((runId) => hashed('r', runId)).join(' OR ')
@@ -110,7 +110,7 @@ export class Passages {
   /** Takes everything of a person out of the index. */
   async dropAll(trx: MemoryDatabase, did: string): Promise<void> {
     const owner = hashed('o', did)
-    if (this.#isPostgres)
+    if (this.isPostgres)
       await sql`delete from memory_spoken where terms @@ ${`'${owner}'`}::tsquery`.execute(trx)
     else
       await sql`delete from memory_spoken where rowid in
@@ -126,7 +126,7 @@ export class Passages {
     by: 'and' | 'or',
   ): Promise<string[]> {
     const owner = hashed('o', did)
-    const query = this.#isPostgres
+    const query = this.isPostgres
       ? sql`select spoken.run_id from memory_spoken as spoken
           join memory_passages as passage on passage.run_id = spoken.run_id
           where spoken.terms @@ ${`'${owner}' & (${terms.map((term) => `'${term}'`).join(by === 'and' ? ' & ' : ' | ')})`}::tsquery

@@ -42,6 +42,7 @@ export function viewOf(memory: Memory, sources: readonly Said[], all: readonly M
     uses,
     confirmedAt: iso(memory.confirmed_at),
     createdAt: iso(memory.created_at),
+    etag: etagOf(memory),
   }
 }
 
@@ -185,18 +186,12 @@ export async function change(
 
 /** Erases one memory; the answer names the sessions that still hold the words. */
 export async function erase(self: Remembering, did: string, id: string) {
-  const sources = await self.memories.sourcesOf(self.db, did)
-  const gone = await self.alone(did, (trx) => self.memories.erase(trx, did, [id], self.now))
+  const { gone, sessions } = await self.erase(did, [id])
   if (gone.length === 0) throw new RuntimeError('NOT_FOUND', 'You have no such memory.')
-  const sessions = new Set(
-    gone.flatMap((one) => (sources.get(one.id) ?? []).map(({ sessionId }) => sessionId)),
-  )
   return {
     message: 'It is erased. These sessions still hold the words.',
     erased: gone.length,
-    sessions: [...sessions]
-      .filter((session) => session !== '')
-      .map((session) => ({ sessionId: session, delete: `/sessions/${session}` })),
+    sessions: sessions.map((session) => ({ sessionId: session, delete: `/sessions/${session}` })),
   }
 }
 

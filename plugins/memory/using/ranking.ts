@@ -1,7 +1,7 @@
 import { holdsAt, isSingle, type Memory } from '../kept/memory.ts'
 import { wordsOfSlot } from '../words/slots.ts'
 import { contentWords } from '../words/text.ts'
-import { type AskedVector, cosine, type StoredVector } from './vectors.ts'
+import { type AskedVector, cosine, lengthOf, type StoredVector } from './vectors.ts'
 
 /** A memory with its words, prepared for ranking. */
 interface Entry {
@@ -93,9 +93,10 @@ export class Index {
 
   /** The memories that stand out of all others by their nearness to a question. */
   #near({ model, places }: AskedVector, found: readonly { memory: Memory }[]): Memory[] {
+    const length = lengthOf(places) || 1
     const near = found.flatMap(({ memory }) => {
       const stored = this.#vectors.get(memory.id)
-      return stored?.model === model ? [{ memory, score: cosine(places, stored.places) }] : []
+      return stored?.model === model ? [{ memory, score: cosine(places, stored) / length }] : []
     })
     const mean = near.reduce((sum, { score }) => sum + score, 0) / Math.max(1, near.length)
     const spread = near.reduce((sum, { score }) => sum + (score - mean) ** 2, 0)
@@ -150,7 +151,7 @@ function entryOf(memory: Memory): Entry {
 }
 
 /** Shorter words are too often one letter apart. */
-const shortestMisspelt = 5
+const shortestMisspelt = 4
 
 /** Two long words of which one letter differs, is missing, or is there twice. */
 function isMisspelt(one: string, other: string): boolean {

@@ -7,6 +7,8 @@ import type { MemoryDatabase } from '../tables.ts'
 export interface StoredVector {
   readonly model: string
   readonly places: Int8Array
+  /** The length of the vector, which every comparison needs. */
+  readonly length: number
 }
 
 /** What a question means. */
@@ -34,11 +36,18 @@ export async function vectorsOf(
       const bytes = Buffer.from(vault.read(vector, memory_id, did), 'base64')
       return [
         memory_id,
-        { model, places: new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length) },
+        storedOf(model, new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length)),
       ]
     }),
   )
 }
+
+/** A vector with its length. */
+export const storedOf = (model: string, places: Int8Array): StoredVector => ({
+  model,
+  places,
+  length: lengthOf(places),
+})
 
 /** What an embedder reads of a memory. */
 const textOf = ({ text, about }: Memory) => (about === 'me' ? text : `${about}: ${text}`)
@@ -57,7 +66,7 @@ export async function makeVectors(
       new Map(
         part.flatMap((memory, i) => {
           const vector = vectors[i]
-          return vector ? [[memory, { model, places: inBytes(vector) }] as const] : []
+          return vector ? [[memory, storedOf(model, inBytes(vector))] as const] : []
         }),
       ),
     )
@@ -90,15 +99,17 @@ export async function askedVector(
   return made && places ? { model: made.model, places } : undefined
 }
 
-/** How near two vectors are, from -1 to 1. */
-export function cosine(asked: Float32Array, stored: Int8Array): number {
-  if (asked.length !== stored.length) return 0
-  let [product, one, other] = [0, 0, 0]
-  for (let i = 0; i < asked.length; i++) {
-    const [a, b] = [asked[i] ?? 0, stored[i] ?? 0]
-    product += a * b
-    one += a * a
-    other += b * b
-  }
-  return one === 0 || other === 0 ? 0 : product / Math.sqrt(one * other)
+/** The length of a vector. */
+export function lengthOf(places: Float32Array | Int8Array): number {
+  let sum = 0
+  for (let i = 0; i < places.length; i++) sum += (places[i] ?? 0) ** 2
+  return Math.sqrt(sum)
+}
+
+/** How near a vector is to a stored one, from -1 to 1, but for its own length. */
+export function cosine(asked: Float32Array, { places, length }: StoredVector): number {
+  if (asked.length !== places.length || length === 0) return 0
+  let product = 0
+  for (let i = 0; i < asked.length; i++) product += (asked[i] ?? 0) * (places[i] ?? 0)
+  return product / length
 }

@@ -18,6 +18,7 @@ import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { FileList } from '../parts/file-view.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
+import { answersOf, Incognito, Used } from '../parts/remembered.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
@@ -172,6 +173,8 @@ function Conversation({
   const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
   const starts = useRef(new Map<string, number>())
   const [text, setText] = useState('')
+  const [incognito, setIncognito] = useState(false)
+  const answers = answersOf(oracle.hasMemory && !isSending ? messages : [], run.runId)
   const end = useFollow(messages)
 
   useChatEvents(address, (event) => {
@@ -210,7 +213,7 @@ function Conversation({
     <Times value={times}>
       <Waiting value={approval.pending?.toolCallId}>
         <div
-          className="messages"
+          className={incognito ? 'messages incognito' : 'messages'}
           ref={end}
           tabIndex={0}
           role="region"
@@ -221,7 +224,12 @@ function Conversation({
             <Welcome oracle={oracle} onSay={(opener) => void say(opener)} />
           )}
           {messages.map((message) => (
-            <Message key={message.id} message={message} />
+            <Message
+              key={message.id}
+              message={message}
+              runId={answers.get(message.id)}
+              newest={run.runId}
+            />
           ))}
           {status === 'submitted' && (
             <p className="thinking" aria-hidden="true">
@@ -285,6 +293,7 @@ function Conversation({
         </label>
         <div className="row spread">
           <AttachButton onAdd={files.add} />
+          {oracle.hasMemory && <Incognito sessionId={sessionId} onChange={setIncognito} />}
           <label>
             <span className="hidden">Model</span>
             <select value={model ?? ''} onChange={(event) => setModel(event.target.value)}>
@@ -312,7 +321,13 @@ function Conversation({
   )
 }
 
-function Message({ message }: { message: IMessage }) {
+function Message(props: {
+  message: IMessage
+  /** The run whose answer ends with this message. */
+  runId: string | undefined
+  newest: string | null
+}) {
+  const { message, runId, newest } = props
   const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
   const parts = Array.isArray(content) ? content : [content]
   const text = parts.filter((part) => typeof part === 'string').join('')
@@ -339,6 +354,7 @@ function Message({ message }: { message: IMessage }) {
           mediaType: mimetype ?? '',
         }))}
       />
+      {runId !== undefined && <Used runId={runId} isNewest={runId === newest} />}
       {type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />
       )}
