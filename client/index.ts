@@ -59,6 +59,7 @@ export type {
   MessageContent,
   MintFn,
   ModelInfo,
+  ModelUsage,
   OracleConfig,
   Overrides,
   PendingApproval,
@@ -67,6 +68,7 @@ export type {
   ToolCall,
   ToolCallOf,
   TransactionFn,
+  TurnUsage,
 } from './core/records.ts'
 export type { JsonSchema, StandardSchema, ToolSchema } from './core/tool-schema.ts'
 export type { Timing } from './core/timing.ts'

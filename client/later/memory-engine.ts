@@ -26,8 +26,7 @@ export function open(
   tell: (part: Partial<EngineSnapshot>) => void,
 ): MemoryEngineCalls {
   const room = new OracleRoom(client.wallet, oracleDid)
-  const hasAccount =
-    client.wallet.matrix.accessToken !== '' && client.wallet.matrix.homeServer !== ''
+  const { hasAccount } = room
 
   const facts = async () => {
     const { memory } = await client.request<{ memory?: { engineUserId?: string } }>(

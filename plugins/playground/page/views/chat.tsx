@@ -19,6 +19,7 @@ import { Fault } from '../parts/fault.tsx'
 import { FileList } from '../parts/file-view.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
 import { answersOf, Incognito, Used } from '../parts/remembered.tsx'
+import { AnsweredBy, toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
@@ -169,6 +170,7 @@ function Conversation({
   const announcer = useChatAnnouncer(address)
   const { models, model, setModel } = useModels(oracle.did)
   useEffect(() => setModel(kept), [sessionId, kept])
+
   const files = useUploads(oracle)
   const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
   const starts = useRef(new Map<string, number>())
@@ -177,8 +179,11 @@ function Conversation({
   const answers = answersOf(oracle.hasMemory && !isSending ? messages : [], run.runId)
   const end = useFollow(messages)
 
+  const [told, setTold] = useState<readonly Told[]>([])
   useChatEvents(address, (event) => {
     onEvent(event)
+    const line = toldBy(event)
+    if (line) setTold((known) => withTold(known, line))
     if (event.eventName !== 'tool_call') return
     const { eventId, status } = event.payload
     if (status === 'isRunning') starts.current.set(eventId, performance.now())
@@ -199,6 +204,7 @@ function Conversation({
   /** Sends a message, and keeps it for the case that something has to be paid first. */
   const deliver = async ({ message, attachments }: Said) => {
     setUnpaid([])
+    setTold([])
     said.current = { message, attachments }
     await sendMessage(message, attachments.length > 0 ? { attachments } : {})
     await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
@@ -229,8 +235,10 @@ function Conversation({
               message={message}
               runId={answers.get(message.id)}
               newest={run.runId}
+              usual={model}
             />
           ))}
+          <ToldLines told={told} />
           {status === 'submitted' && (
             <p className="thinking" aria-hidden="true">
               <span />
@@ -326,8 +334,9 @@ function Message(props: {
   /** The run whose answer ends with this message. */
   runId: string | undefined
   newest: string | null
+  usual: string | undefined
 }) {
-  const { message, runId, newest } = props
+  const { message, runId, newest, usual } = props
   const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
   const parts = Array.isArray(content) ? content : [content]
   const text = parts.filter((part) => typeof part === 'string').join('')
@@ -355,6 +364,7 @@ function Message(props: {
         }))}
       />
       {runId !== undefined && <Used runId={runId} isNewest={runId === newest} />}
+      <AnsweredBy message={message} usual={usual} />
       {type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />
       )}
