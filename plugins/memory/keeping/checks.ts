@@ -91,7 +91,8 @@ export function refusalOf(
   if (!isSentence(text) || !isWho(about) || !isLine(value)) return 'not-a-fact'
   if (slot !== undefined && !isSlot(slot)) return 'unknown-slot'
   const who = about === 'me' ? '' : about
-  if (![text, value, who].every((part) => isTold(part, [message, ...earlier]))) return 'invented'
+  const said = [message, ...earlier].map(ownWords)
+  if (![text, value, who].every((part) => isTold(part, said))) return 'invented'
   if (isUnreal(proposal, message)) return 'unreal'
   if (proposal.sensitive || isAskedOnly(slot) || isSensitive(`${about} ${text} ${quote}`))
     return 'sensitive'
@@ -167,7 +168,7 @@ const ended = new RegExp(
 
 function isUnreal({ quote, text, ends }: Proposal, message: string): boolean {
   const sentence = plain(sentenceAround(quote, message))
-  if (sentence.endsWith('?') || doubtful.test(sentence)) return true
+  if (sentence.endsWith('?') || quote.trim().endsWith('?') || doubtful.test(sentence)) return true
   if (/\b(pretend|role ?play|imagine|jifanye|imaginons)\b/.test(plain(message))) return true
   if (ends) return !denied.test(plain(quote)) && !ended.test(plain(quote))
   return denied.test(plain(quote)) !== denied.test(plain(text))

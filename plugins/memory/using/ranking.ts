@@ -16,7 +16,7 @@ const fusion = 60
 const [k1, b] = [1.2, 0.75]
 
 /** How near a memory is to a question by vectors alone, at least, and by how many deviations it stands out of the others. */
-const [leastNear, leastDeviations] = [0.3, 3]
+const [leastNear, leastDeviations] = [0.25, 3]
 /** How many memories come by vectors alone. */
 const mostNear = 20
 
