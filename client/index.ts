@@ -7,8 +7,9 @@ export type {
   IBrowserTools,
   UIComponents,
 } from './core/page.ts'
-export { useMemoryEngine } from './react/awaited-plugins.ts'
-export type { MemoryEngine } from './react/awaited-plugins.ts'
+export { useMemoryEngine } from './react/use-memory-engine.ts'
+export type { MemoryEngine } from './react/use-memory-engine.ts'
+export type { EngineSnapshot, MemoryMode } from './core/memory-engine.ts'
 export { useContractOracle } from './react/use-contract-oracle.ts'
 export type { ContractOptions, ContractOracle } from './react/use-contract-oracle.ts'
 export type {

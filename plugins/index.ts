@@ -1,3 +1,4 @@
+import memory from './memory/index.ts'
 import payments from './payments/index.ts'
 import playground from './playground/index.ts'
 import preferences from './preferences/index.ts'
@@ -10,6 +11,7 @@ import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
 export const bundled = [
+  memory,
   payments,
   playground,
   preferences,

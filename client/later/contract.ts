@@ -46,11 +46,7 @@ interface Made {
 const usualDays = 30
 
 /** The contract of a client's user with an oracle. `show` has what a page should see. */
-export const contractOf = (
-  client: OracleClient,
-  page: ContractPage | string,
-  show: Show,
-): Contract =>
+export const open = (client: OracleClient, page: ContractPage | string, show: Show): Contract =>
   new OracleContract(
     client,
     typeof page === 'string' ? { params: { oracleDid: page } } : page,

@@ -72,6 +72,39 @@ export class OracleRoom {
       )
   }
 
+  /** The id of the room; undefined where there is none. */
+  id(): Promise<string | undefined> {
+    return this.#roomId()
+  }
+
+  /** The accounts in the room. */
+  async members(): Promise<string[]> {
+    const { joined = {} } = await this.#call<{ joined?: object }>(
+      `${await this.#path()}/joined_members`,
+    )
+    return Object.keys(joined)
+  }
+
+  /** Invites any account into the room. */
+  async inviteAccount(userId: string): Promise<void> {
+    await this.#call(`${await this.#path()}/invite`, { body: { user_id: userId } })
+  }
+
+  /** Sets what an account may do in the room. */
+  async setPower(userId: string, level: number): Promise<void> {
+    const path = `${await this.#path()}/state/m.room.power_levels/`
+    const levels = await this.#call<{ users?: Readonly<Record<string, number>> }>(path)
+    const users = { ...levels.users, [userId]: level }
+    await this.#call(path, { method: 'PUT', body: { ...levels, users } })
+  }
+
+  async #path(): Promise<string> {
+    const roomId = await this.#roomId()
+    if (roomId === undefined)
+      throw new OracleError('not_found', 'There is no room of the user and the oracle yet.')
+    return `/rooms/${encodeURIComponent(roomId)}`
+  }
+
   get #host(): string {
     return this.#wallet.matrix.homeServer.replace(/^https?:\/\//, '').replace(/\/.*$/, '')
   }

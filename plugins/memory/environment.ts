@@ -26,6 +26,10 @@ export const environment = {
     .default(12)
     .describe('How many memories a prompt has, at most'),
   MEMORY_MAX: whole(1, 10_000).default(2_000).describe('How many memories of a person are kept'),
+  MEMORY_PASSAGES: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe('Whether what was said in conversations can be found again by its words'),
   MEMORY_ENGINE_USER_ID: z
     .string()
     .regex(/^@[^\s:]+:\S+$/, 'an account such as @memory:example.org')
@@ -50,6 +54,7 @@ export interface MemoryEnv {
   readonly MEMORY_PROMPT_TOKENS: number
   readonly MEMORY_PROMPT_COUNT: number
   readonly MEMORY_MAX: number
+  readonly MEMORY_PASSAGES: 'on' | 'off'
   readonly MEMORY_ENGINE_USER_ID?: string | undefined
   readonly MEMORY_KEY?: string | undefined
   readonly MEMORY_KEY_PREVIOUS?: string | undefined

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { environment } from './environment.ts'
-import { eraseAll, forgetSession } from './kept/erasing.ts'
+import { forgetSession } from './kept/erasing.ts'
 import { mostAttempts, Remembering } from './remembering.ts'
 import { add, change, erase, exported, list, show } from './routes/pages.ts'
 import {
@@ -25,6 +25,7 @@ import {
   usedShape,
   inSession,
 } from './routes/more.ts'
+import { serveView } from './routes/view.ts'
 import { migrations, type Mode, withMemoryTables } from './tables.ts'
 import { toolsOf, whereOf } from './tools.ts'
 
@@ -40,7 +41,7 @@ export default definePlugin({
   examples: ['Remember that I live in Lusaka.', 'Where do I live?', 'Forget where I live.'],
   tags: ['memory', 'remember', 'forget', 'recall', 'privacy'],
   visibility: 'always',
-  stability: 'experimental',
+  stability: 'beta',
   category: 'memory',
 
   env: environment,
@@ -60,7 +61,24 @@ export default definePlugin({
         await self.notice(did, sessionId, { model, signal: job.signal, isLast })
       },
     },
+    vectors: {
+      input: z.object({ owner: z.string(), model: z.string() }),
+      attempts: mostAttempts,
+      timeoutMs: 300_000,
+      run: ({ owner, model }, { self, models, job }) =>
+        self.makeVectors(owner, model, { models, signal: job.signal }),
+    },
+    wipe: { run: (_, { self }) => self.wipe() },
     sweep: { every: '6h', run: (_, { self }) => self.sweep() },
+    // What was written before MEMORY_KEY, or under the key before it, is sealed by the key of now.
+    reseal: {
+      every: '1h',
+      timeoutMs: 600_000,
+      async run(_, { self, log }) {
+        const rows = await self.reseal()
+        if (rows > 0) log.info({ rows }, 'Sealed what was remembered with MEMORY_KEY.')
+      },
+    },
   },
 
   runs: {
@@ -83,14 +101,19 @@ export default definePlugin({
     },
   },
 
-  async sessionDeleted({ sessionId, did }, { self, db }) {
+  async sessionDeleted({ sessionId, did }, { self, db, jobs }) {
     const trx = withMemoryTables(db)
+    if (!(await self.isKnown(did, trx))) return
     await self.memories.lock(trx, did)
-    await forgetSession(trx, did, sessionId)
+    await forgetSession(trx, self.passages, did, sessionId)
+    // The log can be emptied once this transaction is over.
+    await jobs.later('wipe', undefined, { key: sessionId, user: did })
   },
 
-  async members({ did, account, change }, { self, env }) {
+  async members({ did, room, account, change, by }, { self, env }) {
     if (account !== env.MEMORY_ENGINE_USER_ID || change === 'joined') return
+    // Only in the room of the person and the oracle alone, and no account invites itself.
+    if (room !== undefined || (change === 'invited' && by === account)) return
     const mode: Mode = change === 'invited' ? 'on' : 'paused'
     await self.choose(did, { mode })
   },
@@ -109,14 +132,35 @@ export default definePlugin({
       for (const { kind: sort, ...memory } of memories) yield { kind: 'memory', sort, ...memory }
     },
     async erase(did, { self }) {
-      const erased = await self.alone(did, (trx) => eraseAll(trx, did, true))
+      const erased = await self.eraseAll(did, true)
       return { erased: { memory: erased } }
     },
   },
 
-  prompt: (ctx) => ctx.self.prompt(whereOf(ctx), ctx.requestId, ctx.message),
+  prompt: (ctx) =>
+    ctx.self.prompt(whereOf(ctx), {
+      requestId: ctx.requestId,
+      question: ctx.message,
+      models: ctx.models,
+      signal: ctx.signal,
+      lack: (owner, model, version) =>
+        ctx.jobs.later(
+          'vectors',
+          { owner, model },
+          { key: `${owner} ${model} ${version}`.slice(0, 200) },
+        ),
+    }),
 
   toolsFor: (ctx) => toolsOf(ctx),
+
+  web: { '/memory': serveView },
+  views: {
+    memory: {
+      label: { en: 'Memory', sw: 'Kumbukumbu', fr: 'Mémoire' },
+      module: '/memory/view.js',
+      order: 70,
+    },
+  },
 
   routes: {
     'GET /memory': {
@@ -147,7 +191,7 @@ export default definePlugin({
             hint: 'Say all=true.',
           })
         return {
-          erased: await self.alone(user.did, (trx) => eraseAll(trx, user.did, false)),
+          erased: await self.eraseAll(user.did, false),
         }
       },
     },

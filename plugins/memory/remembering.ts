@@ -1,17 +1,21 @@
 import { sql } from 'kysely'
-import { type AskableModel, type Database, type Log, RuntimeError } from '#core'
+import { type Database, type Log, type OfferedModels, RuntimeError } from '#core'
 import type { MemoryEnv } from './environment.ts'
-import { proposalsIn } from './keeping/rules.ts'
-import { askModel, type Numbered } from './keeping/model.ts'
-import { refusalOf, refusalOfGiven } from './keeping/checks.ts'
+import { refusalOfGiven } from './keeping/checks.ts'
+import { Noticing, type Reading } from './keeping/noticing.ts'
 import { refused } from './keeping/refusals.ts'
+import { eraseAll, forgetPassages } from './kept/erasing.ts'
 import { Memories } from './kept/memories.ts'
-import type { Kept, NewMemory, Said, Settings } from './kept/memory.ts'
+import type { Kept, Memory, NewMemory, Said, Settings } from './kept/memory.ts'
+import { Passages } from './kept/passages.ts'
+import { reseal } from './kept/resealing.ts'
 import { Vault } from './kept/vault.ts'
 import { countWrite, writes } from './kept/writes.ts'
 import { type MemoryDatabase, type Mode, withMemoryTables } from './tables.ts'
 import { blockOf } from './using/lines.ts'
 import { Indexes } from './using/ranking.ts'
+import { Times } from './using/times.ts'
+import { askedVector, makeVectors, vectorsOf, written } from './using/vectors.ts'
 
 /** What memory is made of. */
 export interface RememberingOptions {
@@ -39,7 +43,22 @@ export interface Where {
   readonly shared: boolean
 }
 
-const mostCharacters = 4_000
+/** What went, and the sessions that still hold the words. */
+export interface Erased {
+  readonly gone: readonly Memory[]
+  readonly sessions: readonly string[]
+}
+
+/** What a prompt is made for. */
+export interface Asked {
+  readonly requestId: string
+  readonly question: string
+  readonly models: OfferedModels
+  readonly signal: AbortSignal
+  /** Told when memories of an owner lack a vector of a model. */
+  lack(owner: string, model: string, version: number): Promise<unknown>
+}
+
 const dayMs = 86_400_000
 const usedDays = 30
 /** The attempts that a reading of a session has. */
@@ -53,7 +72,11 @@ export class Remembering {
   readonly env: MemoryEnv
   readonly memories: Memories
   readonly vault: Vault
+  readonly passages: Passages
+  /** How long prompts and readings took in this process. */
+  readonly times = { prompts: new Times(), readings: new Times() }
   readonly #db: MemoryDatabase
+  readonly #noticing: Noticing
   readonly #now: () => Date
   readonly #indexes = new Indexes()
 
@@ -62,14 +85,28 @@ export class Remembering {
     this.#db = withMemoryTables(db)
     this.#now = () => now()
     this.vault = new Vault(env.MEMORY_KEY, env.MEMORY_KEY_PREVIOUS)
-    this.memories = new Memories(this.vault, env.MEMORY_MAX)
+    this.passages = new Passages(this.#db)
+    this.memories = new Memories(this.vault, env.MEMORY_MAX, this.passages)
+    this.#noticing = new Noticing(this)
   }
 
   /** Opens the memory. Throws where it was sealed with another key. */
   static async open(options: RememberingOptions): Promise<Remembering> {
     const remembering = new Remembering(options)
+    // Deleted words are overwritten in the file; without this they stay there until something else takes their place.
+    if (!remembering.passages.isPostgres)
+      await sql`pragma secure_delete = on`.execute(remembering.#db)
     await remembering.vault.open(remembering.#db)
+    if (options.env.MEMORY_KEY !== undefined && options.env.MEMORY_PASSAGES === 'on')
+      options.log.info(
+        'With MEMORY_KEY what was said in conversations cannot be found again: recall finds memories alone.',
+      )
     return remembering
+  }
+
+  /** Whether what was said can be found again by its words. */
+  get findsPassages(): boolean {
+    return this.env.MEMORY_PASSAGES === 'on' && !this.vault.seals
   }
 
   get now(): number {
@@ -86,6 +123,33 @@ export class Remembering {
     return done
   }
 
+  /** Erases all that an owner has, settings too where `withSettings`. Resolves to how many memories went. */
+  async eraseAll(did: string, withSettings: boolean): Promise<number> {
+    const { passages, now: at } = this
+    const erased = await this.alone(did, (trx) =>
+      eraseAll(trx, did, { passages, at, withSettings }),
+    )
+    await this.wipe()
+    return erased
+  }
+
+  /** Erases memories of an owner for good. Resolves to what went, with the sessions in which it was said. */
+  async erase(did: string, ids: readonly string[]): Promise<Erased> {
+    const { sources, gone } = await this.alone(did, async (trx) => ({
+      sources: await this.memories.sourcesOf(trx, did),
+      gone: await this.memories.erase(trx, did, ids, this.now),
+    }))
+    if (gone.length > 0) await this.wipe()
+    const said = gone.flatMap(({ id }) => sources.get(id) ?? [])
+    const sessions = new Set(said.map(({ sessionId }) => sessionId).filter((id) => id !== ''))
+    return { gone, sessions: [...sessions] }
+  }
+
+  /** Takes what was deleted out of the log of SQLite, too. PostgreSQL frees the bytes at its next VACUUM. */
+  async wipe(): Promise<void> {
+    if (!this.passages.isPostgres) await sql`pragma wal_checkpoint(truncate)`.execute(this.#db)
+  }
+
   /** The database without a transaction. */
   get db(): MemoryDatabase {
     return this.#db
@@ -94,6 +158,16 @@ export class Remembering {
   /** What a person has chosen. */
   settingsOf(did: string, db = this.#db): Promise<Settings> {
     return this.memories.settingsOf(db, did, this.env.MEMORY_MODE)
+  }
+
+  /** Whether memory has ever had to do with a person. */
+  async isKnown(did: string, db = this.#db): Promise<boolean> {
+    const row = await db
+      .selectFrom('memory_people')
+      .select('did')
+      .where('did', '=', did)
+      .executeTakeFirst()
+    return row !== undefined
   }
 
   /** Chooses for a person. Nothing is erased. */
@@ -106,7 +180,16 @@ export class Remembering {
         await trx.updateTable('memory_people').set(chosen).where('did', '=', did).execute()
       // What was said while it was wanted is not read once it is not.
       if (chosen.mode === 'off' || chosen.mode === 'paused')
-        await trx.deleteFrom('memory_passages').where('did', '=', did).execute()
+        await trx
+          .updateTable('memory_passages')
+          .set((eb) => ({
+            read_at: this.now,
+            reply: '',
+            words: eb.case().when('findable', '=', 1).then(eb.ref('words')).else('').end(),
+          }))
+          .where('did', '=', did)
+          .where('read_at', 'is', null)
+          .execute()
       return this.settingsOf(did, trx)
     })
   }
@@ -136,12 +219,7 @@ export class Remembering {
           conflict.columns(['did', 'session_id']).doUpdateSet({ incognito: value }),
         )
         .execute()
-      if (incognito)
-        await trx
-          .deleteFrom('memory_passages')
-          .where('did', '=', did)
-          .where('session_id', '=', sessionId)
-          .execute()
+      if (incognito) await forgetPassages(trx, this.passages, did, sessionId)
     })
   }
 
@@ -152,189 +230,91 @@ export class Remembering {
   }
 
   /** The lines of a turn's prompt, and notes which memories it was shown. */
-  async prompt(where: Where, requestId: string, question: string): Promise<string | undefined> {
+  async prompt(where: Where, asked: Asked): Promise<string | undefined> {
     const mode = await this.modeIn(where)
     if (mode !== 'on' && mode !== 'paused') return undefined
-    const index = await this.indexOf(ownerOf(where))
+    const began = performance.now()
+    const owner = ownerOf(where)
+    const index = await this.indexOf(owner)
+    if (index.memories.length === 0) return undefined
     const at = this.now
+    const vector = await askedVector(asked.models, asked.question, asked.signal)
+    if (vector && index.lacking(vector.model).length > 0)
+      await asked.lack(owner, vector.model, index.version)
     const { MEMORY_PROMPT_TOKENS: tokens, MEMORY_PROMPT_COUNT: count } = this.env
-    const block = blockOf([...index.standing(at), ...index.find(question, at)], {
+    const found = index.find(asked.question, at, false, vector)
+    const block = blockOf([...index.standing(at), ...found], {
       tokens,
       count,
       isRoom: where.shared,
     })
-    if (!block) return undefined
-    const ids = JSON.stringify(block.shown.map(({ id }) => id))
+    if (block) await this.#noteShown(where, asked.requestId, block.shown, at)
+    this.times.prompts.add(performance.now() - began)
+    return block?.text
+  }
+
+  async #noteShown(
+    { did, sessionId }: Where,
+    requestId: string,
+    shown: readonly Memory[],
+    at: number,
+  ): Promise<void> {
+    const ids = JSON.stringify(shown.map(({ id }) => id))
     await this.#db
       .insertInto('memory_used')
-      .values({
-        session_id: where.sessionId,
-        request_id: requestId,
-        did: where.did,
-        run_id: null,
-        ids,
-        at,
-      })
+      .values({ session_id: sessionId, request_id: requestId, did, run_id: null, ids, at })
       .onConflict((conflict) =>
         conflict.columns(['session_id', 'request_id']).doUpdateSet({ ids, at }),
       )
       .execute()
-    return block.text
   }
 
   /** The index of an owner's memories. */
   async indexOf(did: string) {
     const { version } = await this.settingsOf(did)
-    return this.#indexes.of(did, version, () => this.memories.all(this.#db, did))
-  }
-
-  /** Takes a turn in that has ended, within the transaction that tells of it; false where nothing of it is to be read. */
-  async hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
-    const { runId, sessionId, did, at } = turn
-    await trx
-      .updateTable('memory_used')
-      .set({ run_id: runId })
-      .where('session_id', '=', sessionId)
-      .where('did', '=', did)
-      .where('run_id', 'is', null)
-      .execute()
-    const { mode } = await this.settingsOf(did, trx)
-    if (mode !== 'on' || turn.words.trim() === '' || (await this.isIncognito(did, sessionId, trx)))
-      return false
-    const sealed = (text: string) =>
-      this.vault.write(text.slice(0, mostCharacters).toWellFormed(), runId, did)
-    await trx
-      .insertInto('memory_passages')
-      .values({
-        run_id: runId,
-        session_id: sessionId,
-        did,
-        at,
-        words: sealed(turn.words),
-        reply: sealed(turn.reply),
-        read_at: null,
-      })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
-    return true
-  }
-
-  /** How many turns of a session have yet to be read. */
-  async unread(sessionId: string, db = this.#db): Promise<number> {
-    const { count } = await db
-      .selectFrom('memory_passages')
-      .select((eb) => eb.fn.countAll<number>().as('count'))
-      .where('session_id', '=', sessionId)
-      .where('read_at', 'is', null)
-      .executeTakeFirstOrThrow()
-    return Number(count)
-  }
-
-  /** Reads the turns of a session that nobody has read, once it is quiet or has enough of them. Each is read once. */
-  async notice(
-    did: string,
-    sessionId: string,
-    asked: { model?: AskableModel; signal: AbortSignal; isLast: boolean },
-  ): Promise<void> {
-    const turns = await this.#unreadTurns(did, sessionId)
-    const newest = turns.at(-1)
-    if (!newest) return
-    const quietFor = this.now - newest.at
-    const isQuiet = quietFor >= this.env.MEMORY_AFTER_SECONDS * 1_000 || quietFor < -dayMs
-    // A later turn has asked for a job of its own, which reads these turns too.
-    if (!isQuiet && turns.length < this.env.MEMORY_AFTER_TURNS) return
-    let proposals: readonly Numbered[] = []
-    try {
-      proposals = await this.#propose(did, turns, asked)
-    } catch (error) {
-      if (!asked.isLast) throw error
-      await this.count('dropped')
-    }
-    await this.alone(did, async (trx) => {
-      const { mode } = await this.settingsOf(did, trx)
-      const mine = await this.#takeUnread(
-        trx,
-        turns.map(({ runId }) => runId),
-      )
-      if (mode !== 'on') return
-      for (const proposal of proposals) await this.#keepProposal(trx, did, proposal, turns, mine)
-    })
-  }
-
-  async #unreadTurns(did: string, sessionId: string): Promise<HeardTurn[]> {
-    const rows = await this.#db
-      .selectFrom('memory_passages')
-      .selectAll()
-      .where('session_id', '=', sessionId)
-      .where('did', '=', did)
-      .where('read_at', 'is', null)
-      .orderBy('at')
-      .limit(50)
-      .execute()
-    return rows.map(({ run_id: runId, session_id, at, words, reply }) => ({
-      runId,
-      sessionId: session_id,
-      did,
-      at: Number(at),
-      words: this.vault.read(words, runId, did),
-      reply: this.vault.read(reply, runId, did),
+    return this.#indexes.of(did, version, async () => ({
+      memories: await this.memories.all(this.#db, did),
+      vectors: await vectorsOf(this.#db, this.vault, did),
     }))
   }
 
-  async #propose(
+  /** Makes the vectors that a model has not made yet of the memories of an owner. */
+  async makeVectors(
     did: string,
-    turns: readonly HeardTurn[],
-    { model, signal }: { model?: AskableModel; signal: AbortSignal },
-  ): Promise<readonly Numbered[]> {
-    if (!model)
-      return turns.flatMap(({ words }, i) =>
-        proposalsIn(words).map((one) => ({ ...one, message: i + 1 })),
-      )
-    const index = await this.indexOf(did)
-    const known = index.find(turns.map(({ words }) => words).join('\n'), this.now).slice(0, 10)
-    await this.count('model-calls')
-    return askModel(model, turns, known, signal)
-  }
-
-  /** Marks turns as read; resolves to those that nobody had read, and that are still there. */
-  async #takeUnread(trx: MemoryDatabase, runIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const rows = await trx
-      .updateTable('memory_passages')
-      // The row stays, so that a run that ends twice is read once; its words have done their work.
-      .set({ read_at: this.now, words: '', reply: '' })
-      .where('run_id', 'in', [...runIds])
-      .where('read_at', 'is', null)
-      .returning('run_id')
-      .execute()
-    return new Set(rows.map(({ run_id }) => run_id))
-  }
-
-  async #keepProposal(
-    trx: MemoryDatabase,
-    did: string,
-    proposal: Numbered,
-    turns: readonly HeardTurn[],
-    mine: ReadonlySet<string>,
+    model: string,
+    { models, signal }: { models: OfferedModels; signal: AbortSignal },
   ): Promise<void> {
-    const turn = turns[proposal.message - 1]
-    if (turn && !mine.has(turn.runId)) return
-    const earlier = turns.slice(0, proposal.message - 1).map(({ words }) => words)
-    const refusal = refusalOf(proposal, turn?.words, earlier)
-    if (refusal || !turn) return this.count(`refused:${refusal ?? 'no-evidence'}`, trx)
-    const { slot = null, value = '', text, kind, quote } = proposal
-    const about = proposal.about.trim() === '' ? 'me' : proposal.about
-    const said: Said = { sessionId: turn.sessionId, runId: turn.runId, quote, at: turn.at }
-    const until = turn.words.includes(proposal.until ?? '-') ? untilOf(proposal.until) : null
-    const kept = proposal.ends
-      ? await this.memories.end(trx, did, { about, slot, value }, turn.at)
-      : await this.memories.keep(
-          trx,
-          did,
-          { kind, about, slot, value, text, by: 'noticed', until },
-          said,
-          this.now,
-        )
-    await this.count(kept.outcome === 'erased' ? 'refused:erased' : `kept:${kept.outcome}`, trx)
+    const lacking = (await this.indexOf(did)).lacking(model)
+    await makeVectors(models, lacking, signal, (made) =>
+      this.alone(did, async (trx) => {
+        const all = new Map((await this.memories.all(trx, did)).map((one) => [one.id, one.text]))
+        for (const [{ id, text }, vector] of made) {
+          // What was erased or corrected meanwhile has no use for this vector.
+          if (all.get(id) !== text) continue
+          const row = { model: vector.model, vector: this.vault.write(written(vector), id, did) }
+          await trx
+            .insertInto('memory_vectors')
+            .values({ memory_id: id, did, ...row })
+            .onConflict((conflict) => conflict.column('memory_id').doUpdateSet(row))
+            .execute()
+        }
+      }),
+    )
+  }
+
+  /** Takes a turn in that has ended, within the transaction that tells of it; false where nothing of it is to be read. */
+  hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
+    return this.#noticing.hear(trx, turn)
+  }
+
+  /** How many turns of a session have yet to be read. */
+  unread(sessionId: string, db = this.#db): Promise<number> {
+    return this.#noticing.unread(sessionId, db)
+  }
+
+  /** Reads the turns of a session that nobody has read, once it is quiet or has enough of them. Each is read once. */
+  notice(did: string, sessionId: string, asked: Reading): Promise<void> {
+    return this.#noticing.notice(did, sessionId, asked)
   }
 
   /** Keeps what a person asked for, or wrote by hand. Throws MEMORY_REFUSED with the reason. */
@@ -367,15 +347,28 @@ export class Remembering {
       on conflict (day, what) do update set count = memory_counts.count + 1`.execute(db)
   }
 
+  /** Seals with the key of now what it has not sealed. Resolves to how many rows. */
+  async reseal(): Promise<number> {
+    const count = await reseal(this.#db, this.vault, this.passages)
+    if (count > 0) await this.wipe()
+    return count
+  }
+
   /** Lets old rows go: what turns were shown, turns that were read, counts of long ago. */
   async sweep(): Promise<void> {
     const before = this.now - usedDays * dayMs
     await this.#db.deleteFrom('memory_used').where('at', '<', before).execute()
+    // What stays findable goes with its session.
     await this.#db
       .deleteFrom('memory_passages')
       .where('read_at', '<', this.now - dayMs)
+      .where('findable', '=', 0)
       .execute()
-    await this.#db.deleteFrom('memory_passages').where('at', '<', before).execute()
+    await this.#db
+      .deleteFrom('memory_passages')
+      .where('at', '<', before)
+      .where('findable', '=', 0)
+      .execute()
     await this.#db
       .deleteFrom('memory_counts')
       .where('day', '<', Math.floor(before / dayMs))
@@ -390,9 +383,4 @@ export class Remembering {
       .where('at', '<', this.now - writes.perMs)
       .execute()
   }
-}
-
-const untilOf = (until: string | undefined): number | null => {
-  const time = until === undefined ? NaN : Date.parse(until)
-  return Number.isNaN(time) ? null : time
 }

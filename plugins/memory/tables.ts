@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { PostgresAdapter, sql } from 'kysely'
 import type { Database } from '#core'
 
 /** How a person lets the oracle remember: not asked yet, yes, read but not written, or neither. */
@@ -66,7 +66,10 @@ export interface SourcesTable {
   at: number
 }
 
-/** A turn that has yet to be read for memories, sealed with MEMORY_KEY; or that was read, without its words. */
+/**
+ * A turn that has yet to be read for memories, sealed with MEMORY_KEY; or that was read: then its words are gone, but for those
+ * that stay findable.
+ */
 export interface PassagesTable {
   run_id: string
   session_id: string
@@ -75,6 +78,18 @@ export interface PassagesTable {
   words: string
   reply: string
   read_at: number | null
+  /** 1 where the words stay, and stand in the index. */
+  findable: number
+}
+
+/** What a memory means, as numbers: a byte for each place. */
+export interface VectorsTable {
+  memory_id: string
+  did: string
+  /** What made the vector: vectors of two models cannot be compared. */
+  model: string
+  /** Base64, sealed with MEMORY_KEY. */
+  vector: string
 }
 
 /** What a person erased, as a keyed hash: what was said before does not come back. */
@@ -116,6 +131,7 @@ export type MemoryTables = {
   memory_memories: MemoriesTable
   memory_sources: SourcesTable
   memory_passages: PassagesTable
+  memory_vectors: VectorsTable
   memory_erased: ErasedTable
   memory_denied: DeniedTable
   memory_used: UsedTable
@@ -158,10 +174,31 @@ const statements = [
   'create table memory_keys (name text primary key, value text not null)',
 ]
 
+const found = [
+  'alter table memory_passages add column findable integer not null default 0',
+  'create index memory_passages_when on memory_passages (did, at)',
+  `create table memory_vectors (memory_id text primary key, did text not null, model text not null, vector text not null)`,
+  'create index memory_vectors_of on memory_vectors (did)',
+]
+const spokenOnPostgres = [
+  'create table memory_spoken (run_id text primary key, terms tsvector not null)',
+  'create index memory_spoken_by on memory_spoken using gin (terms)',
+]
+// With its content: a table without it, and one that does not delete securely, leave the words in the file after a delete.
+const spokenOnSqlite = [
+  `create virtual table memory_spoken using fts5 (owner, terms, run_id unindexed, tokenize = 'ascii', detail = column)`,
+  `insert into memory_spoken (memory_spoken, rank) values ('secure-delete', 1)`,
+]
+
 /** The tables of memory. A migration stays as it was first released: databases have run it. */
 export const migrations = {
   '001-memories': async (db: Database) => {
     // As text: what is written here is the same on both databases.
     for (const statement of statements) await sql.raw(statement).execute(db)
+  },
+  '002-passages': async (db: Database) => {
+    const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
+    const index = isPostgres ? spokenOnPostgres : spokenOnSqlite
+    for (const statement of [...found, ...index]) await sql.raw(statement).execute(db)
   },
 }

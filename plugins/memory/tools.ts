@@ -1,17 +1,23 @@
 import { z } from 'zod'
-import { RuntimeError } from '#core'
+import { type OfferedModels, RuntimeError } from '#core'
+import { untilIn } from './keeping/dates.ts'
+import { filledBy } from './keeping/rules.ts'
 import { byHand, isNamed, refused } from './keeping/refusals.ts'
 import { ownerOf, type Remembering, type Where } from './remembering.ts'
-import { type Memory, holdsAt } from './kept/memory.ts'
-import { support } from './keeping/checks.ts'
+import { type Kept, type Memory, holdsAt, never } from './kept/memory.ts'
+import type { Passage } from './kept/passages.ts'
+import { ownWords, support } from './keeping/checks.ts'
 import { kinds } from './routes/shapes.ts'
+import { plain } from './words/text.ts'
 import { tellsSecret } from './words/secrets.ts'
 import { isSlot, slots } from './words/slots.ts'
 import { dayOf } from './using/lines.ts'
+import { askedVector } from './using/vectors.ts'
 
 /** How much of a sentence has to stand in the person's own words, so that nobody else is behind it. */
 const leastSupport = 0.6
 const mostFound = 10
+const dayMs = 86_400_000
 
 /** What a tool reaches of its turn. */
 export interface ToolTurn {
@@ -22,6 +28,8 @@ export interface ToolTurn {
   readonly message: string
   readonly approvals: 'events' | 'words' | false
   readonly callKey: string
+  readonly models: OfferedModels
+  readonly signal: AbortSignal
   readonly self: Remembering
 }
 
@@ -31,7 +39,7 @@ export const whereOf = ({
   session,
   room,
   shared,
-}: Omit<ToolTurn, 'self' | 'message' | 'approvals' | 'callKey'>): Where => ({
+}: Pick<ToolTurn, 'user' | 'session' | 'room' | 'shared'>): Where => ({
   did: user.did,
   sessionId: session.id,
   room,
@@ -42,8 +50,12 @@ const rememberInput = z.object({
   text: z.string().min(1).max(1_000),
   about: z.string().trim().min(1).max(80).optional(),
   kind: z.enum(kinds).optional(),
-  slot: z.string().max(40).optional(),
-  value: z.string().max(200).optional(),
+  slot: z
+    .string()
+    .max(40)
+    .optional()
+    .describe(`What it fills, if it fits one of ${Object.keys(slots).join(', ')}`),
+  value: z.string().max(200).optional().describe('What fills the slot'),
   until: z.iso.date().optional(),
 })
 const recallInput = z.object({
@@ -52,6 +64,7 @@ const recallInput = z.object({
   to: z.iso.date().optional(),
   about: z.string().max(80).optional(),
   history: z.boolean().optional(),
+  in: z.enum(['memories', 'conversations', 'both']).optional(),
 })
 const forgetInput = z.object({ ids: z.array(z.string().min(1).max(60)).min(1).max(50) })
 const settingsInput = z.object({
@@ -77,12 +90,14 @@ async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean> {
   if (ctx.approvals === false) return false
   const { text, about = '', value = '' } = parsed(rememberInput, args)
   if ((await ctx.self.modeIn(whereOf(ctx))) === 'ask') return true
-  return support(`${text} ${value} ${about}`, [ctx.message]) < leastSupport
+  return support(`${text} ${value} ${about}`, [ownWords(ctx.message)]) < leastSupport
 }
 
 async function remember(args: unknown, ctx: ToolTurn) {
   const { self } = ctx
-  const { text, about = 'me', kind = 'fact', slot, value, until } = parsed(rememberInput, args)
+  const { text, about = 'me', kind = 'fact', until, ...given } = parsed(rememberInput, args)
+  const { slot, value } =
+    given.slot === undefined && about === 'me' ? { ...given, ...filledBy(text) } : given
   if (slot !== undefined && !isSlot(slot)) throw refused('unknown-slot')
   const where = whereOf(ctx)
   await self.countWrite(where.did)
@@ -103,7 +118,7 @@ async function remember(args: unknown, ctx: ToolTurn) {
     })
   if (
     ctx.approvals === false &&
-    support(`${text} ${value ?? ''} ${about}`, [ctx.message]) < leastSupport
+    support(`${text} ${value ?? ''} ${about}`, [ownWords(ctx.message)]) < leastSupport
   )
     throw refused('no-evidence')
   const at = self.now
@@ -115,7 +130,7 @@ async function remember(args: unknown, ctx: ToolTurn) {
     quote: tellsSecret(ctx.message) ? text.trim() : ctx.message.slice(0, 240).toWellFormed(),
     at,
   }
-  const ends = until === undefined ? null : Date.parse(until)
+  const ends = endOf(text, ctx.message, until, at)
   const kept = await self.remember(
     ownerOf(where),
     {
@@ -131,26 +146,64 @@ async function remember(args: unknown, ctx: ToolTurn) {
     sensitive,
   )
   return {
+    told: toldOf(kept),
     remembered: kept.memory && shown(kept.memory),
     ...(kept.outcome === 'confirmed' && { known: true }),
     ...(kept.replaced.length > 0 && { replaced: kept.replaced.map(shown) }),
   }
 }
 
+/** What became of it, as a sentence for the person. */
+function toldOf({ outcome, memory, replaced }: Kept): string {
+  const known = outcome === 'confirmed' ? 'I knew this already' : 'I remember from now on'
+  const before = replaced.map(({ text }) => `“${text}”`).join(', ')
+  return `${known}: “${memory?.text ?? ''}”.${before === '' ? '' : ` It replaces ${before}.`}`
+}
+
+const namesAnEnd = /\b(until|till|through|by|for the next|hadi|mpaka|jusqu'a|jusqu'au)\b/
+
+/** When what is remembered ends. A date that a model names counts where the person said that there is an end. */
+function endOf(text: string, message: string, named: string | undefined, at: number) {
+  const said = untilIn(text, undefined, at) ?? untilIn(message, undefined, at)
+  if (said !== null || named === undefined || !namesAnEnd.test(plain(`${text} ${message}`)))
+    return said
+  const end = Date.parse(named) + dayMs
+  return end > at ? end : null
+}
+
 async function recall(args: unknown, ctx: ToolTurn) {
-  const { query, from, to, about, history = false } = parsed(recallInput, args)
+  const { query, from, to, about, history = false, in: where = 'both' } = parsed(recallInput, args)
   const { self } = ctx
   const at = self.now
-  const index = await self.indexOf(ownerOf(whereOf(ctx)))
-  const found = query === undefined ? [...index.memories].reverse() : index.find(query, at, history)
-  const [since, till] = [from ? Date.parse(from) : 0, to ? Date.parse(to) + 86_400_000 : Infinity]
+  const owner = ownerOf(whereOf(ctx))
+  const [since, till] = [from ? Date.parse(from) : 0, to ? Date.parse(to) + dayMs : never]
+  const said =
+    where === 'memories' || ctx.shared || (where === 'both' && query === undefined)
+      ? undefined
+      : await self.passages.find(self.db, owner, { question: query, from: since, to: till })
+  const conversations = said?.slice(0, mostFound).map(heard)
+  if (where === 'conversations') return { conversations: conversations ?? [] }
+  const index = await self.indexOf(owner)
+  const vector = query === undefined ? undefined : await askedVector(ctx.models, query, ctx.signal)
+  const found =
+    query === undefined ? [...index.memories].reverse() : index.find(query, at, history, vector)
   const memories = found
     .filter((one) => history || holdsAt(one, at))
     .filter((one) => about === undefined || one.about === about)
-    .filter((one) => one.valid_from < till && (one.valid_to ?? Infinity) > since)
+    .filter((one) => one.valid_from < till && (one.valid_to ?? never) > since)
     .slice(0, mostFound)
-  return { memories: memories.map(shown) }
+  return { memories: memories.map(shown), ...(conversations && { conversations }) }
 }
+
+/** How many characters of what was said a model reads. */
+const mostHeard = 500
+
+/** What the person said, as the model reads it. What was answered may repeat words of others, so the model does not read that. */
+const heard = ({ words, at, sessionId }: Passage) => ({
+  said: words.slice(0, mostHeard).toWellFormed(),
+  on: dayOf(at),
+  session: sessionId,
+})
 
 async function forget(args: unknown, ctx: ToolTurn) {
   const { ids } = parsed(forgetInput, args)
@@ -160,22 +213,14 @@ async function forget(args: unknown, ctx: ToolTurn) {
   const index = await self.indexOf(owner)
   const meant = index.memories.filter((one) => ids.some((name) => isNamed(one, name)))
   if (meant.length === 0) throw new RuntimeError('NOT_FOUND', 'There is no such memory.')
-  const sources = await self.memories.sourcesOf(self.db, owner)
-  const gone = await self.alone(owner, (trx) =>
-    self.memories.erase(
-      trx,
-      owner,
-      meant.map(({ id }) => id),
-      self.now,
-    ),
-  )
-  const sessions = new Set(
-    gone.flatMap(({ id }) => (sources.get(id) ?? []).map(({ sessionId }) => sessionId)),
+  const { gone, sessions } = await self.erase(
+    owner,
+    meant.map(({ id }) => id),
   )
   return {
     erased: gone.length,
     note: 'The conversations still hold the words; the person can delete these sessions.',
-    sessions: [...sessions].filter((id) => id !== '').map((id) => `DELETE /sessions/${id}`),
+    sessions: sessions.map((id) => `DELETE /sessions/${id}`),
   }
 }
 
@@ -239,7 +284,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
   const rememberTool = {
     description:
       'Remembers one thing for later sessions, when the person asks for it ("remember that …"). text: one short sentence in their own ' +
-      `words. slot: what it fills, where it fits one of ${Object.keys(slots).join(', ')}; value: what fills it.`,
+      'words.',
     parameters: schemaOf(rememberInput),
     effect: 'write' as const,
     approve: mustAsk,
@@ -248,7 +293,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
   if (mode === 'ask') return { remember: rememberTool, ...personal }
   const recallTool = {
     description:
-      'Looks up what this person has told before. history: also what held earlier and holds no more ("where did I live in May").',
+      'Looks up what this person has told before: memories, and what they said in conversations (in: memories, conversations or both). history: also what held earlier and holds no more ("where did I live in May").',
     parameters: schemaOf(recallInput),
     effect: 'read' as const,
     // The words of the very person who speaks, each checked before it was kept.

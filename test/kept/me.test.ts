@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type Database } from '#core'
 import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
+import memory from '../../plugins/memory/index.ts'
 import payments from '../../plugins/payments/index.ts'
 import preferences from '../../plugins/preferences/index.ts'
 import registry from '../../plugins/registry/index.ts'
@@ -433,7 +434,7 @@ await onEachDatabase('every bundled plugin with a table of users', ({ databaseUr
   it('has its part: nothing of the user is left but what is said to be kept', async () => {
     const { plugin, seen } = keeper()
     const app = await testApp({
-      plugins: [plugin, preferences, usage, payments, registry, sampling, ussd],
+      plugins: [plugin, memory, preferences, usage, payments, registry, sampling, ussd],
       model: sendsWhenAsked(),
       env: { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '100000', AUDIT_TABLE: 'on' },
       ...(databaseUrl && { database: 'postgres' as const }),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from 'vitest'
-import { definePlugin } from '#core'
+import { type AnyPlugin, definePlugin } from '#core'
 import {
   scriptedModel,
   testApp,
@@ -21,13 +21,20 @@ export class OpenMemory {
   /** What the model that notices proposes, by words of what it is asked. */
   readonly #readings = new Map<string, string>()
   readonly model: ScriptedModel
+  /** Called when the model that notices is asked. */
+  onReading: (() => void) | undefined
   #app: TestApp | undefined
   #self: Remembering | undefined
 
-  constructor(env: Record<string, string> = {}, databaseUrl?: string) {
+  constructor(
+    env: Record<string, string> = {},
+    databaseUrl?: string,
+    others: readonly AnyPlugin[] = [],
+  ) {
     const answer: ScriptedStep = (request) => {
       const asked = JSON.stringify(request.messages)
       if (!asked.includes('You read what a person said')) return this.replies.shift() ?? 'Hello.'
+      this.onReading?.()
       const found = [...this.#readings].find(([words]) => asked.includes(words))
       return found?.[1] ?? '{"memories":[]}'
     }
@@ -42,7 +49,7 @@ export class OpenMemory {
     })
     beforeAll(async () => {
       this.#app = await testApp({
-        plugins: [memory, probe],
+        plugins: [memory, probe, ...others],
         model: this.model,
         clock: true,
         env: {
@@ -71,6 +78,11 @@ export class OpenMemory {
     this.#readings.set(words, JSON.stringify({ memories }))
   }
 
+  /** Has the model that notices answer with no JSON, once it is asked about these words. */
+  babbles(words: string): void {
+    this.#readings.set(words, 'I would rather not say.')
+  }
+
   /** A new user whose memory is on. */
   async user(): Promise<TestUser> {
     const user = await this.app.user()
@@ -90,6 +102,27 @@ export class OpenMemory {
     await expect.poll(pending, { timeout: 30_000 }).toBe(1)
     await this.app.clock.advance('2m')
     await expect.poll(pending, { timeout: 30_000 }).toBe(0)
+  }
+
+  /** The same, for a turn that may not wait to be read. */
+  async quietAny(user: TestUser, sessionId: string): Promise<void> {
+    const pending = async () => (await user.get(`/memory/sessions/${sessionId}`)).body.pending
+    const settled = async () => {
+      const rows = await this.self.db
+        .selectFrom('memory_passages')
+        .select('run_id')
+        .where('session_id', '=', sessionId)
+        .execute()
+      return rows.length
+    }
+    await expect.poll(settled, { timeout: 30_000 }).toBe(1)
+    await this.app.clock.advance('2m')
+    await expect.poll(pending, { timeout: 30_000 }).toBe(0)
+  }
+
+  /** Forgets what the model that notices was to propose. */
+  forgetReadings(): void {
+    this.#readings.clear()
   }
 
   /** What was counted so far. */

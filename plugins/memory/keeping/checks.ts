@@ -38,7 +38,7 @@ const orders = new RegExp(
   ].join(''),
 )
 // eslint-disable-next-line no-control-regex
-const unprintable = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/u
+const unprintable = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\u2028\u2029]/u
 const mostMarks = 8
 
 /** Whether a sentence can stand as a memory by its form: one line, of a bearable length, that gives the oracle no orders. */
@@ -91,7 +91,8 @@ export function refusalOf(
   if (!isSentence(text) || !isWho(about) || !isLine(value)) return 'not-a-fact'
   if (slot !== undefined && !isSlot(slot)) return 'unknown-slot'
   const who = about === 'me' ? '' : about
-  if (![text, value, who].every((part) => isTold(part, [message, ...earlier]))) return 'invented'
+  const said = [message, ...earlier].map(ownWords)
+  if (![text, value, who].every((part) => isTold(part, said))) return 'invented'
   if (isUnreal(proposal, message)) return 'unreal'
   if (proposal.sensitive || isAskedOnly(slot) || isSensitive(`${about} ${text} ${quote}`))
     return 'sensitive'
@@ -108,15 +109,20 @@ function isEvidence(quote: string, message: string): boolean {
 }
 
 /** Whether a quote stands in a paste, in a fenced block or in a line that quotes others, and nowhere else. */
-function isQuoted(quote: string, message: string): boolean {
-  if (message.length > pasteLength) return true
+const isQuoted = (quote: string, message: string): boolean =>
+  !sameLetters(ownWords(message)).includes(sameLetters(quote))
+
+/** A message without what the person brings along of others: fenced blocks, lines and speech that quote, and a paste as a whole. */
+export function ownWords(message: string): string {
+  if (message.length > pasteLength) return ''
   const own: string[] = []
   let isFenced = false
   for (const line of message.split(/\r?\n/)) {
     if (/^\s*(```|~~~)/.test(line)) isFenced = !isFenced
     else if (!isFenced && !/^\s*(>|\||#|<)/.test(line)) own.push(line)
   }
-  return !sameLetters(own.join('\n')).includes(sameLetters(quote))
+  // What stands in quotation marks, three words or more, somebody else may have said.
+  return own.join('\n').replace(/["“«„][^"”»“\n]*\s[^"”»“\n]*\s[^"”»“\n]*["”»“]/g, ' ')
 }
 
 /** Whether every number, date and name of a text stands in what the person said. */
@@ -162,7 +168,7 @@ const ended = new RegExp(
 
 function isUnreal({ quote, text, ends }: Proposal, message: string): boolean {
   const sentence = plain(sentenceAround(quote, message))
-  if (sentence.endsWith('?') || doubtful.test(sentence)) return true
+  if (sentence.endsWith('?') || quote.trim().endsWith('?') || doubtful.test(sentence)) return true
   if (/\b(pretend|role ?play|imagine|jifanye|imaginons)\b/.test(plain(message))) return true
   if (ends) return !denied.test(plain(quote)) && !ended.test(plain(quote))
   return denied.test(plain(quote)) !== denied.test(plain(text))

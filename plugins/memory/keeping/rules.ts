@@ -56,9 +56,9 @@ const rules: readonly Rule[] = [
   rule(`i (?:now )?live in ${value}${end}`, fact('home', first, (v) => `lives in ${v}`).make),
   rule(
     `i (?:have |just |recently )*moved (?:back )?to ${value}${end}`,
-    fact('home', first, (v) => `moved to ${v}`).make,
+    fact('home', first, (v) => `lives in ${v}`).make,
   ),
-  rule(`i was born in ${value}${end}`, fact('origin_place', first, (v) => `was born in ${v}`).make),
+  rule(`i was born in ${value}${end}`, fact('birthplace', first, (v) => `was born in ${v}`).make),
   rule(
     `i (?:now )?work as (?:an? )?${value}(?: (?:at|for) [^.,;!?\\n]+)?${end}`,
     fact('job', first, (v) => `works as ${v}`).make,
@@ -159,4 +159,14 @@ export function proposalsIn(message: string): Proposal[] {
     }
   }
   return found
+}
+
+/** What a sentence fills, where the rules understand it: "I live in Lusaka" fills `home`. */
+export function filledBy(
+  sentence: string,
+): { readonly slot: string; readonly value: string } | undefined {
+  const [found, another] = proposalsIn(sentence)
+  if (!found || another || found.ends || found.about !== 'me') return undefined
+  const { slot, value } = found
+  return slot === undefined || value === undefined ? undefined : { slot, value }
 }

@@ -1,12 +1,17 @@
 import type { MemoryDatabase } from '../tables.ts'
-import { holdsAt, type Memory } from './memory.ts'
+import { holdsAt, type Memory, type Said } from './memory.ts'
+import type { Passages } from './passages.ts'
+
+/** Stands in the place of a hash where a person erased everything. */
+export const everything = 'all'
 
 /** Erases what an owner has, settings and hashes too where `withSettings`. Resolves to how many memories went. */
 export async function eraseAll(
   trx: MemoryDatabase,
   did: string,
-  withSettings: boolean,
+  { passages, at, withSettings }: { passages: Passages; at: number; withSettings: boolean },
 ): Promise<number> {
+  await passages.dropAll(trx, did)
   const { numDeletedRows } = await trx
     .deleteFrom('memory_memories')
     .where('did', '=', did)
@@ -14,6 +19,7 @@ export async function eraseAll(
   for (const table of [
     'memory_sources',
     'memory_passages',
+    'memory_vectors',
     'memory_used',
     'memory_denied',
   ] as const)
@@ -26,15 +32,24 @@ export async function eraseAll(
       'memory_people',
     ] as const)
       await trx.deleteFrom(table).where('did', '=', did).execute()
+  else
+    // A turn that is under way knows by this that its words are not to be kept.
+    await trx
+      .insertInto('memory_erased')
+      .values({ did, hash: everything, at })
+      .onConflict((conflict) => conflict.columns(['did', 'hash']).doUpdateSet({ at }))
+      .execute()
   return Number(numDeletedRows)
 }
 
-/** Forgets a session: what is known from it alone, and what has yet to be read. */
+/** Forgets a session: what is known from it alone, and what was said in it. */
 export async function forgetSession(
   trx: MemoryDatabase,
+  passages: Passages,
   did: string,
   sessionId: string,
 ): Promise<void> {
+  await forgetPassages(trx, passages, did, sessionId)
   const known = await trx
     .selectFrom('memory_sources')
     .select('memory_id')
@@ -55,8 +70,69 @@ export async function forgetSession(
       .executeTakeFirst()
     if (!other) await deleteMemory(trx, memory_id)
   }
-  for (const table of ['memory_passages', 'memory_used', 'memory_sessions'] as const)
+  for (const table of ['memory_used', 'memory_sessions'] as const)
     await trx.deleteFrom(table).where('session_id', '=', sessionId).where('did', '=', did).execute()
+}
+
+/** Forgets what was said in a session. */
+export async function forgetPassages(
+  trx: MemoryDatabase,
+  passages: Passages,
+  did: string,
+  sessionId: string,
+): Promise<void> {
+  const rows = await trx
+    .deleteFrom('memory_passages')
+    .where('session_id', '=', sessionId)
+    .where('did', '=', did)
+    .returning(['run_id', 'findable'])
+    .execute()
+  const findable = rows.filter((row) => row.findable === 1)
+  await passages.drop(
+    trx,
+    findable.map(({ run_id }) => run_id),
+  )
+}
+
+/** Takes the words of erased memories out of what was said: where they were said, where they were said again, and what waits to be read. */
+export async function forgetWords(
+  trx: MemoryDatabase,
+  passages: Passages,
+  did: string,
+  gone: readonly Memory[],
+  sources: ReadonlyMap<string, readonly Said[]>,
+  at: number,
+): Promise<void> {
+  if (gone.length === 0) return
+  const runs = new Set(gone.flatMap(({ id }) => (sources.get(id) ?? []).map(({ runId }) => runId)))
+  const waiting = await trx
+    .selectFrom('memory_passages')
+    .select('run_id')
+    .where('did', '=', did)
+    .where('read_at', 'is', null)
+    .execute()
+  for (const { run_id } of waiting) runs.add(run_id)
+  for (const { text, value } of gone)
+    // A look finds so many turns at most, and finds no turn again that the index has lost.
+    for (let found = await passages.with(trx, did, value || text); found.length > 0;) {
+      for (const run of found) runs.add(run)
+      await passages.drop(trx, found)
+      found = await passages.with(trx, did, value || text)
+    }
+  await passages.drop(trx, [...runs])
+  for (const run of runs)
+    await trx
+      .updateTable('memory_passages')
+      .set({ words: '', reply: '', findable: 0 })
+      .where('run_id', '=', run)
+      .where('did', '=', did)
+      .execute()
+  await trx
+    .updateTable('memory_passages')
+    .set({ read_at: at })
+    .where('did', '=', did)
+    .where('read_at', 'is', null)
+    .execute()
 }
 
 /** Lets the oldest ended memory go, else the least valuable that was noticed; false where nothing may go. */
@@ -79,5 +155,6 @@ export async function makeRoom(
 /** Deletes one memory with its sources. */
 export async function deleteMemory(trx: MemoryDatabase, id: string): Promise<void> {
   await trx.deleteFrom('memory_sources').where('memory_id', '=', id).execute()
+  await trx.deleteFrom('memory_vectors').where('memory_id', '=', id).execute()
   await trx.deleteFrom('memory_memories').where('id', '=', id).execute()
 }

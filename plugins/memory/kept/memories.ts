@@ -14,17 +14,20 @@ import {
   type Said,
   type Settings,
 } from './memory.ts'
-import { deleteMemory, makeRoom } from './erasing.ts'
+import { deleteMemory, forgetWords, makeRoom } from './erasing.ts'
 import { denialOf, deniedAt, erasedWords, wasErased } from './known-again.ts'
+import type { Passages } from './passages.ts'
 import type { Vault } from './vault.ts'
 
 /** The memories in the database. Whoever changes those of an owner holds the owner's row until the transaction ends. */
 export class Memories {
   readonly #vault: Vault
   readonly #max: number
+  readonly #passages: Passages
 
-  constructor(vault: Vault, max: number) {
+  constructor(vault: Vault, max: number, passages: Passages) {
     this.#vault = vault
+    this.#passages = passages
     this.#max = max
   }
 
@@ -180,14 +183,7 @@ export class Memories {
           .execute()
       await deleteMemory(trx, one.id)
     }
-    // What waits to be read may hold the same words.
-    if (gone.length > 0)
-      await trx
-        .updateTable('memory_passages')
-        .set({ read_at: at, words: '', reply: '' })
-        .where('did', '=', did)
-        .where('read_at', 'is', null)
-        .execute()
+    await forgetWords(trx, this.#passages, did, gone, sources, at)
     return gone
   }
 
@@ -209,6 +205,8 @@ export class Memories {
       })
       .where('id', '=', id)
       .execute()
+    if (text !== before.text)
+      await trx.deleteFrom('memory_vectors').where('memory_id', '=', id).execute()
     if (memory.slot !== before.slot) await this.#endAt(trx, memory, memory.denied_at)
     // Where a memory left a slot, the value before it holds again.
     for (const one of memory.slot === before.slot ? [memory] : [before, memory])

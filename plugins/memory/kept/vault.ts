@@ -12,6 +12,7 @@ const sealedColumns = [
   ['memory_memories', 'text'],
   ['memory_sources', 'quote'],
   ['memory_passages', 'words'],
+  ['memory_vectors', 'vector'],
 ] as const
 
 /** A key, and the name under which what it sealed is known. */
@@ -41,6 +42,11 @@ export class Vault {
   /** Whether what is written is sealed. */
   get seals(): boolean {
     return this.#key !== undefined
+  }
+
+  /** What every text begins with that the key of now has sealed; undefined where nothing is sealed. */
+  get ownMark(): string | undefined {
+    return this.#key && `${mark}${this.#key.name}:`
   }
 
   /** Reads the key of hashes, or makes it, and finds out whether the memories that are there can be opened. */

@@ -149,11 +149,15 @@ export async function usedIn(self: Remembering, did: string, runId: string) {
   }
 }
 
+const figures = z.object({ p50: z.number(), p95: z.number(), count: z.number().int() })
+
 /** What an operator sees. */
 export const statusShape = z.object({
   people: z.record(z.string(), z.number()),
   memories: z.number(),
   pending: z.number(),
+  /** How long prompts and readings took in this process, in milliseconds. */
+  ms: z.object({ prompts: figures, readings: figures }),
   counts: z.record(z.string(), z.number()),
 })
 
@@ -185,6 +189,7 @@ export async function statusOf(self: Remembering) {
     people: Object.fromEntries(modes.map(({ mode, count }) => [mode ?? 'unasked', Number(count)])),
     memories: Number(memories),
     pending: Number(pending),
+    ms: { prompts: self.times.prompts.figures, readings: self.times.readings.figures },
     counts: Object.fromEntries(counts.map(({ what, count }) => [what, Number(count)])),
   }
 }

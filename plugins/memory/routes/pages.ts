@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { created, matchesEtag, RuntimeError } from '#core'
 import { refusalOfGiven } from '../keeping/checks.ts'
 import { holdsAt, type Memory, type NewMemory, type Said } from '../kept/memory.ts'
+import { filledBy } from '../keeping/rules.ts'
 import { byHand, refused } from '../keeping/refusals.ts'
 import type { Remembering } from '../remembering.ts'
 import { isSlot } from '../words/slots.ts'
@@ -41,6 +42,7 @@ export function viewOf(memory: Memory, sources: readonly Said[], all: readonly M
     uses,
     confirmedAt: iso(memory.confirmed_at),
     createdAt: iso(memory.created_at),
+    etag: etagOf(memory),
   }
 }
 
@@ -73,7 +75,9 @@ export async function list(self: Remembering, did: string, query: z.output<typeo
 
 /** Adds what a person wrote by hand. */
 export async function add(self: Remembering, did: string, given: z.output<typeof newMemory>) {
-  const { text, kind = 'fact', about = 'me', slot, until, pinned } = given
+  const { text, kind = 'fact', about = 'me', until, pinned } = given
+  const filled = given.slot === undefined && about === 'me' ? filledBy(text) : undefined
+  const slot = filled?.slot ?? given.slot
   const at = self.now
   if (slot !== undefined && !isSlot(slot)) throw refused('unknown-slot')
   const made: NewMemory = {
@@ -81,7 +85,7 @@ export async function add(self: Remembering, did: string, given: z.output<typeof
     kind,
     about,
     slot: slot ?? null,
-    value: slot === undefined ? '' : text.trim(),
+    value: filled?.value ?? (slot === undefined ? '' : text.trim()),
     by: 'person',
     until: comingTime(until, at),
     pinned,
@@ -182,18 +186,12 @@ export async function change(
 
 /** Erases one memory; the answer names the sessions that still hold the words. */
 export async function erase(self: Remembering, did: string, id: string) {
-  const sources = await self.memories.sourcesOf(self.db, did)
-  const gone = await self.alone(did, (trx) => self.memories.erase(trx, did, [id], self.now))
+  const { gone, sessions } = await self.erase(did, [id])
   if (gone.length === 0) throw new RuntimeError('NOT_FOUND', 'You have no such memory.')
-  const sessions = new Set(
-    gone.flatMap((one) => (sources.get(one.id) ?? []).map(({ sessionId }) => sessionId)),
-  )
   return {
     message: 'It is erased. These sessions still hold the words.',
     erased: gone.length,
-    sessions: [...sessions]
-      .filter((session) => session !== '')
-      .map((session) => ({ sessionId: session, delete: `/sessions/${session}` })),
+    sessions: sessions.map((session) => ({ sessionId: session, delete: `/sessions/${session}` })),
   }
 }
 

@@ -32,6 +32,8 @@ export const memoryShape = z.object({
   uses: z.number().int(),
   confirmedAt: time,
   createdAt: time,
+  /** Names this state of it: a change with If-Match does not overwrite another one. */
+  etag: z.string(),
 })
 /** The same, with every place where it was said, and its neighbours in time. */
 export const wholeShape = memoryShape.extend({

@@ -89,6 +89,13 @@ await onEachDatabase('sealing', ({ databaseUrl }) => {
     for (const keys of [[newKey], [oldKey], [wrongKey, newKey], [wrongKey], []])
       await expect(new Vault(...keys).open(db)).rejects.toMatchObject(sealed)
     await new Vault(oldKey, newKey).open(db)
+    // Sealed anew, everything opens by the new key alone, and nothing is sealed twice.
+    expect(await open.self.reseal()).toBeGreaterThan(0)
+    expect(await open.self.reseal()).toBe(0)
+    await new Vault(newKey).open(db)
+    await expect(new Vault(oldKey).open(db)).rejects.toMatchObject(sealed)
+    await open.app.again({ env: { MEMORY_KEY: newKey } })
+    expect(await open.texts(user)).toEqual(['has a tortoise', 'has a hedgehog'])
   })
 })
 

@@ -124,7 +124,7 @@ await onEachDatabase('one truth at a time', ({ databaseUrl }) => {
       .select(['words', 'reply'])
       .where('did', '=', did)
       .execute()
-    expect(rows).toEqual([{ words: '', reply: '' }])
+    expect(rows).toEqual([{ words: 'I live in Lusaka', reply: '' }])
   })
 
   it('does not bring back by a late job what was erased, and keeps what is said again later', async () => {

@@ -1,6 +1,7 @@
 import { holdsAt, isSingle, type Memory } from '../kept/memory.ts'
 import { wordsOfSlot } from '../words/slots.ts'
 import { contentWords } from '../words/text.ts'
+import { type AskedVector, cosine, lengthOf, type StoredVector } from './vectors.ts'
 
 /** A memory with its words, prepared for ranking. */
 interface Entry {
@@ -14,6 +15,11 @@ const halfLife = { passing: 90 * dayMs, fact: 730 * dayMs }
 const fusion = 60
 const [k1, b] = [1.2, 0.75]
 
+/** How near a memory is to a question by vectors alone, at least, and by how many deviations it stands out of the others. */
+const [leastNear, leastDeviations] = [0.25, 3]
+/** How many memories come by vectors alone. */
+const mostNear = 20
+
 /** The memories of one owner, ready to be asked. Built once, and dropped when the owner's version has moved. */
 export class Index {
   readonly version: number
@@ -21,22 +27,27 @@ export class Index {
   /** About how many bytes the index takes. */
   readonly size: number
   readonly #entries: readonly Entry[]
+  readonly #vectors: ReadonlyMap<string, StoredVector>
   readonly #frequency = new Map<string, number>()
   readonly #meanLength: number
 
-  constructor(version: number, memories: readonly Memory[]) {
+  constructor(
+    version: number,
+    memories: readonly Memory[],
+    vectors: ReadonlyMap<string, StoredVector> = new Map(),
+  ) {
     this.version = version
     this.memories = memories
+    this.#vectors = vectors
     this.#entries = memories.map(entryOf)
     for (const { words } of this.#entries)
       for (const word of words.keys())
         this.#frequency.set(word, (this.#frequency.get(word) ?? 0) + 1)
     const lengths = this.#entries.reduce((sum, { length }) => sum + length, 0)
     this.#meanLength = lengths / Math.max(1, this.#entries.length)
-    this.size = memories.reduce(
-      (sum, { text, value }) => sum + 600 + 4 * (text.length + value.length),
-      0,
-    )
+    const words = memories.reduce((sum, { text, value }) => sum + text.length + value.length, 0)
+    const places = [...vectors.values()].reduce((sum, one) => sum + one.places.length + 200, 0)
+    this.size = 600 * memories.length + 4 * words + places
   }
 
   /** What always comes first: what is pinned, and what fills a slot of one value, in an order that does not change. */
@@ -46,41 +57,85 @@ export class Index {
       .sort((one, other) => Number(other.pinned) - Number(one.pinned) || one.n - other.n)
   }
 
+  /** The memories that have no vector of a model yet. */
+  lacking(model: string): Memory[] {
+    return this.memories.filter(({ id }) => this.#vectors.get(id)?.model !== model)
+  }
+
   /** The memories that share something with a question, the best first; with `history` those that ended too. */
-  find(question: string, at: number, history = false): Memory[] {
-    const asked = new Set(contentWords(question))
-    if (asked.size === 0) return []
+  find(question: string, at: number, history = false, vector?: AskedVector): Memory[] {
+    const asked = this.#asked(question)
+    if (asked.size === 0 && !vector) return []
     const found = this.#entries
       .filter(({ memory }) => history || holdsAt(memory, at))
-      .map((entry) => ({ entry, score: this.#score(entry, asked) }))
+      .map((entry) => ({ memory: entry.memory, score: this.#score(entry, asked) }))
+    const byWords = found
       .filter(({ score }) => score > 0)
-    const byWords = [...found].sort((one, other) => other.score - one.score)
-    const byTime = [...found].sort(
-      (one, other) => other.entry.memory.confirmed_at - one.entry.memory.confirmed_at,
+      .sort((one, other) => other.score - one.score)
+      .map(({ memory }) => memory)
+    const byMeaning = vector ? this.#near(vector, found) : []
+    const byTime = [...new Set([...byWords, ...byMeaning])].sort(
+      (one, other) => other.confirmed_at - one.confirmed_at,
     )
     const rank = new Map<Memory, number>()
-    for (const list of [byWords, byTime])
-      for (const [i, { entry }] of list.entries()) {
-        const weight = list === byWords ? 2 : 0.25
-        rank.set(entry.memory, (rank.get(entry.memory) ?? 0) + weight / (fusion + i))
-      }
+    for (const [list, weight] of [
+      [byWords, 2],
+      [byMeaning, 0.5],
+      [byTime, 0.25],
+    ] as const)
+      for (const [i, memory] of list.entries())
+        rank.set(memory, (rank.get(memory) ?? 0) + weight / (fusion + i))
     return [...rank]
       .map(([memory, score]) => ({ memory, score: score * freshness(memory, at) }))
       .sort((one, other) => other.score - one.score || one.memory.n - other.memory.n)
       .map(({ memory }) => memory)
   }
 
-  #score({ words, length, memory }: Entry, asked: ReadonlySet<string>): number {
+  /** The memories that stand out of all others by their nearness to a question. */
+  #near({ model, places }: AskedVector, found: readonly { memory: Memory }[]): Memory[] {
+    const length = lengthOf(places) || 1
+    const near = found.flatMap(({ memory }) => {
+      const stored = this.#vectors.get(memory.id)
+      return stored?.model === model ? [{ memory, score: cosine(places, stored) / length }] : []
+    })
+    const mean = near.reduce((sum, { score }) => sum + score, 0) / Math.max(1, near.length)
+    const spread = near.reduce((sum, { score }) => sum + (score - mean) ** 2, 0)
+    const deviation = Math.sqrt(spread / Math.max(1, near.length))
+    // Among a handful nothing stands out: their nearness alone counts then.
+    const least =
+      near.length < 20 ? leastNear : Math.max(leastNear, mean + leastDeviations * deviation)
+    return near
+      .filter(({ score }) => score >= least)
+      .sort((one, other) => other.score - one.score)
+      .slice(0, mostNear)
+      .map(({ memory }) => memory)
+  }
+
+  /** The words of a question; of those that no memory has, the words that are written nearly so. */
+  #asked(question: string): ReadonlyMap<string, readonly string[]> {
+    const asked = new Map<string, readonly string[]>()
+    for (const word of contentWords(question)) {
+      if (asked.has(word)) continue
+      const isKnown = this.#frequency.has(word) || word.length < shortestMisspelt
+      asked.set(
+        word,
+        isKnown ? [] : [...this.#frequency.keys()].filter((known) => isMisspelt(known, word)),
+      )
+    }
+    return asked
+  }
+
+  #score({ words, length, memory }: Entry, asked: ReadonlyMap<string, readonly string[]>): number {
     let score = 0
     const ofSlot = memory.slot === null ? undefined : wordsOfSlot(memory.slot)
-    for (const word of asked) {
+    for (const [word, nearly] of asked) {
       const times = words.get(word) ?? 0
       const share = (this.#frequency.get(word) ?? 0) / Math.max(1, this.#entries.length)
       const rarity = Math.log(1 + 1 / Math.max(share, 1e-4))
       const weight = 1 - b + (b * length) / Math.max(1, this.#meanLength)
       if (times > 0) score += (rarity * times * (k1 + 1)) / (times + k1 * weight)
       else if (ofSlot?.has(word)) score += 1.5
-      else if ([...words.keys()].some((known) => isMisspelt(known, word))) score += rarity * 0.6
+      else if (nearly.some((known) => words.has(known))) score += rarity * 0.6
     }
     return score
   }
@@ -95,9 +150,13 @@ function entryOf(memory: Memory): Entry {
   return { memory, words, length: found.length }
 }
 
+/** Shorter words are too often one letter apart. */
+const shortestMisspelt = 4
+
 /** Two long words of which one letter differs, is missing, or is there twice. */
 function isMisspelt(one: string, other: string): boolean {
-  if (one.length < 5 || other.length < 5 || Math.abs(one.length - other.length) > 1) return false
+  if (one.length < shortestMisspelt || other.length < shortestMisspelt) return false
+  if (Math.abs(one.length - other.length) > 1) return false
   if (one[0] !== other[0]) return false
   let i = 0
   while (i < one.length && one[i] === other[i]) i++
@@ -125,14 +184,22 @@ export class Indexes {
   #size = 0
 
   /** The index of an owner, where the one here is of this version; else the one that `build` makes. */
-  async of(did: string, version: number, build: () => Promise<readonly Memory[]>): Promise<Index> {
+  async of(
+    did: string,
+    version: number,
+    build: () => Promise<{
+      memories: readonly Memory[]
+      vectors: ReadonlyMap<string, StoredVector>
+    }>,
+  ): Promise<Index> {
     const known = this.#indexes.get(did)
     if (known?.version === version) {
       this.#indexes.delete(did)
       this.#indexes.set(did, known)
       return known
     }
-    const index = new Index(version, await build())
+    const { memories, vectors } = await build()
+    const index = new Index(version, memories, vectors)
     this.forget(did)
     this.#indexes.set(did, index)
     this.#size += index.size

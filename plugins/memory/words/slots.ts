@@ -22,7 +22,7 @@ export const slots: Readonly<Record<string, Slot>> = {
     'ninaishi naishi nyumbani mji kijiji',
     'habite vis maison ville village',
   ),
-  origin_place: slot('born grew hometown', 'nilizaliwa kuzaliwa', 'né née naissance grandi'),
+  birthplace: slot('born grew hometown', 'nilizaliwa kuzaliwa', 'né née naissance grandi'),
   job: slot(
     'work job profession occupation living career',
     'kazi nafanya ajira',
@@ -92,12 +92,7 @@ export const slots: Readonly<Record<string, Slot>> = {
   skill: slot('skill good know able', 'ujuzi najua', 'compétence sais', several),
   hobby: slot('hobby play free time', 'burudani hobi', 'loisir passe-temps', several),
   crop: slot('grow crop plant maize', 'zao mazao panda mahindi', 'culture plante maïs', several),
-  place_visited: slot(
-    'visited trip been travelled',
-    'nilitembelea safari',
-    'visité voyage',
-    several,
-  ),
+  visited: slot('visited trip been travelled', 'nilitembelea safari', 'visité voyage', several),
   visit: slot('visit trip going travel', 'ziara safari', 'visite voyage', several),
   allergy: slot('allergy allergic', 'mzio', 'allergie allergique', { several: true, asked: true }),
   medicine: slot('medicine tablets medication', 'dawa', 'médicament', {

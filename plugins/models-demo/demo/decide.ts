@@ -9,6 +9,7 @@ import { matches } from './read/match.ts'
 import { askFor, tellFault, tellResult } from './render.ts'
 import { fieldsOf } from './read/schema.ts'
 import { asksForLength, asksWhatThereIs, introduction, longAnswer, smallTalk } from './speech.ts'
+import { fromTold } from './told.ts'
 import { absorbed, forNames, likely, surely, tasksFor, type Task } from './tasks.ts'
 import { readTurn, type Call, type KnownTurn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './read/words.ts'
@@ -71,6 +72,8 @@ export async function decide(
   }
   const { tasks, open } = await tasksFor(turn, own, now, surely)
   if (open.length === 0 && tasks.length > 0) return act(await first(turn, tasks, own, now), speak)
+  const told = tasks.length === 0 ? fromTold(turn.said, messages) : undefined
+  if (told) return speak(told)
   const thought = `I look for what has to do with ${meaning(turn.said).join(', ') || 'this'}.`
   if (has(list)) return { calls: [{ name: list, args: {} }], thought }
   return tasks.length > 0 ? act(tasks, speak) : speak(nothingFits([]))

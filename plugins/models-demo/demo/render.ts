@@ -32,6 +32,9 @@ export function tellResult(tool: string, args: unknown, content: string): string
   if (typeof result !== 'object' || result === null)
     return plainly(result) ? sentence(plainly(result)) : `${tool} is done.`
   if (Array.isArray(result) || result === null) return sentence(`I found ${tell(result)}`)
+  // A tool may say itself what a person is told of its result.
+  if ('told' in result && typeof result.told === 'string' && result.told)
+    return sentence(result.told)
   const subject = subjectOf(args, result)
   const told = subject === undefined ? '' : tell(result, subject)
   if (told) return sentence(`For ${subject} I got ${told}`)

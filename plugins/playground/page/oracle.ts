@@ -10,6 +10,8 @@ export interface Oracle {
   readonly runtime: string
   /** What a turn costs, in words; null where turns are free. */
   readonly price: string | null
+  /** Whether the oracle remembers its users from session to session. */
+  readonly hasMemory: boolean
   readonly userDid: string
   /** Whether the server lets this page's user do everything. */
   readonly isOperator: boolean
@@ -21,7 +23,7 @@ let oracle: Oracle
 /** Reads the server's description of the oracle, and makes a client for this browser's user. */
 export async function meetOracle(): Promise<Oracle> {
   const response = await fetch('/.well-known/oracle.json')
-  const facts = (await response.json()) as Oracle
+  const facts = (await response.json()) as Oracle & { memory?: unknown }
   const { did, name, model, runtime, price = null } = facts
   const { initialWallet: wallet, ...rest } = await createDevelopmentWallet({
     ledger: location.origin,
@@ -29,7 +31,8 @@ export async function meetOracle(): Promise<Oracle> {
   const client = createOracleClient({ wallet, ...rest })
   const isOperator = await mayEverything(wallet.did)
   const userDid = wallet.did
-  return (oracle = { did, name, model, runtime, price, userDid, isOperator, client })
+  const hasMemory = facts.memory !== undefined
+  return (oracle = { did, name, model, runtime, price, hasMemory, userDid, isOperator, client })
 }
 
 /**

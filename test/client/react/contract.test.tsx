@@ -114,14 +114,9 @@ it('a hook without a provider above it says so in the words of the specification
 
 it('what waits for its plugin says which one', async () => {
   const { provided } = { provided: await providedByWallet() }
-  const memory = hook(() => core.useMemoryEngine('did:key:z'), provided)
   const calls = hook(() => liveAgent.useLiveAgent('did:key:z'), provided)
   const call = { callType: 'audio', sessionId: 's', userDid: 'did:key:z' } as const
-  for (const [plugin, promise] of [
-    ['memory', memory.now.enableMemoryEngine('@m:s')],
-    ['memory', memory.now.inviteUser('@m:s')],
-    ['calls', calls.now.callAgent(call)],
-  ] as const) {
+  for (const [plugin, promise] of [['calls', calls.now.callAgent(call)]] as const) {
     const error = await promise.catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(core.OracleError)
     expect(error).toMatchObject({

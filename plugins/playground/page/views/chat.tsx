@@ -18,6 +18,7 @@ import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { FileList } from '../parts/file-view.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
+import { answersOf, Incognito, Used } from '../parts/remembered.tsx'
 import { AnsweredBy, toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
@@ -174,6 +175,8 @@ function Conversation({
   const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
   const starts = useRef(new Map<string, number>())
   const [text, setText] = useState('')
+  const [incognito, setIncognito] = useState(false)
+  const answers = answersOf(oracle.hasMemory && !isSending ? messages : [], run.runId)
   const end = useFollow(messages)
 
   const [told, setTold] = useState<readonly Told[]>([])
@@ -216,7 +219,7 @@ function Conversation({
     <Times value={times}>
       <Waiting value={approval.pending?.toolCallId}>
         <div
-          className="messages"
+          className={incognito ? 'messages incognito' : 'messages'}
           ref={end}
           tabIndex={0}
           role="region"
@@ -227,7 +230,13 @@ function Conversation({
             <Welcome oracle={oracle} onSay={(opener) => void say(opener)} />
           )}
           {messages.map((message) => (
-            <Message key={message.id} message={message} usual={model} />
+            <Message
+              key={message.id}
+              message={message}
+              runId={answers.get(message.id)}
+              newest={run.runId}
+              usual={model}
+            />
           ))}
           <ToldLines told={told} />
           {status === 'submitted' && (
@@ -292,6 +301,7 @@ function Conversation({
         </label>
         <div className="row spread">
           <AttachButton onAdd={files.add} />
+          {oracle.hasMemory && <Incognito sessionId={sessionId} onChange={setIncognito} />}
           <label>
             <span className="hidden">Model</span>
             <select value={model ?? ''} onChange={(event) => setModel(event.target.value)}>
@@ -319,7 +329,14 @@ function Conversation({
   )
 }
 
-function Message({ message, usual }: { message: IMessage; usual: string | undefined }) {
+function Message(props: {
+  message: IMessage
+  /** The run whose answer ends with this message. */
+  runId: string | undefined
+  newest: string | null
+  usual: string | undefined
+}) {
+  const { message, runId, newest, usual } = props
   const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
   const parts = Array.isArray(content) ? content : [content]
   const text = parts.filter((part) => typeof part === 'string').join('')
@@ -346,6 +363,7 @@ function Message({ message, usual }: { message: IMessage; usual: string | undefi
           mediaType: mimetype ?? '',
         }))}
       />
+      {runId !== undefined && <Used runId={runId} isNewest={runId === newest} />}
       <AnsweredBy message={message} usual={usual} />
       {type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />

@@ -1,0 +1,234 @@
+import type { AskableModel } from '#core'
+import { everything } from '../kept/erasing.ts'
+import type { Said } from '../kept/memory.ts'
+import type { HeardTurn, Remembering } from '../remembering.ts'
+import type { MemoryDatabase } from '../tables.ts'
+import { tellsSecret } from '../words/secrets.ts'
+import { refusalOf } from './checks.ts'
+import { untilIn } from './dates.ts'
+import { askModel, type Numbered } from './model.ts'
+import { proposalsIn } from './rules.ts'
+
+const mostCharacters = 4_000
+/** How many turns one reading takes. */
+const mostTurns = 50
+
+/** How a session is read. Without a model the rules of the demonstration model read it. */
+export interface Reading {
+  readonly model?: AskableModel
+  readonly signal: AbortSignal
+  /** Whether no further attempt will be made. */
+  readonly isLast: boolean
+}
+
+/** Turns as they are heard, kept for a reading, and read once for what is worth remembering. */
+export class Noticing {
+  readonly #self: Remembering
+
+  constructor(self: Remembering) {
+    this.#self = self
+  }
+
+  /** Keeps a turn for the reading, and findable; false where nothing of it is to be read. */
+  async hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
+    const self = this.#self
+    const { runId, sessionId, did, at } = turn
+    await this.#noteUse(trx, turn)
+    const { mode } = await self.settingsOf(did, trx)
+    if (mode !== 'on' || turn.words.trim() === '') return false
+    if (await self.isIncognito(did, sessionId, trx)) return false
+    const erased = await this.#erasedSince(trx, did, at)
+    if (erased === 'all') return false
+    const { words, reply } = { words: cut(turn.words), reply: cut(turn.reply) }
+    // What the person had erased in this very turn stands in its words.
+    const findable = self.findsPassages && !erased && !tellsSecret(words) && !tellsSecret(reply)
+    const sealed = (text: string) => self.vault.write(text, runId, did)
+    const [row] = await trx
+      .insertInto('memory_passages')
+      .values({
+        run_id: runId,
+        session_id: sessionId,
+        did,
+        at,
+        words: sealed(words),
+        reply: sealed(reply),
+        read_at: null,
+        findable: findable ? 1 : 0,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('run_id')
+      .execute()
+    if (row && findable) await self.passages.add(trx, did, runId, `${words}\n${reply}`)
+    return true
+  }
+
+  /** Notes by which run memories were used, and that they were. */
+  async #noteUse(trx: MemoryDatabase, { runId, sessionId, did }: HeardTurn): Promise<void> {
+    const rows = await trx
+      .updateTable('memory_used')
+      .set({ run_id: runId })
+      .where('session_id', '=', sessionId)
+      .where('did', '=', did)
+      .where('run_id', 'is', null)
+      .returning('ids')
+      .execute()
+    const ids = new Set(rows.flatMap(({ ids }) => idsIn(ids)))
+    if (ids.size > 0)
+      await trx
+        .updateTable('memory_memories')
+        .set((eb) => ({ uses: eb('uses', '+', 1) }))
+        .where('did', '=', did)
+        .where('id', 'in', [...ids])
+        .execute()
+  }
+
+  /** What the person has erased since a turn began. */
+  async #erasedSince(
+    trx: MemoryDatabase,
+    did: string,
+    at: number,
+  ): Promise<'all' | 'some' | undefined> {
+    const rows = await trx
+      .selectFrom('memory_erased')
+      .select((eb) =>
+        eb.fn.max(eb.case().when('hash', '=', everything).then(2).else(1).end()).as('much'),
+      )
+      .where('did', '=', did)
+      .where('at', '>=', at)
+      .execute()
+    const much = Number(rows[0]?.much ?? 0)
+    return much === 2 ? 'all' : much === 1 ? 'some' : undefined
+  }
+
+  /** How many turns of a session have yet to be read. */
+  async unread(sessionId: string, db: MemoryDatabase): Promise<number> {
+    const { count } = await db
+      .selectFrom('memory_passages')
+      .select((eb) => eb.fn.countAll<number>().as('count'))
+      .where('session_id', '=', sessionId)
+      .where('read_at', 'is', null)
+      .executeTakeFirstOrThrow()
+    return Number(count)
+  }
+
+  /** Reads the turns of a session that nobody has read, once it is quiet or has enough of them. Each is read once. */
+  async notice(did: string, sessionId: string, asked: Reading): Promise<void> {
+    const self = this.#self
+    const turns = await this.#unreadTurns(did, sessionId)
+    const newest = turns.at(-1)
+    if (!newest) return
+    const quietFor = self.now - newest.at
+    // A turn that is yet to come was heard by a clock that has gone back since.
+    const isQuiet = quietFor >= self.env.MEMORY_AFTER_SECONDS * 1_000 || quietFor < 0
+    // A later turn has asked for a job of its own, which reads these turns too.
+    if (!isQuiet && turns.length < self.env.MEMORY_AFTER_TURNS) return
+    const began = performance.now()
+    let proposals: readonly Numbered[] = []
+    try {
+      proposals = await this.#propose(did, turns, asked)
+    } catch (error) {
+      if (!asked.isLast) throw error
+      await self.count('dropped')
+    }
+    await self.alone(did, async (trx) => {
+      const { mode } = await self.settingsOf(did, trx)
+      const mine = await this.#takeUnread(
+        trx,
+        turns.map(({ runId }) => runId),
+      )
+      if (mode !== 'on') return
+      for (const proposal of proposals) await this.#keepProposal(trx, did, proposal, turns, mine)
+    })
+    self.times.readings.add(performance.now() - began)
+  }
+
+  async #unreadTurns(did: string, sessionId: string): Promise<HeardTurn[]> {
+    const { db, vault } = this.#self
+    const rows = await db
+      .selectFrom('memory_passages')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('did', '=', did)
+      .where('read_at', 'is', null)
+      .orderBy('at')
+      .limit(mostTurns)
+      .execute()
+    return rows.map(({ run_id: runId, session_id, at, words, reply }) => ({
+      runId,
+      sessionId: session_id,
+      did,
+      at: Number(at),
+      words: vault.read(words, runId, did),
+      reply: vault.read(reply, runId, did),
+    }))
+  }
+
+  async #propose(
+    did: string,
+    turns: readonly HeardTurn[],
+    { model, signal }: Reading,
+  ): Promise<readonly Numbered[]> {
+    const self = this.#self
+    if (!model)
+      return turns.flatMap(({ words }, i) =>
+        proposalsIn(words).map((one) => ({ ...one, message: i + 1 })),
+      )
+    const index = await self.indexOf(did)
+    const known = index.find(turns.map(({ words }) => words).join('\n'), self.now).slice(0, 10)
+    await self.count('model-calls')
+    return askModel(model, turns, known, signal)
+  }
+
+  /** Marks turns as read; resolves to those that nobody had read, and that are still there. */
+  async #takeUnread(trx: MemoryDatabase, runIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const taken = await trx
+      .updateTable('memory_passages')
+      // The row stays, so that a run that ends twice is read once; the words of what stays findable stay, too.
+      .set((eb) => ({
+        read_at: this.#self.now,
+        reply: '',
+        words: eb.case().when('findable', '=', 1).then(eb.ref('words')).else('').end(),
+      }))
+      .where('run_id', 'in', [...runIds])
+      .where('read_at', 'is', null)
+      .returning('run_id')
+      .execute()
+    return new Set(taken.map(({ run_id }) => run_id))
+  }
+
+  async #keepProposal(
+    trx: MemoryDatabase,
+    did: string,
+    proposal: Numbered,
+    turns: readonly HeardTurn[],
+    mine: ReadonlySet<string>,
+  ): Promise<void> {
+    const self = this.#self
+    const turn = turns[proposal.message - 1]
+    if (turn && !mine.has(turn.runId)) return
+    const earlier = turns.slice(0, proposal.message - 1).map(({ words }) => words)
+    const refusal = refusalOf(proposal, turn?.words, earlier)
+    if (refusal || !turn) return self.count(`refused:${refusal ?? 'no-evidence'}`, trx)
+    const { slot = null, value = '', text, kind, quote } = proposal
+    const about = proposal.about.trim() === '' ? 'me' : proposal.about
+    const said: Said = { sessionId: turn.sessionId, runId: turn.runId, quote, at: turn.at }
+    const until = untilIn(quote, proposal.until, turn.at)
+    const kept = proposal.ends
+      ? await self.memories.end(trx, did, { about, slot, value }, turn.at)
+      : await self.memories.keep(
+          trx,
+          did,
+          { kind, about, slot, value, text, by: 'noticed', until },
+          said,
+          self.now,
+        )
+    await self.count(kept.outcome === 'erased' ? 'refused:erased' : `kept:${kept.outcome}`, trx)
+  }
+}
+
+const cut = (text: string) => text.slice(0, mostCharacters).toWellFormed().replaceAll('\0', '')
+
+function idsIn(text: string): string[] {
+  const found: unknown = JSON.parse(text)
+  return Array.isArray(found) ? found.filter((id) => typeof id === 'string') : []
+}

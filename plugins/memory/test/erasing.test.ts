@@ -1,0 +1,94 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { call, type TestUser } from '#core/testing'
+import { onPostgres } from '../../../test/support/each-database.ts'
+import { OpenMemory } from '../../../test/support/open-memory.ts'
+
+const ways = {
+  aardwolf: 'the tool',
+  zebrafinch: 'the route',
+  quokkatown: 'the end of the session',
+  hedgehogia: 'everything at once',
+} as const
+type Word = keyof typeof ways
+
+/** Has a word remembered that is said once, and erases it; resolves to the person, and the session where it was said. */
+async function rememberedAndErased(open: OpenMemory, word: Word) {
+  const user = await open.user()
+  open.replies.push(
+    call('remember', { text: `keeps the ${word}`, slot: 'pet', value: word }),
+    'Yes.',
+  )
+  const { sessionId } = await user.say(`Please remember that I keeps the ${word}`)
+  expect(await open.texts(user)).toEqual([`keeps the ${word}`])
+  await open.quiet(user, sessionId)
+  // It is found in what was said, and it is shown.
+  expect(await spoken(open, user, word)).toHaveLength(1)
+  await user.say('Which pet do I keep?')
+  expect(asked(open)).toContain(word)
+  const [{ id }] = (await user.get('/memory')).body.memories
+  if (ways[word] === 'the tool') {
+    open.replies.push(call('forget', { ids: ['m1'] }), 'Gone.')
+    const waiting = await user.say('Forget which pet I keep', { approvals: true })
+    expect(waiting.status).toBe('waiting')
+    expect((await waiting.approve()).status).toBe('finished')
+  } else if (ways[word] === 'the route')
+    expect((await user.delete(`/memory/${id}`)).body.sessions).toMatchObject([{ sessionId }])
+  else if (ways[word] === 'everything at once') await user.delete('/memory?all=true')
+  else await user.delete(`/sessions/${sessionId}`)
+  return { user, sessionId }
+}
+
+const asked = ({ model }: OpenMemory) => JSON.stringify(model.requests.at(-1))
+const spoken = (open: OpenMemory, { did }: TestUser, question: string) =>
+  open.self.passages.find(open.self.db, did, { question, from: 0, to: Number.MAX_SAFE_INTEGER })
+
+async function isGone(open: OpenMemory, user: TestUser, word: string): Promise<void> {
+  expect(await open.texts(user, '?history=true')).toEqual([])
+  expect(await open.texts(user, `?query=${word}&history=true`)).toEqual([])
+  expect(JSON.stringify((await user.get('/memory/export')).body)).not.toContain(word)
+  expect(await spoken(open, user, word)).toEqual([])
+  await user.say('Which pet do I keep?')
+  expect(asked(open)).not.toContain(word)
+}
+
+const suite = (open: OpenMemory, files?: () => string) => {
+  for (const [word, way] of Object.entries(ways) as [Word, string][])
+    it(`takes a word away by ${way}: from requests, lists, searches and the export${files ? ', and from the files' : ''}`, async () => {
+      const { user, sessionId } = await rememberedAndErased(open, word)
+      await isGone(open, user, word)
+      // A job that comes late finds nothing to bring back; said again later it may be kept again.
+      await open.app.clock.advance('5m')
+      expect(await open.texts(user, '?history=true')).toEqual([])
+      if (!files) return
+      const { sessions } = (await user.get('/sessions')).body
+      for (const session of sessions) await user.delete(`/sessions/${session.sessionId}`)
+      expect(sessions.map((one: { sessionId: string }) => one.sessionId)).toEqual(
+        way === 'the end of the session'
+          ? expect.not.arrayContaining([sessionId])
+          : expect.arrayContaining([sessionId]),
+      )
+      await expect.poll(() => files().includes(word), { timeout: 30_000 }).toBe(false)
+      await user.post('/memory', { text: `keeps the ${word}` })
+      expect(await open.texts(user)).toEqual([`keeps the ${word}`])
+      expect(files()).toContain(word)
+    })
+}
+
+describe('erasing is erasing, on SQLite', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-memory-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const open = new OpenMemory({ DATA_DIR: folder })
+  suite(open, () =>
+    readdirSync(folder)
+      .filter((file) => file.startsWith('oracle.sqlite'))
+      .map((file) => readFileSync(join(folder, file), 'latin1'))
+      .join('\n'),
+  )
+})
+
+await onPostgres('erasing is erasing, on PostgreSQL', ({ databaseUrl }) =>
+  suite(new OpenMemory({}, databaseUrl)),
+)
