@@ -4,15 +4,18 @@ import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { compare, mostRatio } from './support/against.ts'
+import { compareStarts } from './support/start-against.ts'
 
 // npm run bench, or npm run bench boot routes: runs all parts or the named ones; each part is a file beside this one.
 // npm run bench -- --against <commit>: compares the cost with that version; with --gate, more than 5 % above it fails.
+// With --start it is the start of a small app from the built package that is compared.
 const { values: options, positionals: chosen } = parseArgs({
   allowPositionals: true,
   options: {
     against: { type: 'string' },
     rounds: { type: 'string', default: '10' },
     gate: { type: 'boolean', default: false },
+    start: { type: 'boolean', default: false },
   },
 })
 const parts = readdirSync(import.meta.dirname)
@@ -34,7 +37,8 @@ if (options.against !== undefined) {
     console.error(`--rounds is a whole number from 1 to 100, not "${options.rounds}".`)
     process.exit(1)
   }
-  const ratios = await compare({ ref: options.against, rounds, print: console.log })
+  const comparison = { ref: options.against, rounds, print: console.log }
+  const ratios = options.start ? compareStarts(comparison) : await compare(comparison)
   const slower = Object.entries(ratios).filter(([, ratio]) => !(ratio <= mostRatio))
   for (const [kind, ratio] of slower)
     console.log(`${kind}: ${((ratio - 1) * 100).toFixed(1)} % more than ${options.against}`)

@@ -79,7 +79,7 @@ async function runServer(databaseUrl?: string) {
   const serve = async (_: IncomingMessage, res: ServerResponse) => {
     const { sessionId } = await sessions.create(user.did)
     let runId = ''
-    const stop = runs.watch(sessionId, (id) => (runId = id))
+    const stop = runs.watch(sessionId, { onRun: (id) => (runId = id) })
     void runs.send({ user, sessionId, request: { message: 'Say a hundred words' } })
     while (runId === '') await sleep(1)
     stop()

@@ -67,6 +67,14 @@ export const commands: Readonly<Record<string, Listed>> = {
     summary: 'gives free pages of the embedded database back to the disk',
     load: () => import('./commands/vacuum.ts'),
   },
+  storage: {
+    summary: 'what takes room in the database of the running server',
+    load: () => import('./commands/storage.ts'),
+  },
+  erase: {
+    summary: 'erases users again whom a restored PostgreSQL has brought back',
+    load: () => import('./commands/erase.ts'),
+  },
   'check:plugin': {
     summary: 'what a plugin still lacks',
     load: () => import('./commands/check-plugin.ts'),

@@ -1,6 +1,9 @@
 import { appOfFolder } from './app-of-folder.ts'
+import { loadEnvFileIfAny } from './env-file.ts'
 
-// The server of `oracle-runtime dev`: it listens where only the process that holds the port finds it.
+// The server of `oracle-runtime dev`: it listens where only the process that holds the port finds it. What clients are told,
+// and what counts as a page of its own, is the address of that port.
+if (!loadEnvFileIfAny().PUBLIC_URL) process.env.PUBLIC_URL = process.argv[2]
 const app = await appOfFolder()
 const address = await app.listen({ port: 0, host: '127.0.0.1' })
 process.send?.({ port: address.port })

@@ -4,6 +4,7 @@ import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { AnswerWatch } from './answer-watch.ts'
 
 /** Saves within this time are one: an editor writes a file in several steps. */
 const togetherMs = 50
@@ -17,6 +18,8 @@ const mostWaiting = 1_000
 const mostSaidAgain = 1024 * 1024
 const againMs = 20
 const shownLength = 4_000
+/** How long a client that waits for nothing may be silent while no server has its connection. */
+const idleMs = 60_000
 
 /** How many folders are watched at most. */
 const mostFolders = 1_000
@@ -54,6 +57,8 @@ export class DevServer {
   /** Where the app is found. */
   readonly url: string
   readonly #port: number
+  /** The connections of clients that wait for nothing while no server has them. */
+  readonly #idle = new Set<Socket>()
   readonly #waiting: { readonly socket: Socket; readonly said: Buffer[] }[] = []
   #child: ChildProcess | undefined
   /** Where the server of the app listens, once it does. */
@@ -96,6 +101,7 @@ export class DevServer {
     for (const watcher of this.#watchers.values()) watcher.close()
     this.#server.close()
     for (const { socket } of this.#waiting.splice(0)) socket.destroy()
+    for (const socket of [...this.#idle]) socket.destroy()
     await this.#end()
   }
 
@@ -145,6 +151,7 @@ export class DevServer {
         '--disable-warning=ExperimentalWarning',
         ...(isSource ? ['--conditions=oracle-runtime-source'] : []),
         fileURLToPath(new URL(isSource ? './dev-child.ts' : './dev-child.js', import.meta.url)),
+        this.url,
       ],
       {
         cwd: folder,
@@ -223,17 +230,19 @@ export class DevServer {
 
   /**
    * Leads a connection to the server. A server that begins to end closes connections on which it has heard nothing: what was
-   * said on such a connection is said to the next server.
+   * said on such a connection is said to the next server. A client whose connection was idle then keeps it.
    */
   #lead(near: Socket, port: number, said: Buffer[] = []): void {
     const far = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    const watch = new AnswerWatch()
     let isAnswered = false
-    let isSocket = false
     let length = said.reduce((sum, bytes) => sum + bytes.length, 0)
+    if (said[0]) watch.ask(said[0])
     for (const bytes of said) far.write(bytes)
     const hear = (bytes: Buffer) => {
       // What a client says after an answer is its next request.
-      if (isAnswered && !isSocket) {
+      if (watch.isComplete) {
+        watch.ask(bytes)
         isAnswered = false
         length = 0
       }
@@ -244,7 +253,7 @@ export class DevServer {
     const hang = () => far.end()
     near.on('data', hear).on('end', hang).resume()
     far.on('data', (bytes: Buffer) => {
-      isSocket ||= bytes.subarray(0, 12).toString('latin1') === 'HTTP/1.1 101'
+      watch.hear(bytes)
       isAnswered = true
       said.length = 0
       near.write(bytes)
@@ -259,9 +268,32 @@ export class DevServer {
       near.pause()
       const mayRepeat = !isAnswered && length <= mostSaidAgain && !near.destroyed
       // The server may be about to end without our knowing: a moment later there is the next one.
-      if (mayRepeat) setTimeout(() => this.#place(near, said), againMs)
+      if (mayRepeat && length > 0) setTimeout(() => this.#place(near, said), againMs)
+      else if (watch.isComplete) this.#keep(near)
       else near.end()
     })
+  }
+
+  /** Keeps the connection of a client that waits for nothing, until the client says something or hangs up. */
+  #keep(near: Socket): void {
+    const isLeft = near.destroyed || near.readableEnded
+    if (isLeft || this.#isClosed || this.#idle.size >= mostWaiting) return void near.end()
+    this.#idle.add(near)
+    const hear = (bytes: Buffer) => {
+      leave()
+      near.pause()
+      this.#place(near, [bytes])
+    }
+    const end = () => {
+      leave()
+      near.end()
+    }
+    const leave = () => {
+      this.#idle.delete(near)
+      near.setTimeout(0).off('timeout', end).off('data', hear).off('end', end).off('close', leave)
+    }
+    near.setTimeout(idleMs).once('timeout', end)
+    near.on('data', hear).once('end', end).once('close', leave).resume()
   }
 
   /** Says why there is no server: to a page, which asks again by itself, or as JSON. */

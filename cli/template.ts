@@ -2,8 +2,11 @@
 export const isName = (name: string): boolean =>
   /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) && name.length <= 40
 
-/** Has a shell become the program that it starts. */
-const become = process.platform === 'win32' ? '' : 'exec '
+/**
+ * A script of npm for a program that runs until a signal ends it. npm tells its shell of a signal and nobody else, so the shell
+ * becomes the program. Only the shell of Windows, which knows no `exec`, gets to what stands behind the bars.
+ */
+const become = (command: string): string => `exec ${command} || ${command}`
 
 /** The files of a new app, by their paths. `runtime` is what its package.json asks for. */
 export function appFiles(name: string, runtime: string): Record<string, string> {
@@ -15,10 +18,9 @@ export function appFiles(name: string, runtime: string): Record<string, string> 
         private: true,
         type: 'module',
         engines: { node: '>=22.18' },
-        // `exec`: npm tells its shell of a signal, and the shell has to be the server. Windows knows neither.
         scripts: {
-          start: `${become}node server.ts`,
-          dev: `${become}oracle-runtime dev`,
+          start: become('node server.ts'),
+          dev: become('oracle-runtime dev'),
           test: 'node --test',
         },
         dependencies: { 'oracle-runtime': runtime, zod: '^4.0.0' },

@@ -58,6 +58,7 @@ export type {
   MessageContent,
   MintFn,
   ModelInfo,
+  ModelUsage,
   OracleConfig,
   Overrides,
   PendingApproval,
@@ -66,6 +67,7 @@ export type {
   ToolCall,
   ToolCallOf,
   TransactionFn,
+  TurnUsage,
 } from './core/records.ts'
 export type { JsonSchema, StandardSchema, ToolSchema } from './core/tool-schema.ts'
 export type { Timing } from './core/timing.ts'

@@ -1,6 +1,14 @@
 import type { OracleClient } from './core/client.ts'
 import type { Call } from './core/request.ts'
 
+/** The words that the page and the views in it have in common. */
+export interface ViewWords {
+  readonly asking: string
+  readonly readAgain: string
+  readonly tryAgain: string
+  readonly notThere: string
+}
+
 /** What the page gives a view that a plugin brings. */
 export interface ViewHost {
   /** The client of the page's user. */
@@ -19,6 +27,8 @@ export interface ViewHost {
   readonly theme: 'light' | 'dark'
   /** The language of the browser: `sw-KE`. */
   readonly locale: string
+  /** What the page says itself, in that language where it has it: English, Swahili, French. */
+  readonly words: ViewWords
   /** Has a screen reader say a sentence. */
   announce(sentence: string): void
   /** A box for what should outlive a change of view; it is empty after a reload. */

@@ -47,6 +47,7 @@ export {
   type Schema,
   type ServedApi,
   type SelfOf,
+  type FollowedEvent,
   type StartedTurn,
   type StateOf,
   type ToldRoomChange,

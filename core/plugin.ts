@@ -148,7 +148,10 @@ export type {
 } from './plugin/kept/user-data.ts'
 export type {
   BegunTurn,
+  CutReply,
   EndedTurn,
+  FollowedEvent,
+  FollowedSession,
   NewTurn,
   StartedTurn,
   TurnAnswer,

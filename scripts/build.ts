@@ -1,12 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
 
 // Node runs no TypeScript inside node_modules, so the package contains built JavaScript and types.
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
+
+/** How a file says where it is. */
+const place = 'import.meta.url'
 
 await rm(dist, { recursive: true, force: true })
 execFileSync(
@@ -16,6 +20,7 @@ execFileSync(
     stdio: 'inherit',
   },
 )
+await bundle()
 
 // The package contains the built page of the playground.
 const { buildPage } = await import('../plugins/playground/build-page.ts')
@@ -30,7 +35,7 @@ for (const name of await readdir(join(root, 'plugins')))
   if (existsSync(join(root, 'plugins', name, 'view.tsx')))
     await buildView(join(root, 'plugins', name), join(dist, 'plugins', name, 'built'))
 
-// The built files keep their `#core` imports, which Node resolves by the package.json that this script writes to dist.
+// Types keep their `#core` imports, and files their places, which are resolved by the package.json of dist.
 const { name, version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 const scope = {
   name: `${name}-dist`,
@@ -42,6 +47,50 @@ const scope = {
     '#core/testing': './testing.js',
     '#core/models': './core/models/index.js',
     '#core/webhooks': './core/webhooks/index.js',
+    '#place/*': './*',
   },
 }
 await writeFile(join(dist, 'package.json'), `${JSON.stringify(scope, null, 2)}\n`)
+
+/** The sources that keep a file of their own in the package: what `exports` names, and what is started by its path. */
+async function entries(): Promise<string[]> {
+  const plugins = (await readdir(join(root, 'plugins'), { withFileTypes: true }))
+    .filter((one) => one.isDirectory())
+    .map((one) => `plugins/${one.name}/index`)
+  const doors = ['index', 'testing', 'core/models/index', 'core/webhooks/index']
+  return [...doors, ...plugins, 'cli/main', 'cli/dev-child']
+}
+
+/**
+ * Writes the JavaScript of the package as few files: an app that starts would ask the disk for each of four hundred. What
+ * the entry of the package imports is one file, and what is imported later stays apart.
+ */
+async function bundle(): Promise<void> {
+  const build = await rolldown({
+    cwd: root,
+    input: Object.fromEntries((await entries()).map((path) => [path, `${path}.ts`])),
+    platform: 'node',
+    // Packages stay imports, so an app shares them with its own code.
+    external: (id, _, isResolved) => !isResolved && !/^[./#]/.test(id),
+    treeshake: false,
+    plugins: [{ name: 'keep-places', transform: { filter: { code: place }, handler: keepPlace } }],
+  })
+  await build.write({
+    dir: dist,
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name].js',
+    comments: { legal: true, jsdoc: false, annotation: false },
+    // `node --enable-source-maps` names the line of the source; the sources themselves are in the repository.
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    codeSplitting: { groups: [{ name: 'runtime', test: (id) => id === join(root, 'index.ts') }] },
+  })
+  await build.close()
+}
+
+/** A file that looks for others beside itself finds them by its own place, whichever file its code has gone to. */
+function keepPlace(code: string, id: string) {
+  const path = relative(root, id).split(sep).join('/').replace(/\.ts$/, '.js')
+  // Every line stays where it was, so the map of before holds.
+  return { code: code.replaceAll(place, `import.meta.resolve('#place/${path}')`), map: null }
+}

@@ -146,7 +146,7 @@ describe('the documentation', () => {
     expect(spelledOut.filter((title) => !ran(title))).toEqual([])
     // One recipe runs a second time where there is a PostgreSQL.
     expect(tests).toHaveLength(spelledOut.length + (database === undefined ? 0 : 1))
-  }, 120_000)
+  }, 600_000)
 
   it('getting-started runs its application by the command that it names', async () => {
     const [command = '', curl = ''] = shellBlock(

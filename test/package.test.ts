@@ -10,14 +10,15 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fakeProvider } from '#core/testing'
 import { callerOf } from './support/caller.ts'
+import { complaintsOf, launch } from './support/browser.ts'
 import { markedBlocks, runProgram, shellBlock } from './support/page-program.ts'
+import { describeWith } from './support/services.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
@@ -38,27 +39,6 @@ const { url } = await app.listen({ port: 0 })
 console.log('at ' + url)
 `
 
-const slow = `import { defineApp, definePlugin } from 'oracle-runtime'
-const plugin = definePlugin({
-  name: 'slow',
-  summary: 'Is slow.',
-  setup: ({ onClose }) => onClose(() => console.log('the plugin closes')),
-  routes: {
-    'GET /slow': {
-      auth: 'public',
-      async run() {
-        console.log('slow has begun')
-        await new Promise((resolve) => setTimeout(resolve, 1_000))
-        return { finished: true }
-      },
-    },
-  },
-})
-const app = defineApp({ plugins: [plugin] })
-export default app
-if (import.meta.main) await app.listen()
-`
-
 const secrets = {
   ORACLE_MNEMONIC: 'words of an image',
   OPERATOR_TOKEN: 'o'.repeat(40),
@@ -74,16 +54,6 @@ function dockerfile(path: string) {
         .filter((line) => line.startsWith(`${word} `))
         .map((line) => line.slice(word.length + 1)),
   }
-}
-
-/** A connection that never says a byte. */
-function silentSocket(url: string): Promise<Socket> {
-  const { hostname, port } = new URL(url)
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname)
-    socket.once('connect', () => resolve(socket))
-    socket.on('error', reject)
-  })
 }
 
 const author = `import { fakeFetch, testApp } from 'oracle-runtime/testing'
@@ -268,35 +238,36 @@ async function talkTo(url: string): Promise<(message: object) => Promise<string>
   }
 }
 
-describe('the published package', () => {
-  let above: string
-  let folder: string
-  let child: ChildProcess | undefined
-  const run = (command: string, args: string[], cwd = folder) =>
-    execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+let above: string
+let folder: string
+let child: ChildProcess | undefined
+const run = (command: string, args: string[], cwd = folder) =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 
-  beforeAll(() => {
-    above = mkdtempSync(join(tmpdir(), 'oracle-package-'))
-    folder = join(above, 'my-oracle')
-    const commands = shellBlock('docs/getting-started.md', 'npm pack')
-      .replaceAll('../my-oracle', folder)
-      .replace('node server.ts\n', '')
-    const quick = {
-      npm_config_prefer_offline: 'true',
-      npm_config_audit: 'false',
-      npm_config_fund: 'false',
-    }
-    execFileSync('bash', ['-euc', commands], {
-      cwd: root,
-      env: { ...process.env, ...quick },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-  }, 240_000)
-  afterAll(() => {
-    child?.kill()
-    rmSync(above, { recursive: true, force: true })
+// Every suite of this file looks at one package, installed once.
+beforeAll(() => {
+  above = mkdtempSync(join(tmpdir(), 'oracle-package-'))
+  folder = join(above, 'my-oracle')
+  const commands = shellBlock('docs/getting-started.md', 'npm pack')
+    .replaceAll('../my-oracle', folder)
+    .replace('node server.ts\n', '')
+  const quick = {
+    npm_config_prefer_offline: 'true',
+    npm_config_audit: 'false',
+    npm_config_fund: 'false',
+  }
+  execFileSync('bash', ['-euc', commands], {
+    cwd: root,
+    env: { ...process.env, ...quick },
+    stdio: ['ignore', 'ignore', 'pipe'],
   })
+}, 240_000)
+afterAll(() => {
+  child?.kill()
+  rmSync(above, { recursive: true, force: true })
+})
 
+describe('the published package', () => {
   it('runs the application of getting-started as the page says', async () => {
     await using program = await runProgram('node server.ts', folder)
     const answer = await fetch(`${program.url}/dice?sides=20`)
@@ -371,37 +342,6 @@ describe('the published package', () => {
       expect(await exited).toEqual([0, null])
     },
     180_000,
-  )
-
-  it.each([
-    ['npm start', 'npm', ['start']],
-    ['node', process.execPath, ['server.ts']],
-  ] as const)(
-    'ends with 0 when only the process of "%s" is told to, in the middle of an answer',
-    async (_, command, args) => {
-      writeFileSync(join(folder, 'server.ts'), slow)
-      run('npm', ['pkg', 'set', 'scripts.start=exec node server.ts'])
-      const server = spawn(command, [...args], {
-        cwd: folder,
-        env: { ...process.env, PORT: '0', DATA_DIR: '.data-signals' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      let said = ''
-      for (const stream of [server.stdout, server.stderr])
-        stream.on('data', (bytes: Buffer) => (said += bytes.toString()))
-      const exited = once(server, 'exit')
-      await expect.poll(() => said, { timeout: 30_000 }).toContain('listening on')
-      const url = /listening on (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
-      const silent = await Promise.all(Array.from({ length: 500 }, () => silentSocket(url)))
-      const answer = fetch(`${url}/slow`).then((response) => response.json())
-      await expect.poll(() => said, { timeout: 20_000 }).toContain('slow has begun')
-      server.kill('SIGTERM')
-      expect(await answer).toEqual({ finished: true })
-      expect(await exited).toEqual([0, null])
-      expect(said).toContain('the plugin closes')
-      for (const socket of silent) socket.destroy()
-    },
-    60_000,
   )
 
   it('loads a plugin that was published as write-a-plugin says', async () => {
@@ -541,6 +481,26 @@ await (await createApp({ plugins: [mine]${options} })).listen()
     expect(strange).toEqual([])
   }, 120_000)
 
+  it('imports few files of the package, and a trace names the lines of the sources', () => {
+    const program = `
+      import { registerHooks } from 'node:module'
+      const files = []
+      registerHooks({ load: (url, context, next) => (files.push(url), next(url, context)) })
+      const { createApp, chain } = await import('oracle-runtime')
+      const model = { id: 'none', async *stream() {} }
+      const env = { DATA_DIR: ':memory:', LOG_LEVEL: 'silent' }
+      const app = await createApp({ plugins: [], models: false, model, env })
+      await app.listen({ port: 0 })
+      console.log(files.filter((url) => url.includes('/oracle-runtime/dist/')).length)
+      try { chain([]) } catch (error) { console.log(error.stack) }
+      await app.close()`
+    const started = ['--enable-source-maps', '--input-type=module', '-e', program]
+    const [files = '', ...trace] = run(process.execPath, started).split('\n')
+    expect(Number(files)).toBeGreaterThan(0)
+    expect(Number(files)).toBeLessThan(30)
+    expect(trace.join('\n')).toMatch(/core\/[a-z/-]+\.ts:\d+:\d+/)
+  })
+
   it('carries built files, pages and nothing of the workshop', () => {
     const files = (
       JSON.parse(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as {
@@ -549,7 +509,7 @@ await (await createApp({ plugins: [mine]${options} })).listen()
     )[0]!.files.map(({ path }) => path)
     expect(files).toEqual(
       expect.arrayContaining([
-        'dist/core/index.js',
+        'dist/index.js',
         'dist/core/index.d.ts',
         'cli/bin.js',
         'dist/cli/main.js',
@@ -563,4 +523,56 @@ await (await createApp({ plugins: [mine]${options} })).listen()
       [],
     )
   }, 60_000)
+})
+
+await describeWith('chromium', 'a view of the published package', (chromium) => {
+  it('builds a view by its own Vite, and the page that the package brings shows it', async () => {
+    const other = join(above, 'view')
+    execFileSync('cp', ['-a', folder, other])
+    for (const [path, code] of markedBlocks('docs/write-a-plugin.md', 'outside')) {
+      mkdirSync(dirname(join(other, path)), { recursive: true })
+      writeFileSync(join(other, path), code)
+    }
+    const [client = ''] = run('npm', ['pack', '-w', 'client', '--pack-destination', other], root)
+      .trim()
+      .split('\n')
+      .slice(-1)
+    const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      devDependencies: Record<string, string>
+    }
+    const names = ['vite', 'react', 'react-dom', '@types/react', '@types/react-dom']
+    const wanted = names.map((name) => `${name}@${devDependencies[name]}`)
+    const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--save-dev']
+    run('npm', [...install, `./${client}`, ...wanted], other)
+
+    const app = join(other, 'app-with-view')
+    const built = join(app, 'plugins/tolls/built/view.js')
+    const cli = (...words: string[]) => run('npx', ['--no', '--', 'oracle-runtime', ...words], app)
+    expect(cli('build:view', 'plugins/tolls')).toContain('view.js')
+    expect(readFileSync(built).byteLength).toBeLessThan(2_000)
+    const types = {
+      compilerOptions: { module: 'nodenext', strict: true, noEmit: true, jsx: 'react-jsx' },
+      include: ['plugins/tolls/view.tsx'],
+    }
+    writeFileSync(join(app, 'tsconfig.json'), JSON.stringify(types))
+    run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', app], app)
+
+    await using program = await runProgram('node server.ts', app)
+    const browser = await launch(chromium)
+    try {
+      const page = await (await browser.newContext({ locale: 'fr-FR' })).newPage()
+      const complaints = complaintsOf(page)
+      await page.goto(`${program.url}/playground/`)
+      await page.getByRole('link', { name: 'Péages' }).click()
+      await page.getByText('A crossing costs two coins. Demonstration model').waitFor()
+      expect(complaints).toEqual([])
+    } finally {
+      await browser.close()
+    }
+    // The view of payments is in the package, as it is in the repository.
+    const brought = 'plugins/payments/built/view.js'
+    expect(readFileSync(join(other, 'node_modules/oracle-runtime/dist', brought), 'utf8')).toBe(
+      readFileSync(join(root, brought), 'utf8'),
+    )
+  }, 240_000)
 })

@@ -1170,6 +1170,14 @@ definePlugin({
       await turns.abort({ user, session })
       // @ts-expect-error words are taken back turn by turn
       await turns.redact({ user, session })
+      for await (const { event, data, requestId } of turns.follow({ user, session })) {
+        same<typeof requestId, string>()
+        if (event === 'message') same<typeof data.content, string>()
+        if (event === 'cut') same<typeof data.messageId, string | undefined>()
+      }
+      same<boolean, Awaited<ReturnType<typeof turns.cut>>>()
+      // @ts-expect-error a cut says how far the reply was heard
+      await turns.cut({ user, session, runId })
       return turns.redact({ user, session, requestId: 'a' })
     },
   }),

@@ -1,9 +1,8 @@
-import { execFileSync, fork, type ChildProcess } from 'node:child_process'
+import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { createWallet, type Wallet } from '../../core/testing/wallet.ts'
+import { checkout, here } from './checkout.ts'
 import { drive, median } from './target.ts'
 
 /** The options of a comparison. */
@@ -18,8 +17,6 @@ export interface Comparison {
 export const mostRatio = 1.05
 /** After how many minutes the comparison stops, even if a process hangs. */
 const mostMinutes = 20
-const root = resolve(import.meta.dirname, '../..')
-const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 
 /** The number of requests or turns in one slice of a round. */
 const perSlice = { route: 2000, 'authenticated route': 2000, turn: 5 }
@@ -36,29 +33,24 @@ const kinds = Object.keys(perSlice) as Kind[]
  * of its own, with the packages that are installed here, and removed afterwards.
  */
 export async function compare({ ref, rounds, print }: Comparison): Promise<Record<Kind, number>> {
-  const commit = git('rev-parse', '--verify', `${ref}^{commit}`)
-  const folder = mkdtempSync(join(tmpdir(), 'bench-against-'))
   const children: ChildProcess[] = []
-  const old = join(folder, 'old')
+  const { path: old, commit, folder, remove } = checkout(ref)
   const clean = () => {
     for (const child of children) child.kill('SIGKILL')
-    git('worktree', 'remove', '--force', old)
-    rmSync(folder, { recursive: true, force: true })
+    remove()
   }
   const late = setTimeout(() => {
     clean()
     print(`stopped: the comparison took more than ${mostMinutes} minutes`)
     process.exit(1)
   }, mostMinutes * 60_000)
-  git('worktree', 'add', '--quiet', '--detach', old, commit)
   try {
-    symlinkSync(join(root, 'node_modules'), join(old, 'node_modules'))
     const endpoint = await start(children, 'endpoint.ts', [])
     const wallet = await createWallet('a user who only exists for measuring')
     const version = (path: string, name: string) =>
       Version.start(children, path, join(folder, name), String(endpoint.port), wallet)
     const before = await version(old, 'old-data')
-    const after = await version(root, 'new-data')
+    const after = await version(here, 'new-data')
     print(`${rounds} rounds, ${commit.slice(0, 9)} beside the code here, server CPU`)
     // The first rounds also pay for the compilation of the code, which a server that has run for a minute does not.
     for (let round = 0; round < warmUps; round++)

@@ -46,10 +46,21 @@ const unloaded = Array.from({ length: others === '0' ? 0 : 10 }, (_, i) =>
   }),
 )
 
+/** What the turns of a server cost: `off` is without the plugin that knows of prices. */
+const price = process.env.BENCH_PRICE
+const payments =
+  price === undefined ? [] : [(await import('../../plugins/payments/index.ts')).default]
+const priced = {
+  PAYMENTS_TURN_PRICE: '5000',
+  PAYMENTS_FIRST_CREDIT: '9000000000000',
+}
+
 const many = '100000000'
 const options: AppOptions = {
-  plugins: [weather, ...unloaded],
+  plugins: [weather, ...unloaded, ...payments],
+  ...(price === 'off' && { features: { payments: false } }),
   env: {
+    ...(price === 'on' && priced),
     DATA_DIR: folder,
     DATABASE_URL: process.env.BENCH_DATABASE_URL,
     LOG_LEVEL: 'error',

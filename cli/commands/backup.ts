@@ -67,7 +67,7 @@ async function copy(source: string, target: string): Promise<void> {
     if (error instanceof RuntimeError) throw error
     throw failed(target, error instanceof Error ? error.message : String(error), error)
   } finally {
-    await rm(temporary, { force: true })
+    for (const path of [temporary, `${temporary}-journal`]) await rm(path, { force: true })
   }
 }
 

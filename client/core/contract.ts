@@ -19,13 +19,16 @@ export interface ContractParams {
 export interface AgentCardService {
   readonly id: string
   readonly name: string
-  readonly price: { readonly amount: string; readonly currency: string }
-  readonly deliverables: readonly string[]
+  /** In whole coins, for people; `pricingList` has the amount of the ledger. */
+  readonly price: { readonly amount: number; readonly currency: string }
+  readonly deliverables: string
 }
 
 /** The card of an oracle. */
 export interface AgentCard {
   readonly oracleDid: string
+  /** Another one stands for another card: who shows the card and later relies on it can tell that it has changed. */
+  readonly cardProof: string
   readonly card: {
     readonly credentialSubject: {
       readonly id: string

@@ -89,7 +89,7 @@ export async function errorOf(response: Response): Promise<OracleError> {
       details: body.details,
       requestId: body.requestId ?? headers.get('x-request-id') ?? undefined,
       claimIds: claimIdsOf(body.claims),
-      retryAfterMs: Number.isFinite(wait) ? wait * 1000 : undefined,
+      retryAfterMs: wait >= 0 ? wait * 1000 : undefined,
     },
   )
 }

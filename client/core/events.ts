@@ -1,4 +1,4 @@
-import type { ForeignSource, ResultPart } from './records.ts'
+import type { ForeignSource, ResultPart, TurnUsage } from './records.ts'
 
 type Status = 'isRunning' | 'done' | 'error'
 type Args = Readonly<Record<string, unknown>>
@@ -39,6 +39,15 @@ export interface EventPayloads {
     readonly isComplete: boolean
     readonly timestamp: string
   }
+  /** Another model answers than the one that was asked for; `code` says why that one could not. */
+  model: { readonly model: string; readonly instead: string; readonly code: string }
+  /** The model reads less of the conversation from now on; the history keeps every word. */
+  context: {
+    readonly kind: 'pruned' | 'summarised' | 'trimmed'
+    readonly messages: number
+    readonly tokensBefore: number
+    readonly tokensAfter: number
+  }
   tool_call: Omit<ActionCall, 'toolCallId'> & {
     readonly eventId: string
     readonly toolCallId?: string
@@ -69,13 +78,15 @@ export interface EventPayloads {
   }
   delegation_required: { readonly oracleDid: string; readonly reason: string }
   progress: {
-    readonly toolCallId: string
+    readonly toolCallId?: string
     readonly done: number
     readonly total?: number
     readonly note?: string
   }
   router: { readonly route: string }
   message_cache_invalidation: { readonly status?: unknown }
+  /** The user heard the reply of a run up to there and no further. The history is read again. */
+  cut: { readonly runId: string; readonly messageId?: string; readonly chars: number }
   error: {
     readonly error: string
     readonly code: string
@@ -86,7 +97,13 @@ export interface EventPayloads {
     readonly requestId: string
     readonly timestamp: string
   }
-  done: { readonly runId: string; readonly sessionId?: string; readonly status: RunEnding }
+  done: {
+    readonly runId: string
+    readonly sessionId?: string
+    readonly status: RunEnding
+    /** What the calls of models cost. */
+    readonly usage?: TurnUsage
+  }
 }
 
 /** The names of the events. */

@@ -75,12 +75,44 @@ export interface IMessage<Tools = AnyTools> {
   readonly isReasoning?: boolean
   /** False while the message streams, and for a reply that ended before its end. */
   readonly isComplete?: boolean
+  /** The user of a call stopped listening where it ends. */
+  readonly cut?: true
   readonly createdAt?: string
   readonly attachments?: readonly Attachment[]
-  /** On the first message of a run: how the run stands, and why it failed. */
-  readonly run?: { readonly runId: string; readonly status: string; readonly code?: string }
+  /** The id of the model that said it. While a reply streams: only where another model answers than the chosen one. */
+  readonly model?: string
+  /** The plugin whose words these are, where they are not the user's. */
+  readonly origin?: string
+  /** On the first message of a run: how the run stands, why it failed, and what it cost. */
+  readonly run?: {
+    readonly runId: string
+    readonly status: string
+    readonly code?: string
+    readonly usage?: TurnUsage
+  }
   /** On the last message of an answer that did not come to its own end. */
   readonly ended?: 'aborted' | 'interrupted' | 'failed'
+}
+
+/** What calls of models cost. */
+export interface ModelUsage {
+  /** All tokens that were read, with those of the provider's cache. */
+  readonly inputTokens: number
+  /** All tokens that were written, with those that were thought and not said. */
+  readonly outputTokens: number
+  readonly cachedTokens?: number
+  readonly cacheWriteTokens?: number
+  readonly reasoningTokens?: number
+  /** The tokens are judged by the length of the texts: the provider did not count. */
+  readonly estimated?: true
+  /** Whole billionths of a US dollar, in digits; null or absent where nobody knows. */
+  readonly cost?: string | null
+}
+
+/** What a whole turn cost, in all and for each model. */
+export interface TurnUsage extends ModelUsage {
+  readonly calls: number
+  readonly models: readonly (ModelUsage & { readonly model: string; readonly calls?: number })[]
 }
 
 /** Where the turn of a chat stands. */
@@ -101,9 +133,12 @@ export interface ChatRunState {
   readonly toolError: OracleError | null
 }
 
-/** Words of others that the oracle has read: a tool's result, an attachment, the answer of a page, or what a plugin quoted. */
+/**
+ * Words of others that the oracle has read: a tool's result, an attachment, the answer of a page, what a plugin quoted, or a
+ * summary of any of these.
+ */
 export interface ForeignSource {
-  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted' | 'summary'
   readonly tool?: string
   readonly plugin?: string
   readonly label?: string

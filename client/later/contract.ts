@@ -71,17 +71,16 @@ class OracleContract implements Contract {
   }
 
   async read(): Promise<void> {
-    const { oracleDid } = this.#page.params
     try {
       await this.#demandPlugin()
       const [authz, card, terms] = await Promise.all([
         this.#offered<AuthzConfig>('/payments/authz.json'),
-        this.#offered<AgentCard['card']>('/payments/card'),
+        this.#card(),
         this.#offered<Terms>('/payments/terms'),
       ])
-      const services = card?.credentialSubject.services ?? []
+      const services = card?.card.credentialSubject.services ?? []
       this.#show({
-        agentCard: card ? { oracleDid, card } : null,
+        agentCard: card,
         pricingList: terms ? pricesOf(services, terms) : [],
         authzConfig: authz,
         error: null,
@@ -101,6 +100,7 @@ class OracleContract implements Contract {
   contractOracle({ useAuthz = true }: { readonly useAuthz?: boolean } = {}): Promise<void> {
     return this.#carry('isContractingOracle', async () => {
       await this.#demandPlugin()
+      await this.#openRoom(useAuthz)
       if (!useAuthz) return
       const { address } = this.#client.wallet
       const made = await this.#post<Made>('/payments/contracts', {
@@ -144,6 +144,14 @@ class OracleContract implements Contract {
       await this.#room.invite(authz?.granteeAddress)
       this.#show({ isOracleInRoom: await this.#room.hasOracle(authz?.granteeAddress) })
     })
+  }
+
+  /** Opens the room of the user and the oracle. Whoever grants nothing asks for nothing but that room. */
+  async #openRoom(useAuthz: boolean): Promise<void> {
+    if (useAuthz && !this.#room.hasAccount) return
+    const authz = await this.#offered<AuthzConfig>('/payments/authz.json')
+    await this.#room.open(authz?.granteeAddress)
+    this.#show({ isOracleInRoom: await this.#room.hasOracle(authz?.granteeAddress) })
   }
 
   /** What the contract asks the user to grant. */
@@ -190,17 +198,31 @@ class OracleContract implements Contract {
       )
   }
 
+  /** The card of the oracle, with the revision that its server names. */
+  async #card(): Promise<AgentCard | null> {
+    const { oracleDid } = this.#page.params
+    let cardProof = ''
+    const card = await this.#offered<AgentCard['card']>('/payments/card', ({ headers }) => {
+      cardProof = (headers.get('etag') ?? '').replace(/^W\/|"/g, '')
+    })
+    return card ? { oracleDid, card, cardProof } : null
+  }
+
   /** What the oracle tells everybody. */
-  async #get<T>(path: string): Promise<T> {
+  async #get<T>(path: string, look?: (answer: Response) => void): Promise<T> {
     const { params, overrides } = this.#page
     const { apiUrl } = await this.#client.config(params.oracleDid, overrides).read()
-    return readJson<T>({}, (call) => ask(apiUrl + path, call))
+    return readJson<T>({}, async (call) => {
+      const answer = await ask(apiUrl + path, call)
+      look?.(answer)
+      return answer
+    })
   }
 
   /** The same, undefined where the oracle has no such thing. */
-  async #offered<T>(path: string): Promise<T | undefined> {
+  async #offered<T>(path: string, look?: (answer: Response) => void): Promise<T | undefined> {
     try {
-      return await this.#get<T>(path)
+      return await this.#get<T>(path, look)
     } catch (error) {
       if (error instanceof OracleError && error.status === 404) return undefined
       throw error
@@ -222,7 +244,7 @@ const pricesOf = (
     ? []
     : services.map(({ name, deliverables }) => ({
         title: name,
-        description: deliverables.join(', '),
+        description: deliverables,
         amount: maximum,
         denom,
       }))

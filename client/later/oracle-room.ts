@@ -14,7 +14,7 @@ export class OracleRoom {
 
   /** Whether the account of the oracle is in the room; undefined where the wallet has no messaging account. */
   async hasOracle(address: string | undefined): Promise<boolean | undefined> {
-    if (!this.#hasAccount) return undefined
+    if (!this.hasAccount) return undefined
     const roomId = address && (await this.#roomId())
     if (!roomId) return false
     const path = `/rooms/${encodeURIComponent(roomId)}/joined_members`
@@ -24,21 +24,52 @@ export class OracleRoom {
 
   /** Invites the account of the oracle into the room. */
   async invite(address: string | undefined): Promise<void> {
-    if (!this.#hasAccount)
+    this.#demandAccount()
+    const roomId = address && (await this.#roomId())
+    if (!roomId)
+      throw new OracleError('not_found', 'There is no room of the user and the oracle yet.')
+    await this.#call(`/rooms/${encodeURIComponent(roomId)}/invite`, {
+      body: { user_id: this.#accountOf(address) },
+    })
+  }
+
+  /** Sees to it that there is a room, that the user is in it, and that the oracle is there or invited. */
+  async open(address: string | undefined): Promise<void> {
+    this.#demandAccount()
+    if (!address)
+      throw new OracleError('not_found', 'The oracle names no account that could be invited.', {
+        hint: 'Claims of this oracle are paid one by one, with payClaim.',
+      })
+    const roomId = (await this.#roomId()) ?? (await this.#make())
+    await this.#call(`/rooms/${encodeURIComponent(roomId)}/join`, { body: {} })
+    if (!(await this.hasOracle(address))) await this.invite(address)
+  }
+
+  /** Makes the room, in which its maker has every right. */
+  async #make(): Promise<string> {
+    const body = { preset: 'private_chat', room_alias_name: this.#name }
+    try {
+      return (await this.#call<{ room_id: string }>('/createRoom', { body })).room_id
+    } catch (error) {
+      // Another tab, or the messaging server itself, may have been faster.
+      const made = await this.#roomId()
+      if (made === undefined) throw error
+      return made
+    }
+  }
+
+  /** Whether the wallet has an account on a messaging server. */
+  get hasAccount(): boolean {
+    const { accessToken, homeServer } = this.#wallet.matrix
+    return Boolean(accessToken && homeServer)
+  }
+
+  #demandAccount(): void {
+    if (!this.hasAccount)
       throw new OracleError(
         'invalid_request',
         'The wallet has no messaging account: its field "matrix" is empty.',
       )
-    const roomId = address && (await this.#roomId())
-    if (!roomId)
-      throw new OracleError('not_found', 'There is no room of the user and the oracle yet.')
-    const path = `/rooms/${encodeURIComponent(roomId)}/invite`
-    await this.#call(path, { body: { user_id: this.#accountOf(address) } })
-  }
-
-  get #hasAccount(): boolean {
-    const { accessToken, homeServer } = this.#wallet.matrix
-    return accessToken !== '' && homeServer !== ''
   }
 
   get #host(): string {
@@ -49,9 +80,13 @@ export class OracleRoom {
     return `@did-ixo-${address}:${this.#host}`
   }
 
+  /** What the alias of the room begins with. */
+  get #name(): string {
+    return [this.#wallet.did, this.#oracleDid].map((did) => did.replaceAll(':', '-')).join('_')
+  }
+
   async #roomId(): Promise<string | undefined> {
-    const name = [this.#wallet.did, this.#oracleDid].map((did) => did.replaceAll(':', '-'))
-    const alias = encodeURIComponent(`#${name.join('_')}:${this.#host}`)
+    const alias = encodeURIComponent(`#${this.#name}:${this.#host}`)
     try {
       return (await this.#call<{ room_id: string }>(`/directory/room/${alias}`)).room_id
     } catch (error) {

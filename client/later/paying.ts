@@ -31,15 +31,24 @@ export async function payClaims(
   const { address } = client.wallet
   const prepared = await post<Prepared>('/payments/prepare', { address, ...(claims && { claims }) })
   const { paymentId } = prepared
-  const txHash = await signed(client, prepared)
+  const settle = async (txHash?: string) => {
+    const settled = await post<Settlement | { readonly status: 'pending' }>('/payments/settle', {
+      paymentId,
+      ...(txHash !== undefined && { txHash }),
+    })
+    return settled.status === 'settled' ? settled : undefined
+  }
+  let txHash: string | undefined
+  try {
+    txHash = await signed(client, prepared)
+  } catch (refused) {
+    // A wallet may fail after it has sent the transaction, so the ledger is asked before anybody pays again.
+    const settled = await settle().catch(() => undefined)
+    if (settled) return settled
+    throw refused
+  }
   return onceCounted({
-    ask: async () => {
-      const settled = await post<Settlement | { readonly status: 'pending' }>('/payments/settle', {
-        paymentId,
-        ...(txHash !== undefined && { txHash }),
-      })
-      return settled.status === 'settled' ? settled : undefined
-    },
+    ask: () => settle(txHash),
     message: 'The ledger does not have the payment yet.',
     hint: 'Do not pay again. The oracle finds the payment by itself once it is there.',
     details: { paymentId, txHash },
@@ -82,18 +91,24 @@ export async function signed(
   try {
     return hashOf(await client.transactSignX(messages.map(revived), memo))
   } catch (cause) {
+    // The error of a wallet that has sent the transaction, and waited for it in vain, names the hash.
+    const hash = hashOf(cause)
+    if (hash !== undefined) return hash
     throw new OracleError(
       'payment_failed',
       `The wallet did not sign: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause, hint: 'Nothing was counted. Try again, or look at the wallet.' },
+      {
+        cause,
+        hint: 'Nothing was counted. Look at the wallet before you try again: it may have sent the transaction all the same.',
+      },
     )
   }
 }
 
 /** The hash of a transaction, by the names that wallets have for it; a wallet that tells none is asked for none. */
 function hashOf(sent: unknown): string | undefined {
-  const { transactionHash, txhash, hash } = Object(sent)
-  const found = [sent, transactionHash, txhash, hash].find((one) => typeof one === 'string')
+  const { transactionHash, txhash, hash, txId } = Object(sent)
+  const found = [sent, transactionHash, txhash, hash, txId].find((one) => typeof one === 'string')
   return found && /^[0-9a-f]{64}$/i.test(found) ? found.toUpperCase() : undefined
 }
 

@@ -11,6 +11,8 @@ interface Segment {
   isReasoning: boolean
   calls: ToolCall[]
   isComplete: boolean
+  /** The model that answers, where it is another than the chosen one. */
+  readonly model?: string
   /** The message as the chat showed it last; undefined when the segment has changed since. */
   view: IMessage | undefined
 }
@@ -23,6 +25,7 @@ export class LiveReply {
   #count = 0
   #fault: EventPayloads['error'] | undefined
   #dirty = false
+  #model: string | undefined
 
   constructor(requestId: string) {
     this.#requestId = requestId
@@ -80,6 +83,9 @@ export class LiveReply {
         if (!payload.resumed) return false
         this.#cutText(payload.partialLength ?? 0)
         return true
+      case 'model':
+        this.#model = payload.model
+        return false
       case 'message':
         this.#open((segment) => {
           segment.text += payload.content
@@ -178,6 +184,7 @@ export class LiveReply {
       isReasoning: false,
       calls: [],
       isComplete: false,
+      model: this.#model,
       view: undefined,
     }
     this.#segments.push(segment)
@@ -208,7 +215,8 @@ export class LiveReply {
   }
 }
 
-function toMessage({ id, text, reasoning, isReasoning, calls, isComplete }: Segment): IMessage {
+function toMessage(segment: Segment): IMessage {
+  const { id, text, reasoning, isReasoning, calls, isComplete, model } = segment
   return {
     id,
     type: 'ai',
@@ -216,6 +224,7 @@ function toMessage({ id, text, reasoning, isReasoning, calls, isComplete }: Segm
     ...(calls.length > 0 && { toolCalls: calls }),
     ...(reasoning && { reasoning, isReasoning }),
     isComplete,
+    ...(model && { model }),
   }
 }
 

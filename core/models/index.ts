@@ -30,7 +30,7 @@ export {
 } from '../runtime/model/window/summary-request.ts'
 export { unquote } from '../runtime/base/quote.ts'
 export type { AnswerFraming } from '../runtime/model/transport/answer.ts'
-export { callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'
+export { callName, callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'
 export { withForcedTool } from '../runtime/model/transport/forced-tool.ts'
 export { ConversationJson } from '../runtime/model/transport/conversation-json.ts'
 export { endpoint } from '../runtime/model/transport/endpoint.ts'

@@ -74,6 +74,8 @@ export interface Boot<
    * that passes on what a client sent asks this first, and leaves out each text that holds such a thing.
    */
   holdsCredential(text: string): boolean
+  /** The names of the tools of all plugins that are on. In a function of `onReady` none is missing. */
+  toolNames(): readonly string[]
   /**
    * Hands over work that goes on after the server answers. `what` says what to check when the work takes long: a sentence, or a
    * function that tells the sentence of the moment. Until the
@@ -111,7 +113,7 @@ export interface Booted<
   State = Record<string, unknown>,
 > extends Omit<
   Boot<Env, Peers, Inputs, State>,
-  'pending' | 'onReady' | 'lease' | 'onClose' | 'health'
+  'pending' | 'onReady' | 'lease' | 'onClose' | 'health' | 'toolNames'
 > {
   /** What `setup` returned. */
   readonly self: Self

@@ -93,6 +93,8 @@ export type Message =
       readonly id: string
       readonly content: string
       readonly parts?: readonly MessagePart[]
+      /** The content holds other people's words, too: files, what a plugin quoted, or a summary of such words. */
+      readonly foreign?: { readonly label: string }
     }
   | {
       readonly role: 'assistant'

@@ -1,3 +1,5 @@
+import type { TurnUsage } from './model.ts'
+
 type Args = Readonly<Record<string, unknown>>
 
 /** Which turn an event belongs to. */
@@ -27,9 +29,12 @@ export interface EventPart {
   readonly fileId: string
 }
 
-/** Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, or what a plugin quoted. */
+/**
+ * Whose words a turn had read: a tool's result, an attachment, an answer of the user's page, what a plugin quoted, or a summary
+ * of any of these.
+ */
 export interface EventSource {
-  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted' | 'summary'
   readonly tool?: string
   readonly plugin?: string
   readonly label?: string
@@ -64,6 +69,13 @@ export interface TurnEvents {
   }
   /** Another model answers than the one that was asked for; `code` says why that one could not. */
   model: { readonly model: string; readonly instead: string; readonly code: string }
+  /** The model reads less of the conversation from now on; the history keeps every word. The tokens are estimated. */
+  context: {
+    readonly kind: 'pruned' | 'summarised' | 'trimmed'
+    readonly messages: number
+    readonly tokensBefore: number
+    readonly tokensAfter: number
+  }
   /** A tool begins, is done or failed. */
   tool_call: Call & Behind & { readonly eventId: string }
   /** The same for an action of the client. */
@@ -95,7 +107,8 @@ export interface TurnEvents {
   delegation_required: { readonly oracleDid: string; readonly reason: string }
   /** How far a long tool is. */
   progress: {
-    readonly toolCallId: string
+    /** The call that is under way; missing where a middleware tells it. */
+    readonly toolCallId?: string
     readonly done: number
     readonly total?: number
     readonly note?: string
@@ -104,6 +117,8 @@ export interface TurnEvents {
   router: { readonly route: string }
   /** The client should read the history again. */
   message_cache_invalidation: { readonly status?: unknown }
+  /** The user heard the reply of a run up to there and no further. It comes outside of the run's own stream. */
+  cut: { readonly runId: string; readonly messageId?: string; readonly chars: number }
   /** What went wrong; `done` follows. */
   error: {
     readonly error: string
@@ -120,6 +135,8 @@ export interface TurnEvents {
     readonly runId: string
     readonly sessionId: string
     readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
+    /** What the calls of models cost. */
+    readonly usage?: TurnUsage
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Context as KoaContext } from 'koa'
 import type { User } from './context.ts'
-import type { TurnEvent } from './turn-event.ts'
+import type { TurnEvent, TurnEvents } from './turn-event.ts'
 
 /** Lets a plugin start turns of its own: for messages that came from elsewhere, and for what the plugin itself wants asked. */
 export interface Turns {
@@ -25,6 +25,54 @@ export interface Turns {
    * first. Resolves to false where the user has no such turn. What tools have done stays done.
    */
   redact(turn: WhichTurn & { readonly requestId: string }): Promise<boolean>
+  /**
+   * Hears every run of a session, whoever began it and whichever process carries it: first what was said so far of a run under
+   * way, then each run as it goes on. Ends with the session, with the server, or when `signal` fires. Rejects with `NOT_FOUND`
+   * where the user has no such session.
+   */
+  follow(session: FollowedSession): AsyncIterable<FollowedEvent>
+  /**
+   * Ends the reply of a run where its user stopped listening: what comes after is in no history, no replay and no request
+   * of a model any more. Calls and their results stay. A run under way is stopped first. A smaller `chars` counts, a larger one
+   * changes nothing. Resolves to whether words were cut off.
+   */
+  cut(reply: CutReply): Promise<boolean>
+}
+
+/** A session that somebody follows. */
+export interface FollowedSession {
+  /** Whose session it is. */
+  readonly user: { readonly did: string }
+  /** The session. */
+  readonly session: string
+  /** Ends the following. */
+  readonly signal?: AbortSignal
+}
+
+/** An event of any run of a session that is followed. */
+export type FollowedEvent = {
+  [Name in keyof TurnEvents]: {
+    readonly runId: string
+    readonly requestId: string
+    /** The event's name: `message`, `tool_call`, `done` and so on. */
+    readonly event: Name
+    /** What the event says; `docs/events.md` lists it by name. */
+    readonly data: TurnEvents[Name]
+  }
+}[keyof TurnEvents]
+
+/** Where the reply of a run ends for the person who heard it. */
+export interface CutReply {
+  /** Whose session it is. */
+  readonly user: { readonly did: string }
+  /** The session. */
+  readonly session: string
+  /** The run, as its events name it. */
+  readonly runId: string
+  /** How many characters of the text of its events `message` the person heard. The reply ends with the last whole word. */
+  readonly chars: number
+  /** A write that a tool has begun comes to its end before the run is stopped, and no other begins. */
+  readonly finishWrites?: boolean
 }
 
 /** A person's answer to what a run waits for. */

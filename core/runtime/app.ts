@@ -31,6 +31,7 @@ import { RunningApp } from './running-app.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import { openDataDir, type DataDir } from './store/data-dir.ts'
 import { readVariableFiles } from './variables/from-files.ts'
+import { Rotation } from './variables/rotation.ts'
 
 /** What an app is made from. */
 export interface AppOptions {
@@ -81,7 +82,10 @@ export interface App {
   close(): Promise<void>
   /** What the boot made of every plugin, and which variables there are. */
   readonly report: BootReport
-  /** Reads the keys of a changed environment: API_KEY and OPERATOR_TOKEN rotate without a restart. */
+  /**
+   * Reads the keys of a changed environment: API_KEY and OPERATOR_TOKEN rotate without a restart, and so do the variables
+   * of plugins that stand in files.
+   */
   reload(): Promise<void>
 }
 
@@ -116,6 +120,8 @@ export interface KitOptions {
   readonly memory?: DatabaseSync
   /** Plugins that are added where no given plugin brings a model. */
   readonly bundled?: () => Promise<readonly AnyPlugin[]>
+  /** True: for a command beside the servers, which carries none of their runs. */
+  readonly isAside?: boolean
 }
 
 /**
@@ -126,7 +132,8 @@ export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<R
   const startedAt = performance.now()
   const environment = async () => options.env ?? (await readEnvironment())
   const added = await addedTo(options, kit)
-  const blueprint = { ...(await draw(options, await environment(), added)), memory: kit.memory }
+  const drawn = await draw(options, await environment(), added)
+  const blueprint = { ...drawn, memory: kit.memory, isAside: kit.isAside }
   const closers = new Closers(blueprint.log)
   closers.add(enforceRules(outboundRules(blueprint)))
   try {
@@ -195,6 +202,7 @@ async function draw(
     instructions,
     source,
     secrets,
+    rotation: new Rotation({ records, envOf, source, secrets }),
     fetch,
     http,
     log,

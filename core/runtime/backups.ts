@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants, statSync } from 'node:fs'
 import { link, open, readdir, rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../errors.ts'
 import type { Log } from '../plugin.ts'
@@ -17,6 +17,15 @@ export interface BackupsOptions {
   /** How many files stay. */
   readonly keep: number
   readonly log: Log
+}
+
+/** How far back the newest copy is. */
+export interface BackupState {
+  /** Absent while there is no copy. */
+  readonly at?: string
+  readonly ageSeconds?: number
+  /** Whether a copy has been missing for longer than it takes from one to the next. */
+  readonly isOverdue: boolean
 }
 
 /** A copy that takes longer than this is given up. */
@@ -35,6 +44,9 @@ const unfinished = /^\.oracle-[0-9a-f-]{36}\.sqlite(-journal)?$/
 export class Backups {
   readonly #options: BackupsOptions
   readonly #closing = new AbortController()
+  /** When the newest copy was made; undefined where there is none. */
+  #newestAt: number | undefined
+  readonly #openedAt = Date.now()
   #timer: NodeJS.Timeout | undefined
   #copying: Promise<void> | undefined
 
@@ -54,6 +66,7 @@ export class Backups {
       for (const name of names.filter((one) => unfinished.test(one)))
         await rm(join(folder, name), { force: true })
       const [newest] = copiesIn(names)
+      if (newest !== undefined) backups.#newestAt = timeOf(newest)
       const dueAt = newest === undefined ? 0 : timeOf(newest) + options.everyMs
       backups.#wait(Math.max(waits.firstMs, dueAt - Date.now()))
     } catch (cause) {
@@ -68,6 +81,16 @@ export class Backups {
       )
     }
     return backups
+  }
+
+  /** How old the newest copy is now. */
+  get state(): BackupState {
+    const now = Date.now()
+    const at = this.#newestAt
+    const isOverdue = now - (at ?? this.#openedAt) > 2 * this.#options.everyMs
+    if (at === undefined) return { isOverdue }
+    const ageSeconds = Math.max(0, Math.round((now - at) / 1000))
+    return { at: new Date(at).toISOString(), ageSeconds, isOverdue }
   }
 
   /** Ends a copy that is under way; what there is of it is deleted. */
@@ -92,6 +115,7 @@ export class Backups {
     const began = Date.now()
     try {
       const file = await this.#copy()
+      this.#newestAt = timeOf(basename(file))
       const { size: bytes } = statSync(file)
       log.info({ file, bytes, ms: Date.now() - began }, 'The database was copied')
       await this.#leave()

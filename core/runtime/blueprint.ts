@@ -10,6 +10,7 @@ import type { JobPlans } from './jobs/plan.ts'
 import type { ChosenModels } from './model/choose.ts'
 import type { ChosenEmbedder } from './model/embed/chosen-embedder.ts'
 import type { DataDir } from './store/data-dir.ts'
+import type { Rotation } from './variables/rotation.ts'
 import type { TestClock } from './boot/test-clock.ts'
 
 /** Everything that the app decides before it opens anything. */
@@ -28,6 +29,8 @@ export interface Blueprint {
   readonly instructions: Instructions | undefined
   /** The environment, with what was generated for authors. */
   readonly source: EnvSource
+  /** Takes over what files of variables say anew. */
+  readonly rotation: Rotation
   /** The values that the log masks. */
   readonly secrets: readonly string[]
   /** What plugins reach the network through. */
@@ -43,4 +46,6 @@ export interface Blueprint {
   readonly clock: TestClock | undefined
   /** An open database in memory, which outlives the app. */
   readonly memory?: DatabaseSync
+  /** True: for a command beside the servers, which carries none of their runs. */
+  readonly isAside?: boolean
 }

@@ -3,7 +3,7 @@ import { masking } from './base/log.ts'
 import { AuditTable } from './audit/table.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
 import { AuditTrail } from './audit/trail.ts'
-import { openBackups } from './backups.ts'
+import { type Backups, openBackups } from './backups.ts'
 import type { Blueprint } from './blueprint.ts'
 import { Readiness } from './boot/probes.ts'
 import type { Closers } from './closers.ts'
@@ -20,6 +20,8 @@ export interface Ground {
   readonly audit: AuditTrail
   readonly redis: Redis | undefined
   readonly readiness: Readiness
+  /** The copies that the server makes of an embedded database, where it makes some. */
+  readonly backups: Backups | undefined
   /** Lines, metrics and spans of what the server does. */
   readonly telemetry: Telemetry
 }
@@ -54,7 +56,8 @@ export async function openGround(blueprint: Blueprint, closers: Closers): Promis
   closers.add(() => redis?.disconnect())
   const audit = auditTrail(blueprint, store)
   closers.add(() => audit.close())
-  return { lock, store, audit, redis, telemetry, readiness: new Readiness(() => store.ping()) }
+  const readiness = new Readiness(() => store.ping())
+  return { lock, store, audit, redis, telemetry, readiness, backups }
 }
 
 /** What tells of the work of this app. */

@@ -74,7 +74,7 @@ export interface KernelRouteParts {
 /** Every route of the kernel, in the order of its keys. */
 export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyRoute][] {
   const { config, records, identity, setups } = parts
-  const { store, readiness, telemetry } = parts.ground
+  const { store, readiness, telemetry, backups } = parts.ground
   const routes: Record<(typeof keys)[number], AnyRoute> = {
     ...serverRoutes({
       environment: config.NODE_ENV,
@@ -85,6 +85,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       bus: () => store.bus(),
       checkHealth: () => setups.checkHealth(),
       jobs: () => parts.jobs.health(),
+      backups: () => backups?.state,
       openapi: () => parts.openapi(),
     }),
     ...probeRoutes(readiness),

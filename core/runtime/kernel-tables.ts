@@ -8,6 +8,7 @@ import { erasuresMigration } from './kept/tables.ts'
 import { jobsMigration, upTimesMigration } from './jobs/tables.ts'
 import { leasesMigration } from './leases/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
+import { storageDaysMigration } from './retention/growth.ts'
 import { kernelNamesMigration } from './store/kernel-names.ts'
 import { roomNamesMigration, roomStateMigration } from './store/room-state.ts'
 import { jobFormsMigration } from './turns/stored-version.ts'
@@ -28,6 +29,7 @@ export const kernelMigrations = {
     '009-leases': leasesMigration,
     '010-erasures': erasuresMigration,
     '011-job-forms': jobFormsMigration,
+    '012-storage-days': storageDaysMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

@@ -6,11 +6,13 @@ import { RuntimeError } from '../errors.ts'
 import type { AnyRoute, Log } from '../plugin.ts'
 import { nodeHttp } from './base/node-http.ts'
 import type { PluginRecord } from './base/plugin-record.ts'
+import type { Backups } from './backups.ts'
 import type { Channel } from './channel/channel.ts'
 import type { Http } from './http/http.ts'
 import { reply } from './http/answer/reply.ts'
 import { listen } from './http/listen.ts'
 import type { AppJobs } from './jobs/jobs.ts'
+import { measureStorage } from './retention/storage-metrics.ts'
 import type { Store } from './store/store.ts'
 import type { Registry } from './telemetry/registry.ts'
 
@@ -49,10 +51,13 @@ export interface MeasuredParts {
   readonly channel: Channel
   readonly jobs: AppJobs
   readonly store: Store
+  readonly backups: Backups | undefined
+  readonly log: Log
 }
 
 /** Adds the figures that are only known when somebody reads them. */
-export function measureApp({ registry, records, http, channel, jobs, store }: MeasuredParts): void {
+export function measureApp(parts: MeasuredParts): void {
+  const { registry, records, http, channel, jobs, store } = parts
   const gauge = (name: string, help: string, labels?: readonly string[]) =>
     registry.make({ kind: 'gauge', name, help, labels })
   const states = gauge('oracle_plugin_state', 'Where each plugin stands: 1 for its state.', [
@@ -70,6 +75,10 @@ export function measureApp({ registry, records, http, channel, jobs, store }: Me
   )
   const jobCounts = gauge('oracle_jobs', 'Jobs of the whole database.', ['state'])
   const late = gauge('oracle_jobs_late_seconds', 'How late the first due job is.')
+  const listening = gauge('oracle_listening', 'How this process hears the others: 1 for its way.', [
+    'way',
+  ])
+  const bus = gauge('oracle_bus_up', 'Whether the bus of BUS_URL carries what processes tell.')
   const counts = new OpenCounts(store)
   registry.beforeReading(async () => {
     states.clear()
@@ -77,6 +86,10 @@ export function measureApp({ registry, records, http, channel, jobs, store }: Me
     streams.set(http.openStreams, { kind: 'sse' })
     for (const [framing, count] of Object.entries(channel.byFraming))
       sockets.set(count, { framing })
+    listening.clear()
+    listening.set(1, { way: store.listening() })
+    const busState = store.bus()
+    if (busState) bus.set(busState.isUp ? 1 : 0)
     runs.clear()
     const [open, health] = await Promise.all([counts.read(), jobs.health().catch(() => undefined)])
     for (const [status, count] of Object.entries(open?.runs ?? {})) runs.set(count, { status })
@@ -85,6 +98,31 @@ export function measureApp({ registry, records, http, channel, jobs, store }: Me
     for (const state of ['due', 'running', 'dead'] as const) jobCounts.set(health[state], { state })
     late.set(health.lateMs / 1000)
   })
+  measureDatabase(parts)
+}
+
+/** Adds the figures of the database, of the way of notifications, and of backups. */
+function measureDatabase({ registry, store, backups, log }: MeasuredParts): void {
+  const gauge = (name: string, help: string, labels?: readonly string[]) =>
+    registry.make({ kind: 'gauge', name, help, labels })
+  const pool = gauge('oracle_db_pool', 'Connections of the pool, and queries that wait for one.', [
+    'state',
+  ])
+  const way = gauge(
+    'oracle_bus_seconds',
+    'How long a notification of this process to itself took last.',
+    ['way'],
+  )
+  const backup = gauge('oracle_backup_age_seconds', 'How old the newest copy in BACKUP_DIR is.')
+  registry.beforeReading(() => {
+    for (const [state, count] of Object.entries(store.pool() ?? {})) pool.set(count, { state })
+    way.clear()
+    const heardInMs = store.heardInMs()
+    if (heardInMs !== undefined) way.set(heardInMs / 1000, { way: store.listening() })
+    const age = backups?.state.ageSeconds
+    if (age !== undefined) backup.set(age)
+  })
+  measureStorage(registry, store, log)
 }
 
 interface Open {

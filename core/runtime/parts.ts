@@ -123,13 +123,17 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const { http, channel, erasures } = serve(blueprint, { ...served, files, conversations }, closers)
 
   const { registry } = telemetry
-  measureApp({ registry, records, http, channel, jobs, store })
+  measureApp({ registry, records, http, channel, jobs, store, backups: ground.backups, log })
   const retention = retentionOf(blueprint, ground, conversations.runs, notices)
   closers.add(() => retention.close())
   goByClock(blueprint.clock, [jobs, conversations.runs, notices, retention], closers)
   await identity.open()
   await notices.open()
-  await conversations.runs.open()
+  await conversations.runs.open({
+    // Neither a caller nor a run may meet what a restored backup has brought back of an erased user.
+    before: () => erasures.open(),
+    takesOver: !blueprint.isAside,
+  })
   await channel.open()
   retention.open()
   report(blueprint)

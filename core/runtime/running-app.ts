@@ -8,7 +8,7 @@ import type { App, ListenOptions } from './app.ts'
 import type { Grants } from './auth/grants/grants.ts'
 import type { Grant } from './auth/grants/rows.ts'
 import { readGrantRequest } from './auth/grants/request.ts'
-import type { PluginRecord } from './base/plugin-record.ts'
+import { isActive, type PluginRecord } from './base/plugin-record.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
 import { withGenerated } from './boot/environment.ts'
@@ -16,6 +16,7 @@ import { offerLines } from './model/offer-lines.ts'
 import { reportOf, type BootReport } from './boot/report.ts'
 import { mindSignals, type Minding } from './watchdog/signals.ts'
 import type { Closers } from './closers.ts'
+import type { Erasures } from './kept/erasures.ts'
 import { MetricsServer } from './metrics.ts'
 import type { Parts } from './parts.ts'
 import { readVariableFiles } from './variables/from-files.ts'
@@ -70,6 +71,10 @@ export class RunningApp implements App {
     return this.#parts.identity.grants
   }
 
+  get erasures(): Erasures {
+    return this.#parts.erasures
+  }
+
   get tools(): Tools {
     return this.#parts.tools
   }
@@ -91,8 +96,6 @@ export class RunningApp implements App {
     const unsaid = unsaidEnvironment(blueprint.source, at.host)
     if (unsaid) throw unsaid
     if (signals) this.#mind()
-    // Nobody may meet what a restored backup has brought back of an erased user.
-    await this.#parts.erasures.open()
     await this.#serveMetrics()
     const address = await http.listen(at)
     this.#isListening = true
@@ -153,16 +156,29 @@ export class RunningApp implements App {
 
   async reload(): Promise<void> {
     const { blueprint, readEnvironment } = this.#options
-    const { source: given, faults } = await readVariableFiles(await readEnvironment(), [kernelEnv])
+    const shapes = [
+      kernelEnv,
+      ...this.records.filter(isActive).map(({ definition }) => definition.env ?? {}),
+    ]
+    const read = await readVariableFiles(await readEnvironment(), shapes)
+    const { source: given, faults } = read
     if (faults[0]) throw faults[0]
     const source = isForAuthors({ NODE_ENV: this.config.NODE_ENV })
       ? await withGenerated(given, [kernelEnv], blueprint.dataDir)
       : given
+    const { variables, apply } = blueprint.rotation.plan(read)
+    blueprint.rotation.hide([kernelEnv], source)
     this.#parts.identity.reload(source)
+    apply()
+    if (variables.length > 0) {
+      blueprint.chosen.reopen()
+      blueprint.embedder.reopen()
+      this.log.info({ variables }, 'Variables of plugins were read anew')
+    }
     await this.#parts.ground.audit.write({
       who: 'operator:process',
       task: 'reload keys',
-      what: { variables: 'API_KEY, OPERATOR_TOKEN' },
+      what: { variables: ['API_KEY', 'OPERATOR_TOKEN', ...variables].join(', ') },
       outcome: 'accepted',
     })
   }

@@ -3,6 +3,7 @@ import { definePlugin } from '#core'
 import {
   ConversationJson,
   addressFault,
+  callName,
   callSlots,
   endpoint,
   fieldsJson,
@@ -44,7 +45,11 @@ function lineOf(message: Message, files?: PartTexts): string {
   if (role === 'assistant') {
     const kept = message.provider?.data
     const tool_calls = message.toolCalls?.map(({ id, name, args }, nth) => ({
-      ...{ id, type: 'function', function: { name, arguments: JSON.stringify(args) } },
+      ...{
+        id,
+        type: 'function',
+        function: { name: callName(name), arguments: JSON.stringify(args) },
+      },
       ...(Array.isArray(kept) && kept[nth] && { extra_content: kept[nth] }),
     }))
     return JSON.stringify({

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { ChatResult, Overrides } from 'oracle-runtime-client'
+import { useContractOracle, type ChatResult, type Overrides } from 'oracle-runtime-client'
 import { usePayments } from 'oracle-runtime-client/payments'
 
 interface Props {
@@ -10,13 +10,35 @@ interface Props {
   chat: ChatResult
 }
 
-/** What is to be paid before the next turn. Once it is, the message that was refused goes out again. */
-export function Pay({ oracleDid, overrides, claims, chat }: Props) {
+/** What is to be paid before the next turn. Both hooks pay: an app needs one of them. `?pay=claim` shows the second. */
+export function Pay(props: Props) {
+  const Way = new URLSearchParams(location.search).get('pay') === 'claim' ? PayClaim : PayClaims
+  return <Way {...props} />
+}
+
+function PayClaims({ oracleDid, overrides, claims, chat }: Props) {
   const { pay, isPaying, error } = usePayments(oracleDid, { overrides })
+  return <Asked {...{ claims, chat, isPaying, error }} pay={() => pay(claims)} />
+}
+
+function PayClaim({ oracleDid, overrides, claims, chat }: Props) {
+  const params = { oracleDid, claimId: claims[0] }
+  const { payClaim, isPayingClaim, error } = useContractOracle({ params, overrides })
+  return <Asked {...{ claims, chat, error }} isPaying={isPayingClaim} pay={payClaim} />
+}
+
+interface AskedProps extends Pick<Props, 'claims' | 'chat'> {
+  isPaying: boolean
+  error: Error | null
+  pay: () => Promise<unknown>
+}
+
+/** The claims and a button. Once they are paid, the message that was refused goes out again. */
+function Asked({ claims, chat, pay, isPaying, error }: AskedProps) {
   const [paid, setPaid] = useState<readonly string[]>()
   if (paid === claims) return null
   const payAndSayAgain = async () => {
-    await pay(claims)
+    await pay()
     setPaid(claims)
     const refused = chat.messages.findLast(({ type }) => type === 'human')
     await chat.sendMessage(String(refused?.content))

@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import payments from '../../plugins/payments/index.ts'
-import { complaintsOf, launch } from '../../test/support/browser.ts'
+import { complaintsOf, headersOf, launch } from '../../test/support/browser.ts'
 import { describeWith } from '../../test/support/services.ts'
 import { unquote } from '../../test/support/models.ts'
 
@@ -119,23 +119,36 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     await page.getByText('To be paid first: c-1').waitFor()
   })
 
-  it('pays a 402 with the development wallet, and has the refused message answered', async () => {
-    const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
-    const model = scriptedModel(['The first.', 'The second.', 'The third.'])
-    await using app = await testApp({ plugins: [payments], model, env })
-    const { page, complaints } = await open(app.url)
-    await say(page, 'One')
-    await page.getByText('The first.').waitFor()
-    await say(page, 'Two')
-    await page.getByText('The second.').waitFor()
-    await say(page, 'Three')
-    await page.getByText('To be paid first:').waitFor()
-    const settled = page.waitForResponse((one) => one.url().endsWith('/payments/settle'))
-    await page.getByRole('button', { name: 'Pay' }).click()
-    expect(await (await settled).json()).toMatchObject({ status: 'settled', balance: '0' })
-    await page.getByText('The third.').waitFor()
-    expect(await page.getByText('Three').count()).toBe(1)
-    expect(await page.getByText('To be paid first:').count()).toBe(0)
-    expect(complaints.filter((line) => !line.includes('402'))).toEqual([])
-  })
+  it.each([
+    ['usePayments().pay', ''],
+    ['useContractOracle().payClaim', '&pay=claim'],
+  ])(
+    'pays a 402 by %s, and the message that was refused is answered',
+    async (_, way) => {
+      const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
+      const model = scriptedModel(['The first.', 'The second.', 'The third.'])
+      await using app = await testApp({ plugins: [payments], model, env })
+      const { page, complaints } = await open(app.url + way)
+      await say(page, 'One')
+      await page.getByText('The first.').waitFor()
+      await say(page, 'Two')
+      await page.getByText('The second.').waitFor()
+      await say(page, 'Three')
+      const asked = page.getByText('To be paid first:')
+      const [claim = ''] = /[\da-f-]{36}/.exec((await asked.textContent()) ?? '') ?? []
+      const settled = page.waitForResponse((one) => one.url().endsWith('/payments/settle'))
+      await page.getByRole('button', { name: 'Pay' }).click()
+      const answer = await settled
+      expect(await answer.json()).toEqual({ status: 'settled', paid: [claim], balance: '0' })
+      await page.getByText('The third.').waitFor()
+      expect(await page.getByText('Three').count()).toBe(1)
+      expect(await asked.count()).toBe(0)
+      // The ledger has what was paid, and no more.
+      const headers = await headersOf(answer.request())
+      const account = await fetch(`${app.url}/payments/development/account`, { headers })
+      expect(await account.json()).toMatchObject({ balance: String(1_000_000_000 - 10_000) })
+      expect(complaints.filter((line) => !line.includes('402'))).toEqual([])
+    },
+    60_000,
+  )
 })

@@ -6,6 +6,8 @@ export interface FactorySettings {
   readonly apiKey?: string
   readonly baseURL?: string
   readonly headers?: Readonly<Record<string, string>>
+  /** What the package asks its server with. */
+  readonly fetch?: typeof fetch
 }
 
 /** What a package makes models with. */
@@ -19,20 +21,22 @@ export interface SdkProvider {
 type Exports = Readonly<Record<string, unknown>>
 
 /**
- * What a package makes models with: `mistral` of @ai-sdk/mistral, which reads its own variables, or with settings what
- * `createMistral` gives. The name is the package's in camel case, or its end: `bedrock` of @ai-sdk/amazon-bedrock.
+ * What a package makes models with: what `createMistral` of @ai-sdk/mistral gives with the settings, or `mistral`, which reads the
+ * package's own variables, where the operator has set nothing. The name is the package's in camel case, or its end: `bedrock` of
+ * @ai-sdk/amazon-bedrock.
  */
 export function providerIn(
   exports: Exports,
   { package: name, short }: { readonly package: string; readonly short: string },
   settings: FactorySettings = {},
 ): SdkProvider {
-  const isSet = Object.values(settings).some((value) => value !== undefined)
-  const ready = isSet ? undefined : exportFor(exports, short, '')
-  if (isProvider(ready)) return ready
+  const { fetch: _, ...set } = settings
   const create = exportFor(exports, short, 'create')
   const made: unknown = typeof create === 'function' ? create(settings) : undefined
   if (isProvider(made)) return made
+  const isSet = Object.values(set).some((value) => value !== undefined)
+  const ready = isSet ? undefined : exportFor(exports, short, '')
+  if (isProvider(ready)) return ready
   throw new RuntimeError(
     'MODEL_UNUSABLE',
     `The package ${name} exports nothing that makes models.`,

@@ -1,5 +1,6 @@
 import { RuntimeError, type OfferSettings } from '#core'
 import { AiSdkEmbedder, AiSdkLanguageModel } from '#core/models'
+import { boundedFetch } from './bounded-fetch.ts'
 import { embeddingModelOf, languageModelOf, providerIn, type SdkProvider } from './factory.ts'
 import { known } from './known.ts'
 import { importPackage, nameFault, packageFolder, sdkName, type SdkName } from './packages.ts'
@@ -51,6 +52,9 @@ async function providerOf(
   const exports = await importPackage(folder)
   return {
     named,
-    provider: providerIn(exports, named, { apiKey: key, baseURL: settings.baseUrl }),
+    provider: providerIn(exports, named, {
+      ...{ apiKey: key, baseURL: settings.baseUrl },
+      fetch: boundedFetch,
+    }),
   }
 }

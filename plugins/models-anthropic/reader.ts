@@ -1,4 +1,11 @@
-import { callSlots, modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
+import {
+  callName,
+  callSlots,
+  modelFault,
+  type Asked,
+  type Delta,
+  type FrameReader,
+} from '#core/models'
 import type { Block } from './kept.ts'
 import { Counts, type Counted } from './usage.ts'
 
@@ -75,7 +82,8 @@ export class EventReader implements FrameReader {
   }
 
   #begin(index: unknown, block: Readonly<Record<string, unknown>>, onto: Delta[]): void {
-    const { type, id, name } = block
+    const { type, id, name, text: _, thinking: __, signature: ___, ...held } = block
+    this.kept += JSON.stringify(held).length
     this.#blocks.set(index, { block, text: '', signature: '' })
     if (type === 'tool_use') {
       const delta = this.#slots({ index, id, name })
@@ -83,8 +91,6 @@ export class EventReader implements FrameReader {
       this.#spoke = true
       return
     }
-    if (type === 'redacted_thinking' && typeof block.data === 'string')
-      this.kept += block.data.length
     // Some servers send the beginning of a block's text with the block.
     this.#grow(
       index,
@@ -149,7 +155,7 @@ function whole({ block, text, signature }: Growing): Readonly<Record<string, unk
       return [
         {
           ...block,
-          name: typeof name === 'string' && name ? name : 'unnamed',
+          name: callName(typeof name === 'string' ? name : ''),
           input: inputOf(text, block.input),
         },
       ]

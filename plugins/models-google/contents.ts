@@ -1,4 +1,4 @@
-import type { Message, MessagePart, PartTexts } from '#core/models'
+import { callName, type Message, type MessagePart, type PartTexts } from '#core/models'
 import { isCall, keptOf } from './kept.ts'
 
 /** What was written of a message, and what it was written from, because a layer may change a message later. */
@@ -76,7 +76,7 @@ export class Conversations {
     if (kept) return JSON.stringify(kept).slice(1, -1)
     const said = message.content ? [{ text: message.content }] : []
     const calls = (message.toolCalls ?? []).map(({ name, args }, nth) => ({
-      functionCall: { name: name || 'unnamed', args: argsOf(args) },
+      functionCall: { name: callName(name), args: argsOf(args) },
       ...(nth === 0 && { thoughtSignature: noSignature }),
     }))
     return [...said, ...calls].map((part) => JSON.stringify(part)).join()
@@ -100,7 +100,7 @@ function askedJson({ content, parts = [] }: Asked, texts?: PartTexts): string {
 function resultJson({ name, content, failed }: Result, id: unknown): string {
   const response = failed ? { error: content } : { output: content }
   const own = typeof id === 'string' && { id }
-  return JSON.stringify({ functionResponse: { ...own, name: name || 'unnamed', response } })
+  return JSON.stringify({ functionResponse: { ...own, name: callName(name), response } })
 }
 
 /** The files that a tool gave, told apart by the name of the tool; each text begins with a comma. */

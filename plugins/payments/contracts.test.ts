@@ -211,6 +211,28 @@ await onEachDatabase('contracts', (where) => {
     ).toMatchObject(mismatch)
   })
 
+  test.each(['a grant', 'a claim authorization'])(
+    '%s of more than ten times what is in the purse is no credit',
+    async (form) => {
+      const app = await paidApp({ where, env })
+      const user = await app.user()
+      const { collectionId, balance } = await at(user)
+      const more = form === 'a grant' ? {} : { collectionId }
+      const most = Number(balance) * 10
+      for (const [amount, status] of [
+        [String(Number.MAX_SAFE_INTEGER), 409],
+        [String(most + 10), 409],
+        [String(most), 200],
+      ] as const) {
+        const made = await offer(user, { ...more, maxAmount: amount })
+        expect((await confirm(user, made.id, await transact(user, made))).status).toBe(status)
+        expect(await account(user)).toMatchObject({
+          available: status === 200 ? amount : '0',
+        })
+      }
+    },
+  )
+
   test('what is no contract is 400 with its path', async () => {
     const app = await paidApp({ where, env })
     const user = await app.user()

@@ -37,12 +37,23 @@ const rowsOf = async ({ store }: Replica) => {
   return { account, charges, claims }
 }
 
-function killed(placeOf: () => Promise<ChargingPlace>) {
-  test.for(moments)('a turn is charged once when the process dies %s', async (dies) => {
+function killed(placeOf: () => Promise<ChargingPlace>, isBeside = false) {
+  const steps = moments.flatMap((dies) =>
+    // The answer has two steps: a process may die over the second one, when the first is in the journal.
+    dies.endsWith('a step is kept')
+      ? ([
+          [dies, 1],
+          [dies, 2],
+        ] as const)
+      : ([[dies, 1]] as const),
+  )
+  test.for(steps)('a turn is charged once when the process dies %s (%i)', async ([dies, nth]) => {
     const place = await placeOf()
-    const settings: ChargingServerSettings = { ...place, leaseMs: 700, dies }
+    const settings: ChargingServerSettings = { ...place, leaseMs: 700, dies, nth }
+    // The first process makes the tables, and then another replica may run beside it.
     const child = startChild('./charging-server.ts', [JSON.stringify(settings)])
     const [url = ''] = await child.printed(1)
+    const beside = isBeside ? await chargingServer({ ...place, leaseMs: 700 }) : undefined
     const headers = { Authorization: `Bearer ${someone}`, 'Content-Type': 'application/json' }
     const made = await fetch(`${url}/sessions`, { method: 'POST', headers })
     const { sessionId } = (await made.json()) as { sessionId: string }
@@ -57,7 +68,7 @@ function killed(placeOf: () => Promise<ChargingPlace>) {
       .catch(() => undefined)
     await child.ended()
 
-    const next = await chargingServer({ ...place, leaseMs: 700 })
+    const next = beside ?? (await chargingServer({ ...place, leaseMs: 700 }))
     onTestFinished(() => next.close())
     // Nothing stands of a turn that was not recorded; the same message begins it, once.
     if (dies === 'before the run is recorded') {
@@ -85,10 +96,15 @@ describe('kill -9, on SQLite', () => {
     return { dataDir: join(folder, 'data') }
   })
 })
-await describeWith('postgres', 'kill -9, on PostgreSQL', (url) => {
-  killed(async () => {
-    const database = await freshDatabase(url)
-    onTestFinished(() => database.drop())
-    return { databaseUrl: database.url }
-  })
-})
+for (const isBeside of [false, true])
+  await describeWith(
+    'postgres',
+    `kill -9, on PostgreSQL, ${isBeside ? 'beside another replica' : 'restarted'}`,
+    (url) => {
+      killed(async () => {
+        const database = await freshDatabase(url)
+        onTestFinished(() => database.drop())
+        return { databaseUrl: database.url }
+      }, isBeside)
+    },
+  )

@@ -1,4 +1,4 @@
-import { definePlugin, type TurnContext } from '#core'
+import { definePlugin, didYouMean, type TurnContext } from '#core'
 import { z } from 'zod'
 
 import { addExtra, type ExtraOfTurn } from './accounts/charges.ts'
@@ -7,16 +7,17 @@ import { accountRoutes } from './routes/account.ts'
 import { contractRoutes } from './routes/contracts.ts'
 import { developmentRoutes } from './routes/development.ts'
 import { account, charge } from './routes/shapes.ts'
-import { authConfig, card, fee, termsReply, termsView } from './routes/public.ts'
+import { authConfig, authz, cardReply, fee, termsReply, termsView } from './routes/public.ts'
 import { serveView } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createContracts } from './contracts/tables.ts'
 import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
-import { priceWords } from './terms/terms.ts'
+import { priceWords, type Terms } from './terms/terms.ts'
 import { jobInputs, keepUp, sendOut } from './upkeep.ts'
 
 /** What `setup` needs of boot. */
 interface Boot extends ServiceParts {
+  toolNames(): readonly string[]
   onClose(close: () => Promise<void>): void
   onReady(call: (signal: AbortSignal) => void | Promise<void>): void
   health(check: () => Promise<void>): void
@@ -30,6 +31,7 @@ function setup(boot: Boot) {
   let upkeep: Promise<void> | undefined
   boot.onReady((signal) => {
     if (!service.terms.isPriced) return
+    warnOfTools(service.terms, boot)
     upkeep = keepUp(service, boot.log, signal)
     // A wrong word of the mnemonic is another account: `/health` says so where PAYMENTS_ADDRESS is set beside it.
     if (service.hasKey && boot.env.PAYMENTS_ADDRESS !== undefined) return demandAccount(service)
@@ -44,6 +46,19 @@ function setup(boot: Boot) {
     /** Adds to what the turn under way costs, once a key: for plugins that require this one. */
     charge: ({ user, session }: Turn, extra: ExtraOfTurn): Promise<void> =>
       addExtra(service.db, { did: user.did, sessionId: session.id }, extra),
+  }
+}
+
+/** Says which tools have a price that no plugin has: nobody would ever be billed for them. */
+function warnOfTools({ tools }: Terms, { log, env, toolNames }: Boot): void {
+  const known = toolNames()
+  for (const name of Object.keys(tools).filter((one) => !known.includes(one))) {
+    const close = didYouMean(name, known)
+    log.warn(
+      { variable: 'PAYMENTS_PRICES', tool: name },
+      `${env.PAYMENTS_PRICES} has a price for the tool "${name}", which no plugin has. ` +
+        (close ? `Did you mean "${close}"?` : 'Take the line away, or load the plugin.'),
+    )
   }
 }
 
@@ -172,7 +187,8 @@ export default definePlugin({
     'GET /payments/card': {
       auth: 'public',
       summary: 'The card of the oracle, as existing oracles anchor it.',
-      run: (_, { self }) => card(self.service),
+      answers: { 200: ['application/json'], 304: [] },
+      run: (_, { self }) => cardReply(self.service),
     },
     'GET /payments/fee.json': {
       auth: 'public',
@@ -182,7 +198,7 @@ export default definePlugin({
     'GET /payments/authz.json': {
       auth: 'public',
       summary: 'What a contract with the oracle needs, as existing oracles anchor it.',
-      run: (_, { self }) => authConfig(self.service),
+      run: (_, { self }) => authz(self.service),
     },
     ...accountRoutes,
     ...contractRoutes,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
-import { paidApp, pay, session } from '../../test/support/paid-app.ts'
+import { paidApp, pay, session, settledAccount } from '../../test/support/paid-app.ts'
 
 await onEachDatabase('only the ledger’s word counts', (where) => {
   const send = async (user: TestUser, to: string, amount: string, memo: string) => {
@@ -82,7 +82,8 @@ await onEachDatabase('only the ledger’s word counts', (where) => {
     const user = await app.user()
     const sessionId = await session(user)
     const say = () => user.post(`/messages/${sessionId}`, { message: 'Hello', stream: false })
-    while ((await say()).status === 200);
+    // Each turn is billed before the next one, so that one claim gathers both.
+    while ((await say()).status === 200) await settledAccount(user)
     const prepare = async () => {
       const { address } = (await user.get('/payments/development/account')).body
       const { body } = await user.post('/payments/prepare', { address })

@@ -2,6 +2,7 @@ import type { AddressHashes } from './accounts/addresses.ts'
 import { type Books, ensureAccount, lockAccount } from './accounts/account.ts'
 import { presentAdvance, presentDue } from './accounts/claims.ts'
 import { Gate } from './accounts/gate.ts'
+import { Statements } from './accounts/statements.ts'
 import type { DevelopmentLedger } from './development/ledger.ts'
 import type { Environment } from './environment.ts'
 import type { Contracts } from './contracts/contracts.ts'
@@ -55,6 +56,7 @@ export class PaymentService {
     this.db = withPaymentsTables(parts.db)
     this.books = {
       terms: this.terms,
+      statements: new Statements(this.db, this.terms),
       now: () => parts.now(),
       hashOf: async (address) => (await this.#addressHashes()).of(address),
       send: async (trx, entry) => {
@@ -233,8 +235,9 @@ export class PaymentService {
       await (await this.ledger()).check()
   }
 
-  /** Ends the connection to the ledger. */
+  /** Ends the connection to the ledger, and what asks about signatures. */
   async close(): Promise<void> {
+    await (await this.#signatures)?.close()
     await (await this.#ledger)?.close()
   }
 

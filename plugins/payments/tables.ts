@@ -70,7 +70,7 @@ export type ClaimRow = {
   dispute: string | null
   /** What is under way with the claim: nobody is asked for it again meanwhile, except where it stands on the ledger. */
   standing: 'collecting' | 'submitting' | 'submitted' | 'signed' | null
-  /** Until when a signature can still be settled whose outcome nobody knows. */
+  /** Until when a signature holds the claim. Null once the facilitator was asked to move the money: then until somebody knows. */
   standing_until: number | null
   /** The contract by which the claim is collected, or was submitted. */
   contract_id: string | null

@@ -101,11 +101,27 @@ test('the price stands in the terms, the card, the fee and the document of the o
   const etag = terms.headers.get('etag') ?? ''
   const again = await app.get('/payments/terms', { headers: { 'if-none-match': etag } })
   expect(again.status).toBe(304)
-  expect((await app.get('/payments/card')).body.credentialSubject.services[0].price).toEqual({
-    amount: '0.005',
-    currency: 'DEV',
+  // The published chain client takes these two as they stand here, and no other way.
+  const card = await app.get('/payments/card')
+  expect(card.body).toEqual({
+    credentialSubject: {
+      id: app.oracleDid,
+      name: app.oracleDid,
+      services: [
+        {
+          id: 'turn',
+          name: 'A turn',
+          price: { amount: 0.005, currency: 'DEV' },
+          deliverables: 'An answer',
+        },
+      ],
+    },
   })
-  expect((await app.get('/payments/fee.json')).body.offers.priceSpecification.price).toBe('0.005')
+  const revision = { 'if-none-match': card.headers.get('etag') ?? '' }
+  expect((await app.get('/payments/card', { headers: revision })).status).toBe(304)
+  expect((await app.get('/payments/fee.json')).body.offers).toEqual({
+    priceSpecification: { price: '5000', priceCurrency: 'udev' },
+  })
 })
 
 test.each(['-1', '1.5', '1e3', '01', '', '9007199254740993', 7, '0'])(

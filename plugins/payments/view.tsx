@@ -30,7 +30,11 @@ function Payments({ host }: { host: ViewHost }) {
   // Turns of the chat may have cost something since the page read the account.
   useEffect(() => void refetch().catch(() => {}), [])
   if (!terms || !account)
-    return isLoading ? <p role="status">Asking…</p> : <p role="alert">{error?.message}</p>
+    return isLoading ? (
+      <p role="status">{host.words.asking}</p>
+    ) : (
+      <p role="alert">{error?.message}</p>
+    )
   const ready: Ready = { ...payments, terms }
   return (
     <>
@@ -44,9 +48,11 @@ function Payments({ host }: { host: ViewHost }) {
           <Figure name="Available" amount={account.available} terms={terms} />
         </dl>
         {terms.free > 0 && <p>{account.free.left} free turns are left today.</p>}
-        <button type="button" className="quiet" onClick={() => void refetch().catch(() => {})}>
-          Read again
-        </button>
+        <div className="row">
+          <button type="button" className="quiet" onClick={() => void refetch().catch(() => {})}>
+            {host.words.readAgain}
+          </button>
+        </div>
       </section>
       {error && <p role="alert">{error.message}</p>}
       <Claims payments={ready} host={host} />
@@ -66,7 +72,10 @@ function priceOf(terms: PaymentTerms): string {
     ...tools.map(({ name, price }) => `${inCoins(price, terms)} for ${name}`),
   ].filter((part) => part !== false)
   if (parts.length === 0) return 'Turns are free here.'
-  return `${parts.join(', ')}; at most ${inCoins(terms.maximum, terms)} a turn.`
+  const price = parts.join(', ')
+  // Where a turn always costs the same, the most that it costs says nothing new.
+  const isFixed = parts.length === 1 && turn === terms.maximum
+  return isFixed ? `${price}.` : `${price}; at most ${inCoins(terms.maximum, terms)} a turn.`
 }
 
 function Figure(props: { name: string; amount: string; terms: PaymentTerms }) {
@@ -99,9 +108,11 @@ function Claims({ payments, host }: { payments: Ready; host: ViewHost }) {
         ))}
       </ul>
       {open.length > 0 && (
-        <button type="button" disabled={isPaying} onClick={() => void payAll().catch(() => {})}>
-          {isPaying ? 'Paying…' : 'Pay what is open'}
-        </button>
+        <div className="row">
+          <button type="button" disabled={isPaying} onClick={() => void payAll().catch(() => {})}>
+            {isPaying ? 'Paying…' : 'Pay what is open'}
+          </button>
+        </div>
       )}
     </section>
   )
@@ -119,7 +130,7 @@ function Dispute({ claim, payments }: { claim: PaymentClaim; payments: Ready }) 
           void payments.dispute(claim.id, reason).catch(() => {})
         }}
       >
-        <label className="grow">
+        <label className="field">
           What is wrong
           <input
             required
@@ -153,7 +164,7 @@ function Advance({ payments, host }: { payments: Ready; host: ViewHost }) {
           )
         }}
       >
-        <label>
+        <label className="field">
           Amount in {terms.symbol}
           <input
             inputMode="decimal"
@@ -195,7 +206,9 @@ function Turns({ payments: { charges, terms } }: { payments: Ready }) {
           <tbody>
             {charges.slice(0, 50).map((charge) => (
               <tr key={charge.runId}>
-                <td>{charge.endedAt ? new Date(charge.endedAt).toLocaleString() : 'under way'}</td>
+                <th scope="row">
+                  {charge.endedAt ? new Date(charge.endedAt).toLocaleString() : 'under way'}
+                </th>
                 <td>{inCoins(charge.amount, terms)}</td>
                 <td>{charge.status}</td>
               </tr>

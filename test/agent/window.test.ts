@@ -70,12 +70,12 @@ await onEachDatabase('a session that outgrows a model of 8,000 tokens', ({ datab
     readsInEachTurn(provider)
     const user = await app.user()
     let sessionId: string | undefined
-    for (let nth = 1; nth <= 60; nth++) {
+    for (let nth = 1; nth <= turns; nth++) {
       const said = await user.say(kilobyte(nth), { sessionId })
       ;({ sessionId } = said)
       expect(said.status, `turn ${nth}`).toBe('finished')
       // The next process knows the conversation from the journal alone.
-      if (nth % 15 === 0) await app.again()
+      if (nth % 40 === 0) await app.again()
     }
     expect(provider.refusals).toEqual([])
     for (const request of provider.requests) expectWhole(request)

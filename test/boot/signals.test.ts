@@ -1,7 +1,10 @@
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { testApp } from '#core/testing'
 import { startServer } from '../support/process.ts'
 
 const open: (() => unknown)[] = []
@@ -64,6 +67,41 @@ describe('an app that says nothing of signals', () => {
     expect((await fetch(`${server.at}/livez`)).status).toBe(200)
     expect(await (await fetch(`${server.at}/slow`)).json()).toEqual({ finished: true })
     expect(await ended).toBe(0)
+  })
+
+  it('drains and ends though 5,000 connections never say a byte', async () => {
+    const server = await start({ DRAIN_MS: '500' })
+    const { hostname, port } = new URL(server.at)
+    const silent: Socket[] = []
+    open.push(() => silent.forEach((socket) => socket.destroy()))
+    for (let batch = 0; batch < 50; batch++)
+      silent.push(
+        ...(await Promise.all(
+          Array.from({ length: 100 }, async () => {
+            const socket = connect(Number(port), hostname)
+            await once(socket, 'connect')
+            return socket.on('error', () => undefined)
+          }),
+        )),
+      )
+    const slow = fetch(`${server.at}/slow`).then((response) => response.json())
+    await expect.poll(() => server.output(), { timeout: 20_000 }).toContain('slow has begun')
+    const ended = server.end()
+    const late = setTimeout(() => server.child.kill('SIGKILL'), 15_000)
+    expect(await slow).toEqual({ finished: true })
+    expect(await ended).toBe(0)
+    clearTimeout(late)
+    expect(server.output()).toContain('the plugin closes')
+  })
+
+  it('leaves the signals of the process of a test alone', async () => {
+    const listeners = () =>
+      (['SIGTERM', 'SIGINT', 'SIGHUP'] as const).map((signal) => process.listeners(signal))
+    const before = listeners()
+    const app = await testApp({ plugins: [] })
+    expect(listeners()).toEqual(before)
+    await app.close()
+    expect(listeners()).toEqual(before)
   })
 
   it('refuses a DRAIN_MS that is no number of milliseconds', async () => {

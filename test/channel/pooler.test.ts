@@ -17,7 +17,7 @@ const ways = {
 await behindPooler('two servers behind a transaction pooler', (pooled) => {
   for (const [way, env] of Object.entries(ways))
     it.skipIf(way === 'redis' && redisUrl === undefined && !process.env.REQUIRE_ALL)(
-      `a socket at one hears, answers and stops what the other runs (${way})`,
+      `a socket at one hears, answers and stops what the other runs, and closes with what opened it (${way})`,
       async () => {
         const server = async (model: ScriptedModel) => {
           const app = await testApp({
@@ -68,6 +68,18 @@ await behindPooler('two servers behind a transaction pooler', (pooled) => {
         expect(await stopped.json()).toMatchObject({ success: true })
         await second
         expect((await socket.event('done', 1)).status).toBe('aborted')
+
+        // A token that is revoked here, and a session that is deleted here, close the sockets there.
+        const other = await tokensOf(user, here.oracleDid)
+        const revoked = await plainSocket(there.url, sessionId, {
+          ucanDelegation: other.ucanDelegation,
+        })
+        await user.delete('/delegation', {
+          headers: { 'x-ucan-delegation': other.ucanDelegation },
+        })
+        expect((await revoked.closed).code).toBe(4401)
+        await user.delete(`/sessions/${sessionId}`)
+        expect((await socket.closed).code).toBe(4403)
       },
     )
 })

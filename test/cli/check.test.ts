@@ -29,6 +29,21 @@ const noRoom = `import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 fs.statfs = async () => ({ bavail: 10, bsize: 4096 })
 syncBuiltinESMExports()`
+/** Somebody writes a file whenever it is read. */
+const growsMeanwhile = (path: string) => `import fs from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
+const { open } = fs
+fs.open = async (name, ...rest) => {
+  const handle = await open(name, ...rest)
+  if (name !== ${JSON.stringify(path)}) return handle
+  const read = handle.read.bind(handle)
+  handle.read = async (...how) => {
+    await fs.appendFile(name, 'x')
+    return read(...how)
+  }
+  return handle
+}
+syncBuiltinESMExports()`
 const lateClock = `const now = Date.now; Date.now = () => now() - 60_000`
 
 const app = new AppFolder(tidesServer)
@@ -68,6 +83,7 @@ async function serving(answer: RequestListener): Promise<number> {
 beforeAll(() => {
   for (const name of ['foreign', 'newer']) mkdirSync(at(name), { mode: 0o700 })
   writeFileSync(at('file'), 'no folder')
+  writeFileSync(at('growing'), 'the-first-half', { mode: 0o600 })
   writeFileSync(join(at('foreign'), 'oracle.sqlite'), 'no database')
 })
 afterAll(() => {
@@ -84,6 +100,10 @@ describe('oracle-runtime check', () => {
     const cases: Parameters<typeof expectFault>[] = [
       [{ REQUEST_LOG: 'loud' }, 'environment', /REQUEST_LOG .*"loud"/, /Correct REQUEST_LOG/],
       [{ API_KEY_FILE: at('none') }, 'environment', /API_KEY_FILE is .*none/, /Name a text file/],
+      [
+        { API_KEY_FILE: at('growing'), ...preload(growsMeanwhile(at('growing'))) },
+        ...(['environment', /growing", .*changes while it is read/, /Name a text file/] as const),
+      ],
       [{ HOST: '0.0.0.0' }, 'environment', /NODE_ENV is unset/, /Set NODE_ENV=production/],
       [{ MODEL: model }, 'environment', /OPENAI_API_KEY/, /OPENAI_API_KEY|openai/],
       [{ DATA_DIR: at('file') }, 'DATA_DIR', /is not a directory/, /Set DATA_DIR/],

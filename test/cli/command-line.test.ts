@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
@@ -133,6 +133,14 @@ describe('oracle-runtime, the command line', () => {
       expect(await app.run(['probe', '--wait', '60'], env)).toMatchObject({ code: 0, err: '' })
       expect((await app.run(['token'], env)).out).toMatch(/^header = "authorization: /im)
       expect((await app.run(['jobs'], env)).out).toBe('0 of 0 jobs\n')
+      const told = await app.run(['storage'], env)
+      expect(told.out).toMatch(/^kernel_runs +runs +0 +\d+$/m)
+      expect(told.out).toMatch(
+        /\nsqlite: \d+ bytes, \d+ of them free\nGrowth is known after a day\.\n/,
+      )
+      const storage = JSON.parse((await app.run(['storage', '--json'], env)).out)
+      const database = join(app.path, '.data/oracle.sqlite')
+      expect(storage).toMatchObject({ database: 'sqlite', bytes: statSync(database).size })
       const gone = await app.run(['jobs', 'retry', 'none'], env)
       expect(gone.code).toBe(1)
       const { did } = JSON.parse((await app.run(['token', '--json'], env)).out)

@@ -1,22 +1,64 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, renameSync, unlinkSync } from 'node:fs'
-import { get } from 'node:http'
+import { Agent, get } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { callerOf } from '../support/caller.ts'
+import { freePort } from '../support/cluster.ts'
 import { AppFolder } from '../support/command-line.ts'
+import { openStream, readOn, wordsOf } from '../support/event-stream.ts'
 import { root } from '../support/process.ts'
 
+/** How often the app is saved while clients ask: who runs the whole suite has the time for more. */
+const saves = process.env.REQUIRE_ALL ? 30 : 5
+
+/** A model that takes a second for its five words. */
+const slowModel = `{
+  id: 'slow/one',
+  contextWindow: undefined,
+  async *stream({ signal }) {
+    for (let n = 0; n < 5; n++) {
+      yield { type: 'text', text: 'word' + n + ' ' }
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      signal.throwIfAborted()
+    }
+  },
+}`
+
+const median = (figures: readonly number[]): number =>
+  Math.round([...figures].sort((a, b) => a - b)[figures.length >> 1] ?? 0)
+
+/** How long the app takes from its start without `dev` to its first answer. */
+async function bareStart(app: AppFolder): Promise<number> {
+  const port = await freePort()
+  const began = performance.now()
+  const child = spawn(process.execPath, [join(root, 'cli/bin.js'), 'start'], {
+    cwd: app.path,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: `${port}`, DATA_DIR: ':memory:' },
+    stdio: 'ignore',
+  })
+  const exited = once(child, 'exit')
+  while (!(await fetch(`http://127.0.0.1:${port}/word`).catch(() => undefined))?.ok) await sleep(5)
+  const took = performance.now() - began
+  child.kill('SIGTERM')
+  await exited
+  return took
+}
+
 /** An app that says a word, which a save changes. */
-const saying = (word: string) => `import { defineApp, definePlugin } from 'oracle-runtime'
+const saying = (
+  word: string,
+  more = '',
+) => `import { defineApp, definePlugin } from 'oracle-runtime'
 import { more } from './more.ts'
 const plugin = definePlugin({
   name: 'word',
   summary: 'Says a word.',
   routes: { 'GET /word': { auth: 'public', run: () => ({ word: ${JSON.stringify(word)}, more, pid: process.pid }) } },
 })
-const app = defineApp({ plugins: [plugin] })
+const app = defineApp({ plugins: [plugin]${more} })
 export default app
 if (import.meta.main) await app.listen()
 `
@@ -116,6 +158,16 @@ describe('oracle-runtime dev', () => {
     }
   }, 120_000)
 
+  it('tells clients the address of the port that it holds, unless PUBLIC_URL names another', async () => {
+    const { app, url, says } = await dev()
+    const card = async () => (await fetch(`${url}/.well-known/oracle.json`)).text()
+    expect(JSON.parse(await card())).toMatchObject({ apiUrl: url })
+    app.write('.env', 'PUBLIC_URL=https://oracle.example')
+    app.write('server.ts', saying('second'))
+    await says('second')
+    expect(JSON.parse(await card())).toMatchObject({ apiUrl: 'https://oracle.example' })
+  }, 60_000)
+
   it('refuses no request while saves follow each other', async () => {
     const { app, url, output, says } = await dev()
     const statuses = new Map<unknown, number>()
@@ -143,6 +195,99 @@ describe('oracle-runtime dev', () => {
     await Promise.all(asked)
     expect([...statuses.keys()]).toEqual([200])
     expect(output()).not.toContain('MaxListeners')
+  }, 120_000)
+
+  it('loses no request of clients that keep their connections, from one save to the next', async () => {
+    const { app, url, says } = await dev()
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+    open.push(() => agent.destroy())
+    const statuses = new Set<unknown>()
+    let isOver = false
+    const ask = () =>
+      new Promise<void>((resolve) => {
+        const request = get(`${url}/word`, { agent }, (response) => {
+          statuses.add(response.statusCode)
+          response.resume().once('end', resolve)
+        })
+        request.once('error', (error) => resolve(void statuses.add(String(error))))
+      })
+    const asking = Promise.all(
+      Array.from({ length: 4 }, async (_, nth) => {
+        await sleep(nth * 3)
+        while (!isOver) await Promise.all([ask(), sleep(10)])
+      }),
+    )
+    const took: number[] = []
+    for (let save = 0; save < saves; save++) {
+      const began = performance.now()
+      app.write('server.ts', saying(`save ${save}`))
+      await says(`save ${save}`)
+      took.push(performance.now() - began)
+    }
+    isOver = true
+    await asking
+    expect([...statuses]).toEqual([200])
+    const bare: number[] = []
+    for (let start = 0; start < 3; start++) bare.push(await bareStart(app))
+    process.stdout.write(
+      `dev: ${saves} saves, ${median(took)} ms to the new answer; a bare start: ${median(bare)} ms\n`,
+    )
+  }, 240_000)
+
+  it('goes on with an answer that streams, in its session, when a save replaces the server', async () => {
+    const { app, url, says } = await dev()
+    app.write('server.ts', saying('slow', `, model: ${slowModel}`))
+    await says('slow')
+    const caller = await callerOf(url)
+    const headers = async () => ({ ...(await caller.headers()) })
+    const made = await fetch(`${url}/sessions`, { method: 'POST', headers: await headers() })
+    const { sessionId } = (await made.json()) as { sessionId: string }
+    const path = `${url}/messages/${sessionId}`
+    const turn = await openStream(path, await headers(), { message: 'Talk' })
+    const runId = turn.headers.get('x-run-id') ?? ''
+    const events = await turn.until(({ event }) => event === 'message')
+    app.write('server.ts', saying('slow again', `, model: ${slowModel}`))
+    events.push(...(await turn.rest()))
+    expect(events.at(-1)).toMatchObject({ event: 'run', data: { handover: true } })
+    await readOn(
+      async (after) => openStream(`${url}/runs/${runId}?after=${after}`, await headers()),
+      events,
+    )
+    expect(events.at(-1)).toMatchObject({ event: 'done', data: { status: 'finished' } })
+    expect(wordsOf(events)).toBe('word0 word1 word2 word3 word4 ')
+    const transcript = await fetch(path, { headers: await headers() })
+    expect(await transcript.text()).toContain('word0 word1 word2 word3 word4')
+  }, 120_000)
+
+  it('shows an app that throws after it listened, and one that ends itself, until the next save', async () => {
+    const { app, url, says } = await dev()
+    for (const [nth, later] of [
+      `setTimeout(() => { throw new Error('thrown later') }, 300)`,
+      `setTimeout(() => { console.log('thrown later, it ends'); process.exit(3) }, 300)`,
+    ].entries()) {
+      app.write('more.ts', `export const more = 1\n${later}`)
+      await expect
+        .poll(async () => (await fetch(`${url}/word`)).status, { timeout: 30_000 })
+        .toBe(503)
+      expect(await (await fetch(`${url}/word`)).text()).toContain('thrown later')
+      app.write('more.ts', 'export const more = 1')
+      app.write('server.ts', saying(`mended ${nth}`))
+      await says(`mended ${nth}`)
+    }
+  }, 120_000)
+
+  it('says of an app that never listens that it does not, and the next save mends it', async () => {
+    const { app, url, output, says } = await dev()
+    app.write(
+      'more.ts',
+      'export const more = 1\nawait new Promise((go) => setTimeout(go, 600_000))',
+    )
+    const told = async () => (await fetch(`${url}/word`)).text()
+    await expect.poll(output, { timeout: 60_000 }).toContain('does not listen after 30 seconds')
+    expect(await told()).toContain('does not listen after 30 seconds')
+    app.write('more.ts', 'export const more = 1')
+    app.write('server.ts', saying('mended'))
+    await says('mended')
   }, 120_000)
 
   it('starts nothing anew for what a build or the server writes', async () => {

@@ -135,7 +135,8 @@ describe('a request', () => {
     const at = (path: string, init?: RequestInit) =>
       fetch(`${app.url}${path}`, init).then((response) => response.arrayBuffer())
     const open = { method: 'GET', route: 'GET /open/:id', plugin: 'shop', who: 'public' }
-    await ask(at(`/open/17?q=${encodeURIComponent(secret)}`), { ...open, status: 200 })
+    const spoken = { headers: { 'x-words': secret, cookie: `words=${encodeURIComponent(secret)}` } }
+    await ask(at(`/open/17?q=${encodeURIComponent(secret)}`, spoken), { ...open, status: 200 })
     await ask(user.get('/mine'), { route: 'GET /mine', who: user.did.slice(-8), status: 200 })
     await ask(at('/mine'), {
       route: 'GET /mine',
@@ -240,6 +241,8 @@ describe('a request', () => {
       expect(JSON.stringify(line)).not.toContain(secret)
       expect(JSON.stringify(line)).not.toContain(encodeURIComponent(secret))
       expect(JSON.stringify(line)).not.toContain(user.did)
+      for (const key of ['abcdefghijkl', 'mnopqrstuvwx', 'Bearer', 'eyJ'])
+        expect(JSON.stringify(line)).not.toContain(key)
     }
     const faults = app.log.filter((line) => line.includes('a request failed'))
     expect(JSON.parse(faults[0]!)).toMatchObject({ route: 'GET /broken', plugin: 'shop' })

@@ -221,6 +221,52 @@ await onEachDatabase('a schedule', (where) => {
     expect(times).toEqual(times.map((_, i) => i * 1_000))
   })
 
+  it('loses no time while attempts fail and other jobs take all places', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let fails = 2
+    const { plugin, ticks } = clockwork('tick-l', { every: '1s' }, () => {
+      if (fails-- > 0) throw new Error('not yet')
+    })
+    const blocking = definePlugin({
+      name: 'tick-m',
+      summary: 'Blocks.',
+      jobs: { block: { run: () => promise } },
+    })
+    const app = await jobApp({ plugins: [plugin, blocking], where, concurrency: 1 })
+    const blocked = async () =>
+      (await app.rows()).find(({ name }) => name === 'block')?.state === 'running'
+    await app.jobs.runner.open()
+    // Two attempts of the first time fail, and the third comes three seconds later.
+    await expect.poll(() => new Set(ticks).size, { timeout: 20_000 }).toBeGreaterThan(1)
+    await app.jobs.of(blocking.definition).later('block')
+    await expect.poll(blocked, { timeout: 20_000 }).toBe(true)
+    const before = ticks.length
+    const last = Date.parse(ticks.at(-1) ?? '')
+    await expect.poll(() => Date.now() - last, { timeout: 20_000 }).toBeGreaterThan(4_000)
+    expect(ticks).toHaveLength(before)
+    resolve()
+    await expect.poll(() => ticks.length - before, { timeout: 20_000 }).toBeGreaterThan(4)
+    const [first = 0, ...times] = [...new Set(ticks)].map((tick) => Date.parse(tick))
+    expect(times).toEqual(times.map((_, i) => first + (i + 1) * 1_000))
+  })
+
+  it('goes ten minutes of seconds back at most, where it waited for a free place for an hour', async () => {
+    const clock = new SetClock('2027-01-01T00:00:00Z')
+    const { plugin, ticks } = clockwork('tick-n', { every: '1s' })
+    const app = await jobApp({ plugins: [plugin], where, now: clock.now })
+    await app.jobs.runner.open()
+    // As a row that servers have looked after for an hour without a free place.
+    const hour = [[Date.parse('2027-01-01T00:00:00Z'), Date.parse('2027-01-01T01:00:00Z')]]
+    await sql`update kernel_jobs set up = ${JSON.stringify(hour)}
+      where plugin = 'tick-n'`.execute(app.store.db)
+    clock.set('2027-01-01T01:00:00Z')
+    await app.jobs.runner.look()
+    await expect.poll(() => ticks.length, { timeout: 60_000 }).toBe(601)
+    expect(ticks[0]).toBe('2027-01-01T00:50:00.000Z')
+    expect(ticks.at(-1)).toBe('2027-01-01T01:00:00.000Z')
+    expect(new Set(ticks).size).toBe(601)
+  }, 90_000)
+
   it('of which all attempts failed waits for its next time, and says why', async () => {
     const clock = new SetClock('2027-01-01T00:00:00Z')
     const plugin = definePlugin({
@@ -240,38 +286,43 @@ await onEachDatabase('a schedule', (where) => {
   })
 })
 
-describe('the planned time after a slow attempt', () => {
+describe('the planned time after an attempt', () => {
   const plan: JobPlan = {
     text: 'every 1000',
     after: (now, phase) => phase + (Math.floor((now - phase) / 1_000) + 1) * 1_000,
     newest: (planned, now) => planned + Math.max(0, Math.floor((now - planned) / 1_000)) * 1_000,
   }
-  const row = { planned_at: 0, due_at: 0 }
+  const row = { planned_at: 0 }
 
-  it.each<[what: string, row: { planned_at: number; due_at: number }, tookMs: number, now: number]>(
-    [
-      ['is in time', row, 10, 20],
-      ['was at work for several intervals', row, 5_300, 5_300],
-      ['waited between two attempts', { planned_at: 0, due_at: 7_000 }, 10, 7_010],
-      ['is a minute late', row, 61_000, 61_000],
-      ['was quick, and is late for another reason', row, 10, 300_000],
-    ],
-  )('is the next one where the attempt %s', (_, planned, tookMs, now) => {
-    expect(nextPlanned(plan, planned, tookMs, now)).toBe(1_000)
+  it.each<[what: string, tookMs: number, now: number]>([
+    ['is in time', 10, 20],
+    ['was at work for several intervals', 5_300, 5_300],
+    ['was at work for an hour, and began in time', 3_600_000, 3_600_000],
+    ['was slow, and began a minute late', 5_300, 65_300],
+    ['was quick after others that failed for ten minutes', 10, 600_000],
+    ['was quick, and is late because all places were taken', 10, 300_000],
+  ])('is the next one where the attempt %s', (_, tookMs, now) => {
+    expect(nextPlanned(plan, row, tookMs, now)).toBe(1_000)
   })
 
-  it.each<[what: string, row: { planned_at: number; due_at: number }, tookMs: number, now: number]>(
-    [
-      ['was slow', row, 1_500, 62_500],
-      ['waited between two attempts', { planned_at: 0, due_at: 60_000 }, 10, 62_500],
-    ],
-  )(
-    'is the newest one where the attempt %s and is more than a minute late',
-    (_, planned, ms, now) => expect(nextPlanned(plan, planned, ms, now)).toBe(62_000),
-  )
+  it('is the newest one where the attempt was slow and had begun more than a minute late', () => {
+    expect(nextPlanned(plan, row, 1_500, 62_500)).toBe(62_000)
+  })
+
+  it('is never more than a minute behind where each attempt is slower than the interval', () => {
+    let planned_at = 0
+    let latest = 0
+    for (let now = 0, i = 0; i < 1_000; i++) {
+      latest = Math.max(latest, now - planned_at)
+      now = Math.max(now, planned_at) + 1_500
+      planned_at = nextPlanned(plan, { planned_at }, 1_500, now)
+    }
+    expect(latest).toBeGreaterThan(60_000)
+    expect(latest).toBeLessThan(62_000)
+  })
 })
 
-describe('the newest planned time', () => {
+describe('the newest planned time, and one before it', () => {
   it('is what counting on from the planned one finds, for each plan and any moment', async () => {
     const crons: [cron: string, timezone: string][] = [
       ['* * * * *', 'UTC'],
@@ -294,14 +345,18 @@ describe('the newest planned time', () => {
           const now = Date.parse(around) + i * 1_061_311
           const planned = plan.after(now - 2 * hourMs, 0)
           if (planned === undefined || planned > now) continue
-          let counted = planned
-          for (let next = plan.after(counted, 0); next !== undefined && next <= now;) {
-            counted = next
-            next = plan.after(counted, 0)
+          const counted = [planned]
+          for (let next = plan.after(planned, 0); next !== undefined && next <= now;) {
+            counted.push(next)
+            next = plan.after(next, 0)
           }
-          expect(new Date(plan.newest(planned, now)).toISOString(), plan.text).toBe(
-            new Date(counted).toISOString(),
-          )
+          for (const before of [0, 1, 3]) {
+            const found = plan.newest(planned, now, before)
+            const expected = counted.at(-1 - before) ?? planned
+            expect(new Date(found).toISOString(), `${plan.text}, ${before} before`).toBe(
+              new Date(expected).toISOString(),
+            )
+          }
         }
   })
 })

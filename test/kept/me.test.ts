@@ -2,17 +2,25 @@ import { sql } from 'kysely'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type Database } from '#core'
-import { call, scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
+import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
 import payments from '../../plugins/payments/index.ts'
 import preferences from '../../plugins/preferences/index.ts'
 import registry from '../../plugins/registry/index.ts'
 import sampling from '../../plugins/sampling/index.ts'
 import usage from '../../plugins/usage/index.ts'
 import ussd from '../../plugins/ussd/index.ts'
+import { complete } from '../../plugins/sampling/fixtures/complete.ts'
+import { small } from '../../plugins/sampling/fixtures/world.ts'
+import { heldModel } from '../support/held-model.ts'
 import { onEachDatabase } from '../support/each-database.ts'
+import { modelScript } from '../support/model-script.ts'
 import { png } from '../support/sample-files.ts'
 
-const sentences = ['The kingfisher nests under the bridge.', 'My sister is called Chanda.']
+const sentences = [
+  'The kingfisher nests under the bridge.',
+  'My sister is called Chanda.',
+  'Everybody calls me Blue 7.',
+] as const
 
 type Note = { id: string; did: string; text: string }
 
@@ -24,6 +32,7 @@ function keeper(
   const plugin = definePlugin({
     name: 'keeper',
     summary: 'Keeps notes.',
+    visibility: 'always',
     migrations: {
       '001-notes': (db) =>
         db.schema
@@ -110,6 +119,14 @@ async function fill(app: TestApp, user: TestUser, words: readonly string[]) {
   return session
 }
 
+/** A model that calls a tool which waits for a person, when it is told to. */
+const sendsWhenAsked = () =>
+  modelScript(({ messages }) => {
+    const last = messages.at(-1)
+    const isAsked = last?.role === 'user' && last.content === 'Send it'
+    return isAsked ? { calls: [{ name: 'send', args: { text: 'A letter.' } }] } : 'Yes.'
+  })
+
 const end = async (app: TestApp, erasureId: string) =>
   vi.waitFor(
     async () => {
@@ -152,7 +169,7 @@ await onEachDatabase('what is kept of a user', ({ databaseUrl }) => {
     const [user, other] = [await app.user(), await app.user()]
     await fill(app, user, sentences)
     await fill(app, other, ['The heron stands in the reeds.', 'My brother is called Mulenga.'])
-    await user.patch('/user-preferences', { nickname: 'Kingfisher' })
+    await user.patch('/user-preferences', { userName: 'Kingfisher' })
 
     const counted = (await user.get('/me')).body
     expect(counted).toMatchObject({
@@ -269,10 +286,7 @@ describe('a door to what is kept of a user', () => {
     const { plugin } = keeper({
       export: (did) => bend.export?.(did) ?? (async function* () {})(),
     })
-    const model = scriptedModel([
-      call('send', { text: 'x' }),
-      ...Array.from({ length: 20 }, () => 'Yes.'),
-    ])
+    const model = sendsWhenAsked()
     app = await testApp({ plugins: [plugin, preferences], model })
     return () => app.close()
   })
@@ -364,10 +378,36 @@ describe('a door to what is kept of a user', () => {
     bend = {}
   })
 
+  it('ends a turn that is streaming, whose words are gone with it', async () => {
+    const held = heldModel(['The first words. '], ['The rest.'])
+    await using own = await testApp({ plugins: [keeper().plugin], model: held })
+    const user = await own.user()
+    const { sessionId } = (await user.post('/sessions', {})).body
+    const reading = await fetch(`${own.url}/messages/${sessionId}`, {
+      method: 'POST',
+      headers: {
+        ...(await user.wallet.headers(own.oracleDid)),
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ message: sentences[0] }),
+    })
+    const reader = reading.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let read = ''
+    while (!read.includes('The first words.')) read += (await reader.read()).value ?? ''
+    const { erasureId } = (await user.delete(`/me?confirm=${user.did}`)).body
+    await end(own, erasureId)
+    // The stream ends without the rest, and the run is gone.
+    for (let more = await reader.read(); !more.done; more = await reader.read()) read += more.value
+    expect(read).not.toContain('The rest.')
+    held.goOn()
+    expect((await user.get('/sessions')).body.sessions).toEqual([])
+    expect((await user.get('/me')).body.kept).toEqual({})
+  })
+
   it('ends a turn that waits for a person, and closes sockets with 4401', async () => {
     const user = await app.user()
     const said = await user.say('Send it')
-    expect(['waiting', 'finished']).toContain(said.status)
+    expect(said.status).toBe('waiting')
     const socket = new WebSocket(`${app.url.replace('http', 'ws')}/ws`)
     const closed = new Promise<number>((resolve) => (socket.onclose = ({ code }) => resolve(code)))
     await new Promise((resolve) => (socket.onopen = resolve))
@@ -389,57 +429,119 @@ describe('a door to what is kept of a user', () => {
   })
 })
 
-it('every bundled plugin with a table of users has its part', async () => {
-  const { plugin, seen } = keeper()
-  const app = await testApp({
-    plugins: [plugin, preferences, usage, payments, registry, sampling, ussd],
-    model: scriptedModel(Array.from({ length: 20 }, () => 'Yes.')),
-    env: { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '100000' },
-  })
-  onTestFinished(() => app.close())
-  const [user, other] = [await app.user(), await app.user()]
-  for (const [who, words] of [
-    [user, sentences],
-    [other, ['The heron stands.', 'Mulenga.']],
-  ] as const) {
-    await who.granted('registry/*', 'sampling/*')
-    await fill(app, who, words)
-    const definition = { type: 'Protocol', properties: { note: 'string' } }
-    const protocol = (await who.post('/v1/protocols', definition)).body.did
-    const properties = { note: words[1] }
-    const made = await who.post('/v1/entities', {
-      type: 'DeviceEntity',
-      protocol,
-      properties,
+await onEachDatabase('every bundled plugin with a table of users', ({ databaseUrl }) => {
+  it('has its part: nothing of the user is left but what is said to be kept', async () => {
+    const { plugin, seen } = keeper()
+    const app = await testApp({
+      plugins: [plugin, preferences, usage, payments, registry, sampling, ussd],
+      model: sendsWhenAsked(),
+      env: { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '100000', AUDIT_TABLE: 'on' },
+      ...(databaseUrl && { database: 'postgres' as const }),
     })
-    expect(made.status).toBe(201)
-  }
-  const phone = '+260971234567'
-  const account = {
-    customer_id: '123456789',
-    did: user.did,
-    name: sentences[1]!,
-    email: null,
-    phone,
-  }
-  await sql`insert into ussd_accounts (customer_id, did, name, phone, pin, created_at, used_at)
-    values (${account.customer_id}, ${user.did}, ${account.name}, ${phone}, 'sealed', 1, 1)`.execute(
-    seen.db!,
-  )
-  const { body } = await user.get('/me')
-  expect(body.kept).toMatchObject({
-    registry: { entity: 1 },
-    ussd: { account: 1 },
-    payments: { charge: 1, account: 1 },
-    usage: { usage: 1 },
+    onTestFinished(() => app.close())
+    const [user, other] = [await app.user(), await app.user()]
+    for (const [who, words] of [
+      [user, sentences],
+      [other, ['The heron stands.', 'Mulenga.', 'Red 9.']],
+    ] as const) {
+      await who.granted('registry/*', 'sampling/*')
+      await fill(app, who, words)
+      expect((await who.patch('/user-preferences', { userName: words[2] })).status).toBe(200)
+      const definition = { type: 'Protocol', properties: { note: 'string' } }
+      const protocol = (await who.post('/v1/protocols', definition)).body.did
+      const device = { type: 'DeviceEntity', protocol, properties: { note: words[1] } }
+      expect((await who.post('/v1/entities', device)).status).toBe(201)
+      const design = { ...small, ...complete, projectId: 'did:ixo:entity:stoves' }
+      expect((await who.post('/v1/sampling', design)).status).toBe(201)
+      expect((await who.say('Send it')).status).toBe('waiting')
+    }
+    await sql`insert into ussd_accounts (customer_id, did, name, phone, pin, created_at, used_at)
+      values ('123456789', ${user.did}, ${sentences[1]}, '+260971234567', 'sealed', 1, 1)`.execute(
+      seen.db!,
+    )
+    const { body } = await user.get('/me')
+    expect(body.kept).toMatchObject({
+      kernel: {
+        ...{ session: 3, approval: 1, job: 1, file: 1, delegation: 1, grant: 1, notice: 1 },
+        ...{ 'muted-plugin': 1, 'turn-count': 1, 'room-state': 1 },
+      },
+      keeper: { note: 1 },
+      registry: { entity: 1 },
+      sampling: { design: 1 },
+      ussd: { account: 1 },
+      payments: { charge: 2, account: 1 },
+      usage: { usage: 1 },
+    })
+    const lines = await user.export()
+    expect(lines.at(-1)).toEqual({ kind: 'end', counts: body.kept })
+    const counted: Record<string, Record<string, number>> = {}
+    for (const { kind, plugin } of lines.slice(1, -1)) {
+      const ofPlugin = (counted[String(plugin)] ??= {})
+      ofPlugin[kind] = (ofPlugin[kind] ?? 0) + 1
+    }
+    expect(counted).toEqual(body.kept)
+    const before = await search(seen.db, [other.did, 'heron', 'Mulenga', 'Red 9.'])
+    const { erasureId } = (await user.delete(`/me?confirm=${user.did}`)).body
+    const { kept } = await end(app, erasureId)
+    const left = await search(seen.db, [user.did, ...sentences])
+    const tables = new Set(left.map((row) => row.split(':')[0]))
+    expect([...tables]).toEqual(['kernel_audit', 'payments_accounts', 'payments_claims'])
+    expect(left.filter((row) => sentences.some((each) => row.includes(each)))).toEqual([])
+    expect(await search(seen.db, [other.did, 'heron', 'Mulenga', 'Red 9.'])).toEqual(before)
+    const plugins = kept.map(({ plugin }: { plugin: string }) => plugin)
+    expect(plugins.toSorted()).toEqual(['keeper', 'kernel', 'payments', 'payments'])
   })
-  const before = await search(seen.db, [other.did, 'heron', 'Mulenga'])
-  const { erasureId } = (await user.delete(`/me?confirm=${user.did}`)).body
-  const { kept } = await end(app, erasureId)
-  const left = await search(seen.db, [user.did, ...sentences])
-  expect(left.map((row) => row.split(':')[0])).toEqual(['payments_accounts', 'payments_claims'])
-  expect(left.filter((row) => sentences.some((each) => row.includes(each)))).toEqual([])
-  expect(await search(seen.db, [other.did, 'heron', 'Mulenga'])).toEqual(before)
-  const plugins = kept.map(({ plugin }: { plugin: string }) => plugin)
-  expect(plugins).toEqual(['keeper', 'payments', 'payments'])
+})
+
+await onEachDatabase('a plugin that is switched off', ({ databaseUrl }) => {
+  it('keeps the erasure of its users open until it is on again, and nobody else’s', async () => {
+    const { plugin, seen } = keeper()
+    const sight = definePlugin({
+      name: 'sight',
+      summary: 'Sees the database.',
+      setup({ db }) {
+        seen.db = db
+      },
+    })
+    const model = scriptedModel(Array.from({ length: 40 }, () => 'Well said.'))
+    const app = await testApp({
+      plugins: [plugin, sight],
+      model,
+      env: { OPERATOR_TOKEN: 'an-operator-token-of-a-test-1234567890' },
+      ...(databaseUrl && { database: 'postgres' as const }),
+    })
+    onTestFinished(() => app.close())
+    const [user, other] = [await app.user('one'), await app.user('other')]
+    await fill(app, user, sentences)
+    await app.again({ features: { keeper: false } })
+    const [same, same2] = [await app.user('one'), await app.user('other')]
+    await same2.say('Hello')
+    expect((await same.get('/me')).body.kept.keeper).toEqual({ 'left-out': 1 })
+    expect((await same.export()).find(({ plugin }) => plugin === 'keeper')).toMatchObject({
+      kind: 'left-out',
+      rows: 1,
+    })
+    const { erasureId } = (await same.delete(`/me?confirm=${user.did}`)).body
+    const others = (await same2.delete(`/me?confirm=${other.did}`)).body.erasureId
+    expect((await end(app, others)).erased).not.toHaveProperty('keeper.note')
+    await vi.waitFor(
+      async () => {
+        const { body } = await app.get(`/me/erasures/${erasureId}`)
+        expect(body).toMatchObject({ state: 'running', waitsFor: ['keeper'] })
+      },
+      { timeout: 30_000 },
+    )
+    const why = async () => {
+      const headers = { authorization: 'Bearer an-operator-token-of-a-test-1234567890' }
+      const all = linesOf(await (await fetch(`${app.url}/erasures`, { headers })).text())
+      return all.find(({ id }) => id === erasureId).faults.keeper
+    }
+    await expect.poll(why, { timeout: 30_000 }).toMatch(/keeper is switched off, and 1 rows/)
+    expect((await search(seen.db, sentences)).map((row) => row.split(':')[0])).toEqual([
+      'keeper_notes',
+    ])
+    await app.again({ features: {} })
+    await end(app, erasureId)
+    expect(await search(seen.db, [user.did, ...sentences])).toEqual([])
+  })
 })

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -7,7 +7,12 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Delta, Model, ModelRequest } from '#core'
 import { WireModel } from '#core/models'
 import { fakeProvider, type FakeProvider, type FakeProviderOptions } from '#core/testing'
+import { models as bundled } from '../../plugins/models.ts'
 import { MessagesModel } from '../../plugins/models-anthropic/model.ts'
+import { GenerateModel } from '../../plugins/models-google/model.ts'
+import { ChatModel } from '../../plugins/models-openai/chat/model.ts'
+import { compatible } from '../../plugins/models-openai/compatible.ts'
+import { openResponses } from '../../plugins/models-openai/responses/open.ts'
 import { checkModel } from '../../cli/model-check.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -18,10 +23,12 @@ async function models(
   args: readonly string[],
   env: Record<string, string>,
   files: Readonly<Record<string, string>> = {},
+  hasPackages = false,
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'models-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
+  if (hasPackages) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const child = spawn(
     process.execPath,
     ['--conditions=oracle-runtime-source', script, 'models', ...args],
@@ -63,13 +70,42 @@ async function provider(options: FakeProviderOptions = {}): Promise<FakeProvider
   return made
 }
 
-const keys = {
-  anthropic: ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'],
-  google: ['GOOGLE_API_KEY', 'GOOGLE_BASE_URL'],
-  openrouter: ['OPENROUTER_API_KEY', 'OPENROUTER_BASE_URL'],
-  openai: ['OPENAI_API_KEY', 'OPENAI_BASE_URL'],
-  ollama: ['OLLAMA_API_KEY', 'OLLAMA_HOST'],
-} as const
+interface Checked {
+  /** What the command is told to check. */
+  readonly id: string
+  /** The variables of the key and of the address. */
+  readonly key: string
+  readonly address: string
+  /** What the provider's address ends with, where a package takes it as it stands. */
+  readonly version?: string
+  readonly rules?: FakeProviderOptions
+  readonly settings?: object
+}
+
+const compatibleWith = (name: string, rules: FakeProviderOptions = {}): Checked => {
+  const { key, base } = compatible[name]!
+  return { id: `${name}/fake-large`, key, address: base, rules }
+}
+const anthropic = { key: 'ANTHROPIC_API_KEY', address: 'ANTHROPIC_BASE_URL' }
+const google = { key: 'GOOGLE_API_KEY', address: 'GOOGLE_BASE_URL' }
+const openai = { key: 'OPENAI_API_KEY', address: 'OPENAI_BASE_URL' }
+
+/** Every provider of the package, each against the rules of its dialect. */
+const checked: readonly Checked[] = [
+  { id: 'anthropic/fake-large', ...anthropic },
+  { id: 'google/fake-large', ...google },
+  { id: 'ollama/fake-large', key: 'OLLAMA_API_KEY', address: 'OLLAMA_HOST' },
+  { id: 'openai/fake-large', ...openai, settings: { wire: 'responses' } },
+  { id: 'ai-sdk/anthropic/fake-large', ...anthropic, version: '/v1' },
+  { id: 'ai-sdk/openai/gpt-5', ...openai, version: '/v1' },
+  compatibleWith('openai', { chat: 'extra_content' }),
+  ...['azure', 'mistral', 'groq', 'xai', 'lmstudio', 'vllm'].map((name) => compatibleWith(name)),
+  ...['together', 'fireworks'].map((name) => compatibleWith(name, { chat: 'extra_content' })),
+  compatibleWith('openrouter', { chat: 'reasoning_details' }),
+  ...['deepseek', 'moonshotai', 'z-ai'].map((name) =>
+    compatibleWith(name, { chat: 'reasoning_content' }),
+  ),
+]
 
 describe('npm run models', () => {
   it('lists what each key reaches, and what is missing, and no key', async () => {
@@ -157,18 +193,30 @@ describe('npm run models -- --check', () => {
     expect(code).toBe(1)
   })
 
-  it.each(Object.entries(keys))('passes on a provider of %s', async (name, [key, address]) => {
-    const asked = await provider()
-    const env: Record<string, string> = { [key]: asked.key, [address]: asked.url }
+  it.each(checked)('passes on a provider of $id $settings', async (one) => {
+    const asked = await provider(one.rules)
     const { out, code } = await models(
-      ['--check', `${name}/fake-large`, '--yes', '--reasoning', 'low'],
-      env,
+      ['--check', one.id, '--yes', '--reasoning', 'low'],
+      {
+        [one.key]: asked.key,
+        [one.address]: `${asked.url}${one.version ?? ''}`,
+        ...(one.settings && { MODEL_SETTINGS: JSON.stringify({ '*': one.settings }) }),
+      },
+      {},
+      one.id.startsWith('ai-sdk/'),
     )
     expect(out).not.toContain('FAILED')
     expect(out).toMatch(/^passed {3}tool loop$/m)
     expect(out).toMatch(/\d+ checks: the model keeps the contract\.\n$/)
     expect(out).not.toContain(asked.key)
     expect(code).toBe(0)
+  })
+
+  it('is tried on every provider of the package', () => {
+    const names = bundled.flatMap(({ definition }) => Object.keys(definition.models ?? {}))
+    const tried = new Set(checked.map(({ id }) => id.slice(0, id.indexOf('/'))))
+    // The demonstration model has no provider.
+    expect([...tried, 'demo'].toSorted()).toEqual(names.toSorted())
   })
 })
 
@@ -206,31 +254,58 @@ class Spoiled implements Model {
   }
 }
 
+/** The fields by which providers know that what comes back is what they gave. */
+const signed = /^(signature|encrypted_content|thoughtSignature|thought_signature)$/
+
 /** Provider data in which no signature holds any more. */
 function unsigned({ data }: Extract<Delta, { type: 'provider' }>): Delta {
-  const json = JSON.stringify(data, (name, value) => (name === 'signature' ? 'lost' : value))
+  const json = JSON.stringify(data, (name, value) =>
+    signed.test(name) && typeof value === 'string' ? 'lost' : value,
+  )
   return { type: 'provider', data: JSON.parse(json) }
 }
 
+interface At {
+  readonly id: string
+  readonly name: string
+  readonly apiKey: string
+  readonly baseUrl: string
+}
+const chatOf = (name: string) => (at: At) => new ChatModel({ ...at, row: compatible[name]! })
+
+/**
+ * How a model of each wire is opened that signs what it wants back. `reasoning_content` has no signature: a server that misses
+ * it says so, and is asked again with an empty one.
+ */
+const wires: readonly (readonly [
+  name: string,
+  open: (at: At) => WireModel,
+  rules?: FakeProviderOptions,
+])[] = [
+  ['Messages', (at) => new MessagesModel(at)],
+  ['Responses', (at) => openResponses({ ...at, row: compatible.openai! })],
+  ['generateContent', (at) => new GenerateModel(at)],
+  ['chat with extra_content', chatOf('together'), { chat: 'extra_content' }],
+  ['chat with reasoning_details', chatOf('openrouter'), { chat: 'reasoning_details' }],
+]
+
+const spoiled = [
+  ['loses a signature', { isForgetful: true }, 'The model loses what its provider wants back'],
+  ['reports no usage', { drops: 'usage' }, 'The model reports no usage.'],
+  ['ignores abort', { isDeaf: true }, 'The model ignores the abort'],
+] as const
+
 describe('the check of a model', () => {
-  it.each([
-    ['loses a signature', { isForgetful: true }, 'The model loses what its provider wants back'],
-    ['reports no usage', { drops: 'usage' }, 'The model reports no usage.'],
-    ['ignores abort', { isDeaf: true }, 'The model ignores the abort'],
-  ] as const)('that %s says so in a sentence', async (_, how, sentence) => {
-    const asked = await provider()
+  it.each(
+    wires.flatMap(([wire, open, rules]) =>
+      spoiled.map(([what, how, sentence]) => ({ wire, open, rules, what, how, sentence })),
+    ),
+  )('of $wire that $what says so in a sentence', async ({ open, rules, how, sentence }) => {
+    const asked = await provider(rules)
     const lines: string[] = []
+    const at = { id: 'maker/fake-large', name: 'fake-large' }
     const isGood = await checkModel({
-      open: () =>
-        new Spoiled(
-          new MessagesModel({
-            id: 'anthropic/fake-large',
-            name: 'fake-large',
-            apiKey: asked.key,
-            baseUrl: asked.url,
-          }),
-          how,
-        ),
+      open: () => new Spoiled(open({ ...at, apiKey: asked.key, baseUrl: asked.url }), how),
       settings: { reasoning: 'low' },
       key: asked.key,
       say: (line) => void lines.push(line),

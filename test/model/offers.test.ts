@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -259,8 +259,36 @@ describe('MODEL_SETTINGS', () => {
     ['{"demo":{"reasoning":"lots"}}', /"demo\.reasoning" cannot be used/],
     ['{"demo":{"headers":{"x-key":7}}}', /"demo\.headers\.x-key" cannot be used/],
     ['{"demo":7}', /"demo" cannot be used/],
+    ['{"demo":{"__proto__":{"temperature":1}}}', /"demo" has no setting "__proto__"/],
+    ['{"demo":{"constructor":{}}}', /"demo" has no setting "constructor"/],
+    [
+      '{"demo":{"price":{"input":1,"output":1,"__proto__":{"input":-1}}}}',
+      /"demo\.price" has no setting "__proto__"/,
+    ],
   ])('stop the boot when they are %s', async (MODEL_SETTINGS, text) => {
     expect((await texts({ MODEL_SETTINGS })).join('\n')).toMatch(text)
+  })
+
+  it('change no object of the process, whatever their keys are', async () => {
+    const MODEL_SETTINGS =
+      '{"__proto__":{"temperature":1},"demo":{"body":{"__proto__":{"messages":[1]}},"headers":{"__proto__":"x"}}}'
+    await using app = await testApp({ plugins: [], env: { MODEL_SETTINGS } })
+    expect((await (await app.user()).say('Hello')).status).toBe('finished')
+    expect(app.log.join()).toContain('The settings of "__proto__" belong to no model of MODEL.')
+    for (const field of ['temperature', 'messages']) expect(field in {}).toBe(false)
+  })
+
+  it('may be those that docs/models.md shows, and the page names every one', async () => {
+    const page = readFileSync(new URL('../../docs/models.md', import.meta.url), 'utf8')
+    const [, MODEL_SETTINGS = ''] = /```json\n(\{.*?\})\n```/s.exec(page) ?? []
+    const env = { ...key, MODEL: 'openai/x,fast=demo', MODEL_SETTINGS }
+    await using app = await testApp({ plugins: [], env })
+    const { models } = (await app.get('/models')).body
+    expect(models).toContainEqual(expect.objectContaining({ id: 'fast', label: 'Fast' }))
+    const [refused] = await texts({ MODEL_SETTINGS: '{"demo":{"no-setting":1}}' })
+    const [, all = ''] = /The settings are (.*)\./.exec(refused ?? '') ?? []
+    expect(all.split(', ').length).toBeGreaterThan(15)
+    for (const name of all.split(', ')) expect(page).toContain(`\`${name}\``)
   })
 
   it('want the variable that they name', async () => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { complaintsOf, launch } from '../support/browser.ts'
+import { complaintsOf, headersOf, launch } from '../support/browser.ts'
 import { root, startServer } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
 import { buildPage } from '../../plugins/playground/build-page.ts'
@@ -54,16 +54,10 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
       page.waitForRequest((one) => one.url().endsWith('/payments/account')),
       page.getByRole('link', { name: 'Payments' }).click(),
     ])
-    const headers = await request.allHeaders()
-    const account = await fetch(`${url}/payments/development/account`, {
-      headers: Object.fromEntries(
-        ['authorization', 'x-auth-type', 'x-ucan-delegation'].flatMap((name) =>
-          headers[name] === undefined ? [] : [[name, headers[name]]],
-        ),
-      ),
-    })
+    const headers = await headersOf(request)
+    const account = await fetch(`${url}/payments/development/account`, { headers })
     expect(await account.json()).toMatchObject({ balance: String(1_000_000_000 - 10_000) })
-    await page.getByText('0.005 DEV a turn; at most 0.005 DEV a turn.').waitFor()
+    await page.getByText('0.005 DEV a turn.', { exact: true }).waitFor()
     const claims = page.getByRole('region', { name: 'Claims' })
     await claims.getByText('0.01 DEV, paid').waitFor()
     expect(await page.getByRole('region', { name: 'Turns' }).getByRole('row').count()).toBe(4)

@@ -19,7 +19,17 @@ interface LayoutShift {
   readonly hadRecentInput: boolean
 }
 
-const views = ['chat', 'capabilities', 'wire', 'phone', 'sampling', 'registry', 'ledger', 'api']
+const views = [
+  'chat',
+  'runs',
+  'capabilities',
+  'wire',
+  'phone',
+  'sampling',
+  'registry',
+  'ledger',
+  'api',
+]
 
 await describeWith('chromium', 'the playground in Chromium', (program) => {
   let browser: Browser

@@ -16,7 +16,7 @@ import { describeWith } from '../support/services.ts'
 /** Modules as plugins may serve them, good and bad. `fails` is answered once with a fault, and well after that. */
 const modules: Record<string, string> = {
   good: `export default (element, host) => {
-    const { keep, route, oracleDid, client, theme, locale } = host
+    const { keep, route, oracleDid, client, theme, locale, words } = host
     keep.set('shown', (keep.get('shown') ?? 0) + 1)
     element.textContent = 'Shown ' + keep.get('shown') + ' for ' + oracleDid + ' at ' + route.join('+')
     const button = document.createElement('button')
@@ -24,6 +24,7 @@ const modules: Record<string, string> = {
     button.onclick = () => host.go('a', 'b')
     element.append(button)
     void host.ask('/health').then(({ status }) => element.append(' health ' + status))
+    element.append(' ' + words.tryAgain)
     host.announce('It is there.')
     if (!client.wallet.did || !/light|dark/.test(theme) || !locale) throw new Error('incomplete')
     return () => void (globalThis.taken = true)
@@ -66,6 +67,19 @@ const brings = definePlugin({
     // The page has a view of this name, which stays the page's.
     wire: { ...view('good', 1), label: { en: 'Not the wire' } },
   },
+})
+/** A plugin whose view is for operators alone. */
+const office = definePlugin({
+  name: 'office',
+  summary: 'Keeps the books.',
+  web: {
+    '/office': (ctx, next) => {
+      if (ctx.path !== '/office/view.js') return next()
+      ctx.type = 'text/javascript'
+      ctx.body = `export default (element) => ((element.textContent = 'The books.'), () => {})`
+    },
+  },
+  views: { office: { label: { en: 'Office' }, module: '/office/view.js', feature: 'operator' } },
 })
 const lacking = definePlugin({
   name: 'lacking',
@@ -112,7 +126,7 @@ await describeWith('chromium', 'views that plugins bring', (program) => {
     await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
     browser = await launch(program)
     app = await testApp({
-      plugins: [playground, brings, lacking],
+      plugins: [playground, brings, lacking, office],
       model: scriptedModel(['Still here.']),
       env: { NODE_ENV: 'development' },
     })
@@ -122,8 +136,8 @@ await describeWith('chromium', 'views that plugins bring', (program) => {
     await browser?.close()
   })
 
-  async function visit(at: string) {
-    const context = await browser.newContext({ locale: 'en-GB' })
+  async function visit(at: string, locale = 'en-GB') {
+    const context = await browser.newContext({ locale })
     context.setDefaultTimeout(30_000)
     const page = await context.newPage()
     const complaints = complaintsOf(page)
@@ -151,6 +165,22 @@ await describeWith('chromium', 'views that plugins bring', (program) => {
     expect(complaints).toEqual([])
     await page.context().close()
   }, 60_000)
+
+  it.each([
+    ['fr-CA', 'Réessayer'],
+    ['sw-KE', 'Jaribu tena'],
+    ['de-DE', 'Try again'],
+  ])(
+    'in %s the page and its views say the same words',
+    async (locale, again) => {
+      const { page, nav } = await visit('x-good', locale)
+      await page.getByText(again, { exact: false }).waitFor()
+      await nav.getByRole('link', { name: 'The mount' }).click()
+      await page.getByRole('button', { name: again }).waitFor()
+      await page.context().close()
+    },
+    60_000,
+  )
 
   it('one that fails shows its fault and Try again, and the rest lives', async () => {
     const { page, nav } = await visit('x-import')
@@ -195,5 +225,21 @@ await describeWith('chromium', 'views that plugins bring', (program) => {
     await card.getByText('which is excluded').waitFor()
     await card.getByText('LACKED').waitFor()
     await page.context().close()
+  }, 60_000)
+
+  it('one for operators is shown to the page of this machine, and to no other user', async () => {
+    const { page } = await visit('office')
+    await page.getByText('The books.').waitFor()
+    await page.context().close()
+
+    // Elsewhere the server grants the page nothing.
+    const context = await browser.newContext()
+    const stranger = await context.newPage()
+    await stranger.route('**/grants', (route) => route.fulfill({ status: 403, body: '{}' }))
+    await stranger.goto(`${app.url}/playground/`)
+    const views = stranger.getByRole('navigation', { name: 'Views' })
+    await views.getByRole('link', { name: 'The good' }).waitFor()
+    expect(await views.getByRole('link', { name: 'Office' }).count()).toBe(0)
+    await context.close()
   }, 60_000)
 })

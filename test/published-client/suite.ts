@@ -31,6 +31,22 @@ const show = definePlugin({
   },
 })
 
+/** Every answer of 402 that a fetch of this test gets, as it came. */
+function listenTo402() {
+  const refusals: { readonly type: string | null; readonly body: unknown }[] = []
+  const { fetch } = globalThis
+  globalThis.fetch = async (...call) => {
+    const answer = await fetch(...call)
+    if (answer.status === 402) {
+      const type = answer.headers.get('content-type')
+      refusals.push({ type, body: await answer.clone().json() })
+    }
+    return answer
+  }
+  onTestFinished(() => void (globalThis.fetch = fetch))
+  return refusals
+}
+
 /** The published client, unchanged, against this server. */
 export function publishedClient(version: 18 | 19): void {
   describe(`the published client on React ${version}`, () => {
@@ -179,20 +195,50 @@ export function publishedClient(version: 18 | 19): void {
     })
 
     it('tells the page of a 402 by its claims, stays ready, and has the same text answered once it is paid', async () => {
-      const env = { PAYMENTS_TURN_PRICE: '5000' }
-      const it = await start(['Here it is.'], env, [payments])
+      const it = await start(['Here it is.'], { PAYMENTS_TURN_PRICE: '5000' }, [payments])
+      const refusals = listenTo402()
       const told: string[][] = []
       const onPaymentRequiredError = (ids: string[]) => void told.push(ids)
       const hooked = chat(it, it.sessionId, { onPaymentRequiredError })
       await connected(hooked)
-      await hooked.now.sendMessage('Hello')
-      await until(() => told.length === 1)
-      expect(told[0]).toEqual((await it.user.get('/payments/account')).body.claims)
-      await until(() => hooked.now.status === 'ready')
+      const before = hooked.seen.length
+      expect(await hooked.now.sendMessage('Hello')).toBeUndefined()
+      await until(() => told.length === 1 && hooked.now.status === 'ready')
+      const after = hooked.seen.slice(before)
+      expect(after.map(({ status }) => status)).toContain('submitted')
+      expect(after.map(({ status }) => status)).not.toContain('error')
+      expect(hooked.now).toMatchObject({ isSending: false, error: null })
+
+      // What came is JSON, before any stream, and has its claims by the old name and by the new one.
+      const { claims } = (await it.user.get('/payments/account')).body
+      expect(claims).toHaveLength(1)
+      expect(told).toEqual([claims])
+      expect(refusals).toEqual([
+        {
+          type: expect.stringMatching(/^application\/json\b/),
+          body: {
+            statusCode: 402,
+            code: 'PAYMENT_REQUIRED',
+            error: 'Payment Required',
+            message: 'Payment needed: 0.05 DEV for 1 claim.',
+            hint: expect.any(String),
+            claims,
+            outstandingClaims: claims,
+            amount: '50000',
+            denom: 'udev',
+            methods: ['transfer', 'development'],
+            requestId: expect.any(String),
+          },
+        },
+      ])
+
       await pay(it.user, told[0])
       await hooked.now.sendMessage('Hello')
       await until(() => hooked.container.textContent.includes('ai: Here it is.'))
       expect(told).toHaveLength(1)
+      expect(it.model.requests.at(-1)?.messages.at(-1)).toMatchObject({ content: 'Hello' })
+      const { messages } = (await it.user.get(`/messages/${it.sessionId}`)).body
+      expect(messages.map(({ content }: any) => content)).toEqual(['Hello', 'Here it is.'])
     })
 
     it('shows what was said and answered in another tab', async () => {

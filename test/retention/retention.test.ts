@@ -119,6 +119,16 @@ await onEachDatabase('what is too old', ({ databaseUrl }) => {
     expect(rows(full, 'runs')).toBeGreaterThanOrEqual(60)
     // An empty database of PostgreSQL is larger than these turns.
     if (full.database === 'sqlite') expect(full.bytes).toBeGreaterThan(before.bytes * 1.1)
+    // The database was noted once a day, and has grown since the first of these days.
+    await app.clock.advance('1d')
+    const grown = await storageOf(app)
+    expect(grown.growthPerDay).toEqual(expect.any(Number))
+    if (grown.database === 'sqlite') {
+      expect(grown.growthPerDay).toBeGreaterThan(0)
+      expect(grown.daysLeft).toBe(
+        Math.floor((grown.diskFreeBytes + grown.freeBytes) / grown.growthPerDay),
+      )
+    } else expect(grown).not.toHaveProperty('daysLeft')
     await app.clock.advance('20d')
     const after = await storageOf(app)
     for (const kind of ['events', 'runs', 'transcripts', 'sessions', 'checkpoints'])
@@ -145,6 +155,47 @@ await onEachDatabase('what is too old', ({ databaseUrl }) => {
       expect(table.bytes).toBe(Number(steps?.bytes))
       expect(own.bytes).toBeLessThan(after.bytes)
     }
+  })
+
+  it('keeps one checkpoint of a run that waited, and the conversation goes on from it', async () => {
+    await using app = await open({ RUN_RETENTION_HOURS: '72' })
+    const user = await app.user()
+    const asked = await user.say('Pay')
+    const { sessionId } = asked
+    const resumed = await user.post(`/runs/${asked.runId}/resume`, { decision: 'approve' })
+    expect(resumed.status).toBe(200)
+    await user.say('And then?', { sessionId })
+    const waits = await user.say('Pay')
+    const checkpoints = (session: string) =>
+      rowsOf(app, `select id from checkpoints where thread_id = '${session}' order by id`)
+    const before = await checkpoints(sessionId)
+    const named = async () => {
+      const rows = await rowsOf(
+        app,
+        `select checkpoint from kernel_runs where session_id = '${sessionId}' and checkpoint is not null order by turn`,
+      )
+      return rows.map(({ checkpoint }) => ({ id: checkpoint }))
+    }
+    // A turn that changes nothing of the state leaves no checkpoint: these are where the run waited, and where it ended.
+    expect(before).toHaveLength(2)
+    expect(await named()).toEqual(before)
+    await app.clock.advance('2d')
+    expect(await checkpoints(sessionId)).toEqual(before)
+    await app.clock.advance('2d')
+    expect(await checkpoints(sessionId)).toEqual(before.slice(1))
+    expect(await named()).toEqual(before.slice(1))
+    for (const table of ['checkpoint_writes', 'checkpoint_values']) {
+      const [left] = await rowsOf(
+        app,
+        `select count(*) as n from ${table} where thread_id = '${sessionId}'`,
+      )
+      expect([table, Number(left?.n) <= 2]).toEqual([table, true])
+    }
+    // One that waits keeps what it waits at.
+    expect(await checkpoints(waits.sessionId)).toHaveLength(1)
+    expect((await user.say('Go on', { sessionId })).status).toBe('finished')
+    const late = await user.post(`/runs/${waits.runId}/resume`, { decision: 'approve' })
+    expect(late.status).toBe(200)
   })
 
   if (databaseUrl !== undefined)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Log } from '#core'
+import { testApp } from '#core/testing'
 import { channelOf, tellsThat } from '../../core/runtime/store/channels/channels.ts'
 import { openStore, type Store, type StoreOptions } from '../../core/runtime/store/store.ts'
 import { flakyWire } from '../support/database.ts'
@@ -142,3 +143,14 @@ for (const kind of ['nats', 'redis'] as const)
       }
     })
   })
+
+it.each(['http://127.0.0.1:1', 'amqp://127.0.0.1', 'nats', ''.padEnd(40, 'x')])(
+  'a BUS_URL that is no bus stops the boot: %s',
+  async (address) => {
+    const boot = testApp({
+      plugins: [],
+      env: { DATABASE_URL: 'postgres://root@127.0.0.1:1/none', BUS_URL: address },
+    })
+    await expect(boot).rejects.toThrow('BUS_URL')
+  },
+)

@@ -39,7 +39,7 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
       db: new Kysely({ dialect }),
       jobs,
       now: () => new Date(),
-      turns: { start: none, resume: none, abort: none, redact: none },
+      turns: { start: none, resume: none, abort: none, redact: none, follow: none, cut: none },
       sessions: { say: none, ensure: none },
       rooms: { read: none, update: none, changed: none },
       ...noModels,

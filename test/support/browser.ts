@@ -1,4 +1,4 @@
-import { chromium, type Browser, type Page } from 'playwright-core'
+import { chromium, type Browser, type Page, type Request } from 'playwright-core'
 
 const quiet = [
   '--no-sandbox', // CI runs as root
@@ -25,4 +25,13 @@ export function complaintsOf(page: Page): string[] {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
   })
   return complaints
+}
+
+/** The headers by which a request of the page says who its user is, for a question that a test asks as that user. */
+export async function headersOf(request: Request): Promise<Record<string, string>> {
+  const headers = await request.allHeaders()
+  const names = ['authorization', 'x-auth-type', 'x-ucan-delegation']
+  return Object.fromEntries(
+    names.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]]])),
+  )
 }

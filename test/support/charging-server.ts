@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { AddressHashes } from '../../plugins/payments/accounts/addresses.ts'
 import { Gate } from '../../plugins/payments/accounts/gate.ts'
+import { Statements } from '../../plugins/payments/accounts/statements.ts'
 import { createContracts } from '../../plugins/payments/contracts/tables.ts'
 import {
   createAccounts,
@@ -23,8 +24,9 @@ export type ChargingPlace = Pick<ReplicaOptions, 'databaseUrl' | 'dataDir'>
 /** What a server whose turns cost something is told on its command line. */
 export interface ChargingServerSettings extends ChargingPlace {
   readonly leaseMs: number
-  /** Where the process ends itself. */
+  /** Where the process ends itself, and when it comes there for which time. */
   readonly dies?: RunMoment
+  readonly nth?: number
 }
 
 /** A turn costs 5,000, and one for each token. */
@@ -85,6 +87,7 @@ export async function chargingServer(options: Partial<ReplicaOptions>): Promise<
   const hashes = new AddressHashes(db)
   const books = {
     terms,
+    statements: new Statements(db, terms),
     now: () => new Date(),
     hashOf: (address: string) => hashes.of(address),
     send: async () => undefined,
@@ -105,12 +108,12 @@ const migratePayments = (store: Store): Promise<unknown> =>
 
 if (process.argv[1] === import.meta.filename) {
   const settings = JSON.parse(process.argv[2] ?? '{}') as ChargingServerSettings
-  const { databaseUrl, dataDir, leaseMs, dies } = settings
+  const { databaseUrl, dataDir, leaseMs, dies, nth } = settings
   const { url } = await chargingServer({
     databaseUrl,
     dataDir: typeof dataDir === 'string' ? await openDataDir(dataDir) : undefined,
     leaseMs,
-    at: dies && dieAt(dies),
+    at: dies && dieAt(dies, nth),
   })
   console.log(url)
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,18 @@ export interface Ended {
   readonly code: number | null
   readonly out: string
   readonly err: string
+}
+
+/** An app of a folder that runs in a process of its own. */
+export interface Serving {
+  readonly url: string
+  readonly pid: number
+  /** Resolves when the process has printed what matches. */
+  said(words: RegExp): Promise<RegExpExecArray>
+  printed(): string
+  signal(name: NodeJS.Signals): void
+  /** Ends the process, by SIGTERM unless another signal is given. */
+  stop(name?: NodeJS.Signals): Promise<void>
 }
 
 /** A folder outside of the project with an app in it, as somebody has it who installed the package. */
@@ -34,6 +46,52 @@ export class AppFolder implements Disposable {
   /** Runs `oracle-runtime` here to its end. The environment is only what is given, beside PATH and HOME. */
   run(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
     return runCommandLine(words, this.path, env)
+  }
+
+  /** Starts the app of this folder, by Node alone or by another command line, and waits until it listens. */
+  async serve(
+    env: Readonly<Record<string, string>> = {},
+    [program, ...args]: readonly [string, ...string[]] = [
+      process.execPath,
+      '--conditions=oracle-runtime-source',
+      'server.ts',
+    ],
+  ): Promise<Serving> {
+    const { PATH, HOME } = process.env
+    const child = spawn(program, args, {
+      cwd: this.path,
+      env: { PATH, HOME, PORT: '0', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const exited = once(child, 'exit')
+    const told = new EventEmitter()
+    let printed = ''
+    const take = (chunk: Buffer) => {
+      printed += chunk
+      told.emit('more')
+    }
+    child.stdout.on('data', take)
+    child.stderr.on('data', take)
+    const said = async (words: RegExp): Promise<RegExpExecArray> => {
+      for (;;) {
+        const found = words.exec(printed)
+        if (found) return found
+        const next = await Promise.race([once(told, 'more'), exited.then(() => 'ended' as const)])
+        if (next === 'ended' && !words.test(printed)) throw new Error(`It ended: ${printed}`)
+      }
+    }
+    const [, url = ''] = await said(/listening on (http:\/\/[\w.:]+) /)
+    return {
+      url,
+      pid: child.pid ?? 0,
+      said,
+      printed: () => printed,
+      signal: (name) => void child.kill(name),
+      async stop(name = 'SIGTERM') {
+        child.kill(name)
+        await exited
+      },
+    }
   }
 
   [Symbol.dispose](): void {

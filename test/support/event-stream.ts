@@ -12,6 +12,8 @@ export interface EventStream {
   readonly headers: Headers
   /** The whole body of an answer that is no stream, as JSON. */
   json(): Promise<any>
+  /** The whole body of an answer that is no stream. */
+  text(): Promise<string>
   /** The next event; undefined at the end. */
   next(): Promise<Seen | undefined>
   /** Reads on to the first such event; resolves to all events that were read. */
@@ -44,6 +46,7 @@ export async function openStream(
     status: response.status,
     headers: response.headers,
     json: () => response.json(),
+    text: () => response.text(),
     next,
     async until(isIt) {
       const seen: Seen[] = []
@@ -61,6 +64,35 @@ export async function openStream(
     },
     cut: () => leaving.abort(),
   }
+}
+
+/**
+ * Reads a turn to its end, from one server after the other, as a client does: a server that leaves says so in its last event.
+ * `open` asks for the events after a number.
+ */
+export async function readOn(
+  open: (after: number) => Promise<EventStream>,
+  events: Seen[],
+): Promise<Seen[]> {
+  for (let last = events.at(-1); last?.event !== 'done'; last = events.at(-1)) {
+    if (last?.data.handover !== true)
+      throw new Error(`The stream was cut off after ${JSON.stringify(last)}`)
+    const stream = await open(events.findLast(({ id }) => id !== undefined)?.id ?? 0)
+    if (stream.status !== 200) throw new Error(`${stream.status}: ${await stream.text()}`)
+    const more = await stream.rest()
+    if (more.length === 0) throw new Error('The stream goes on with nothing.')
+    events.push(...more)
+  }
+  return events
+}
+
+/** The words as a client has them, which drops what a server that left had said and not kept. */
+export function wordsOf(events: readonly Seen[]): string {
+  let text = ''
+  for (const { event, data } of events)
+    if (event === 'message') text += data.content
+    else if (event === 'run' && data.resumed) text = text.slice(0, data.partialLength)
+  return text
 }
 
 async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<Seen> {

@@ -83,7 +83,14 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
       now: () => new Date(),
       jobs: jobs.of(definition),
       sessions: noSessions,
-      turns: { start: noTurns, resume: noTurns, abort: noTurns, redact: noTurns },
+      turns: {
+        start: noTurns,
+        resume: noTurns,
+        abort: noTurns,
+        redact: noTurns,
+        follow: noTurns,
+        cut: noTurns,
+      },
       rooms: {
         ...new RoomState({ db: store.db, log, oracleDid: 'did:key:zOracle' }).ofPlugin(record),
         changed: async () => undefined,

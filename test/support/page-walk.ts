@@ -14,7 +14,7 @@ const passing = /^\.(?:docs|scaffold|types)-|^built(?:-\d+)?$/
 
 /** Matches a line that starts a program which goes on until somebody ends it. */
 const starts =
-  /^(?:npm ci && )?(?:[A-Z_]+=\S+ )*(?:npm (?:start|run example:ledger)|npx node --conditions=\S+ \S+\/server\.ts)$/
+  /^(?:npm ci && )?(?:[A-Z_]+=\S+ )*(?:npm (?:start|run example:(?:ledger|payments))|npx node --conditions=\S+ \S+\/server\.ts)$/
 /** Matches a comment by which a page says that the next line is answered with an error. */
 const refused = /\b4\d\d\b|\brefused\b/
 

@@ -1,10 +1,14 @@
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type Metrics } from '#core'
 import { call, scriptedModel, testApp } from '#core/testing'
+import { onEachDatabase } from '../support/each-database.ts'
 import { readMetrics } from '../support/prometheus-text.ts'
 
 const shop = definePlugin({
@@ -17,6 +21,15 @@ const shop = definePlugin({
     const took = metrics.histogram('sale_seconds', 'How long a sale took.', [], [0.1, 1])
     stock.set(7)
     return { sold, took }
+  },
+  jobs: {
+    sell: {
+      input: z.object({ kind: z.string() }),
+      attempts: 1,
+      run({ kind }) {
+        if (kind === 'bad') throw new Error('Nobody buys this.')
+      },
+    },
   },
   routes: {
     'GET /open/:id': {
@@ -34,6 +47,16 @@ const shop = definePlugin({
       },
     },
     'GET /mine': { run: () => ({ ok: true }) },
+    'GET /seldom': {
+      auth: 'public',
+      limit: { max: 3, perMs: 3_600_000 },
+      run: () => ({ ok: true }),
+    },
+    'GET /later/:kind': {
+      auth: 'public',
+      input: z.object({ kind: z.string() }),
+      run: async ({ kind }, { jobs }) => ({ id: await jobs.later('sell', { kind }) }),
+    },
     'GET /many': {
       auth: 'public',
       run(_, { self }) {
@@ -121,6 +144,31 @@ describe('GET /metrics', () => {
     expect(at(metrics, 'process_start_time_seconds')).toBeGreaterThan(1.7e9)
   })
 
+  it('counts what limits refuse and what jobs do, and how often each took its time', async () => {
+    const { app, read } = await start([], { RATE_LIMIT_PER_MINUTE: '1000000' })
+    const get = async (path: string) => {
+      const answer = await fetch(app.url + path)
+      await answer.arrayBuffer()
+      return answer.status
+    }
+    const statuses: number[] = []
+    for (let n = 0; n < 7; n++) statuses.push(await get('/seldom'))
+    expect(statuses).toEqual([200, 200, 200, 429, 429, 429, 429])
+    for (const kind of ['good', 'good', 'bad']) await get(`/later/${kind}`)
+    const ended = async (outcome: string) =>
+      (await read()).value('oracle_job_attempts_total', { plugin: 'the-shop', outcome })
+    await expect.poll(() => ended('done'), { timeout: 30_000 }).toBe(2)
+    await expect.poll(() => ended('dead'), { timeout: 30_000 }).toBe(1)
+    const metrics = await read()
+    expect(metrics.value('oracle_refused_total')).toBe(4)
+    expect(metrics.value('oracle_job_seconds_count')).toBe(3)
+    expect(metrics.value('oracle_jobs', { state: 'dead' })).toBe(1)
+    const route = { route: '/seldom', plugin: 'the-shop', method: 'GET' }
+    expect(metrics.value('oracle_http_requests_total', { ...route, status: '200' })).toBe(3)
+    expect(metrics.value('oracle_http_requests_total', { ...route, status: '429' })).toBe(4)
+    expect(metrics.value('oracle_streams_open', { kind: 'sse' })).toBe(0)
+  })
+
   it('is the operator’s alone', async () => {
     const { app } = await start()
     const user = await app.user('somebody')
@@ -142,13 +190,13 @@ describe('GET /metrics', () => {
     }
     await Promise.all(Array.from({ length: 20 }, (_, n) => some(n * 500)))
     const users = async (from: number) => {
-      for (let n = from; n < from + 10; n++) await (await app.user(`user ${n}`)).get('/mine')
+      for (let n = from; n < from + 50; n++) await (await app.user(`user ${n}`)).get('/mine')
     }
-    await Promise.all(Array.from({ length: 20 }, (_, n) => users(n * 10)))
+    await Promise.all(Array.from({ length: 20 }, (_, n) => users(n * 50)))
     const after = await read()
     expect(after.series.filter((name) => !before.includes(name))).toEqual([])
     expect(after.value('oracle_http_requests_total', { route: 'none' })).toBe(10_001)
-    expect(after.value('oracle_http_requests_total', { route: '/mine', status: '200' })).toBe(201)
+    expect(after.value('oracle_http_requests_total', { route: '/mine', status: '200' })).toBe(1_001)
   }, 180_000)
 
   it('has a label of 10,000 values stand as 2,000 and as "other"', async () => {
@@ -178,6 +226,37 @@ describe('GET /metrics', () => {
       expect(checked.status).toBe(0)
     },
   )
+})
+
+await onEachDatabase('the metrics of the database', ({ databaseUrl }) => {
+  it('tell of connections, of the way of notifications, and of each table', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'metrics-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const where: Record<string, string> = databaseUrl
+      ? { DATABASE_URL: databaseUrl, DATABASE_POOL: '3' }
+      : { DATA_DIR: folder }
+    const { app, read } = await start([], where)
+    await read()
+    await expect
+      .poll(async () => (await read()).value('oracle_storage_bytes', { table: 'kernel_runs' }))
+      .toBeGreaterThan(0)
+    const metrics = await read()
+    const { body } = await app.get('/storage', { headers: { Authorization: `Bearer ${token}` } })
+    const tables = body.tables.map(({ name }: { name: string }) => name)
+    const told = metrics.series.filter((name) => name.startsWith('oracle_storage_bytes'))
+    expect(told).toHaveLength(tables.length)
+    const pool = ['used', 'idle', 'waiting'].map((state) =>
+      metrics.value('oracle_db_pool', { state }),
+    )
+    const way = metrics.value('oracle_bus_seconds', { way: 'direct' })
+    if (databaseUrl) {
+      expect(pool[0]! + pool[1]!).toBeLessThanOrEqual(3)
+      expect(pool[2]).toBe(0)
+      expect(way).toBeGreaterThan(0)
+      expect(way).toBeLessThan(2)
+    } else expect([...pool, way]).toEqual([undefined, undefined, undefined, undefined])
+    expect(metrics.value('oracle_backup_age_seconds')).toBeUndefined()
+  })
 })
 
 describe('METRICS_PORT', () => {

@@ -247,22 +247,33 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect((await fetch(`${app.url}/health`)).status).toBe(200)
   })
 
-  it.each([
-    ['answers 500', (res: any) => res.writeHead(500).end()],
-    ['never answers', () => undefined],
-  ])('a receiver that %s costs no turn anything, and the loss is counted', async (_, answer) => {
-    const receiver = await otlpReceiver(answer)
-    // The timeout is the exporter's own, as the variables of OpenTelemetry say it.
+  it('a receiver that answers 500 costs no turn anything; the loss is counted, and one line says so', async () => {
+    const faulty = { isUp: false }
+    const receiver = await otlpReceiver((res) => res.writeHead(faulty.isUp ? 200 : 500).end('{}'))
+    const app = await start(Array(4).fill('Good day.'), receiver.url)
+    const user = await app.user('somebody')
+    for (let n = 0; n < 3; n++) expect((await user.say('hello')).status).toBe('finished')
+    const count = async (outcome: string) => {
+      const headers = { Authorization: 'Bearer mnopqrstuvwx' }
+      const text = await (await fetch(`${app.url}/metrics`, { headers })).text()
+      return readMetrics(text).value('oracle_spans_total', { outcome })
+    }
+    const patience = { timeout: 30_000 }
+    await expect.poll(() => count('lost'), patience).toBeGreaterThan(5)
+    expect(await count('ended')).toBeGreaterThan(5)
+    expect(await count('exported')).toBeUndefined()
+    faulty.isUp = true
+    expect((await user.say('hello')).status).toBe('finished')
+    await expect.poll(() => count('exported'), patience).toBeGreaterThan(0)
+    for (const words of ['takes no spans', 'takes spans again'])
+      expect(app.log.filter((line) => line.includes(words))).toHaveLength(1)
+  })
+
+  it('a receiver that never answers costs no turn anything', async () => {
+    const receiver = await otlpReceiver(() => undefined)
     const app = await start(Array(3).fill('Good day.'), receiver.url)
     const user = await app.user('somebody')
     for (let n = 0; n < 3; n++) expect((await user.say('hello')).status).toBe('finished')
-    const read = async () => {
-      const headers = { Authorization: 'Bearer mnopqrstuvwx' }
-      return readMetrics(await (await fetch(`${app.url}/metrics`, { headers })).text())
-    }
-    const metrics = await read()
-    expect(metrics.value('oracle_spans_total', { outcome: 'ended' })).toBeGreaterThan(5)
-    expect(metrics.value('oracle_spans_total', { outcome: 'exported' })).toBeUndefined()
   })
 
   it('a receiver that is down costs nothing either', async () => {

@@ -166,7 +166,7 @@ await onPostgres(
       const there = await replica({ engine: locatingEngine, ...where })
       const sessionId = await here.session()
       const heard = Promise.withResolvers<string>()
-      const stop = there.runs.watch(sessionId, heard.resolve)
+      const stop = there.runs.watch(sessionId, { onRun: heard.resolve })
       const turn = await here.stream(`/messages/${sessionId}`, { message: 'Where am I?' })
       expect(await heard.promise).toBe(turn.headers.get('x-run-id'))
       const events = await there.runs.subscribe(await heard.promise)

@@ -1,14 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Engine } from '../../core/runtime/turns/run.ts'
 import { type Cluster, freePort, promote, startCluster, startStandby } from '../support/cluster.ts'
 import type { Seen } from '../support/event-stream.ts'
 import { say } from '../support/fake-engines.ts'
+import { startHaproxy } from '../support/haproxy.ts'
 import { replica } from '../support/replica.ts'
 import { describeWith } from '../support/services.ts'
 
@@ -17,37 +13,21 @@ const chats = 50
 
 /** HAProxy before the two: it sends connections to whoever takes writes, and asks that of a port which the test answers. */
 async function proxyBefore(clusters: readonly Cluster[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'oracle-haproxy-'))
   const port = await freePort()
-  const config = join(folder, 'haproxy.cfg')
   const servers = clusters.map(
     ({ port }, i) =>
       `  server pg${i} 127.0.0.1:${port} check ${i > 0 ? 'backup' : ''} on-marked-down shutdown-sessions`,
   )
-  writeFileSync(
-    config,
-    `global
-  maxconn 1000
-defaults
+  startHaproxy(
+    `listen postgres
   mode tcp
-  timeout connect 1s
-  timeout client 1h
-  timeout server 1h
-  timeout check 1s
-listen postgres
   bind 127.0.0.1:${port}
   option tcp-check
   default-server inter 200ms fall 1 rise 1
 ${servers.join('\n')}
 `,
+    onTestFinished,
   )
-  const proxy = spawn('haproxy', ['-q', '-db', '-f', config], { stdio: 'ignore' })
-  const exited = once(proxy, 'exit')
-  onTestFinished(async () => {
-    if (proxy.exitCode === null) proxy.kill('SIGKILL')
-    await exited
-    rmSync(folder, { recursive: true, force: true })
-  })
   return `postgres://root@127.0.0.1:${port}/postgres`
 }
 

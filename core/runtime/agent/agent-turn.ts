@@ -61,7 +61,7 @@ export interface TurnParts {
   readonly promptBudgetMs: number
   readonly loopLimits: LoopLimits
   /** The DID that a delegation of the user has to name as its audience. */
-  readonly oracleDid?: string
+  readonly oracleDid: string
   /** What the operator has granted. */
   readonly rights?: Rights
   /** Whether any of these links of a user's tokens is revoked by now. */
@@ -85,6 +85,8 @@ export interface TurnParts {
 /** What a turn has of its own, beside its run. */
 interface OwnOfTurn {
   readonly model: Model
+  /** The conversation up to and with the words that began the turn. */
+  readonly before: readonly Message[]
   readonly loaded: Set<string>
   readonly state: TurnState
   readonly stepLog: StepLog
@@ -165,7 +167,7 @@ export class AgentTurn {
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
     const before = [...earlier, asTold(toUserMessage(runId, request))]
     const areKept = before.some(wasCut) || this.#past.some(({ messages }) => messages.some(wasCut))
-    const turn = this.#turn({ model, loaded, state, stepLog, areKept })
+    const turn = this.#turn({ model, before, loaded, state, stepLog, areKept })
     live.set(sessionId, (this.#live = turn))
     const turnTools = this.#turnTools(turn)
     const lent = {
@@ -293,7 +295,7 @@ export class AgentTurn {
   }
 
   /** What all handlers of the turn share. */
-  #turn({ model, loaded, state, stepLog, areKept }: OwnOfTurn): Turn {
+  #turn({ model, before, loaded, state, stepLog, areKept }: OwnOfTurn): Turn {
     const { user, sessionId, runId, room, requestId, rootId, signal, request } = this.#run
     const { files } = this.#parts
     const calls = this.#calls()
@@ -315,7 +317,7 @@ export class AgentTurn {
       calls,
       watch: this.#run.watch,
       tell: (call) => calls.aside(call),
-      consent: new Consent(this.#run, this.#past),
+      consent: new Consent(this.#run, this.#past, before),
       loaded,
       states: state.byPlugin,
       emit: (toolCallId) => this.#narrator.emitOf(source, toolCallId),

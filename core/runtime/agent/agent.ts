@@ -52,7 +52,7 @@ export interface AgentOptions {
   /** Who the agent is and how it speaks. */
   readonly instructions?: Instructions
   /** The DID that a delegation of the user has to name as its audience. */
-  readonly oracleDid?: string
+  readonly oracleDid: string
   /** What the operator has granted. */
   readonly rights?: Rights
   /** Whether any of these links of a user's tokens is revoked by now. */

@@ -126,6 +126,8 @@ export class Conversations {
       notices: options.notices,
       telemetry: options.telemetry,
       roomIdOf: (did) => roomIds.of(did),
+      forgetCheckpoint: (sessionId, checkpoint) =>
+        deleteCheckpoint(store.db, sessionId, checkpoint),
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
       onRedacted: (sessionId) => agent.unlearn(sessionId),
       checkRequest: (request) => checkRequest(request, options),

@@ -80,7 +80,10 @@ function summariesOf({ ask, small, log: lines }: WindowParts, { turn, log }: OfL
       const usages = [...beside, ...(usage ? [usage] : [])]
       return { text, model: by, usages, ...(fault && { error: fault.error ?? 'it failed' }) }
     },
-    keep: (summary) => log.write({ summary }),
+    async keep(summary) {
+      await log.write({ summary })
+      turn.consent.readSummary(summary.foreign)
+    },
     spent(usages) {
       log.spend(usages)
       if (usages.length > 0) log.writeSoon()

@@ -91,10 +91,19 @@ function readable(err: Error): unknown {
   }
 }
 
-/** Puts `[secret]` in the place of each secret. One of less than six characters stays: so short a text stands in many words. */
+/**
+ * Puts `[secret]` in the place of each secret. One of less than six characters stays: so short a text stands in many words.
+ * Secrets may be added to the list at its end.
+ */
 export function masking(secrets: readonly string[]): (text: string) => string {
-  const masked = [...new Set(secrets.filter((secret) => secret.length >= 6).flatMap(spellings))]
+  const all = () => [...new Set(secrets.filter((secret) => secret.length >= 6).flatMap(spellings))]
+  let masked = all()
+  let [count, last] = [secrets.length, secrets.at(-1)]
   return (text) => {
+    if (secrets.length !== count || secrets.at(-1) !== last) {
+      masked = all()
+      ;[count, last] = [secrets.length, secrets.at(-1)]
+    }
     let safe = text
     for (const secret of masked)
       if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]')

@@ -19,7 +19,16 @@ export interface ServerFacts {
   checkHealth(): Promise<void>
   /** How the jobs of plugins are; undefined where no plugin has any. */
   jobs(): Promise<JobNumbers | undefined>
+  /** How old the newest copy of the database is; undefined where the server makes none. */
+  backups(): CopyAge | undefined
   openapi(): unknown
+}
+
+/** How old the newest copy of the database is. */
+interface CopyAge {
+  readonly at?: string
+  readonly ageSeconds?: number
+  readonly isOverdue: boolean
 }
 
 /** The jobs of a server, in numbers. */
@@ -77,8 +86,10 @@ export function serverRoutes(
         const plugins = Object.fromEntries(
           records.map((record) => [record.name, complaintOf(record) ? 'degraded' : record.state]),
         )
+        const backup = facts.backups()
         const unwell =
           !connected ||
+          backup?.isOverdue ||
           !facts.signingKeyLoaded ||
           (jobs !== undefined && jobs.lateMs > lateMs) ||
           records.some((record) => complaintOf(record) || record.state === 'failed')
@@ -96,6 +107,7 @@ export function serverRoutes(
           signingKey: facts.signingKeyLoaded ? 'loaded' : 'missing',
           plugins,
           ...(jobs && { jobs }),
+          ...(backup && { backup }),
           ...(notes.length && { notes: notes.map(note) }),
           runtime: runtimeVersion,
         }
@@ -132,6 +144,14 @@ const healthSchema = z.object({
     .describe(
       'Jobs whose time has come, that run and that are dead, and how late the first of them is',
     ),
+  backup: z
+    .object({
+      at: z.string().optional(),
+      ageSeconds: z.number().optional(),
+      isOverdue: z.boolean(),
+    })
+    .optional()
+    .describe('The newest copy in BACKUP_DIR, and whether two of them are missing'),
   notes: z
     .array(
       z.object({ plugin: z.string(), state: z.string(), since: z.string(), check: z.string() }),

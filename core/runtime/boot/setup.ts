@@ -26,7 +26,13 @@ import type {
 import { settleLimits } from '../http/routes/settle-limits.ts'
 import type { Now } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
-import { enter, settledState, type ModelsWithin, type PluginRecord } from '../base/plugin-record.ts'
+import {
+  enter,
+  isActive,
+  settledState,
+  type ModelsWithin,
+  type PluginRecord,
+} from '../base/plugin-record.ts'
 import type { Leases } from '../leases/leases.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Members } from '../told/members.ts'
@@ -165,6 +171,7 @@ export class Setups {
       pending: (promise, what, { gates = true } = {}) =>
         void this.#follow(record, promise, { what, gates }),
       lease: (lease, work) => this.#options.leases.take(name, lease, work),
+      toolNames: () => records.filter(isActive).flatMap(({ tools }) => Object.keys(tools)),
       onReady: (call) => this.#ready.add(record, call),
       onClose: (close) => void this.#closers.push({ plugin: name, close }),
       health: (check) => void this.#checks.push({ record, check }),
@@ -245,6 +252,8 @@ export class Setups {
       resume: (answer) => turns().resume(answer),
       abort: async (turn) => turns().abort(turn),
       redact: async (turn) => turns().redact(turn),
+      follow: (session) => turns().follow(session),
+      cut: async (reply) => turns().cut(reply),
     }
   }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import type { EventReader } from '../turns/events/reader.ts'
+import type { SessionCut } from '../turns/events/watchers.ts'
 import type { Runs } from '../turns/carry/runs.ts'
 import type { Peer } from './peer.ts'
 import { RoomEvent } from './room-event.ts'
@@ -62,7 +63,11 @@ class Room {
       for (const peer of this.members) peer.close('foreign')
     }
     this.#stop = [
-      runs.watch(sessionId, (runId) => void this.#follow(runId, 0), onDeleted),
+      runs.watch(sessionId, {
+        onRun: (runId) => void this.#follow(runId, 0),
+        onDeleted,
+        onCut: (cut) => this.#tellCut(cut),
+      }),
       runs.attend(sessionId),
     ]
   }
@@ -121,6 +126,13 @@ class Room {
       const facts = { sessionId: this.#sessionId, runId, requestId: place.requestId }
       this.#pass(new RoomEvent(facts, event, data, id))
     }
+  }
+
+  /** Tells of a reply that was cut. Clients that do not know the event read their history again. */
+  #tellCut({ requestId, ...cut }: SessionCut): void {
+    const facts = { sessionId: this.#sessionId, runId: cut.runId, requestId }
+    this.#pass(new RoomEvent(facts, 'cut', JSON.stringify(cut)))
+    this.#pass(new RoomEvent(facts, 'message_cache_invalidation', '{}'))
   }
 
   #pass(event: RoomEvent): void {

@@ -10,8 +10,11 @@ export interface JobPlan {
   readonly text: string
   /** The first planned time after `now`; `phase` is a time of the plan, or where a new plan begins. */
   after(now: number, phase: number): number | undefined
-  /** The newest planned time that has come by `now`, and `planned` when none after it has. */
-  newest(planned: number, now: number): number
+  /**
+   * The newest planned time that has come by `now`, or the one so many times before it; `planned` when no time after
+   * `planned` is that old.
+   */
+  newest(planned: number, now: number, before?: number): number
 }
 
 /** The plans of scheduled jobs, by `<plugin>.<job>`. */
@@ -48,7 +51,8 @@ function everyPlan({ every }: AnyJob): JobPlan | undefined {
   return {
     text: `every ${ms}`,
     after: (now, phase) => phase + (Math.floor((now - phase) / ms) + 1) * ms,
-    newest: (planned, now) => planned + Math.max(0, Math.floor((now - planned) / ms)) * ms,
+    newest: (planned, now, before = 0) =>
+      planned + Math.max(0, Math.floor((now - planned) / ms) - before) * ms,
   }
 }
 
@@ -60,10 +64,11 @@ async function cronPlan({ cron = '', timezone = 'UTC' }: AnyJob): Promise<JobPla
   return {
     text: `cron ${timezone} ${cron.trim()}`,
     after,
-    newest(planned, now) {
+    newest(planned, now, before = 0) {
       // The parser finds times before a moment; half a second later the second that has just begun counts.
-      const [newest] = pattern.previousRuns(1, new Date(Math.floor(now / 1_000) * 1_000 + 500))
-      return Math.max(planned, newest?.getTime() ?? planned)
+      const from = new Date(Math.floor(now / 1_000) * 1_000 + 500)
+      const times = pattern.previousRuns(before + 1, from)
+      return Math.max(planned, times[before]?.getTime() ?? planned)
     },
   }
 }

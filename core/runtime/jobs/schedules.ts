@@ -50,26 +50,27 @@ export async function mendSchedules(store: JobStore, jobs: readonly KnownJob[]):
   return mended
 }
 
-/** How late a planned time may be that still runs by itself behind a slow attempt, or behind one that failed. */
+/** How late a slow attempt may have begun for the next planned time still to run by itself. */
 const patientMs = 60_000
 
 /**
- * The planned time after the one that an attempt was about. While the job was longer at work than its interval, or waited
- * between two attempts, other times fell due. Each of them still runs by itself, for a process may stand still for a moment.
- * What is more than a minute late by then comes as one: else a slow job would fall behind for ever.
+ * The planned time after the one that an attempt was about. It is the next one, however late: other times fell due while
+ * the job was at work for longer than once or waited between two attempts, and each of them runs by itself. An attempt that
+ * took longer than the interval and had begun more than a minute late shows that the job is slower than its plan: then
+ * what has come meanwhile comes as one, else the job would fall behind for ever.
  */
 export function nextPlanned(
   plan: JobPlan,
-  { planned_at, due_at }: Pick<JobRow, 'planned_at' | 'due_at'>,
+  { planned_at }: Pick<JobRow, 'planned_at'>,
   tookMs: number,
   now: number,
 ): number {
   const next = plan.after(planned_at, planned_at)
   // The row of a plan without a further time stays until the operator deletes it.
   if (next === undefined) return Number.MAX_SAFE_INTEGER
-  const hasWaited = due_at > planned_at
-  if ((tookMs < next - planned_at && !hasWaited) || now - next <= patientMs) return next
-  return plan.newest(next, now)
+  const isSlow = tookMs >= next - planned_at
+  const beganLateMs = now - tookMs - planned_at
+  return isSlow && beganLateMs > patientMs ? plan.newest(next, now) : next
 }
 
 /** A time in which a server was up that runs a schedule. Milliseconds since 1970, by the database's clock. */
@@ -81,12 +82,15 @@ export interface Planned {
   readonly up: string
 }
 
-/** A server that looks for its schedules more seldom than this was not up between two looks. */
-const longestGapMs = 10_000
+/**
+ * A server that looks for its schedules more seldom than this was not up between two looks. It looks every five seconds;
+ * an event loop that stood still for as long as a server outlives, and a slow database, leave a gap that is shorter.
+ */
+const longestGapMs = 30_000
 /** How far the database's clock may run from the process's own between two looks before it counts as put elsewhere. */
 const driftMs = 500
-/** Planned times that are further behind than this come as one, also where servers were up. */
-const longestBehindMs = 600_000
+/** How many planned times may wait that run one after the other where servers were up; what is older comes as one. */
+const mostBehind = 600
 /** How many up times the row of a schedule keeps. */
 const mostUpTimes = 8
 
@@ -144,12 +148,10 @@ export class ScheduleWatch {
   plannedFor(row: JobRow, plan: JobPlan, now: number): Planned {
     const mine: UpTime = [Math.min(this.#since.get(row.kind) ?? now, now), now]
     const up = withTime(upTimes(row.up), mine)
-    const oldest = now - longestBehindMs
-    const at = row.planned_at
-    if (at >= oldest && up.some((time) => isIn(at, time)))
-      return { planned: at, up: keptOf(row, mine, at) }
+    const at = oldestKept(plan, row.planned_at, now)
+    if (up.some((time) => isIn(at, time))) return { planned: at, up: keptOf(row, mine, at) }
     const upAgain = Math.min(now, ...up.flatMap(([from]) => (from > at ? [from] : [])))
-    const planned = plan.newest(at, Math.max(upAgain, oldest))
+    const planned = plan.newest(at, upAgain)
     return { planned, up: keptOf(row, mine, planned) }
   }
 
@@ -177,6 +179,16 @@ async function heldSchedules(
     db,
   )
   return { now: rows[0]?.now ?? Date.now(), held: rows.filter(({ id }) => id !== null) }
+}
+
+/** The oldest planned time from `at` on that still runs by itself. */
+function oldestKept(plan: JobPlan, at: number, now: number): number {
+  let next: number | undefined = at
+  for (let behind = 0; behind <= mostBehind; behind++) {
+    next = plan.after(next, at)
+    if (next === undefined || next > now) return at
+  }
+  return plan.newest(at, now, mostBehind)
 }
 
 /** Whether a planned time has come while this process was up of which the row does not know as much as the process. */

@@ -41,6 +41,16 @@ export interface ErasureEntry extends ErasureLine {
   readonly faults: Readonly<Record<string, string>>
 }
 
+/** What a replay of erasures did. */
+export interface Replayed {
+  /** How many erasures this database did not know. */
+  readonly erasures: number
+  /** How many users of them were in the database. */
+  readonly users: number
+  /** How many of these users' erasures have not ended, because a part of them failed. */
+  readonly open: number
+}
+
 const lookMs = 5_000
 /** The first wait before parts that failed are called again, which doubles, and the longest. */
 const waits = { firstMs: 1_000, longestMs: 3_600_000 }
@@ -77,8 +87,8 @@ export class Erasures {
     void this.look()
   }
 
-  /** Carries out what is not known here, to its end. Resolves to how many users were found and erased again. */
-  async replay(lines: AsyncIterable<ErasureLine>): Promise<number> {
+  /** Carries out what is not known here, to its end. */
+  async replay(lines: AsyncIterable<ErasureLine>): Promise<Replayed> {
     const unknown = new Map<string, string>()
     let step: ErasureLine[] = []
     const take = async () => {
@@ -90,19 +100,20 @@ export class Erasures {
       if (step.length >= linesPerStep) await take()
     }
     await take()
-    if (unknown.size === 0) return 0
+    if (unknown.size === 0) return { erasures: 0, users: 0, open: 0 }
     const { store, hashOf, log } = this.#options
     const dids = await findDids(store.db, hashOf, new Set(unknown.keys()))
+    let open = 0
     for (const [hash, id] of unknown) {
       const did = dids.get(hash)
       if (did === undefined) await this.#end(id, {})
-      else await this.#again(id, did)
+      else if (!(await this.#again(id, did))) open++
     }
     log.warn(
       { erasures: unknown.size, users: dids.size },
       'The database is older than its erasures: these users were erased again',
     )
-    return dids.size
+    return { erasures: unknown.size, users: dids.size, open }
   }
 
   /** Begins to erase everything of a user, or finds the erasure that is under way. Resolves once it outlives a crash. */
@@ -167,14 +178,19 @@ export class Erasures {
     ])
   }
 
-  async #again(id: string, did: string): Promise<void> {
+  /** Erases a user once more; resolves to whether nothing of it is left to do. */
+  async #again(id: string, did: string): Promise<boolean> {
     const other = await this.#rows()
       .where('did', '=', did)
       .where('state', '=', 'running')
       .executeTakeFirst()
-    if (other) return this.#end(id, {})
+    if (other) {
+      await this.#end(id, {})
+      return false
+    }
     await this.#db.updateTable('kernel_erasures').set({ did }).where('id', '=', id).execute()
     await this.#carry(id)
+    return (await this.find(id))?.state === 'done'
   }
 
   /** Carries out the parts that are not done, unless another process does. Never rejects. */
@@ -272,7 +288,10 @@ export class Erasures {
     if (lines.length === 0) return []
     const ids = lines.map(({ id }) => id)
     const rows = await this.#rows().where('id', 'in', ids).execute()
-    const known = new Set(rows.map(({ id }) => id))
+    // A replay that a crash has cut left rows without a DID, for which nobody has looked yet.
+    const known = new Set(
+      rows.filter(({ state, did }) => state === 'done' || did !== null).map(({ id }) => id),
+    )
     const unknown = lines.filter(({ id }) => !known.has(id))
     for (const { id, hash } of unknown) await this.#insert({ id, hash, did: null })
     return unknown

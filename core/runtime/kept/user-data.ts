@@ -5,6 +5,7 @@ import { isRecord } from '../base/fields.ts'
 import { isActive, isOpen, type PluginRecord } from '../base/plugin-record.ts'
 import { kernelExport } from './kernel-export.ts'
 import { eraseRows, eraseSessions, type KernelHands } from './kernel-erase.ts'
+import { LeftBehind } from './left-behind.ts'
 
 /** How long one part of an erasure may take before its signal fires, and how long it then has. */
 const partMs = { most: 60_000, grace: 1_000 }
@@ -36,14 +37,16 @@ export const kernelParts = { first: 'kernel:sessions', last: 'kernel' } as const
 /** What kernel and plugins keep of a user: told, and erased part by part. */
 export class UserData {
   readonly #options: UserDataOptions
+  readonly #leftBehind: LeftBehind
 
   constructor(options: UserDataOptions) {
     this.#options = options
+    this.#leftBehind = new LeftBehind(options.hands.store.db)
   }
 
-  /** The plugins that keep something of users. */
+  /** The plugins that keep something of users, also those that are switched off and may have kept something before. */
   get plugins(): string[] {
-    return this.#keeping().map(({ name }) => name)
+    return [...this.#keeping(), ...this.#off()].map(({ name }) => name)
   }
 
   /** The plugins that keep something of users, and are not at work just now. */
@@ -61,6 +64,12 @@ export class UserData {
     for await (const item of kernelExport({ db: store.db, did, oracleDid, isCounting }))
       yield { plugin: 'kernel', item }
     for (const record of this.#keeping()) yield* this.#exportOf(record, did, signal)
+    for (const record of this.#off()) {
+      const rows = await this.#leftBehind.count(record, did)
+      const why =
+        'The plugin is switched off on this server, so only the number of its rows is known.'
+      if (rows > 0) yield { plugin: record.name, item: { kind: 'left-out', rows, why } }
+    }
   }
 
   /** Carries out one part of an erasure. */
@@ -94,10 +103,22 @@ export class UserData {
     )
   }
 
+  /** The plugins that know what they keep, and are switched off or left out. */
+  #off(): PluginRecord[] {
+    return this.#options.records.filter(
+      (record) => !isActive(record) && record.definition.userData !== undefined,
+    )
+  }
+
   async #eraseOf(name: string, did: string, signal: AbortSignal): Promise<unknown> {
     const record = this.#keeping().find((each) => each.name === name)
-    if (!record) return { erased: {} } // the plugin is not there any more
-    return record.definition.userData?.erase(did, contextOf(record, signal))
+    if (record) return record.definition.userData?.erase(did, contextOf(record, signal))
+    const off = this.#off().find((each) => each.name === name)
+    const rows = off ? await this.#leftBehind.count(off, did) : 0
+    if (rows === 0) return { erased: {} }
+    throw new Error(
+      `${name} is switched off, and ${rows} rows of its tables name this user: switch it on, and the erasure goes on.`,
+    )
   }
 
   async *#exportOf(

@@ -5,6 +5,9 @@ import { nestsTooDeep } from '../base/safe-json.ts'
 import { maxProviderData } from './transport/wire.ts'
 import { checkedUsage } from './usage/counts.ts'
 
+/** How many tools one answer may call: as many as STEP_MAX_CALLS may let a turn carry out at once. */
+const mostCalls = 1000
+
 /** A tool call of which some parts may still come. */
 interface CallSoFar {
   readonly id: string
@@ -41,6 +44,11 @@ export class Assembly {
       case 'tool-call': {
         let call = this.#calls.get(delta.index)
         if (!call) {
+          if (this.#calls.size >= mostCalls)
+            throw new RuntimeError(
+              'MODEL_ANSWER_TOO_LONG',
+              `The model calls more than ${mostCalls} tools in one answer.`,
+            )
           call = { id: callId(), name: '', args: new Gathered() }
           this.#calls.set(delta.index, call)
         }

@@ -85,6 +85,11 @@ export class ChosenModels {
     return [...faults, ...this.#nameFaults()]
   }
 
+  /** Has every model opened anew at its next call: variables of their providers have changed. */
+  reopen(): void {
+    for (const model of this.#opened.values()) model.reopen()
+  }
+
   /** Whether a plugin makes its providers in a function, which runs after the setups. */
   get #isLate(): boolean {
     return this.#choice.records.some(

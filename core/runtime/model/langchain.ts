@@ -2,7 +2,7 @@ import { RuntimeError } from '../../errors.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { modelFault } from './transport/model-fault.ts'
 import type { Delta, Message, MessagePart, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
-import { callSlots, type CallPiece } from './transport/call-slots.ts'
+import { callName, callSlots, type CallPiece } from './transport/call-slots.ts'
 import { functionTool } from './function-tool.ts'
 import { LangChainCounts } from './usage/langchain-counts.ts'
 import { joinNeighbours } from './transport/neighbours.ts'
@@ -98,7 +98,7 @@ export class LangChainModel implements Model {
       for (;;) {
         const { done, value } = await waiting.for(chunks.next())
         if (done) break
-        if (value.usage_metadata) counts.add(value.usage_metadata)
+        if (value.usage_metadata) counts.add(value.usage_metadata, value.additional_kwargs)
         all.push(value)
         for (const delta of deltas(value, calls)) {
           size +=
@@ -252,7 +252,7 @@ async function foreignMessages(request: ModelRequest): Promise<unknown[]> {
           if (Array.isArray(own) && typeof own[at] === 'string') ids.set(id, own[at])
         const tool_calls = message.toolCalls?.map(({ id, name, args }) => ({
           id: ids.get(id) ?? id,
-          name,
+          name: callName(name),
           type: 'tool_call' as const,
           args: fieldsIn(args),
         }))

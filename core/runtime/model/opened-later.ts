@@ -34,6 +34,8 @@ export class OpenedLater implements Model {
   readonly #opener: () => Model | Promise<Model>
   #opening: Promise<Model> | undefined
   #model: Model | undefined
+  /** Whether the next call opens the model anew. What the model says of itself holds until then. */
+  #isStale = false
   /** Why the model could not be opened when somebody only wanted to know of it, for the call that follows. */
   #failed: { readonly error: unknown; readonly at: number } | undefined
 
@@ -72,6 +74,12 @@ export class OpenedLater implements Model {
     return this.#model?.can
   }
 
+  /** Has the next call open the model anew: a key of it has changed. */
+  reopen(): void {
+    this.#isStale = true
+    this.#opening = undefined
+  }
+
   /** Opens the model. An opening that failed is tried again with the next call. */
   async opened(): Promise<Model> {
     const failed = this.#freshFailure
@@ -100,7 +108,19 @@ export class OpenedLater implements Model {
   }
 
   async #open(): Promise<Model> {
-    return (this.#model ??= await (this.#opening ??= this.#begin()))
+    const ready = this.#ready
+    if (ready) return ready
+    const opening = (this.#opening ??= this.#begin())
+    const model = await opening
+    if (this.#opening === opening) {
+      this.#model = model
+      this.#isStale = false
+    }
+    return model
+  }
+
+  get #ready(): Model | undefined {
+    return this.#isStale ? undefined : this.#model
   }
 
   async #begin(): Promise<Model> {
@@ -117,12 +137,12 @@ export class OpenedLater implements Model {
   }
 
   async *stream(request: ModelRequest): AsyncGenerator<Delta> {
-    const model = this.#model ?? (await this.opened())
+    const model = this.#ready ?? (await this.opened())
     yield* model.stream(this.#set(request))
   }
 
   async streamTo(request: ModelRequest, take: (delta: Delta) => void): Promise<void> {
-    const model = this.#model ?? (await this.opened())
+    const model = this.#ready ?? (await this.opened())
     if (model.streamTo) return model.streamTo(this.#set(request), take)
     for await (const delta of model.stream(this.#set(request))) take(delta)
   }

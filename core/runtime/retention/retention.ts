@@ -9,6 +9,7 @@ import type { Notices } from '../notices/notices.ts'
 import type { Store } from '../store/store.ts'
 import type { Runs } from '../turns/carry/runs.ts'
 import { Pace } from '../watchdog/pace.ts'
+import { noteSize } from './growth.ts'
 
 /** What retention is made of. */
 export interface RetentionOptions {
@@ -89,6 +90,7 @@ export class Retention implements Timed {
     await runs.tidy()
     await notices.tidy()
     const pages = await paced((rows) => store.giveBack(rows))
+    await noteSize(store)
     if (approvals + sessions + pages > 0)
       log.info({ approvals, sessions, pages }, 'What was too old is gone')
   }

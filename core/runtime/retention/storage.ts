@@ -1,6 +1,9 @@
+import { statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import type { Store } from '../store/store.ts'
+import { growthPerDay } from './growth.ts'
 
 /** How much of the disk a table takes with its indexes, and how many rows it has. */
 export interface TableSize {
@@ -17,9 +20,18 @@ export interface Storage {
   readonly bytes: number
   /** The part of a SQLite file that nothing uses. */
   readonly freeBytes: number
+  /** By how much the database has grown a day over the last week; absent before a day has gone by. */
+  readonly growthPerDay?: number
+  /** What the disk of a SQLite file has left. */
+  readonly diskFreeBytes?: number
+  /** In how many days the disk is full at this growth; absent where the database does not grow, or the disk is elsewhere. */
+  readonly daysLeft?: number
   readonly kinds: readonly Omit<TableSize, 'name'>[]
   readonly tables: readonly TableSize[]
 }
+
+/** The part of a store that these figures are read from. */
+export type MeasuredStore = Pick<Store, 'db' | 'kind' | 'file' | 'now'>
 
 type Size = Pick<TableSize, 'name' | 'rows' | 'bytes'>
 
@@ -53,9 +65,8 @@ const kinds: readonly (readonly [beginning: string, kind: string])[] = [
 ]
 
 /** Asks a database how large its tables are, beside the event loop. */
-export async function readStorage(store: Pick<Store, 'db' | 'kind' | 'file'>): Promise<Storage> {
-  const { sizes, bytes, freeBytes } =
-    store.kind === 'postgres' ? await ofPostgres(store) : await ofSqlite(store)
+export async function readStorage(store: MeasuredStore): Promise<Storage> {
+  const { sizes, bytes, freeBytes } = await readSizes(store, true)
   const tables = sizes
     .map(({ name, ...size }) => ({ name, kind: kindOf(name), ...size }))
     .toSorted((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1))
@@ -64,7 +75,36 @@ export async function readStorage(store: Pick<Store, 'db' | 'kind' | 'file'>): P
     const sum = sums.get(kind)
     sums.set(kind, { kind, rows: rows + (sum?.rows ?? 0), bytes: bytes + (sum?.bytes ?? 0) })
   }
-  return { database: store.kind, bytes, freeBytes, kinds: [...sums.values()], tables }
+  const future = await futureOf(store, freeBytes)
+  return { database: store.kind, bytes, freeBytes, ...future, kinds: [...sums.values()], tables }
+}
+
+/** How many bytes each table takes with its indexes, without counting the rows. */
+export async function readTableBytes(store: MeasuredStore): Promise<ReadonlyMap<string, number>> {
+  const { sizes } = await readSizes(store, false)
+  return new Map(sizes.map(({ name, bytes }) => [name, bytes]))
+}
+
+const readSizes = (store: MeasuredStore, isCounting: boolean): Promise<Read> =>
+  store.kind === 'postgres' ? ofPostgres(store, isCounting) : ofSqlite(store, isCounting)
+
+/** How the database grows, and how long its disk suffices. */
+async function futureOf(
+  store: MeasuredStore,
+  freeBytes: number,
+): Promise<Pick<Storage, 'growthPerDay' | 'diskFreeBytes' | 'daysLeft'>> {
+  const growth = await growthPerDay(store)
+  const disk = store.file === undefined ? undefined : await statfs(dirname(store.file))
+  const diskFreeBytes = disk && disk.bavail * disk.bsize
+  const daysLeft =
+    growth !== undefined && growth > 0 && diskFreeBytes !== undefined
+      ? Math.floor((diskFreeBytes + freeBytes) / growth)
+      : undefined
+  return {
+    ...(growth !== undefined && { growthPerDay: growth }),
+    ...(diskFreeBytes !== undefined && { diskFreeBytes }),
+    ...(daysLeft !== undefined && { daysLeft }),
+  }
 }
 
 const kindOf = (name: string): string =>
@@ -76,18 +116,18 @@ interface Read {
   readonly freeBytes: number
 }
 
-async function ofPostgres({ db }: Pick<Store, 'db'>): Promise<Read> {
+async function ofPostgres({ db }: MeasuredStore, isCounting: boolean): Promise<Read> {
   const { rows } =
     await sql<Size>`select c.relname as name, greatest(c.reltuples, 0)::bigint as rows,
     pg_total_relation_size(c.oid) as bytes from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = current_schema() and c.relkind in ('r', 'p')`.execute(db)
   const sizes: Size[] = []
   for (const { name, rows: estimate, bytes } of rows) {
-    const isLarge = Number(estimate) > mostCounted
+    const isEstimated = !isCounting || Number(estimate) > mostCounted
     sizes.push({
       name,
       bytes: Number(bytes),
-      rows: isLarge ? Number(estimate) : await count(db, name),
+      rows: isEstimated ? Number(estimate) : await count(db, name),
     })
   }
   const whole = await sql<{
@@ -113,8 +153,8 @@ interface FileBytes {
   readonly freeBytes: number
 }
 
-async function ofSqlite({ db, file }: Pick<Store, 'db' | 'file'>): Promise<Read> {
-  if (file !== undefined) return ofFile(file)
+async function ofSqlite({ db, file }: MeasuredStore, isCounting: boolean): Promise<Read> {
+  if (file !== undefined) return ofFile(file, isCounting)
   const { rows } = await sql.raw<Size>(tableBytes).execute(db)
   const whole = await sql.raw<FileBytes>(fileBytes).execute(db)
   const sizes: Size[] = []
@@ -123,11 +163,11 @@ async function ofSqlite({ db, file }: Pick<Store, 'db' | 'file'>): Promise<Read>
 }
 
 /** Reads the file in a thread with a connection of its own, because SQLite goes through all pages of the file. */
-function ofFile(file: string): Promise<Read> {
+function ofFile(file: string, isCounting: boolean): Promise<Read> {
   const read = Promise.withResolvers<Read>()
   const thread = new Worker(`(${readInThread})()`, {
     eval: true,
-    workerData: { file, tableBytes, fileBytes },
+    workerData: { file, tableBytes, fileBytes, rows: isCounting ? 'count(*)' : '0' },
     name: 'storage',
     execArgv: ['--report-exclude-env'],
     env: {},
@@ -149,14 +189,14 @@ function ofFile(file: string): Promise<Read> {
 function readInThread(): void {
   const { workerData, parentPort } = process.getBuiltinModule('node:worker_threads')
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
-  const { file, tableBytes, fileBytes }: Record<string, string> = workerData
+  const { file, tableBytes, fileBytes, rows }: Record<string, string> = workerData
   const database = new DatabaseSync(file ?? '', { readOnly: true, timeout: 5_000 })
   const all = (text = '') => database.prepare(text).all()
   // One transaction, so that the figures agree with each other.
   database.exec('begin')
   const sizes = all(tableBytes).map((table) => {
     const name = String(table.name).replaceAll('"', '""')
-    return { ...table, ...all(`select count(*) as rows from "${name}"`)[0] }
+    return { ...table, ...all(`select ${rows} as rows from "${name}" limit 1`)[0] }
   })
   const [whole] = all(fileBytes)
   database.exec('commit')

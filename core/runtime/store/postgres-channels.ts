@@ -14,6 +14,7 @@ import {
   type SelfTest,
   telling,
 } from './channels/channels.ts'
+import { Echo } from './channels/echo.ts'
 import { type Ask, ChannelHearers, sayings } from './channels/hearers.ts'
 import { Outbox, Polling } from './channels/polling.ts'
 import { translated } from './database-errors.ts'
@@ -57,7 +58,7 @@ export class PostgresChannels implements Channels {
   readonly #ask: Ask
   /** The channel on which only this process talks to itself. */
   readonly #own = `kernel_self_${randomUUID().replaceAll('-', '')}`
-  #awaited: { readonly word: string; heard(): void } | undefined
+  readonly #echo: Echo
   #way: ListeningWay = 'direct'
   #polling: Polling | undefined
   readonly #redis: BusLine | undefined
@@ -75,6 +76,7 @@ export class PostgresChannels implements Channels {
     this.#options = options
     this.#log = log
     this.#selfTest = selfTest
+    this.#echo = new Echo(selfTest.patienceMs)
     this.#listeners = new Listeners(log)
     this.#ask = async (sql, values = []) => (await pool.query(sql, [...values])).rows
     this.#hearers = new ChannelHearers(this.#ask, log, this.#own, selfTest.everyMs)
@@ -93,6 +95,11 @@ export class PostgresChannels implements Channels {
   /** How this process hears the others. */
   get way(): ListeningWay {
     return this.#way
+  }
+
+  /** How long a message of this process to itself took last; undefined where none came back. */
+  get heardInMs(): number | undefined {
+    return this.#echo.tookMs
   }
 
   /** How the bus of BUS_URL is. */
@@ -276,7 +283,7 @@ export class PostgresChannels implements Channels {
   async #isHeardBy(bus: BusLine | undefined): Promise<boolean> {
     if (bus === undefined || this.#closed) return false
     return bus.works([this.#own, ...this.#listeners.channels], (send) =>
-      this.#comesBack((payload) => send({ channel: this.#own, payload })),
+      this.#echo.comesBack((payload) => send({ channel: this.#own, payload })),
     )
   }
 
@@ -315,33 +322,17 @@ export class PostgresChannels implements Channels {
       this.#log.warn({ err: error }, 'DATABASE_LISTEN_URL cannot be used')
       return false
     }
-    return this.#comesBack((word) =>
+    return this.#echo.comesBack((word) =>
       this.#ask('select pg_notify($1, $2)', [this.#own, word]).catch((error: unknown) => {
         throw translated(error)
       }),
     )
   }
 
-  async #comesBack(send: (word: string) => Promise<unknown> | void): Promise<boolean> {
-    const word = randomUUID()
-    let late: NodeJS.Timeout | undefined
-    const isHeard = new Promise<boolean>((resolve) => {
-      this.#awaited = { word, heard: () => resolve(true) }
-      late = setTimeout(resolve, this.#selfTest.patienceMs, false).unref()
-    })
-    try {
-      await send(word)
-      return await isHeard
-    } finally {
-      clearTimeout(late)
-      this.#awaited = undefined
-    }
-  }
-
   #arrived(message: ChannelMessage, way: ListeningWay): void {
     const { channel, payload } = message
     if (channel === this.#own) {
-      if (payload === this.#awaited?.word) this.#awaited.heard()
+      this.#echo.heard(payload)
     } else if (channel === hearersChannel) void this.check()
     else if (way === 'direct') {
       const isForUs = this.#way === 'bus' ? !channel.startsWith(fromBus) : this.#way === 'direct'

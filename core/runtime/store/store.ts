@@ -30,6 +30,13 @@ import { WalSync } from './wal-sync.ts'
 /** How long a closing store waits for the queries that still run. */
 const graceMs = 5_000
 
+/** The connections that queries share: how many are at work and idle, and how many queries wait for one. */
+export interface PoolState {
+  readonly used: number
+  readonly idle: number
+  readonly waiting: number
+}
+
 /** The database of the runtime, with the same behaviour on SQLite and on PostgreSQL. */
 export interface Store extends Omit<Channels, 'close'> {
   readonly kind: 'sqlite' | 'postgres'
@@ -47,6 +54,10 @@ export interface Store extends Omit<Channels, 'close'> {
   listening(): ListeningWay
   /** How the bus of BUS_URL is; undefined where that is not set. */
   bus(): BusState | undefined
+  /** How long a message of this process to itself took last; undefined where none has come back, and on SQLite. */
+  heardInMs(): number | undefined
+  /** How the connections to PostgreSQL are that the queries share; undefined on SQLite. */
+  pool(): PoolState | undefined
   /** Resolves when everything that was committed so far is on the disk. */
   synced(): Promise<void>
   /** Gives at most so many free pages of a SQLite file back to the disk; resolves to how many. Elsewhere there are none. */
@@ -112,6 +123,8 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     channels: localChannels(log),
     listening: () => 'direct',
     bus: () => undefined,
+    heardInMs: () => undefined,
+    pool: () => undefined,
     giveBack: (most) => db.connection().execute(async () => giveBackPages(database, most)),
     // Asks beside the line of queries, so that a long transaction does not look like a dead database.
     async ask() {
@@ -202,6 +215,12 @@ async function openPostgres(
     channels,
     listening: () => channels.way,
     bus: () => channels.bus,
+    heardInMs: () => channels.heardInMs,
+    pool: () => ({
+      used: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
     giveBack: async () => 0,
     ask: () => pinger.query('select 1'),
     async end() {
@@ -263,6 +282,8 @@ interface Parts {
   readonly channels: Channels
   listening(): ListeningWay
   bus(): BusState | undefined
+  heardInMs(): number | undefined
+  pool(): PoolState | undefined
   giveBack(most: number): Promise<number>
   /** A question that only a living database answers. */
   ask(): Promise<unknown>
@@ -286,6 +307,8 @@ function assemble(log: Log, parts: Parts): Store {
     notify: (channel, payload) => channels.notify(channel, payload),
     listening: parts.listening,
     bus: parts.bus,
+    heardInMs: parts.heardInMs,
+    pool: parts.pool,
     giveBack: parts.giveBack,
 
     async ping(timeoutMs = 1_000) {

@@ -5,6 +5,7 @@ import type * as Api from '@opentelemetry/api'
 import type { EnvSource } from '../../manifest/env.ts'
 import type { Log } from '../../plugin.ts'
 import { runtimeVersion } from '../base/version.ts'
+import { Delivery } from './delivery.ts'
 import type { KernelMetrics } from './kernel-metrics.ts'
 import {
   type Attributes,
@@ -72,6 +73,8 @@ async function exportingTracer(
       fromApp<typeof import('@opentelemetry/exporter-trace-otlp-http')>(packages[1]),
     ])
     const exporter = new otlp.OTLPTraceExporter({ url, headers: headersOf(source) })
+    const origin = new URL(url).origin
+    const delivery = new Delivery(log, origin)
     const counted: typeof exporter = Object.create(exporter, {
       export: {
         value(
@@ -79,6 +82,7 @@ async function exportingTracer(
           done: Parameters<typeof exporter.export>[1],
         ) {
           exporter.export(spans, (result) => {
+            delivery.ended(spans.length, result.code === 0, result.error)
             metrics.spans(result.code === 0 ? 'exported' : 'lost', spans.length)
             done(result)
           })
@@ -97,7 +101,7 @@ async function exportingTracer(
       ...(resource && { resource }),
       spanProcessors: [counting, batches],
     })
-    log.info(`traces go to ${new URL(url).origin}`)
+    log.info(`traces go to ${origin}`)
     const tracer = provider.getTracer('oracle-runtime', runtimeVersion)
     return new OtelTracer(api, tracer, () => provider.shutdown())
   } catch (err) {

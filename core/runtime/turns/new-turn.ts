@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { faultsOf, faultText } from '../../manifest/faults.ts'
-import type { NewTurn, TurnAnswer, WhichTurn } from '../../plugin.ts'
+import type { CutReply, FollowedSession, NewTurn, TurnAnswer, WhichTurn } from '../../plugin.ts'
 import { isDid } from '../base/did-form.ts'
 import { roomOfPlugin } from '../base/room-name.ts'
 import { parseJson } from '../base/safe-json.ts'
@@ -141,6 +141,28 @@ const whichFields = z.strictObject({
   session: nameText,
   requestId: nameText.optional(),
 })
+
+const followedFields = z.strictObject({
+  user: someUser,
+  session: nameText,
+  signal: z.instanceof(AbortSignal).optional(),
+})
+
+const cutFields = z.strictObject({
+  user: someUser,
+  session: nameText,
+  runId: nameText,
+  chars: z.int().min(0),
+  finishWrites: z.boolean().default(false),
+})
+
+/** Reads which session a plugin follows. */
+export const readFollowed = (plugin: string, followed: FollowedSession): FollowedSession =>
+  parsedOr(plugin, 'session', followedFields, followed)
+
+/** Reads where a plugin ends a reply. */
+export const readCut = (plugin: string, reply: CutReply): z.output<typeof cutFields> =>
+  parsedOr(plugin, 'reply', cutFields, reply)
 
 /** Reads a person's answer as a plugin hands it in. */
 export function readAnswer(

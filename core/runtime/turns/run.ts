@@ -81,8 +81,11 @@ export interface RenderedComponent {
 
 /** Something that a turn has read and that others wrote. */
 export interface ForeignSource {
-  /** The result of a tool, what the user attached, what the user's own page answered, or what a plugin quoted. */
-  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted'
+  /**
+   * The result of a tool, what the user attached, what the user's own page answered, what a plugin quoted, or a summary that
+   * stands for any of these in an earlier turn.
+   */
+  readonly kind: 'tool' | 'attachment' | 'page' | 'quoted' | 'summary'
   readonly tool?: string
   readonly plugin?: string
   /** What was asked for, in brief: the DID of an entity, the name of a file. */
@@ -108,6 +111,8 @@ export interface Summary {
   readonly model: string
   /** What the writing cost, a line for each model that was asked. */
   readonly usage?: readonly RunUsage[]
+  /** Whose words it stands for beside those of the user and the assistant, in brief; absent where there are none. */
+  readonly foreign?: string
 }
 
 /** How long something in a step took, as the journal keeps it for the trace of the run. */

@@ -12,8 +12,10 @@ const mostOfWords = 2_000
 export const pinnedWords = 3
 
 /** A summary as a model reads it, in place of the messages that it stands for. */
-export function summaryMessage({ upTo, text }: Pick<Summary, 'upTo' | 'text'>): Words {
-  return { role: 'user', id: `${prefix}${upTo}`, content: `${opening}${text}` }
+export function summaryMessage(summary: Pick<Summary, 'upTo' | 'text' | 'foreign'>): Words {
+  const { upTo, text, foreign: label } = summary
+  const said = { role: 'user', id: `${prefix}${upTo}`, content: `${opening}${text}` } as const
+  return label === undefined ? said : { ...said, foreign: { label } }
 }
 
 /** Whether a message stands for older ones. */

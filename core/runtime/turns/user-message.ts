@@ -1,7 +1,7 @@
 import type { Message } from '../../plugin.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { quote } from '../base/quote.ts'
-import { withAttachments } from './attachments.ts'
+import { attachmentLabel, withAttachments } from './attachments.ts'
 import type { RenderedComponent, TurnRequest } from './run.ts'
 
 /**
@@ -26,6 +26,14 @@ export interface UserMessage extends Readonly<Extract<Message, { role: 'user' }>
 export interface PluginMessage extends Readonly<Extract<Message, { role: 'assistant' }>> {
   readonly said: { readonly plugin: string; readonly component?: RenderedComponent }
 }
+
+/** A reply that ends where its user stopped listening. */
+export interface CutMessage extends Readonly<Extract<Message, { role: 'assistant' }>> {
+  readonly cut?: true
+}
+
+/** What a model reads where the user stopped listening. */
+const interruptedHere = '[interrupted here by the user]'
 
 /** How much of a component's arguments a model is told. */
 const mostOfArguments = 2_000
@@ -80,12 +88,16 @@ export function toRequest(beside: string | null, words: string | null): TurnRequ
 
 /**
  * A message as a model is told it: the fourth shape, made of the third. Words that a plugin said have its name before them,
- * and so has what a plugin asks in a turn of its own. All other messages stay as they are.
+ * and so has what a plugin asks in a turn of its own. A reply that was cut says so where it ends. All other messages stay as they are.
  */
-export function asTold(message: Message | UserMessage | PluginMessage): Message {
+export function asTold(message: Message | UserMessage | PluginMessage | CutMessage): Message {
   if (message.role === 'assistant' && 'said' in message) {
     const { said, ...rest } = message
     return { ...rest, content: `[${said.plugin}] ${rest.content || shown(said.component)}` }
+  }
+  if (message.role === 'assistant' && 'cut' in message) {
+    const { cut: _, ...rest } = message
+    return { ...rest, content: `${rest.content} ${interruptedHere}`.trimStart() }
   }
   if (message.role !== 'user') return message
   const { attachments, origin, quoted, ...said }: UserMessage = message
@@ -93,7 +105,8 @@ export function asTold(message: Message | UserMessage | PluginMessage): Message 
   const whose = origin === undefined ? '' : `[From ${origin}, not from the user]\n`
   const texts = quoted?.texts.map((text) => `\n\n${quote(text, quoted.plugin, said.id)}`) ?? []
   const content = `${whose}${withAttachments(said.content, undescribed(attachments, said.parts))}${texts.join('')}`
-  return { ...said, content }
+  const label = quoted ? `what ${quoted.plugin} passed on` : attachmentLabel(attachments)
+  return { ...said, content, ...(label !== undefined && { foreign: { label } }) }
 }
 
 /** What of the attachments is only described: the files among them stand in the message by themselves. */

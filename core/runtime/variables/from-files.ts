@@ -10,6 +10,8 @@ const suffix = '_FILE'
 /** An environment in which the variables that stand in files have their values. */
 export interface FromFiles {
   readonly source: EnvSource
+  /** The variables that were read from files. */
+  readonly names: readonly string[]
   readonly faults: readonly RuntimeError[]
   readonly warnings: readonly string[]
 }
@@ -25,6 +27,7 @@ export async function readVariableFiles(
 ): Promise<FromFiles> {
   const declared = new Set([...shapes].flatMap((shape) => Object.keys(shape)))
   const source: Record<string, string | undefined> = { ...given }
+  const names: string[] = []
   const faults: RuntimeError[] = []
   const warnings: string[] = []
   for (const name of declared) {
@@ -36,13 +39,14 @@ export async function readVariableFiles(
     if (read instanceof RuntimeError) faults.push(read)
     else {
       source[name] = read.value
+      names.push(name)
       if (read.isOpenToOthers)
         warnings.push(
           `${pointer} is "${path}", which every user of this machine may read: chmod o-r ${path}`,
         )
     }
   }
-  return { source, faults, warnings }
+  return { source, names, faults, warnings }
 }
 
 const bothSet = (name: string) =>

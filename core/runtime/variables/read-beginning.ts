@@ -7,8 +7,23 @@ export interface FileBeginning {
   readonly isOpenToOthers: boolean
 }
 
-/** Reads no more than so many bytes of a file. Throws for what is no file, and never waits for a writer. */
+/** How often a file is read again that somebody writes meanwhile. */
+const mostReadings = 3
+
+/**
+ * Reads no more than so many bytes of a file. Throws for what is no file and for one that somebody goes on writing, and
+ * never waits for a writer.
+ */
 export async function readBeginning(path: string, most: number): Promise<FileBeginning> {
+  for (let reading = 0; reading < mostReadings; reading++) {
+    const beginning = await readOnce(path, most)
+    if (beginning) return beginning
+  }
+  throw new Error('it changes while it is read')
+}
+
+/** Undefined where the file changed meanwhile, so that what was read may be half of the former text. */
+async function readOnce(path: string, most: number): Promise<FileBeginning | undefined> {
   // A pipe would keep the boot waiting for whoever writes into it; without this flag even opening it would.
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   const stats = await file.stat()
@@ -21,5 +36,7 @@ export async function readBeginning(path: string, most: number): Promise<FileBeg
     if (bytesRead === 0) break
     length += bytesRead
   }
+  const after = await file.stat()
+  if (after.mtimeMs !== stats.mtimeMs || after.size !== stats.size) return undefined
   return { bytes: bytes.subarray(0, length), isOpenToOthers: (stats.mode & 0o004) !== 0 }
 }

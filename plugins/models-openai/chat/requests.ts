@@ -1,4 +1,5 @@
 import {
+  callName,
   ConversationJson,
   fieldsJson,
   functionTool,
@@ -43,7 +44,7 @@ export class ChatRequests {
     const { messages } = request
     if (!messages.some(hasParts))
       return this.#around(this.#conversations.write(messages), request, changes)
-    const joined = { ...request, messages: [...joinNeighbours(messages)] }
+    const joined = { ...request, messages: joinNeighbours(messages) }
     return messagesWithParts(joined, (message) => this.#message(message)).then((said) =>
       this.#around(said, request, changes),
     )
@@ -82,7 +83,10 @@ export class ChatRequests {
             id,
             type: 'function',
             // Arguments that are no object would break the provider's template, so an empty object goes in their place.
-            function: { name, arguments: JSON.stringify(isObject(args) ? args : {}) },
+            function: {
+              name: callName(name),
+              arguments: JSON.stringify(isObject(args) ? args : {}),
+            },
             ...this.#extra(extra, at),
           })),
         }

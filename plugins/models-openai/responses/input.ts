@@ -1,5 +1,5 @@
-import type { Message, MessagePart, ModelRequest } from '#core/models'
-import { isCall, keptIn, nameFor, withoutId, type Kept, type OutputItem } from './output.ts'
+import { callName, type Message, type MessagePart, type ModelRequest } from '#core/models'
+import { isCall, keptIn, withoutId, type Kept, type OutputItem } from './output.ts'
 
 type Assistant = Extract<Message, { role: 'assistant' }>
 
@@ -74,7 +74,7 @@ function said({ content, toolCalls = [] }: Assistant): readonly InputItem[] {
   const calls = toolCalls.map(({ id, name, args }) => ({
     type: 'function_call',
     call_id: id,
-    name: nameFor(name),
+    name: callName(name),
     // Arguments that are no object would break the model's template, so an empty object goes in their place.
     arguments: JSON.stringify(isObject(args) ? args : {}),
   }))

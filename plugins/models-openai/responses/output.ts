@@ -32,11 +32,6 @@ export function isCall(item: OutputItem): item is KeptCall {
   return type === 'function_call' && isNamed && typeof call_id === 'string' && call_id !== ''
 }
 
-/** A name that the wire takes, for a call of a tool that there is not: a model that made it up may still be asked again. */
-export function nameFor(name: string): string {
-  return wellNamed.test(name) ? name : name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unnamed'
-}
-
 /** Items that went back once, from the journal; undefined for what has another form. */
 export function keptIn(data: unknown): Kept | undefined {
   if (typeof data !== 'object' || data === null || !('output' in data)) return undefined

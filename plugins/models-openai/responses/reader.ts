@@ -68,7 +68,7 @@ export class EventReader implements FrameReader {
     switch (event.type) {
       case 'response.output_text.delta':
       case 'response.refusal.delta':
-        this.#told.add(at)
+        if (event.delta) this.#told.add(at)
         return this.#say(event.delta, onto)
       case 'response.reasoning_summary_part.added':
         // The parts of a summary are paragraphs.
@@ -77,7 +77,7 @@ export class EventReader implements FrameReader {
         return
       case 'response.reasoning_summary_text.delta':
       case 'response.reasoning_text.delta':
-        this.#told.add(at)
+        if (event.delta) this.#told.add(at)
         return this.#think(event.delta, onto)
       case 'response.output_item.added':
         if (event.item?.type === 'function_call') this.#call(at, event.item, undefined, onto)

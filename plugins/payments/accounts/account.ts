@@ -1,11 +1,12 @@
-import { sql } from 'kysely'
 import type { Terms } from '../terms/terms.ts'
 import type { AccountRow, PaymentsDatabase } from '../tables.ts'
 import { takeNewAccount } from './addresses.ts'
+import type { Statements } from './statements.ts'
 
 /** What a turn reads and writes accounts with. */
 export interface Books {
   readonly terms: Terms
+  readonly statements: Statements
   now(): Date
   /** The keyed hash of an address of a client. */
   hashOf(address: string): Promise<string>
@@ -23,31 +24,17 @@ export const findAccount = (db: PaymentsDatabase, did: string): Promise<AccountR
  */
 export async function ensureAccount(
   db: PaymentsDatabase,
-  { now, hashOf, terms }: Books,
+  { now, hashOf, terms, statements }: Books,
   did: string,
   address: string | undefined,
 ): Promise<void> {
-  if (await findAccount(db, did)) return
+  if (await statements.account(db, did)) return
   const hash = address === undefined ? undefined : await hashOf(address)
   const at = now().getTime()
   await db.transaction().execute(async (trx) => {
     const { numInsertedOrUpdatedRows } = await trx
       .insertInto('payments_accounts')
-      .values({
-        did,
-        balance: 0,
-        owed: 0,
-        held: 0,
-        granted: 0,
-        granted_until: 0,
-        has_paid: 0,
-        has_first: 0,
-        free_day: '',
-        free_used: 0,
-        looked_at: 0,
-        created_at: at,
-        touched_at: at,
-      })
+      .values(newAccount(did, at))
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n || terms.firstCredit === 0) return
@@ -59,6 +46,23 @@ export async function ensureAccount(
       .execute()
   })
 }
+
+/** An account without money. */
+export const newAccount = (did: string, at: number): AccountRow => ({
+  did,
+  balance: 0,
+  owed: 0,
+  held: 0,
+  granted: 0,
+  granted_until: 0,
+  has_paid: 0,
+  has_first: 0,
+  free_day: '',
+  free_used: 0,
+  looked_at: 0,
+  created_at: at,
+  touched_at: at,
+})
 
 /** The UTC day of a time, as `2026-05-01`. */
 export const dayOf = (time: Date): string => time.toISOString().slice(0, 10)
@@ -91,36 +95,11 @@ export const grantedOf = ({ granted, granted_until }: AccountRow, now: Date): nu
 /** What a user can spend: what was paid, and what may be owed or collected, without what is owed and set aside. */
 export async function availableOf(
   db: PaymentsDatabase,
-  { terms, now }: Books,
+  { terms, now, statements }: Books,
   did: string,
 ): Promise<number> {
-  const account = await findAccount(db, did)
+  const account = await statements.account(db, did)
   if (!account) return terms.firstCredit
   const { balance, owed, held } = account
   return balance + creditOf(account, terms) + grantedOf(account, now()) - owed - held
-}
-
-/**
- * Sets the most aside that a turn may cost, where there is room for it: one conditional update, so that no two turns take the
- * same room.
- */
-export async function takeHold(
-  trx: PaymentsDatabase,
-  { terms, now }: Books,
-  did: string,
-): Promise<boolean> {
-  const big = (amount: number) => sql<number>`cast(${amount} as bigint)`
-  const { maximum, credit, firstCredit } = terms
-  const at = now().getTime()
-  const { numUpdatedRows } = await trx
-    .updateTable('payments_accounts')
-    .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: at })
-    .where('did', '=', did)
-    .where(
-      sql<boolean>`balance + case when granted_until > cast(${at} as bigint) then granted else 0 end
-        + case when has_paid = 1 then ${big(credit)} when has_first = 1
-        then ${big(firstCredit)} else 0 end - owed - held >= ${big(maximum)}`,
-    )
-    .executeTakeFirst()
-  return numUpdatedRows > 0n
 }

@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import { type RunBeginning, type RunEnding, RuntimeError } from '#core'
 import { billOf } from '../terms/bill.ts'
 import type { ChargeRow, PaymentsDatabase } from '../tables.ts'
-import { type Books, dayOf, lockAccount, takeHold } from './account.ts'
+import { type Books, dayOf } from './account.ts'
 import { giveFreeTurn, takeFreeTurn } from './addresses.ts'
-import { addToClaim, change } from './claims.ts'
+import { openClaim } from './claims.ts'
 
 /** What a turn begins with. */
 export type Beginning = Pick<RunBeginning, 'runId' | 'sessionId' | 'requestId'> & {
@@ -19,27 +19,24 @@ export async function beginCharge(
   books: Books,
   { runId, sessionId, requestId, did, address }: Beginning,
 ): Promise<boolean> {
-  const { terms, now } = books
+  const { terms, now, statements } = books
   const isFree = await takeFree(trx, books, did, address)
-  if (!isFree && !(await takeHold(trx, books, did))) return false
-  await trx
-    .insertInto('payments_charges')
-    .values({
-      run_id: runId,
-      did,
-      session_id: sessionId,
-      request_id: requestId,
-      status: 'held',
-      held: isFree ? 0 : terms.maximum,
-      amount: 0,
-      lines: '[]',
-      claim_id: null,
-      free_day: isFree ? dayOf(now()) : null,
-      free_address: isFree ? (address ?? null) : null,
-      created_at: now().getTime(),
-      ended_at: null,
-    })
-    .execute()
+  if (!isFree && !(await statements.takeHold(trx, did, now().getTime()))) return false
+  await statements.begin(trx, {
+    run_id: runId,
+    did,
+    session_id: sessionId,
+    request_id: requestId,
+    status: 'held',
+    held: isFree ? 0 : terms.maximum,
+    amount: 0,
+    lines: '[]',
+    claim_id: null,
+    free_day: isFree ? dayOf(now()) : null,
+    free_address: isFree ? (address ?? null) : null,
+    created_at: now().getTime(),
+    ended_at: null,
+  })
   return true
 }
 
@@ -87,38 +84,36 @@ export async function endCharge(
   run: RunEnding,
 ): Promise<void> {
   const { runId, did } = run
-  const known = await trx
-    .selectFrom('payments_charges')
-    .select('run_id')
-    .where('run_id', '=', runId)
-    .executeTakeFirst()
-  if (!known) return
-  const account = await lockAccount(trx, did, books.now())
-  const charge = await readCharge(trx, runId)
+  const { statements, terms, now } = books
+  const account = await statements.lock(trx, did, now().getTime())
+  const charge = await statements.charge(trx, runId)
   if (!account || charge?.status !== 'held') return
   const isFree = charge.free_day !== null
-  const extras = await trx
-    .selectFrom('payments_extras')
-    .select(['amount', 'reason'])
-    .where('run_id', '=', runId)
-    .orderBy('key')
-    .execute()
-  const bill = isFree ? { amount: 0, lines: [] } : billOf(run, books.terms, charge.held, extras)
-  const end = { amount: bill.amount, lines: JSON.stringify(bill.lines) }
-  await change(trx, did, { held: -charge.held })
-  const ended_at = run.endedAt.getTime()
+  const extras = await statements.extras(trx, runId)
+  const bill = isFree ? { amount: 0, lines: [] } : billOf(run, terms, charge.held, extras)
+  const ended = {
+    run_id: runId,
+    amount: bill.amount,
+    lines: JSON.stringify(bill.lines),
+    claim_id: null,
+    ended_at: run.endedAt.getTime(),
+  }
+  const held = -charge.held
   if (bill.amount === 0) {
-    const costs = billOf({ ...run }, books.terms, Number.MAX_SAFE_INTEGER).amount
+    if (held !== 0) await statements.change(trx, did, { held })
+    const costs = billOf(run, terms, Number.MAX_SAFE_INTEGER).amount
     if (isFree && costs === 0) await giveBack(trx, charge)
-    return setCharge(trx, runId, { ...end, ended_at, status: isFree ? 'free' : 'void' })
+    return statements.end(trx, { ...ended, status: isFree ? 'free' : 'void' })
   }
   if (account.balance >= bill.amount) {
-    await change(trx, did, { balance: -bill.amount })
-    return setCharge(trx, runId, { ...end, ended_at, status: 'paid' })
+    await statements.change(trx, did, { held, balance: -bill.amount })
+    return statements.end(trx, { ...ended, status: 'paid' })
   }
-  await change(trx, did, { owed: bill.amount })
-  const claim_id = await addToClaim(trx, did, bill.amount, books.now())
-  await setCharge(trx, runId, { ...end, ended_at, status: 'due', claim_id })
+  await statements.change(trx, did, { held, owed: bill.amount })
+  const claim_id =
+    (await statements.grow(trx, did, bill.amount)) ??
+    (await openClaim(trx, did, bill.amount, now()))
+  await statements.end(trx, { ...ended, status: 'due', claim_id })
   if (account.granted_until === 0) return
   const { collectDue } = await import('../contracts/grants.ts')
   await collectDue(trx, books, did)
@@ -130,17 +125,6 @@ async function giveBack(trx: PaymentsDatabase, charge: ChargeRow): Promise<void>
   if (free_day === null) return
   await giveFreeToDid(trx, did, free_day)
   if (free_address !== null) await giveFreeTurn(trx, free_address, free_day)
-}
-
-const readCharge = (trx: PaymentsDatabase, runId: string): Promise<ChargeRow | undefined> =>
-  trx.selectFrom('payments_charges').selectAll().where('run_id', '=', runId).executeTakeFirst()
-
-async function setCharge(
-  trx: PaymentsDatabase,
-  runId: string,
-  set: Partial<ChargeRow>,
-): Promise<void> {
-  await trx.updateTable('payments_charges').set(set).where('run_id', '=', runId).execute()
 }
 
 /** How many extras one turn may have. */

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { RuntimeError } from '#core'
 import { total } from '../terms/money.ts'
 import type { AccountRow, ClaimRow, PaymentsDatabase } from '../tables.ts'
-import { type Books, lockAccount } from './account.ts'
+import { type Books, lockAccount, newAccount } from './account.ts'
 
 /** How many claims are named at most, to a caller or in a payment. */
 export const mostClaims = 100
@@ -31,27 +31,13 @@ export function found(claim: ClaimRow | undefined, id: string): ClaimRow {
   })
 }
 
-/** Adds the bill of a turn to the claim that has not been presented, or to a new one. */
-export async function addToClaim(
+/** Opens a claim with the bill of a turn. */
+export async function openClaim(
   trx: PaymentsDatabase,
   did: string,
   amount: number,
   now: Date,
 ): Promise<string> {
-  const open = await trx
-    .selectFrom('payments_claims')
-    .selectAll()
-    .where('did', '=', did)
-    .where('status', '=', 'open')
-    .where('kind', '=', 'usage')
-    .where('presented_at', 'is', null)
-    .orderBy('created_at')
-    .executeTakeFirst()
-  if (open) {
-    const grown = { amount: total(open.amount, amount) }
-    await trx.updateTable('payments_claims').set(grown).where('id', '=', open.id).execute()
-    return open.id
-  }
   const claim = newClaim(did, 'usage', amount, now)
   await trx.insertInto('payments_claims').values(claim).execute()
   return claim.id
@@ -106,6 +92,8 @@ export async function presentAdvance(
     .where('kind', '=', 'advance')
     .executeTakeFirst()
   if (open?.amount === amount) return open
+  // Whoever were asked for another advance meanwhile would pay twice.
+  if (open && isUnderWay(open, now())) throw pendingPayment(`that of claim ${open.id}`)
   // A payment of the old one may be on its way: the money then comes into the balance all the same.
   if (open)
     await trx
@@ -126,6 +114,7 @@ export async function expireAdvances(db: PaymentsDatabase, now: Date, did?: stri
     .where('kind', '=', 'advance')
     .where('status', '=', 'open')
     .where('created_at', '<', now.getTime() - advanceMs)
+    .where((eb) => eb.or([eb('standing', 'is', null), eb('standing_until', '<=', now.getTime())]))
     .$if(did !== undefined, (query) => query.where('did', '=', did ?? ''))
     .execute()
 }
@@ -149,7 +138,7 @@ export function demandFrom(
 export const isUnderWay = ({ standing, standing_until }: ClaimRow, now: Date): boolean =>
   standing === 'collecting' ||
   standing === 'submitting' ||
-  (standing === 'signed' && (standing_until ?? 0) > now.getTime())
+  (standing === 'signed' && (standing_until === null || standing_until > now.getTime()))
 
 /** Money for all that is asked for is on its way: whoever paid again would pay twice. */
 export const pendingPayment = (what: string): RuntimeError =>
@@ -184,16 +173,22 @@ export async function takeIncome(
 ): Promise<string[]> {
   const { did, amount } = income
   const paid: string[] = []
-  const account = await lockAccount(trx, did, now())
+  const known = await lockAccount(trx, did, now())
+  // The account was forgotten or erased while the money was on its way: money is never lost for that.
+  if (!known)
+    await trx
+      .insertInto('payments_accounts')
+      .values(newAccount(did, now().getTime()))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+  const account = known ?? (await lockAccount(trx, did, now()))
   total(account?.balance ?? 0, amount) // more than an account can hold stays uncounted, for the operator to see
   await change(trx, did, { balance: amount, paid: true })
   const named = await namedClaims(trx, did, income.claims)
   const asked = total(...named.map((claim) => claim.amount))
   if (asked <= amount) {
-    for (const claim of named) {
-      await payClaim(trx, claim, income, now())
-      paid.push(claim.id)
-    }
+    await payClaims(trx, did, named, income, now())
+    paid.push(...named.map(({ id }) => id))
   }
   paid.push(...(await payFromBalance(trx, { now }, did, income)))
   return paid
@@ -226,36 +221,70 @@ export async function payFromBalance(
   const account = await lockAccount(trx, did, now())
   let left = account?.balance ?? 0
   const paid: string[] = []
-  for (const claim of await openClaims(trx, did)) {
-    // What is collected, submitted or signed already would be paid twice.
-    if (claim.kind !== 'usage' || claim.standing === 'submitted' || isUnderWay(claim, now()))
-      continue
-    if (claim.amount > left) break
-    await payClaim(trx, claim, payer, now())
-    left -= claim.amount
-    paid.push(claim.id)
+  for (let rest = left > 0; rest;) {
+    const claims = await payableByBalance(trx, did, now())
+    const affordable: ClaimRow[] = []
+    for (const claim of claims) {
+      if (claim.amount > left) break
+      left -= claim.amount
+      affordable.push(claim)
+    }
+    await payClaims(trx, did, affordable, payer, now())
+    paid.push(...affordable.map(({ id }) => id))
+    rest = affordable.length === mostClaims
   }
   return paid
 }
 
-/** Marks a claim as paid. Of a usage claim the money leaves the balance; that of an advance stays in it. */
-async function payClaim(
+/** The oldest claims that a balance may pay. What is collected, submitted or signed already would be paid twice. */
+const payableByBalance = (trx: PaymentsDatabase, did: string, now: Date): Promise<ClaimRow[]> =>
+  trx
+    .selectFrom('payments_claims')
+    .selectAll()
+    .where('did', '=', did)
+    .where('status', '=', 'open')
+    .where('kind', '=', 'usage')
+    .where((eb) =>
+      eb.or([
+        eb('standing', 'is', null),
+        eb.and([eb('standing', '=', 'signed'), eb('standing_until', '<=', now.getTime())]),
+      ]),
+    )
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(mostClaims)
+    .execute()
+
+/** Marks claims as paid. Of usage claims the money leaves the balance; that of an advance stays in it. */
+async function payClaims(
   trx: PaymentsDatabase,
-  { id, did, kind, amount }: ClaimRow,
+  did: string,
+  claims: readonly ClaimRow[],
   { method, reference }: Payer,
   now: Date,
 ): Promise<void> {
+  if (claims.length === 0) return
   await trx
     .updateTable('payments_claims')
     .set({ status: 'paid', paid_at: now.getTime(), method, reference, standing: null })
-    .where('id', '=', id)
+    .where(
+      'id',
+      'in',
+      claims.map(({ id }) => id),
+    )
     .execute()
-  if (kind !== 'usage') return
+  const usage = claims.filter(({ kind }) => kind === 'usage')
+  if (usage.length === 0) return
   await trx
     .updateTable('payments_charges')
     .set({ status: 'paid' })
-    .where('claim_id', '=', id)
+    .where(
+      'claim_id',
+      'in',
+      usage.map(({ id }) => id),
+    )
     .execute()
+  const amount = total(...usage.map((claim) => claim.amount))
   await change(trx, did, { balance: -amount, owed: -amount })
 }
 

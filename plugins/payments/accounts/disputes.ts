@@ -3,6 +3,7 @@ import { RuntimeError } from '#core'
 import { total } from '../terms/money.ts'
 import type { ActionRow, ClaimRow, PaymentsDatabase } from '../tables.ts'
 import { type Books, ensureAccount, lockAccount } from './account.ts'
+import { giveUpSignature } from '../x402/give-up.ts'
 import { change, found, isUnderWay, payFromBalance, pendingPayment } from './claims.ts'
 
 /** Says that a claim is wrong. It counts against the limit until the operator decides. */
@@ -44,6 +45,7 @@ export async function decide(
     await lockAccount(trx, did, now())
     const claim = await readClaim(trx, id)
     const status = statusAfter(claim, action)
+    if (action === 'reopen' && claim.standing === 'signed') await giveUpSignature(trx, claim)
     // What the ledger has rejected is asked for again as other claims are.
     const standing = action === 'reopen' ? null : claim.standing
     await trx
@@ -69,15 +71,19 @@ export async function decide(
 
 /** Which status a decision leads to. Throws where the claim does not take the decision. */
 function statusAfter(claim: ClaimRow, action: Decision['action']): ClaimRow['status'] {
-  const { status, kind } = claim
+  const { status, kind, standing } = claim
   if (action === 'void' && (status === 'open' || status === 'disputed')) return 'void'
   if (action === 'reopen' && status === 'disputed') return 'open'
+  // The operator has found out that the money of its signature never moved.
+  if (action === 'reopen' && status === 'open' && standing === 'signed') return 'open'
   if (action === 'refund' && status === 'paid' && kind === 'usage') return 'void'
   throw new RuntimeError(
     'CONFLICT',
     `Claim ${claim.id} is ${status}: it cannot be changed by ${action}.`,
     {
-      hint: 'void ends open and disputed claims, reopen disputed ones, refund gives a paid one back into the balance.',
+      hint:
+        'void ends open and disputed claims. reopen asks again for disputed ones and for those whose signature moved nothing. ' +
+        'refund gives a paid one back into the balance.',
     },
   )
 }

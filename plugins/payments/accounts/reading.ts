@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { RuntimeError } from '#core'
 import type { ChargeRow, ClaimRow, PaymentsDatabase } from '../tables.ts'
 import { availableOf, type Books, creditOf, dayOf, findAccount } from './account.ts'
@@ -54,8 +55,8 @@ export const chargeView = (charge: ChargeRow) => ({
   ...(charge.ended_at !== null && { endedAt: time(charge.ended_at) }),
 })
 
-/** How many charges are listed with a claim, or in one answer. */
-const mostCharges = 200
+/** How many charges are listed in one answer, and with each claim of a page at least. */
+const most = { charges: 200, ofEachClaim: 20 }
 
 /** Claims with their charges, as the user sees them. */
 export async function claimViews(
@@ -65,12 +66,23 @@ export async function claimViews(
 ) {
   if (claims.length === 0) return []
   const ids = claims.map(({ id }) => id)
+  const ofEach = Math.max(Math.floor(most.charges / claims.length), most.ofEachClaim)
   const charges = await db
-    .selectFrom('payments_charges')
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('payments_charges')
+        .selectAll()
+        .select(
+          sql<number>`row_number() over (partition by claim_id order by created_at, run_id)`.as(
+            'nth',
+          ),
+        )
+        .where('claim_id', 'in', ids)
+        .as('one'),
+    )
     .selectAll()
-    .where('claim_id', 'in', ids)
-    .orderBy('created_at')
-    .limit(mostCharges)
+    .where('nth', '<=', ofEach)
+    .orderBy('nth')
     .execute()
   return claims.map((claim) => ({
     id: claim.id,
@@ -148,7 +160,7 @@ export function findCharges(
     .$if(session !== undefined, (query) => query.where('session_id', '=', session ?? ''))
     .$if(run !== undefined, (query) => query.where('run_id', '=', run ?? ''))
     .orderBy('created_at', 'desc')
-    .limit(mostCharges)
+    .limit(most.charges)
     .execute()
 }
 

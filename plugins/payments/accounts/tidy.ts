@@ -39,6 +39,8 @@ export async function forgetUnpaid(db: PaymentsDatabase, now: Date): Promise<voi
 /** How long a contract waits for its transaction, and an offer is kept after it has run out. */
 const waitingMs = day
 
+const unsettled = ['settling', 'unknown'] as const
+
 /** Forgets contracts that nobody signed, what the outbox has sent, and offers with their signatures. */
 export async function forgetSent(db: PaymentsDatabase, now: Date): Promise<void> {
   const at = now.getTime()
@@ -52,13 +54,18 @@ export async function forgetSent(db: PaymentsDatabase, now: Date): Promise<void>
     .where('status', 'in', ['done', 'refused'])
     .where('changed_at', '<', at - unpaidMs)
     .execute()
+  // A signature of which nobody knows what became of it stays, with what it was for.
   await db
     .deleteFrom('payments_offers')
     .where('expires_at', '<', at - waitingMs)
+    .where('id', 'not in', (eb) =>
+      eb.selectFrom('payments_signatures').select('offer_id').where('status', 'in', unsettled),
+    )
     .execute()
   await db
     .deleteFrom('payments_signatures')
     .where('valid_until', '<', at - unpaidMs)
+    .where('status', 'not in', unsettled)
     .execute()
 }
 

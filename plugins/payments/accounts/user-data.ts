@@ -46,6 +46,7 @@ export async function erasePayments(did: string, db: Database): Promise<ErasedDa
       const charges = await trx
         .deleteFrom('payments_charges')
         .where('did', '=', did)
+        .where('status', '<>', 'held') // its end gives back what it has set aside
         .executeTakeFirst()
       const extras = await trx
         .deleteFrom('payments_extras')
@@ -74,6 +75,7 @@ export async function erasePayments(did: string, db: Database): Promise<ErasedDa
         .where('did', '=', did)
         .where('balance', '=', 0)
         .where('owed', '=', 0)
+        .where('held', '=', 0)
         .executeTakeFirst()
       const left = await trx
         .selectFrom('payments_accounts')
@@ -97,7 +99,8 @@ export async function erasePayments(did: string, db: Database): Promise<ErasedDa
 /** Deletes what came to nothing: offers, signatures that were refused, contracts by which nothing was collected. */
 async function eraseUnused(trx: PaymentsDatabase, did: string): Promise<void> {
   await sql`delete from payments_dev_keys where did = ${did}`.execute(trx)
-  await sql`delete from payments_offers where did = ${did}`.execute(trx)
+  await sql`delete from payments_offers where did = ${did} and id not in (select offer_id
+    from payments_signatures where did = ${did} and status <> 'refused')`.execute(trx)
   await sql`delete from payments_signatures where did = ${did} and status = 'refused'`.execute(trx)
   await sql`delete from payments_contracts where did = ${did} and used = 0
     and status in ('expired', 'revoked', 'failed')

@@ -20,7 +20,7 @@ function f({ host: e }) {
 	let t = (0, l.usePayments)(e.oracleDid), { terms: n, account: r, error: i, isLoading: a, refetch: s } = t;
 	if ((0, o.useEffect)(() => void s().catch(() => {}), []), !n || !r) return a ? /* @__PURE__ */ (0, u.jsx)("p", {
 		role: "status",
-		children: "Asking…"
+		children: e.words.asking
 	}) : /* @__PURE__ */ (0, u.jsx)("p", {
 		role: "alert",
 		children: i?.message
@@ -68,11 +68,14 @@ function f({ host: e }) {
 					]
 				}),
 				n.free > 0 && /* @__PURE__ */ (0, u.jsxs)("p", { children: [r.free.left, " free turns are left today."] }),
-				/* @__PURE__ */ (0, u.jsx)("button", {
-					type: "button",
-					className: "quiet",
-					onClick: () => void s().catch(() => {}),
-					children: "Read again"
+				/* @__PURE__ */ (0, u.jsx)("div", {
+					className: "row",
+					children: /* @__PURE__ */ (0, u.jsx)("button", {
+						type: "button",
+						className: "quiet",
+						onClick: () => void s().catch(() => {}),
+						children: e.words.readAgain
+					})
 				})
 			]
 		}),
@@ -99,7 +102,9 @@ function p(e) {
 		i.length > 0 && "tokens by model",
 		...a.map(({ name: t, price: n }) => `${(0, l.inCoins)(n, e)} for ${t}`)
 	].filter((e) => e !== !1);
-	return o.length === 0 ? "Turns are free here." : `${o.join(", ")}; at most ${(0, l.inCoins)(e.maximum, e)} a turn.`;
+	if (o.length === 0) return "Turns are free here.";
+	let s = o.join(", ");
+	return o.length === 1 && t === e.maximum ? `${s}.` : `${s}; at most ${(0, l.inCoins)(e.maximum, e)} a turn.`;
 }
 function m(e) {
 	return /* @__PURE__ */ (0, u.jsxs)("div", { children: [/* @__PURE__ */ (0, u.jsx)("dt", { children: e.name }), /* @__PURE__ */ (0, u.jsx)("dd", { children: (0, l.inCoins)(e.amount, e.terms) })] });
@@ -130,11 +135,14 @@ function h({ payments: e, host: t }) {
 					payments: e
 				})
 			] }, t.id)) }),
-			o.length > 0 && /* @__PURE__ */ (0, u.jsx)("button", {
-				type: "button",
-				disabled: i,
-				onClick: () => void s().catch(() => {}),
-				children: i ? "Paying…" : "Pay what is open"
+			o.length > 0 && /* @__PURE__ */ (0, u.jsx)("div", {
+				className: "row",
+				children: /* @__PURE__ */ (0, u.jsx)("button", {
+					type: "button",
+					disabled: i,
+					onClick: () => void s().catch(() => {}),
+					children: i ? "Paying…" : "Pay what is open"
+				})
 			})
 		]
 	});
@@ -147,7 +155,7 @@ function g({ claim: e, payments: t }) {
 			r.preventDefault(), t.dispute(e.id, n).catch(() => {});
 		},
 		children: [/* @__PURE__ */ (0, u.jsxs)("label", {
-			className: "grow",
+			className: "field",
 			children: ["What is wrong", /* @__PURE__ */ (0, u.jsx)("input", {
 				required: !0,
 				maxLength: 500,
@@ -173,17 +181,20 @@ function _({ payments: e, host: t }) {
 			onSubmit: (e) => {
 				e.preventDefault(), c !== void 0 && i(c).then(({ balance: e }) => t.announce(`The balance is ${(0, l.inCoins)(e, n)}.`), () => {});
 			},
-			children: [/* @__PURE__ */ (0, u.jsxs)("label", { children: [
-				"Amount in ",
-				n.symbol,
-				/* @__PURE__ */ (0, u.jsx)("input", {
-					inputMode: "decimal",
-					value: a,
-					onChange: ({ target: e }) => {
-						t.keep.set("amount", e.value), s(e.value);
-					}
-				})
-			] }), /* @__PURE__ */ (0, u.jsx)("button", {
+			children: [/* @__PURE__ */ (0, u.jsxs)("label", {
+				className: "field",
+				children: [
+					"Amount in ",
+					n.symbol,
+					/* @__PURE__ */ (0, u.jsx)("input", {
+						inputMode: "decimal",
+						value: a,
+						onChange: ({ target: e }) => {
+							t.keep.set("amount", e.value), s(e.value);
+						}
+					})
+				]
+			}), /* @__PURE__ */ (0, u.jsx)("button", {
 				disabled: r || c === void 0,
 				children: "Pay in advance"
 			})]
@@ -220,7 +231,10 @@ function y({ payments: { charges: e, terms: t } }) {
 					children: "State"
 				})
 			] }) }), /* @__PURE__ */ (0, u.jsx)("tbody", { children: e.slice(0, 50).map((e) => /* @__PURE__ */ (0, u.jsxs)("tr", { children: [
-				/* @__PURE__ */ (0, u.jsx)("td", { children: e.endedAt ? new Date(e.endedAt).toLocaleString() : "under way" }),
+				/* @__PURE__ */ (0, u.jsx)("th", {
+					scope: "row",
+					children: e.endedAt ? new Date(e.endedAt).toLocaleString() : "under way"
+				}),
 				/* @__PURE__ */ (0, u.jsx)("td", { children: (0, l.inCoins)(e.amount, t) }),
 				/* @__PURE__ */ (0, u.jsx)("td", { children: e.status })
 			] }, e.runId)) })] })

@@ -45,6 +45,8 @@ export interface ToSign {
 }
 
 const dayMs = 24 * 3_600_000
+/** Whoever grants an amount has at least this part of it, which is also what the oracle collects at once. */
+const leastPart = 10n
 /** How many contracts of one account may wait for their transaction, and how many are listed. */
 const most = { pending: 10, listed: 100 }
 
@@ -190,10 +192,16 @@ export class Contracts {
       throw mismatch('Its memo is not that of this contract', { memo: true })
   }
 
-  /** Whether a grant that was given still stands: the transaction may be old. */
-  async #demandStanding({ form, address }: ContractRow, { oracle }: Parties): Promise<void> {
-    if (form !== 'grant') return
+  /**
+   * Whether a grant that was given still stands, for the transaction may be old, and whether there is money behind it: what a
+   * contract leaves counts as credit, and a promise from an empty purse would be credit without an end.
+   */
+  async #demandStanding(contract: ContractRow, { oracle, denom }: Parties): Promise<void> {
+    const { form, address, max_amount } = contract
     const ledger = await this.#parts.ledger()
+    if ((await ledger.balance(address, denom)) * leastPart < BigInt(max_amount))
+      throw mismatch(`${address} has less than a tenth of ${max_amount} ${denom}`, { address })
+    if (form !== 'grant') return
     if ((await ledger.grants(address, oracle, types.send)) === 0)
       throw mismatch('Its grant does not stand on the ledger any more', { address })
   }

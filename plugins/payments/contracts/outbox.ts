@@ -5,6 +5,7 @@ import { type Books, lockAccount } from '../accounts/account.ts'
 import { takeIncome } from '../accounts/claims.ts'
 import { broadcastCodes, type Ledger, type LedgerTx } from '../ledger/ledger.ts'
 import { grpc, LedgerStatus } from '../ledger/port.ts'
+import { keepable } from '../keepable.ts'
 import type { PaymentsDatabase } from '../tables.ts'
 import { collectingMessages, type Parties } from './contract-messages.ts'
 import { endContract, refreshGrant } from './grants.ts'
@@ -234,7 +235,7 @@ export class Outbox {
   async #refuse(entry: OutboxRow, reason: string, code?: number): Promise<boolean> {
     const { db, books, log } = this.#parts
     const claims: string[] = JSON.parse(entry.claims)
-    const why = reason.slice(0, 300)
+    const why = keepable(reason)
     await db.transaction().execute(async (trx) => {
       await lockAccount(trx, entry.did, books.now())
       if (!(await this.#close(trx, entry.id, 'refused', why))) return

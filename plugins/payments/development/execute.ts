@@ -15,6 +15,7 @@ import {
   type TypedBytes,
   types,
 } from '../ledger/messages.ts'
+import { NotProto } from '../ledger/proto.ts'
 import type { LedgerDatabase } from './tables.ts'
 
 /** Why the ledger does not carry a message out. */
@@ -43,10 +44,26 @@ export interface Execution {
 
 /** Carries a message out. Throws `Refused`, and the transaction then changes nothing. */
 export async function execute(run: Execution, one: TypedBytes, granted?: string): Promise<void> {
+  try {
+    await carry(run, one, granted)
+  } catch (error) {
+    if (!(error instanceof NotProto)) throw error
+    throw new Refused(codes.invalid, error.message)
+  }
+}
+
+/** What was read of a message, where all of its texts can be stored: PostgreSQL has no U+0000. */
+function stored<T>(read: T): T {
+  if (JSON.stringify(read).includes('\\u0000'))
+    throw new Refused(codes.invalid, 'a text holds U+0000')
+  return read
+}
+
+async function carry(run: Execution, one: TypedBytes, granted?: string): Promise<void> {
   const { typeUrl, value } = one
   switch (typeUrl) {
     case types.send: {
-      const { fromAddress, toAddress, amount } = readSend(value)
+      const { fromAddress, toAddress, amount } = stored(readSend(value))
       await mayAct(run, fromAddress, granted, { typeUrl, toAddress, amount })
       for (const coin of amount) await move(run, fromAddress, toAddress, coin)
       return
@@ -141,7 +158,7 @@ export async function credit(trx: LedgerDatabase, address: string, denom: string
 }
 
 async function grant({ trx, signer, time }: Execution, value: Uint8Array, _granted?: string) {
-  const { granter, grantee, spendLimit, allowList, expires } = readSendGrant(value)
+  const { granter, grantee, spendLimit, allowList, expires } = stored(readSendGrant(value))
   if (granter !== signer) throw new Refused(codes.unauthorized, 'the granter did not sign')
   const [limit] = spendLimit
   if (!limit || spendLimit.length !== 1)
@@ -168,7 +185,7 @@ async function grant({ trx, signer, time }: Execution, value: Uint8Array, _grant
 }
 
 async function revoke({ trx, signer }: Execution, value: Uint8Array) {
-  const { granter, grantee, msgTypeUrl } = readRevoke(value)
+  const { granter, grantee, msgTypeUrl } = stored(readRevoke(value))
   if (granter !== signer) throw new Refused(codes.unauthorized, 'the granter did not sign')
   if (msgTypeUrl === types.submitClaim) return unauthorize({ trx, signer }, grantee)
   const { numDeletedRows } = await trx
@@ -202,7 +219,7 @@ async function ownCollection({ trx, signer }: Execution, id: string): Promise<vo
 }
 
 async function authorize(run: Execution, value: Uint8Array) {
-  const wanted = readClaimAuthorization(value)
+  const wanted = stored(readClaimAuthorization(value))
   await ownCollection(run, wanted.collectionId)
   const [limit] = wanted.maxAmount
   const row = {
@@ -222,7 +239,7 @@ async function authorize(run: Execution, value: Uint8Array) {
 }
 
 async function submit({ trx, signer, time }: Execution, value: Uint8Array) {
-  const claim = readSubmitClaim(value)
+  const claim = stored(readSubmitClaim(value))
   const [coin] = claim.amount
   const amount = Number(coin?.amount ?? 0)
   if (claim.agentAddress !== signer) throw new Refused(codes.unauthorized, 'the agent did not sign')
@@ -253,7 +270,7 @@ async function submit({ trx, signer, time }: Execution, value: Uint8Array) {
 }
 
 async function evaluate(run: Execution, value: Uint8Array) {
-  const { claimId, collectionId, status } = readEvaluateClaim(value)
+  const { claimId, collectionId, status } = stored(readEvaluateClaim(value))
   await ownCollection(run, collectionId)
   const claim = await run.trx
     .selectFrom('payments_dev_claims')

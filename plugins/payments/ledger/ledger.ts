@@ -96,9 +96,7 @@ export class Ledger {
       text(6, events.join(' AND ')),
     )
     const answer = await this.#find('cosmos.tx.v1beta1.Service/GetTxsEvent', request)
-    return this.#read(() =>
-      (answer?.all(2) ?? []).slice(0, limit).map((one) => txOf(new ProtoFields(one))),
-    )
+    return this.#read(() => (answer?.all(2) ?? []).slice(0, limit).flatMap((one) => readable(one)))
   }
 
   /** How much gas a transaction takes. */
@@ -204,6 +202,16 @@ const sentence = (error: unknown): string =>
 /** Nodes tell in different words that they do not have a thing. */
 const isNotFound = ({ status, message }: LedgerStatus): boolean =>
   status === grpc.notFound || /not found|not exist/i.test(message)
+
+/** A transaction of a list. Anybody may send us one that cannot be read: it keeps nobody's payment from being found. */
+function readable(source: Uint8Array): LedgerTx[] {
+  try {
+    return [txOf(new ProtoFields(source))]
+  } catch (error) {
+    if (error instanceof NotProto) return []
+    throw error
+  }
+}
 
 function txOf(answer: ProtoFields): LedgerTx {
   const { value } = readAny(answer.bytes(11))

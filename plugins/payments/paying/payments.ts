@@ -1,15 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { type Books, lockAccount } from '../accounts/account.ts'
-import {
-  found,
-  isUnderWay,
-  mostClaims,
-  openClaims,
-  pendingPayment,
-  presentDue,
-  takeIncome,
-} from '../accounts/claims.ts'
+import { takeIncome } from '../accounts/claims.ts'
 import { type ExecMessage, execMessage } from '../contracts/contract-messages.ts'
 import { lookAtStanding, standingClaims } from '../contracts/standing-claims.ts'
 import { fromBech32 } from '../ledger/bech32.ts'
@@ -18,8 +9,9 @@ import { type Send, types } from '../ledger/messages.ts'
 import { mismatch, reused } from './refusals.ts'
 import { approvals } from './approvals.ts'
 import { arrived } from './arrived.ts'
+import { approving, isStanding, mostOpen, openPayment, payableClaims } from './opening.ts'
 import { type Settled, settledBy } from './settled.ts'
-import type { ClaimRow, PaymentRow, PaymentsDatabase } from '../tables.ts'
+import type { PaymentRow, PaymentsDatabase } from '../tables.ts'
 import { total } from '../terms/money.ts'
 
 /** What payments are made and found with. */
@@ -48,10 +40,6 @@ export interface Prepared {
   readonly expiresAt: string
 }
 
-/** How long a payment is looked for. */
-const openMs = 24 * 3_600_000
-/** How many payments of one account may be open at once. */
-const mostOpen = 20
 /** How many open payments one look of the job reads. */
 const perLook = 100
 /** How often payments of one account are looked for before a refusal, and how long that may take. */
@@ -60,6 +48,8 @@ const look = { everyMs: 5_000, forMs: 2_000 }
 /** Payments by transfer: what users sign, and what of it stands on the ledger. Only the ledger's word counts. */
 export class Payments {
   readonly #parts: PaymentParts
+  /** The last payment that a look of the job has taken. */
+  #swept = ''
 
   constructor(parts: PaymentParts) {
     this.#parts = parts
@@ -78,8 +68,9 @@ export class Payments {
     const to = await address()
     const { payment, claims } = await db.transaction().execute(async (trx) => {
       await lockAccount(trx, did, books.now())
-      const payable = await this.#payable(trx, did, ids)
-      return { claims: payable, payment: await this.#open(trx, did, from, payable) }
+      const payable = await payableClaims(trx, books, did, ids)
+      const payment = await openPayment(trx, books, { did, address: from, claims: payable })
+      return { claims: payable, payment }
     })
     const { denom } = books.terms.coin
     const standing = claims.filter(isStanding)
@@ -156,30 +147,43 @@ export class Payments {
     clearTimeout(timer)
   }
 
-  /** Looks for all open payments, the oldest first, and ends those that are too old. Returns how many were found. */
-  async sweep(): Promise<number> {
+  /**
+   * Looks for open payments, and ends those that are too old. Each look takes the next hundred, and a payment that cannot be counted
+   * keeps no other from being found. Throws the first fault in the end.
+   */
+  async sweep(): Promise<void> {
     const { db, books } = this.#parts
     const now = books.now().getTime()
-    await lookAtStanding(this.#parts)
+    const faults: unknown[] = []
+    await lookAtStanding(this.#parts).catch((error: unknown) => faults.push(error))
     const open = await db
       .selectFrom('payments_payments')
       .selectAll()
       .where('status', '=', 'open')
-      .orderBy('created_at')
+      .where('id', '>', this.#swept)
+      .orderBy('id')
       .limit(perLook)
       .execute()
-    let found = 0
     for (const payment of open) {
-      if (await this.#find(payment)) found++
-      else if (payment.expires_at < now)
-        await db
-          .updateTable('payments_payments')
-          .set({ status: 'expired' })
-          .where('id', '=', payment.id)
-          .where('status', '=', 'open')
-          .execute()
+      try {
+        if (!(await this.#find(payment)) && payment.expires_at < now) await this.#expire(payment)
+      } catch (error) {
+        if (error instanceof RuntimeError && error.code === 'LEDGER_UNREACHABLE') throw error
+        faults.push(error)
+      }
+      this.#swept = payment.id
     }
-    return found
+    if (open.length < perLook) this.#swept = ''
+    if (faults.length > 0) throw faults[0]
+  }
+
+  async #expire({ id }: PaymentRow): Promise<void> {
+    await this.#parts.db
+      .updateTable('payments_payments')
+      .set({ status: 'expired' })
+      .where('id', '=', id)
+      .where('status', '=', 'open')
+      .execute()
   }
 
   #openOf(did: string): Promise<PaymentRow[]> {
@@ -280,94 +284,6 @@ export class Payments {
     })
   }
 
-  /** The claims that a payment is for: open ones of the user. */
-  async #payable(
-    trx: PaymentsDatabase,
-    did: string,
-    ids: readonly string[] | undefined,
-  ): Promise<ClaimRow[]> {
-    await presentDue(trx, this.#parts.books, did)
-    const { books } = this.#parts
-    const free = (claim: ClaimRow) => !isUnderWay(claim, books.now())
-    if (ids === undefined) {
-      const open = await openClaims(trx, did)
-      if (open.some(free)) return open.filter(free)
-      if (open.length > 0) throw pendingPayment('the oracle collects what you owe')
-      throw new RuntimeError('CONFLICT', 'No claim of yours is open.', {
-        hint: 'To pay in advance, ask for an advance claim: POST /payments/claims { "advance": … }.',
-      })
-    }
-    const wanted = [...new Set(ids)].slice(0, mostClaims)
-    const rows = await trx
-      .selectFrom('payments_claims')
-      .selectAll()
-      .where('did', '=', did)
-      .where('id', 'in', wanted)
-      .orderBy('created_at')
-      .execute()
-    for (const id of wanted)
-      found(
-        rows.find((claim) => claim.id === id),
-        id,
-      )
-    const closed = rows.find(({ status }) => status !== 'open')
-    if (closed)
-      throw new RuntimeError('CONFLICT', `Claim ${closed.id} is ${closed.status}.`, {
-        hint: 'Only open claims are paid.',
-      })
-    const taken = rows.find((claim) => !free(claim))
-    if (taken) throw pendingPayment(`that of claim ${taken.id}`)
-    return rows
-  }
-
-  /** The open payment for exactly these claims, or a new one. */
-  async #open(
-    trx: PaymentsDatabase,
-    did: string,
-    address: string,
-    claims: readonly ClaimRow[],
-  ): Promise<PaymentRow> {
-    const amount = total(...claims.map((claim) => claim.amount))
-    const ids = JSON.stringify(claims.map(({ id }) => id))
-    const now = this.#parts.books.now().getTime()
-    const open = await trx
-      .selectFrom('payments_payments')
-      .selectAll()
-      .where('did', '=', did)
-      .where('status', '=', 'open')
-      .execute()
-    const same = open.find(
-      (one) =>
-        one.claims === ids &&
-        one.address === address &&
-        one.amount === amount &&
-        one.memo.startsWith(approving) === claims.every(isStanding),
-    )
-    if (same && same.expires_at > now) return same
-    if (open.length >= mostOpen)
-      throw new RuntimeError('RATE_LIMITED', `${mostOpen} payments of yours are open.`, {
-        hint: 'Send one of them, or wait until they end a day after they were made.',
-        headers: { 'Retry-After': '3600' },
-      })
-    const id = randomUUID()
-    const [first] = claims
-    const allStand = first !== undefined && claims.every(isStanding)
-    const payment: PaymentRow = {
-      id,
-      did,
-      address,
-      claims: ids,
-      amount,
-      memo: allStand ? `${approving}${first.id}` : `oracle:${id}`,
-      status: 'open',
-      tx_hash: null,
-      created_at: now,
-      expires_at: now + openMs,
-    }
-    await trx.insertInto('payments_payments').values(payment).execute()
-    return payment
-  }
-
   async #own(did: string, id: string): Promise<PaymentRow> {
     const row = await this.#parts.db
       .selectFrom('payments_payments')
@@ -390,8 +306,3 @@ export class Payments {
       .executeTakeFirst()
   }
 }
-
-/** What the memo of a payment begins with whose claims all stand on the ledger: there they are approved one by one. */
-const approving = 'Approve claim '
-
-const isStanding = ({ standing }: ClaimRow): boolean => standing === 'submitted'

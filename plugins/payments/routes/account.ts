@@ -105,7 +105,8 @@ export const accountRoutes = {
       const views = await claimViews(service.db, service.terms, page.claims)
       const told = views.map((view, i) => {
         const row = page.claims[i]
-        return { ...view, did: row?.did, ...(row?.dispute && { dispute: row.dispute }) }
+        const { did, dispute, standing } = row ?? {}
+        return { ...view, did, ...(dispute && { dispute }), ...(standing && { standing }) }
       })
       return { ...page, claims: told }
     },

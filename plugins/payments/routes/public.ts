@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { reply } from '#core'
+import { reply, RuntimeError } from '#core'
 import type { PaymentService } from '../service.ts'
 import { inCoins } from '../terms/money.ts'
 import { priceWords, type Terms } from '../terms/terms.ts'
@@ -35,30 +35,41 @@ export async function termsReply(service: PaymentService) {
     ...(service.hasTransfer ? [{ name: 'transfer', address: await service.address() }] : []),
     ...(service.hasFacilitator ? [{ name: 'x402', network, asset, address: payTo }] : []),
   ]
-  const body = { ...view, methods }
+  return revised({ ...view, methods })
+}
+
+/** The card with an ETag, by which clients know one revision of it from another. */
+export const cardReply = (service: PaymentService) => revised(card(service))
+
+function revised(body: object) {
   const digest = createHash('sha256').update(JSON.stringify(body)).digest('base64url')
   return reply(200, body, {
     headers: { ETag: `"${digest.slice(0, 22)}"`, 'Cache-Control': 'no-cache' },
   })
 }
 
-/** What existing oracles anchor as their card. */
-export function card({ terms, oracle }: PaymentService) {
+/**
+ * What existing oracles anchor as their card. The published chain client takes a price in whole coins that is a number, and a
+ * card that is about the oracle's entity; every other card it drops without a word.
+ */
+function card({ terms, oracle }: PaymentService) {
   const { coin, maximum } = terms
-  const price = { amount: inCoins(maximum, coin.decimals), currency: coin.symbol }
-  const services = [{ id: 'turn', name: 'A turn', price, deliverables: ['An answer'] }]
-  return { credentialSubject: { id: oracle.did, name: oracle.did, services } }
+  const price = { amount: Number(inCoins(maximum, coin.decimals)), currency: coin.symbol }
+  const services = [{ id: 'turn', name: 'A turn', price, deliverables: 'An answer' }]
+  const id = entityOf(oracle)
+  return { credentialSubject: { id, name: id, services } }
 }
 
-/** What existing oracles anchor as their fee. */
+/** The DID of the oracle's entity, by which clients of a ledger name it; without an entity the DID that it goes by. */
+const entityOf = ({ did, aliases, key }: PaymentService['oracle']): string =>
+  aliases.find((alias) => alias !== key?.did) ?? did
+
+/** What existing oracles anchor as their fee: the published client grants this amount of this coin as it stands. */
 export const fee = ({ terms, oracle }: PaymentService) => ({
-  name: oracle.did,
+  name: entityOf(oracle),
   description: describe(terms),
   offers: {
-    priceSpecification: {
-      price: inCoins(terms.maximum, terms.coin.decimals),
-      priceCurrency: terms.coin.symbol,
-    },
+    priceSpecification: { price: String(terms.maximum), priceCurrency: terms.coin.denom },
   },
 })
 
@@ -71,6 +82,14 @@ export async function authConfig(service: PaymentService) {
     requiredPermissions: ['/cosmos.bank.v1beta1.MsgSend', '/ixo.claims.v1beta1.MsgSubmitClaim'],
     expirationDays: 30,
   }
+}
+
+/** The same as a route: an oracle that makes no contracts has no such document. */
+export function authz(service: PaymentService) {
+  if (service.hasKey) return authConfig(service)
+  throw new RuntimeError('NOT_FOUND', 'This oracle makes no contracts: it has no key.', {
+    hint: 'Claims are paid one by one. For contracts the operator sets PAYMENTS_MNEMONIC.',
+  })
 }
 
 const describe = (terms: Terms): string => priceWords(terms) ?? 'Turns are free.'

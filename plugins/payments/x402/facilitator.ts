@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { keepable } from '../keepable.ts'
 
 /** What a facilitator is asked about: what the payer signed, and what we asked for. */
 export interface Question {
@@ -21,7 +22,7 @@ const verified = z.object({ isValid: z.boolean(), invalidReason: reason, payer: 
 const settled = z.object({
   success: z.boolean(),
   errorReason: reason,
-  transaction: z.string().max(200).nullish(),
+  transaction: z.string().max(200).transform(keepable).nullish(),
   payer: reason,
 })
 

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { Log, RunAdmission } from '#core'
+import { type Log, type RunAdmission, RuntimeError } from '#core'
 import { type Books, lockAccount } from '../accounts/account.ts'
-import { pendingPayment, takeIncome } from '../accounts/claims.ts'
+import { isUnderWay, pendingPayment, takeIncome } from '../accounts/claims.ts'
 import type { ClaimRow, PaymentsDatabase } from '../tables.ts'
-import type { Facilitator, Question, Verdict } from './facilitator.ts'
+import { keepable } from '../keepable.ts'
+import type { Facilitator, Question } from './facilitator.ts'
 import { offerFor, offerMs, type OfferTerms } from './offers.ts'
 import { nonceOf, readSigned, type Signed } from './signed.ts'
 import type { OfferRow, SignatureRow } from './tables.ts'
@@ -28,19 +29,33 @@ const askedMs = 15_000
 
 /** How long a signature may be good for: as long as an offer, and a minute for a clock that is fast. */
 const mostValidMs = offerMs + 60_000
+/** How often and how soon this process asks again by itself what became of a signature, and of how many at once. */
+const again = { firstMs: 5_000, mostMs: 60_000, tries: 9, atOnce: 1_000 }
+/** How a facilitator says that a signature has been used up. After this server asked to settle it, that is the settlement. */
+const usedUp =
+  /(nonce|authorization).*used|used.*nonce|already.?(used|settled|processed)|duplicate.?settlement/i
 
 /** Why a signature was not taken, as the next 402 says it. */
 type Refusal = { readonly refused: string }
 
 /**
- * Payments by a signature that comes with the request. A signature is settled once; while nobody knows what became of it,
- * nobody is asked for its claims again.
+ * Payments by a signature that comes with the request. A signature is settled once. From the moment at which the facilitator is
+ * asked to move the money until somebody knows what came of it, nobody is asked for its claims again, however long that takes.
  */
 export class Signatures {
   readonly #parts: SignatureParts
+  readonly #closing = new AbortController()
+  /** The signatures that this process asks about by itself. */
+  readonly #asked = new Map<string, Promise<void>>()
 
   constructor(parts: SignatureParts) {
     this.#parts = parts
+  }
+
+  /** Stops asking about signatures. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await Promise.all(this.#asked.values())
   }
 
   /** Settles the payment that came with the request of a turn. Answers why it was not taken, where it was not. */
@@ -84,7 +99,7 @@ export class Signatures {
     const digest = digestOf(signed)
     const begun = await this.#begin(did, offer, signed)
     if (begun === 'nothing to pay') return undefined
-    if (begun === 'begun') return this.#ask(offer, signed, false)
+    if (begun === 'begun') return this.#ask(offer, signed)
     const until = performance.now() + waiting.forMs
     for (;;) {
       const row = await this.#row(nonce)
@@ -92,7 +107,7 @@ export class Signatures {
       if (row.digest !== digest || row.did !== did) return { refused: 'nonce_used' }
       if (row.status === 'settled') return row
       if (row.status === 'refused') return { refused: row.reason ?? 'refused' }
-      if (await this.#takeOver(row)) return this.#ask(offer, signed, true)
+      if (await this.#takeOver(row)) return this.#askAgain(offer, signed, row)
       if (performance.now() > until) throw pendingPayment('the facilitator has it')
       await pause(waiting.everyMs)
     }
@@ -145,9 +160,9 @@ export class Signatures {
       // What was paid or voided meanwhile is not asked for: then nothing is settled.
       if (claims.length < ids.length || claims.some(({ status }) => status !== 'open'))
         return 'nothing to pay'
-      const isUnderWay = ({ standing, standing_until }: ClaimRow) =>
-        standing !== null && !(standing === 'signed' && (standing_until ?? 0) <= at)
-      if (claims.some(isUnderWay)) throw pendingPayment('another signature for these claims')
+      const isTaken = (claim: ClaimRow) =>
+        claim.standing === 'submitted' || isUnderWay(claim, books.now())
+      if (claims.some(isTaken)) throw pendingPayment('another signature for these claims')
       const valid_until = validUntil(signed)
       await trx
         .insertInto('payments_signatures')
@@ -172,25 +187,99 @@ export class Signatures {
     })
   }
 
-  /** Asks the facilitator, and keeps what it says. After an outcome that nobody knows, a no is no answer any more. */
-  async #ask(offer: OfferRow, signed: Signed, isAgain: boolean): Promise<SignatureRow | Refusal> {
-    const { facilitator, log } = this.#parts
-    const question: Question = {
-      x402Version: 2,
-      paymentPayload: signed,
-      paymentRequirements: JSON.parse(offer.requirements),
-    }
-    // Whoever has moved the money may call its signature used up: the second time only the settlement counts.
-    let verdict: Verdict = isAgain
-      ? { is: 'good', transaction: '', payer: '' }
-      : await facilitator.verify(question)
-    if (verdict.is === 'good') verdict = await facilitator.settle(question)
+  /** Goes on with a signature where the last request left it. */
+  #askAgain(offer: OfferRow, signed: Signed, { status }: SignatureRow) {
+    // Nothing was moved as long as the facilitator has only looked at it.
+    return status === 'asking' ? this.#ask(offer, signed) : this.#settle(offer, signed, true)
+  }
+
+  /** Has the facilitator look at a signature and then settle it, and keeps what it says. */
+  async #ask(offer: OfferRow, signed: Signed): Promise<SignatureRow | Refusal | undefined> {
     const nonce = nonceOf(signed)
+    const verdict = await this.#parts.facilitator.verify(questionOf(offer, signed))
+    if (verdict.is === 'bad') return this.#refuse(offer, signed, verdict.reason, false)
+    if (verdict.is === 'good') {
+      if (await this.#commit(offer, signed)) return this.#settle(offer, signed, false)
+      await this.#refuse(offer, signed, 'not_asked_for_any_more', false)
+      return undefined
+    }
+    await this.#set(nonce, ['asking'], { reason: keepable(verdict.reason), asked_at: 0 })
+    this.#parts.log.warn({ nonce, reason: verdict.reason }, 'The facilitator cannot be asked')
+    throw pendingPayment('the facilitator cannot be asked about its signature just now')
+  }
+
+  /** Notes that the money may move from now on: its claims are under way without an end until somebody knows. */
+  #commit(offer: OfferRow, signed: Signed): Promise<boolean> {
+    const { db, books } = this.#parts
+    const ids: string[] = JSON.parse(offer.claims)
+    return db.transaction().execute(async (trx) => {
+      await lockAccount(trx, offer.did, books.now())
+      const held = await trx
+        .selectFrom('payments_claims')
+        .select('id')
+        .where('id', 'in', ids)
+        .where('status', '=', 'open')
+        .where('standing', '=', 'signed')
+        .where('standing_until', '=', validUntil(signed))
+        .execute()
+      if (held.length < ids.length) return false
+      await trx
+        .updateTable('payments_claims')
+        .set({ standing_until: null })
+        .where('id', 'in', ids)
+        .execute()
+      await this.#set(nonceOf(signed), ['asking'], { status: 'settling', reason: null }, trx)
+      return true
+    })
+  }
+
+  /** Has the facilitator move the money. After an outcome that nobody knows, only a settlement is an answer. */
+  async #settle(offer: OfferRow, signed: Signed, isAgain: boolean) {
+    const { facilitator, log } = this.#parts
+    const nonce = nonceOf(signed)
+    const verdict = await facilitator.settle(questionOf(offer, signed))
     if (verdict.is === 'good') return this.#pay(offer, nonce, verdict.transaction)
-    if (verdict.is === 'bad' && !isAgain) return this.#refuse(offer, nonce, verdict.reason)
-    await this.#set(nonce, { status: 'unknown', reason: verdict.reason.slice(0, 300) })
-    log.warn({ nonce, reason: verdict.reason }, 'Nobody knows what became of a signature')
+    const { reason } = verdict
+    if (verdict.is === 'bad' && !isAgain) return this.#refuse(offer, signed, reason, true)
+    if (verdict.is === 'bad' && usedUp.test(reason)) {
+      log.warn({ nonce, reason }, 'A signature is used up that was sent to be settled: it counts')
+      return this.#pay(offer, nonce, '')
+    }
+    const unknown = { status: 'unknown' as const, reason: keepable(reason) }
+    await this.#set(nonce, ['settling', 'unknown'], unknown)
+    log.warn({ nonce, reason }, 'Nobody knows what became of a signature')
+    this.#askOn(offer, signed)
     throw pendingPayment('nobody knows yet what became of its signature')
+  }
+
+  /** Asks again by itself: whoever sent the signature may never come back. The signature is kept in memory alone. */
+  #askOn(offer: OfferRow, signed: Signed): void {
+    const nonce = nonceOf(signed)
+    if (this.#asked.has(nonce) || this.#asked.size >= again.atOnce) return
+    const asking = this.#askUntilKnown(offer, signed)
+      .catch((error: unknown) => {
+        this.#parts.log.warn({ err: error, nonce }, 'A signature could not be asked about')
+      })
+      .finally(() => this.#asked.delete(nonce))
+    this.#asked.set(nonce, asking)
+  }
+
+  async #askUntilKnown(offer: OfferRow, signed: Signed): Promise<void> {
+    const { signal } = this.#closing
+    for (let tries = 0; tries < again.tries; tries++) {
+      const ms = Math.min(again.firstMs * 2 ** tries, again.mostMs)
+      await pause(ms, undefined, { signal, ref: false }).catch(() => undefined)
+      if (signal.aborted) return
+      const row = await this.#row(nonceOf(signed))
+      if (row?.status !== 'unknown' && row?.status !== 'settling') return
+      if (!(await this.#takeOver(row))) continue
+      try {
+        await this.#askAgain(offer, signed, row)
+        return
+      } catch (error) {
+        if (!(error instanceof RuntimeError) || error.code !== 'PAYMENT_PENDING') throw error
+      }
+    }
   }
 
   async #pay(offer: OfferRow, nonce: string, transaction: string): Promise<SignatureRow> {
@@ -206,8 +295,9 @@ export class Signatures {
         .onConflict((conflict) => conflict.doNothing())
         .executeTakeFirst()
       if (numInsertedOrUpdatedRows === 0n) return
-      await this.#set(nonce, { status: 'settled', tx_hash: transaction, reason: null }, trx)
-      await release(trx, claims)
+      const settled = { status: 'settled' as const, tx_hash: transaction, reason: null }
+      await this.#set(nonce, ['asking', 'settling', 'unknown', 'refused'], settled, trx)
+      await release(trx, claims, null)
       await takeIncome(trx, books, { did, amount, claims, method: 'x402', reference })
     })
     const row = await this.#row(nonce)
@@ -215,29 +305,37 @@ export class Signatures {
     return row
   }
 
-  async #refuse(offer: OfferRow, nonce: string, reason: string): Promise<Refusal> {
+  async #refuse(
+    offer: OfferRow,
+    signed: Signed,
+    reason: string,
+    isCommitted: boolean,
+  ): Promise<Refusal> {
     const { db, books } = this.#parts
+    const why = keepable(reason)
     await db.transaction().execute(async (trx) => {
       await lockAccount(trx, offer.did, books.now())
-      await this.#set(nonce, { status: 'refused', reason: reason.slice(0, 300) }, trx)
-      await release(trx, JSON.parse(offer.claims))
+      const from = isCommitted ? ('settling' as const) : ('asking' as const)
+      await this.#set(nonceOf(signed), [from], { status: 'refused', reason: why }, trx)
+      await release(trx, JSON.parse(offer.claims), isCommitted ? null : validUntil(signed))
     })
-    return { refused: reason.slice(0, 300) }
+    return { refused: why }
   }
 
   /** Whether this request asks again, because nobody else does: the outcome is unknown, or who asked has died. */
-  async #takeOver({ nonce, asked_at }: SignatureRow): Promise<boolean> {
+  async #takeOver({ nonce, asked_at, status }: SignatureRow): Promise<boolean> {
     const { db, books } = this.#parts
     const at = books.now().getTime()
     const { numUpdatedRows } = await db
       .updateTable('payments_signatures')
-      .set({ status: 'asking', asked_at: at })
+      .set({ status: status === 'asking' ? 'asking' : 'settling', asked_at: at })
       .where('nonce', '=', nonce)
+      .where('status', '=', status)
       .where('asked_at', '=', asked_at)
       .where((eb) =>
         eb.or([
           eb('status', '=', 'unknown'),
-          eb.and([eb('status', '=', 'asking'), eb('asked_at', '<', at - askedMs)]),
+          eb.and([eb('status', 'in', ['asking', 'settling']), eb('asked_at', '<', at - askedMs)]),
         ]),
       )
       .executeTakeFirst()
@@ -252,20 +350,42 @@ export class Signatures {
       .executeTakeFirst()
   }
 
-  async #set(nonce: string, set: Partial<SignatureRow>, db = this.#parts.db): Promise<void> {
-    await db.updateTable('payments_signatures').set(set).where('nonce', '=', nonce).execute()
+  /** Changes the row of a signature, where it stands as expected: a process that was frozen knows less than the row. */
+  async #set(
+    nonce: string,
+    from: readonly SignatureRow['status'][],
+    set: Partial<SignatureRow>,
+    db = this.#parts.db,
+  ): Promise<void> {
+    await db
+      .updateTable('payments_signatures')
+      .set(set)
+      .where('nonce', '=', nonce)
+      .where('status', 'in', from)
+      .execute()
   }
 }
 
-/** Nothing is under way any more with claims that a signature was for. */
-async function release(trx: PaymentsDatabase, claims: readonly string[]): Promise<void> {
+/** Nothing is under way any more with claims that a signature held: until a time, or without an end once it was to be settled. */
+async function release(
+  trx: PaymentsDatabase,
+  claims: readonly string[],
+  until: number | null,
+): Promise<void> {
   await trx
     .updateTable('payments_claims')
     .set({ standing: null, standing_until: null })
     .where('id', 'in', claims)
     .where('standing', '=', 'signed')
+    .where('standing_until', until === null ? 'is' : '=', until)
     .execute()
 }
+
+const questionOf = (offer: OfferRow, signed: Signed): Question => ({
+  x402Version: 2,
+  paymentPayload: signed,
+  paymentRequirements: JSON.parse(offer.requirements),
+})
 
 /** Until when a signature can be settled, with a minute for a ledger whose clock is slow. */
 const validUntil = ({ payload }: Signed): number =>

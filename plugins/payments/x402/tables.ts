@@ -20,8 +20,11 @@ export type SignatureRow = {
   digest: string
   did: string
   offer_id: string
-  /** `unknown`: the facilitator was asked, and nobody knows what it did. */
-  status: 'asking' | 'unknown' | 'settled' | 'refused'
+  /**
+   * `asking`: the facilitator looks at it, and nothing was moved. `settling`: it was asked to move the money. `unknown`: it was, and
+   * nobody knows what it did.
+   */
+  status: 'asking' | 'settling' | 'unknown' | 'settled' | 'refused'
   reason: string | null
   tx_hash: string | null
   /** Until when the signature can be settled. */

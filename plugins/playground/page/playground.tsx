@@ -12,11 +12,13 @@ import { ChatView } from './views/chat.tsx'
 import { LedgerView } from './views/ledger.tsx'
 import { PhoneView } from './views/phone.tsx'
 import { RegistryView } from './views/registry.tsx'
+import { RunsView } from './views/runs.tsx'
 import { SamplingView } from './views/sampling.tsx'
 import { WireView } from './views/wire.tsx'
 
 const views = {
   chat: 'Chat',
+  runs: 'Runs',
   capabilities: 'Capabilities',
   wire: 'Wire',
   phone: 'Phone',
@@ -73,6 +75,7 @@ export function Playground({ oracle }: { oracle: Oracle }) {
         onEvent={hear}
       />
     ),
+    runs: () => <RunsView sessionId={detail || sessionId} runId={rest[0]} />,
     capabilities: () => (
       <CapabilitiesView
         oracle={oracle}

@@ -108,7 +108,12 @@ it('the provider takes the resolver, and the hook has the fields of the page', a
       socketUrl: expect.stringMatching(/^ws/),
       model: 'scripted',
       price: '3 IXO',
-      authConfig: seen.now.config.authConfig,
+      authConfig: {
+        granteeAddress: expect.stringMatching(/^dev1[a-z0-9]{38}$/),
+        oracleName: app.oracleDid,
+        requiredPermissions: ['/cosmos.bank.v1beta1.MsgSend', '/ixo.claims.v1beta1.MsgSubmitClaim'],
+        expirationDays: 30,
+      },
     },
     isLoading: false,
     isReady: true,
@@ -250,43 +255,49 @@ it.each([
   }
 })
 
-it('where the resolver dies after the first load, the last good configuration serves the chat, and is read again', async () => {
-  const service = [{ id: '#api', serviceEndpoint: app.url }]
-  const resolver = documented(twin, service)
-  const [address = ''] = Object.keys(elsewhere)
-  expect((await config(twin, resolver)).isStale).toBeUndefined()
+it.each([
+  ['the browser is online again', goOnline],
+  ['the page has the focus', () => window.dispatchEvent(new window.Event('focus'))],
+])(
+  'where the resolver dies after the first load, the last good configuration serves the chat until %s',
+  async (_, returns) => {
+    const service = [{ id: '#api', serviceEndpoint: app.url }]
+    const resolver = documented(twin, service)
+    const [address = ''] = Object.keys(elsewhere)
+    expect((await config(twin, resolver)).isStale).toBeUndefined()
 
-  // Six minutes later, in another load of the page.
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 6 * 60_000 })
-  elsewhere = { [address]: 503 }
-  const client = clientWith(resolver)
-  const stale = await client.config(twin).read()
-  expect(stale).toMatchObject({ isStale: true, apiUrl: app.url })
-  const { sessionId } = await client.sessions(twin).createSession()
-  const chat = client.chat({ oracleDid: twin, sessionId })
-  onTestFinished(chat.subscribe(() => undefined))
-  await chat.sendMessage('Are you there?')
-  expect(chat.getSnapshot()).toMatchObject({ status: 'ready', error: null })
+    // Six minutes later, in another load of the page.
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 6 * 60_000 })
+    elsewhere = { [address]: 503 }
+    const client = clientWith(resolver)
+    const stale = await client.config(twin).read()
+    expect(stale).toMatchObject({ isStale: true, apiUrl: app.url })
+    const { sessionId } = await client.sessions(twin).createSession()
+    const chat = client.chat({ oracleDid: twin, sessionId })
+    onTestFinished(chat.subscribe(() => undefined))
+    await chat.sendMessage('Are you there?')
+    expect(chat.getSnapshot()).toMatchObject({ status: 'ready', error: null })
 
-  const seen = hook(
-    () => useOraclesConfig(twin),
-    (child) => (
-      <OraclesProvider {...mint} initialWallet={initialWallet} resolverUrl={resolver}>
-        {child}
-      </OraclesProvider>
-    ),
-  )
-  await until(() => seen.now.isStale)
-  expect(seen.now).toMatchObject({ isReady: true, config: { apiUrl: app.url }, error: null })
-  elsewhere = { [address]: { didDocument: { service } } }
-  goOnline()
-  await until(() => seen.now.isReady && !seen.now.isStale)
+    const seen = hook(
+      () => useOraclesConfig(twin),
+      (child) => (
+        <OraclesProvider {...mint} initialWallet={initialWallet} resolverUrl={resolver}>
+          {child}
+        </OraclesProvider>
+      ),
+    )
+    await until(() => seen.now.isStale)
+    expect(seen.now).toMatchObject({ isReady: true, config: { apiUrl: app.url }, error: null })
+    elsewhere = { [address]: { didDocument: { service } } }
+    returns()
+    await until(() => seen.now.isReady && !seen.now.isStale)
 
-  // After a week without a good answer nothing stands in.
-  vi.setSystemTime(Date.now() + 8 * 24 * 3_600_000)
-  elsewhere = { [address]: new TypeError('fetch failed') }
-  await expect(config(twin, resolver)).rejects.toMatchObject({ code: 'config_unresolved' })
-})
+    // After a week without a good answer nothing stands in.
+    vi.setSystemTime(Date.now() + 8 * 24 * 3_600_000)
+    elsewhere = { [address]: new TypeError('fetch failed') }
+    await expect(config(twin, resolver)).rejects.toMatchObject({ code: 'config_unresolved' })
+  },
+)
 
 it('the browser keeps at most twenty, the newest', async () => {
   for (let i = 0; i < 25; i++) {

@@ -9,6 +9,7 @@ import { createOracleClient, useContractOracle } from '../../../client/index.ts'
 import type { ContractOptions, ContractOracle, LedgerMessage } from '../../../client/index.ts'
 import { createDevelopmentWallet } from '../../../client/wallet.ts'
 import payments from '../../../plugins/payments/index.ts'
+import { toBech32 } from '../../../plugins/payments/ledger/bech32.ts'
 import { testOracle } from '../oracle.ts'
 import { hook, until } from '../page.ts'
 
@@ -16,7 +17,26 @@ const types = <_T extends true>() => {}
 type Published = ReturnType<typeof published>
 type PublishedParams = Parameters<typeof published>[0]
 
+/** A card as the published chain client resolves it, whose types no package here has. */
+interface ResolvedCard {
+  readonly oracleDid: string
+  readonly cardProof: string
+  readonly card: {
+    readonly credentialSubject: {
+      readonly id: string
+      readonly name: string
+      readonly services: readonly {
+        readonly id: string
+        readonly name: string
+        readonly price: { readonly amount: number; readonly currency?: string }
+        readonly deliverables: string
+      }[]
+    }
+  }
+}
+
 it('every field of the published hook is there, and its parameters fit', () => {
+  types<ContractOracle['agentCard'] extends ResolvedCard | null | undefined ? true : false>()
   types<[Exclude<keyof Published, keyof ContractOracle>] extends [never] ? true : false>()
   types<PublishedParams extends ContractOptions ? true : false>()
   types<
@@ -57,7 +77,11 @@ it('payClaim pays a claim, or all that are open, with the development wallet', a
   )
   await until(() => !page.now.isLoadingAgentCard)
   expect(page.now).toMatchObject({
-    agentCard: { oracleDid, card: { credentialSubject: { id: oracleDid } } },
+    agentCard: {
+      oracleDid,
+      cardProof: expect.stringMatching(/^[\w-]{22}$/),
+      card: { credentialSubject: { id: oracleDid } },
+    },
     pricingList: [{ amount: '5000', denom: 'udev', title: expect.any(String) }],
     isOracleInRoom: undefined,
     isLoadingOracleInRoom: false,
@@ -213,8 +237,11 @@ it('contractOracle has the wallet grant what is asked, and waits until the ledge
     confirm,
     confirm,
   ])
-  // Without authz nothing is granted, and nothing signed.
-  await page.now.contractOracle({ useAuthz: false })
+  // Without a grant a contract is a room on the messaging server, which this wallet has no account on.
+  await expect(page.now.contractOracle({ useAuthz: false })).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringContaining('no messaging account'),
+  })
   expect(given).toHaveLength(1)
 
   const other = { oracleDid, maxAmount: { amount: 1, denom: 'uixo' } }
@@ -266,28 +293,40 @@ it('an oracle that has no such plugin says so, also to who contracts it by its D
   await until(() => lost.now.error?.code === 'config_unresolved')
 })
 
-it('finds the oracle in its room on the messaging server, and invites it', async () => {
-  const { plugin } = fakeContracts()
-  await using oracle = await testOracle({ plugins: [plugin], model: scriptedModel([]) })
-  const { oracleDid, overrides, wallet } = oracle
+/** As much of a messaging server as rooms of users and oracles need, and what it was asked. */
+async function fakeHomeServer() {
   const members: string[] = []
   const calls: string[] = []
-  let hasRoom = false
+  const rooms = { made: false, isTaken: false }
   const server = createServer(async (req, res) => {
     const path = decodeURIComponent(req.url ?? '').replace('/_matrix/client/v3', '')
-    calls.push(`${req.method} ${path} ${req.headers.authorization}`)
-    let body = ''
-    for await (const chunk of req) body += chunk
+    let text = ''
+    for await (const chunk of req) text += chunk
+    calls.push([req.method, path, req.headers.authorization, text].filter(Boolean).join(' '))
     const answer = (status: number, told: object) =>
       res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(told))
     if (path.startsWith('/directory/room/'))
-      return hasRoom ? answer(200, { room_id: '!r:m' }) : answer(404, { errcode: 'M_NOT_FOUND' })
-    if (path === '/rooms/!r:m/invite') members.push(JSON.parse(body).user_id)
+      return rooms.made ? answer(200, { room_id: '!r:m' }) : answer(404, { errcode: 'M_NOT_FOUND' })
+    if (path === '/createRoom') {
+      rooms.made = true
+      return rooms.isTaken
+        ? answer(400, { errcode: 'M_ROOM_IN_USE' })
+        : answer(200, { room_id: '!r:m' })
+    }
+    if (path === '/rooms/!r:m/invite') members.push(JSON.parse(text).user_id)
     answer(200, { joined: Object.fromEntries(members.map((member) => [member, {}])) })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const homeServer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { homeServer, host: new URL(homeServer).host, members, calls, rooms }
+}
+
+it('finds the oracle in its room on the messaging server, and invites it', async () => {
+  const { plugin } = fakeContracts()
+  await using oracle = await testOracle({ plugins: [plugin], model: scriptedModel([]) })
+  const { oracleDid, overrides, wallet } = oracle
+  const { homeServer, host, members, calls, rooms } = await fakeHomeServer()
   const client = oracle.tab({
     wallet: { ...wallet.initialWallet, matrix: { accessToken: 'syt', homeServer } },
   })
@@ -298,11 +337,87 @@ it('finds the oracle in its room on the messaging server, and invites it', async
   await until(() => !page.now.isLoadingOracleInRoom)
   expect(page.now.isOracleInRoom).toBe(false)
   await expect(page.now.inviteOracle()).rejects.toMatchObject({ code: 'not_found' })
-  hasRoom = true
+  rooms.made = true
   await page.now.inviteOracle()
   await until(() => page.now.isOracleInRoom)
-  const { host } = new URL(homeServer)
   expect(members).toEqual([`@did-ixo-dev1oracle:${host}`])
   const alias = `#${wallet.initialWallet.did}_${oracleDid}`.replaceAll(':', '-')
   expect(calls[0]).toBe(`GET /directory/room/${alias}:${host} Bearer syt`)
+})
+
+it.each([
+  ['makes the room', false],
+  ['enters the room that another tab has just made', true],
+])(
+  'contractOracle %s, invites the oracle, and grants only where it is to',
+  async (_, isTaken) => {
+    const { plugin, asked } = fakeContracts()
+    await using oracle = await testOracle({ plugins: [plugin], model: scriptedModel([]) })
+    const { oracleDid, overrides, wallet } = oracle
+    const { homeServer, host, members, calls, rooms } = await fakeHomeServer()
+    rooms.isTaken = isTaken
+    const signed: unknown[] = []
+    const client = oracle.tab({
+      wallet: { ...wallet.initialWallet, matrix: { accessToken: 'syt', homeServer } },
+      transactSignX: async (messages) => (signed.push(messages), { hash }),
+    })
+    const page = hook(
+      () => useContractOracle({ params: { oracleDid }, overrides }),
+      oracle.within(client),
+    )
+    await until(() => !page.now.isLoadingOracleInRoom)
+    calls.length = 0
+    await page.now.contractOracle({ useAuthz: false })
+    expect(members).toEqual([`@did-ixo-dev1oracle:${host}`])
+    const name = `${wallet.initialWallet.did}_${oracleDid}`.replaceAll(':', '-')
+    const made = `POST /createRoom Bearer syt {"preset":"private_chat","room_alias_name":"${name}"}`
+    expect(calls.filter((call) => call.startsWith('POST'))).toEqual([
+      made,
+      'POST /rooms/!r:m/join Bearer syt {}',
+      `POST /rooms/!r:m/invite Bearer syt {"user_id":"@did-ixo-dev1oracle:${host}"}`,
+    ])
+    await until(() => page.now.isOracleInRoom)
+    expect([signed, asked]).toEqual([[], []])
+
+    // Once more, with the grant: the room is there, and so is the oracle.
+    await page.now.contractOracle()
+    expect(members).toHaveLength(1)
+    expect(calls.filter((call) => call === made)).toHaveLength(1)
+    expect(signed).toHaveLength(1)
+  },
+  20_000,
+)
+
+it('an oracle that only receives still has a card and a price, and its claims are paid one by one', async () => {
+  const env = {
+    PAYMENTS_TURN_PRICE: '5000',
+    PAYMENTS_LEDGER: '127.0.0.1:1',
+    PAYMENTS_LEDGER_TLS: 'off',
+    PAYMENTS_ADDRESS: toBech32('dev', new Uint8Array(20)),
+    ORACLE_ENTITY_DID: 'did:ixo:entity:shop',
+  }
+  await using oracle = await testOracle({
+    plugins: [payments],
+    model: scriptedModel([]),
+    env,
+  })
+  const { oracleDid, overrides, wallet } = oracle
+  const client = oracle.tab({
+    wallet: { ...wallet.initialWallet, address: env.PAYMENTS_ADDRESS },
+  })
+  const page = hook(
+    () => useContractOracle({ params: { oracleDid }, overrides }),
+    oracle.within(client),
+  )
+  await until(() => !page.now.isLoadingAgentCard)
+  expect(page.now).toMatchObject({
+    error: null,
+    authzConfig: undefined,
+    agentCard: { card: { credentialSubject: { id: 'did:ixo:entity:shop' } } },
+    pricingList: [{ amount: '5000', denom: 'udev' }],
+  })
+  await expect(page.now.contractOracle()).rejects.toMatchObject({
+    code: 'invalid_request',
+    status: 409,
+  })
 })

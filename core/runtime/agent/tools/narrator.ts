@@ -1,6 +1,6 @@
 import type { RuntimeError } from '../../../errors.ts'
 import { isRetryable } from '../../../errors.ts'
-import type { Emit, EventPart, ToolCall } from '../../../plugin.ts'
+import type { Emit, EventPart, ToolCall, TurnEvents } from '../../../plugin.ts'
 import { reasonOf } from '../turn/consent.ts'
 import { fieldsIn, isRecord } from '../../base/fields.ts'
 import type { ForeignSource, RenderedComponent, Run, WaitingCall } from '../../turns/run.ts'
@@ -40,7 +40,7 @@ export class Narrator {
     if (content === '') return
     this.#endReasoning()
     this.spoke = true
-    this.#tell('message', { content }) // the feed adds the time
+    this.#tell('message', { content })
   }
 
   /** Sends a piece of the model's reasoning. */
@@ -67,8 +67,8 @@ export class Narrator {
   }
 
   /** Tells that a model reads less of the conversation from now on. The transcript keeps every word. */
-  context(shortened: Readonly<Record<'kind', string>>): void {
-    this.#tell('context', { ...shortened })
+  context(shortened: TurnEvents['context']): void {
+    this.#tell('context', shortened)
   }
 
   /** Tells that a call begins, or with `ending`, that the call has ended. */
@@ -126,7 +126,7 @@ export class Narrator {
   }
 
   /** Asks the client for a new delegation. */
-  delegationRequired(oracleDid: string | undefined, reason: string): void {
+  delegationRequired(oracleDid: string, reason: string): void {
     this.#tell('delegation_required', { oracleDid, reason })
   }
 
@@ -197,7 +197,11 @@ export class Narrator {
     return { sessionId, requestId }
   }
 
-  #tell(event: string, data: Record<string, unknown>): void {
+  /** The feed adds the time where an event has one. */
+  #tell<Name extends keyof TurnEvents>(
+    event: Name,
+    data: Omit<TurnEvents[Name], 'timestamp'> & { readonly timestamp?: string },
+  ): void {
     if (!this.#closed) this.#run.emit(event, data)
   }
 }
@@ -209,7 +213,9 @@ export interface CallEnding {
   readonly parts?: readonly EventPart[]
 }
 
-function statusOf(ending: CallEnding | undefined) {
+function statusOf(
+  ending: CallEnding | undefined,
+): Pick<TurnEvents['action_call'], 'status' | 'output' | 'error' | 'parts'> {
   if (!ending) return { status: 'isRunning' }
   const { output, error, parts } = ending
   return error === undefined

@@ -3,6 +3,8 @@ import type { Approvals, Message } from '../../../plugin.ts'
 import type { ForeignSource, JournalEntry, Run } from '../../turns/run.ts'
 import { quote } from '../../base/quote.ts'
 import { attachmentLabel } from '../../turns/attachments.ts'
+import { isSummary, isWords } from '../../turns/summary.ts'
+import { recordedError } from '../tools/tool-content.ts'
 
 /** How many sources a turn remembers, beside the first of every kind: `foreignBehind` judges some calls by one kind alone. */
 const mostSources = 20
@@ -19,23 +21,37 @@ type Asked = Partial<Pick<Run, 'request' | 'isWatched' | 'watched'>>
  * of a call are those read before the model was asked: when one step has a read and a write, the model decided on the
  * write before it saw the result of the read. The constructor finds all of this in the journal, so a run that another
  * process takes over or resumes judges alike.
+ *
+ * The words of earlier turns stand between marks. In a summary they have no marks, and they stand on the user's side, so a
+ * summary of such words counts as read by every turn that begins with it.
  */
 export class Consent {
   readonly #sources: ForeignSource[] = []
   readonly #knownTo = new Map<string, number>()
   readonly #run: Asked
+  /** The user has answered to a write that the turn before did not let through: what summaries hold asks no second time. */
+  readonly #isTold: boolean
 
-  constructor(run: Asked = {}, past: readonly JournalEntry[] = []) {
+  /** `before` is the conversation up to and with the words that began the turn. */
+  constructor(
+    run: Asked = {},
+    past: readonly JournalEntry[] = [],
+    before: readonly Message[] = [],
+  ) {
     this.#run = run
+    this.#isTold = wasToldOfAWrite(before)
+    for (const message of before) if (isSummary(message)) this.readSummary(foreignIn(message))
     const label = attachmentLabel(run.request?.attachments)
     if (label !== undefined) this.read({ kind: 'attachment', label })
     const { quoted, origin } = run.request ?? {}
     if (quoted?.length) this.read({ kind: 'quoted', plugin: origin })
-    for (const { messages, within } of past)
+    for (const { messages, within, summary } of past) {
       for (const message of messages) {
         if (message.role === 'assistant') this.asks(within)
         if (message.role === 'tool' && message.foreign) this.read(foreignSourceOf(message))
       }
+      if (within === undefined) this.readSummary(summary?.foreign)
+    }
   }
 
   /** How a person can be asked, as far as this process knows now. */
@@ -57,6 +73,11 @@ export class Consent {
     const isSame = (one: ForeignSource) =>
       one.kind === source.kind && one.tool === source.tool && one.label === source.label
     if (!this.#sources.some(isSame)) this.#sources.push(source)
+  }
+
+  /** Notes that a summary stands for older messages; `foreign` says whose words are in it, where others' are. */
+  readSummary(foreign: string | undefined): void {
+    if (foreign !== undefined && !this.#isTold) this.read({ kind: 'summary', label: foreign })
   }
 
   /** Notes that a loop asks its model: the model makes its next calls knowing all that was read so far. */
@@ -110,10 +131,43 @@ export const sourcesText = (sources: readonly ForeignSource[]): string =>
         : kind === 'page'
           ? `${tool} of your page`
           : kind === 'quoted'
-            ? `what ${plugin} passed on`
-            : `${tool}${label === undefined ? '' : ` ${label}`} (${plugin})`,
+            ? passedOn(plugin)
+            : kind === 'summary'
+              ? `the summary of ${label}`
+              : `${tool}${label === undefined ? '' : ` ${label}`} (${plugin})`,
     )
     .join(', ')
+
+const passedOn = (plugin = 'a plugin') => `what ${plugin} passed on`
+
+/** Whose words a message holds beside those of the user and the assistant, in brief; undefined where it holds none. */
+function foreignIn(message: Message): string | undefined {
+  if (message.role === 'user') return message.foreign?.label
+  if (message.role !== 'tool' || !message.foreign) return undefined
+  return sourcesText([foreignSourceOf(message)])
+}
+
+/** The same of many messages: the newest ones are named, as far as a person reads a list. */
+export function foreignInAll(messages: readonly Message[]): string | undefined {
+  const labels = new Set<string>()
+  for (const message of messages.toReversed()) {
+    const label = foreignIn(message)
+    if (label !== undefined) labels.add(label)
+    if (labels.size >= mostSources) break
+  }
+  if (labels.size === 0) return undefined
+  return [...labels].join(', ').slice(0, longestLabel).toWellFormed()
+}
+
+/** Whether the turn before these words ended with a write that nobody could be asked about. */
+function wasToldOfAWrite(before: readonly Message[]): boolean {
+  const turn = before.slice(0, -1)
+  const began = turn.findLastIndex(isWords)
+  return turn.slice(began + 1).some((message) => {
+    if (message.role !== 'tool' || !message.failed) return false
+    return recordedError(message.content).code === 'CONSENT_NEEDED'
+  })
+}
 
 /** The sentence that tells a person why they are asked about a call, or what stood before it. */
 export const reasonOf = (sources: readonly ForeignSource[]): string =>
@@ -126,8 +180,7 @@ export function asSent(message: Message): Message {
     return said
   }
   if (message.role !== 'tool' || !message.foreign) return message
-  const { foreign: _, ...plain } = message
-  return { ...plain, content: quote(message.content, message.name, message.id) }
+  return { ...message, content: quote(message.content, message.name, message.id) }
 }
 
 /** The fault of a decision about a call when the session has no call that waits. */

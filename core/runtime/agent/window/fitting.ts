@@ -1,11 +1,12 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { Message, Model, RunUsage } from '../../../plugin.ts'
+import type { Message, Model, RunUsage, TurnEvents } from '../../../plugin.ts'
 import { OpenedLater } from '../../model/opened-later.ts'
 import type { Gauge, Gauges } from '../../model/window/gauges.ts'
 import { messageBytes, bytesOfAll, bytesOfConversation } from '../../model/window/sizes.ts'
 import type { Summary } from '../../turns/run.ts'
 import { cutWords, isWords } from '../../turns/summary.ts'
 import { mended } from '../ask/history.ts'
+import { foreignInAll } from '../turn/consent.ts'
 import { folded, spanOf } from './fold.ts'
 import { pruned } from './prune.ts'
 import { summarised, type AskAside } from './summarise.ts'
@@ -19,13 +20,7 @@ const summaryShare = 0.08
 const newestShare = 1 / 3
 
 /** How a conversation was made shorter, as listeners hear of it. */
-export interface Shortened {
-  readonly kind: 'pruned' | 'summarised' | 'trimmed'
-  /** How many messages were left out, or lost their content. */
-  readonly messages: number
-  readonly tokensBefore: number
-  readonly tokensAfter: number
-}
+export type Shortened = TurnEvents['context']
 
 /** How summaries are made. */
 export interface Summaries {
@@ -213,7 +208,11 @@ export class Fitting {
       if (!signal.aborted) summaries.failed(error)
       return
     }
-    const summary: Summary = { upTo: span.upTo, text, model: more.model, usage: usages }
+    const foreign = foreignInAll(span.messages)
+    const summary: Summary = {
+      ...{ upTo: span.upTo, text, model: more.model, usage: usages },
+      ...(foreign !== undefined && { foreign }),
+    }
     await summaries.keep(summary)
     const before = this.#bytes
     this.#replace(folded(this.#messages, summary, this.#asking))

@@ -9,7 +9,7 @@ import { grouped } from './groups.ts'
  */
 export function folded(
   messages: readonly Message[],
-  summary: Pick<Summary, 'upTo' | 'text'>,
+  summary: Pick<Summary, 'upTo' | 'text' | 'foreign'>,
   asking: string,
 ): Message[] {
   const at = messages.findLastIndex((message) => idOf(message) === summary.upTo)

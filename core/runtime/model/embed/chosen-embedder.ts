@@ -84,6 +84,11 @@ export class ChosenEmbedder {
     }))
   }
 
+  /** Has the next call open the embedder anew: variables of its provider have changed. */
+  reopen(): void {
+    this.#opening = undefined
+  }
+
   async #open(): Promise<Embedder> {
     if (this.id === lexical) return new LexicalEmbedder()
     const { provider: owner, model } = splitName(this.id)

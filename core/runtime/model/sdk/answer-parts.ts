@@ -1,6 +1,7 @@
 import { fieldsIn, isRecord } from '../../base/fields.ts'
 import { nestsTooDeep } from '../../base/safe-json.ts'
 import type { Delta } from '../../../plugin.ts'
+import { callName } from '../transport/call-slots.ts'
 import { usageOf } from './usage.ts'
 
 /** A part of an answer as it goes back with the next request. */
@@ -114,7 +115,7 @@ export class AnswerParts {
     const toolName = typeof part.toolName === 'string' && part.toolName ? part.toolName : 'unnamed'
     const fields = {
       toolCallId: String(toolCallId),
-      toolName,
+      toolName: callName(toolName),
       input: inputOf(args),
       ...(providerExecuted === true && { providerExecuted }),
     }

@@ -1,5 +1,6 @@
 import { fieldsIn, isRecord } from '../../base/fields.ts'
 import type { Message, MessagePart, ModelRequest } from '../../../plugin.ts'
+import { callName } from '../transport/call-slots.ts'
 
 type Said = Extract<Message, { role: 'assistant' }>
 type Role = 'user' | 'assistant' | 'tool'
@@ -46,7 +47,7 @@ export async function promptOf(request: ModelRequest, listener: Listener): Promi
         const { name, content, failed, parts } = message
         const toolCallId = ids.get(message.toolCallId) ?? message.toolCallId
         const output = { type: failed ? 'error-text' : 'text', value: content }
-        add('tool', [{ type: 'tool-result', toolCallId, toolName: name, output }])
+        add('tool', [{ type: 'tool-result', toolCallId, toolName: callName(name), output }])
         const files = await filesOf(parts, request, listener)
         if (files.length > 0)
           after.push(...textOf(`What the call ${toolCallId} of "${name}" returned:`), ...files)
@@ -79,7 +80,7 @@ function assistantParts(message: Said, listener: Listener, ids: Map<string, stri
   const calls = toolCalls.map(({ id, name, args }, nth) => ({
     type: 'tool-call',
     toolCallId: id,
-    toolName: name,
+    toolName: callName(name),
     input: fieldsIn(args),
     ...(nth === 0 && listener.callOfOthers && { providerOptions: listener.callOfOthers }),
   }))

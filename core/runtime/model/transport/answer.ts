@@ -9,6 +9,11 @@ import { maxProviderData, type CallLimits, type FrameReader } from './wire.ts'
 /** How the frames of an answer are told apart. A server that answers with one JSON text though a stream was asked is read, too. */
 export type AnswerFraming = 'events' | 'lines'
 
+/**
+ * How many characters an answer may send for each one that it may say, and how many in any case: the JSON of a word is a hundred
+ * times as long as the word. This ends an answer that says nothing for ever.
+ */
+const [sentPerSaid, leastSent] = [16, 1024 * 1024]
 /** How long to wait for the counts, which may come after the provider said that it finished. */
 const afterwordMs = 2000
 
@@ -25,6 +30,7 @@ export class ProviderAnswer {
   #body = ''
   #form: 'unknown' | 'json' | AnswerFraming = 'unknown'
   #size = 0
+  #sent = 0
   #progressAt = performance.now()
   #failure: { readonly error: unknown } | undefined
 
@@ -90,12 +96,13 @@ export class ProviderAnswer {
 
   /** Tells the form of the body by its first character, and reads on in that form. */
   #feed(piece: string): void {
+    this.#sent += piece.length
+    if (this.#sent > Math.max(sentPerSaid * this.#limits.maxAnswer, leastSent))
+      throw this.#tooLong('sent an answer without end.')
     if (this.#form !== 'unknown') return this.#read(piece)
-    this.#body += piece.replace('\uFEFF', '')
-    const start = this.#body.trimStart()[0]
+    const text = piece.replace('\uFEFF', '').trimStart()
+    const start = text[0]
     if (!start) return
-    const text = this.#body
-    this.#body = ''
     if (start === '<')
       throw modelFault('MODEL_ANSWER_INVALID', this.#asked.host, `answered with a web page.`, {
         check: `${this.#asked.settings.address} is most likely not the address of an API.`,

@@ -49,6 +49,17 @@ export function callSlots(): (piece: CallPiece) => CallDelta | undefined {
   }
 }
 
+/** What every provider takes as the name of a tool. */
+const wellNamed = /^[\w-]{1,64}$/
+
+/**
+ * A name of a call as providers take it. A model may make up a name, or send none; its provider would refuse every later request
+ * with such a call, and the session would be dead.
+ */
+export function callName(name: string): string {
+  return wellNamed.test(name) ? name : name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unnamed'
+}
+
 /** Whether a piece that came under a slot's index is in truth the start of another call. */
 function beginsAnother(slot: Slot, id?: string, name?: string, args?: string): boolean {
   if (!name) return false

@@ -21,18 +21,20 @@ export class ConversationJson {
   readonly #toJson: (message: Message) => string
   /** The conversations that were sent, by their last message. */
   readonly #sent = new WeakMap<Message, Sent>()
+  /** The JSON of system prompts, and the text of which it was made: the prompt of a turn is long, and mostly that of the last. */
+  readonly #prompts = new WeakMap<Message, { readonly content: string; readonly json: string }>()
 
   /** `toJson` writes one message. An empty text leaves the message out. */
   constructor(toJson: (message: Message) => string) {
     this.#toJson = toJson
   }
 
-  /** The JSON of all messages. The system prompt is new in each request; of the other messages only the new ones are. */
+  /** The JSON of all messages, of which only the new ones are written. */
   write(all: readonly Message[]): string {
     const system = all[0]?.role === 'system' ? all[0] : undefined
     const messages = system ? all.slice(1) : all
     const last = messages.at(-1)
-    if (!last) return system ? this.#toJson(system) : ''
+    if (!last) return system ? this.#prompt(system) : ''
     const known = this.#knownPart(messages)
     let text = known?.text ?? ''
     for (const message of joinNeighbours(messages.slice(known?.messages.length))) {
@@ -41,7 +43,15 @@ export class ConversationJson {
     }
     if (known) this.#sent.delete(known.messages.at(-1)!)
     this.#sent.set(last, { messages, contents: messages.map(({ content }) => content), text })
-    return system ? `${this.#toJson(system)},${text}` : text
+    return system ? `${this.#prompt(system)},${text}` : text
+  }
+
+  #prompt(system: Message): string {
+    const known = this.#prompts.get(system)
+    if (known?.content === system.content) return known.json
+    const json = this.#toJson(system)
+    this.#prompts.set(system, { content: system.content, json })
+    return json
   }
 
   #knownPart(messages: readonly Message[]): Sent | undefined {

@@ -8,16 +8,18 @@ export const goesOn = (first: Message | undefined, second: Message | undefined):
   first?.role === 'assistant' && !first.toolCalls?.length && second?.role === 'assistant'
 
 /** The messages as a request has them: neighbours that are the assistant's are one message, with an empty line between. */
-export function* joinNeighbours(messages: readonly Message[]): Generator<Message> {
-  let held: Message | undefined
+export function joinNeighbours(messages: readonly Message[]): readonly Message[] {
+  // Nearly every conversation has no such neighbours, and goes out as it is.
+  if (!messages.some((message, nth) => goesOn(message, messages[nth + 1]))) return messages
+  const joined: Message[] = []
   for (const message of messages) {
-    if (held && goesOn(held, message)) {
-      const words = [held.content, message.content].filter((text) => text !== '')
-      held = { ...message, content: words.join('\n\n') }
-    } else {
-      if (held) yield held
-      held = message
+    const before = joined.at(-1)
+    if (!before || !goesOn(before, message)) {
+      joined.push(message)
+      continue
     }
+    const words = [before.content, message.content].filter((text) => text !== '')
+    joined[joined.length - 1] = { ...message, content: words.join('\n\n') }
   }
-  if (held) yield held
+  return joined
 }

@@ -54,7 +54,9 @@ export class ModelTransport {
   async *stream(request: ModelRequest): AsyncGenerator<Delta> {
     const call = new Call(this, request)
     try {
-      for (let batch = await call.next(); batch; batch = await call.next()) yield* batch
+      // `yield*` would wait three times for each delta of a batch, as it takes every iterable for an asynchronous one.
+      for (let batch = await call.next(); batch; batch = await call.next())
+        for (const delta of batch) yield delta
     } finally {
       call.end()
     }

@@ -6,6 +6,9 @@ import { tokenCount } from './counts.ts'
  * Gathers what the chunks of one answer say that it cost: the library adds up the counts of all chunks. Its counts of the
  * whole hold those of the parts; some of its chat models count what the cache holds beside the rest, which shows where
  * the parts are more than the whole.
+ *
+ * Where an answer opens with a chunk that is the message without its content, as some providers send it, each count is the one
+ * so far: adding them up would count what the opening said a second time.
  */
 export class LangChainCounts {
   #input = 0
@@ -13,17 +16,25 @@ export class LangChainCounts {
   #cached = 0
   #written = 0
   #thought = 0
+  #isSoFar = false
 
-  /** Takes the counts of one chunk. */
-  add(metadata: unknown): void {
+  /** Takes the counts of one chunk; `extra` is what else the library found in it. */
+  add(metadata: unknown, extra?: unknown): void {
+    const { type, role } = fieldsIn(extra)
+    this.#isSoFar ||= type === 'message' && role === 'assistant'
     const { input_tokens, output_tokens, input_token_details, output_token_details } =
       fieldsIn(metadata)
     const { cache_read, cache_creation } = fieldsIn(input_token_details)
-    this.#input += tokenCount(input_tokens) ?? 0
-    this.#output += tokenCount(output_tokens) ?? 0
-    this.#cached += tokenCount(cache_read) ?? 0
-    this.#written += tokenCount(cache_creation) ?? 0
-    this.#thought += tokenCount(fieldsIn(output_token_details).reasoning) ?? 0
+    this.#input = this.#with(this.#input, input_tokens)
+    this.#output = this.#with(this.#output, output_tokens)
+    this.#cached = this.#with(this.#cached, cache_read)
+    this.#written = this.#with(this.#written, cache_creation)
+    this.#thought = this.#with(this.#thought, fieldsIn(output_token_details).reasoning)
+  }
+
+  #with(before: number, count: unknown): number {
+    const now = tokenCount(count) ?? 0
+    return this.#isSoFar ? Math.max(before, now) : before + now
   }
 
   /** The usage; undefined where the chat model counted nothing. */

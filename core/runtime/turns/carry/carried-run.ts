@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RuntimeError } from '../../../errors.ts'
 import type { Message, TurnUsage, User } from '../../../plugin.ts'
@@ -125,6 +126,9 @@ export class CarriedRun implements Run {
   readonly #controller = new AbortController()
   #rows: number
   readonly #heldAt = Date.now()
+  /** The calls whose writes have begun, until the journal has their results. */
+  readonly #writing = new Set<string>()
+  #stopsAfterWrites = false
   #hasToldTakeover = false
   /** What the calls of models cost that this process has written down. */
   readonly #spent = new UsageSum()
@@ -207,6 +211,15 @@ export class CarriedRun implements Run {
     this.#controller.abort(new DOMException(message, 'AbortError'))
   }
 
+  /**
+   * Stops the run once the writes that its tools have begun are done and the journal has what came of them. Until then no
+   * other begins.
+   */
+  stopAfterWrites(): void {
+    this.#stopsAfterWrites = true
+    if (this.#writing.size === 0) this.stop('aborted')
+  }
+
   /** The server closes: the engine lets go, and another process goes on. */
   handOver(): void {
     this.isHandedOver = true
@@ -227,7 +240,11 @@ export class CarriedRun implements Run {
     addSpent(this.#spent, entry)
     this.#rows += rows.length
     this.#parts.at('before a step is kept', row.id)
-    await this.feed.append(rows, urgency)
+    const kept = this.feed.append(rows, urgency)
+    for (const message of entry.messages)
+      if (message.role === 'tool') this.#writing.delete(message.toolCallId)
+    if (this.#stopsAfterWrites && this.#writing.size === 0) this.stop('aborted')
+    await kept
     this.gotOn.resolve()
     this.#parts.at('after a step is kept', row.id)
   }
@@ -250,6 +267,11 @@ export class CarriedRun implements Run {
     const { store, at } = this.#parts
     at('before an effect is marked', this.runId)
     if (this.isCutOff || this.feed.isOver) throw this.#cutOff()
+    if (this.#stopsAfterWrites) {
+      if (!this.signal.aborted) await once(this.signal, 'abort')
+      throw this.signal.reason
+    }
+    this.#writing.add(toolCallId)
     const state = await this.#orLost(() => beginEffect(store, this.row, toolCallId, tool))
     if (!state) {
       this.feed.lose('another process carries it')

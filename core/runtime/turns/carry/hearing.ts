@@ -64,6 +64,12 @@ export function hearingOf(hearers: Hearers): Hearing {
       waiting.deleted(sessionId)
     }),
     redacted: first((sessionId) => hearers.onRedacted?.(sessionId)),
+    cut: ([sessionId = '', runId = '', requestId = '', chars, messageId]) =>
+      watchers.cut(sessionId, {
+        ...{ runId, requestId, chars: Number(chars) },
+        ...(messageId && { messageId }),
+      }),
+    settles: first((runId) => carrier.live.get(runId)?.stopAfterWrites()),
     left: first((id) => waiting.left(id)),
     follows: first((runId) => carrier.live.get(runId)?.feed.follow()),
   }

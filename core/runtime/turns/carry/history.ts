@@ -1,4 +1,5 @@
 import type { Message } from '../../../plugin.ts'
+import type { Summary } from '../run.ts'
 import { cutWords, isWords, pinnedWords, summaryMessage } from '../summary.ts'
 import { asTold } from '../user-message.ts'
 import { messageOf, noteOf, type StepRow } from '../journal/steps.ts'
@@ -49,7 +50,7 @@ export async function readHistory(
 
 /** What was found of a summary while rows are read from the newest to the oldest. */
 class Found {
-  summary: { readonly upTo: string; readonly text: string } | undefined
+  summary: Summary | undefined
   /** The newest message that the summary stands for was met: everything older is in the summary. */
   isWhole = false
   /** That message itself, where it is the user's. */

@@ -204,9 +204,12 @@ export class Intake {
     if (closed.length > 0) settler.nudge()
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
+      // The run is recorded and goes on elsewhere: a client that is told to ask again would begin a second one.
       await releaseRuns(store, [run.id])
       replicas.tellFree()
-      throw closing()
+      span?.end()
+      seat?.leave()
+      return { runId: run.id, requestId, sessionId }
     }
     const live = carrier.carry({
       row: run,

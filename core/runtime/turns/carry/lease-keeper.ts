@@ -11,7 +11,7 @@ import {
 } from '../journal/deaths.ts'
 import { takeoverSkip } from '../events/feed.ts'
 import { claimRuns, extendLeases } from '../journal/leases.ts'
-import { purgeRuns } from '../journal/retention.ts'
+import { pruneCheckpoints, purgeRuns } from '../journal/retention.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 
 const runsPerClaim = 50
@@ -45,6 +45,8 @@ export interface LeaseKeeperOptions {
   readonly runsPerProcess: number
   /** Called with every purge. */
   onPurge(): Promise<void>
+  /** Deletes a checkpoint that nothing stands on any more; without it all of them stay. */
+  forgetCheckpoint?(sessionId: string, checkpoint: string): Promise<void>
   /** The runs of this process. */
   readonly live: ReadonlyMap<string, CarriedRun>
   /** Carries on a run that was claimed; undefined when nothing is left of it to carry. */
@@ -253,8 +255,9 @@ export class LeaseKeeper {
 
   /** Deletes what only the replay of old runs needs. */
   async purge(): Promise<void> {
-    const { store, log, retentionHours } = this.#options
+    const { store, log, retentionHours, forgetCheckpoint } = this.#options
     try {
+      if (forgetCheckpoint) await pruneCheckpoints(store, retentionHours, forgetCheckpoint)
       const purged = await purgeRuns(store, retentionHours)
       await forgetProcesses(store)
       await this.#options.onPurge()

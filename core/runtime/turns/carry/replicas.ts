@@ -35,6 +35,10 @@ export type Word =
   | 'deleted'
   /** Words of a session were taken back. */
   | 'redacted'
+  /** A reply was cut: its session, its run, its request, how many characters are left, and the message that ends there. */
+  | 'cut'
+  /** A run is to be stopped once the writes have ended that its tools have begun. */
+  | 'settles'
   /** A turn that waited was taken away. */
   | 'left'
   /** A replica has readers of a run. */

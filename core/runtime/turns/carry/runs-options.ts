@@ -9,6 +9,14 @@ import type { SpeakerRules } from '../said/speaker.ts'
 import type { OracleFacts } from '../sessions/sessions.ts'
 import type { IntakeRules } from './intake.ts'
 
+/** How the runs of an app begin. */
+export interface OpeningRuns {
+  /** Work that comes before anything is taken over. */
+  before?(): Promise<void>
+  /** False: nothing that others left is ever taken over. */
+  readonly takesOver?: boolean
+}
+
 /** What the runs of an app are made of. */
 export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now' | 'listen' | 'notify'>
@@ -27,6 +35,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly purgesItself?: boolean
   /** The room id that clients are told of a user's sessions without a room of their own, if there is one. */
   roomIdOf?(did: string): Promise<string | undefined>
+  /** Deletes what the engine left behind at one place of a session. */
+  forgetCheckpoint?(sessionId: string, checkpoint: string): Promise<void>
   /** Deletes what others keep of a session. */
   onSessionDeleted?(sessionId: string): Promise<void>
   /** Has whoever remembers a conversation read it again: words of it were taken back. */

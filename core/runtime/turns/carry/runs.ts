@@ -9,7 +9,7 @@ import { Followers } from '../events/followers.ts'
 import { type OpenRun, openRuns } from '../events/open-calls.ts'
 import { RunNews } from '../events/news.ts'
 import type { EventReader } from '../events/reader.ts'
-import { Watchers } from '../events/watchers.ts'
+import { Watchers, type Watcher } from '../events/watchers.ts'
 import { RunGates } from '../gates/gates.ts'
 import { Settler } from '../gates/settler.ts'
 import type { Beginning } from '../journal/begin.ts'
@@ -28,7 +28,8 @@ import { hearingOf, lookUpMissed } from './hearing.ts'
 import { Intake, type Started } from './intake.ts'
 import type { QueuedTurn, SubmittedTurn } from '../started/door.ts'
 import { PluginTurns } from '../started/plugin-turns.ts'
-import { Redactor } from '../redaction/redactor.ts'
+import type { Heard } from '../redaction/cutter.ts'
+import { TakingBack } from '../redaction/taking-back.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { letGo } from './let-go.ts'
 import { listQuarantined, retryQuarantined } from './quarantine.ts'
@@ -36,7 +37,7 @@ import { endOverdue } from './overdue.ts'
 import { Readers } from './readers.ts'
 import { gone, notWaiting } from '../sessions/refusals.ts'
 import { Replicas } from './replicas.ts'
-import type { RunsOptions } from './runs-options.ts'
+import type { OpeningRuns, RunsOptions } from './runs-options.ts'
 import { lookUnderway, type Underway } from './underway.ts'
 
 /** How long engines have to let go when the server closes. */
@@ -60,7 +61,7 @@ export class Runs {
   readonly #speaker: Speaker
   readonly #watchers = new Watchers((sessionId) => this.#replicas.session(sessionId))
   readonly #waiting: WaitingTurns
-  readonly #redactor: Redactor
+  readonly #takingBack: TakingBack
   readonly #seats: Seats | undefined
   #closing: Promise<void> | undefined
 
@@ -124,7 +125,7 @@ export class Runs {
       begin: (turn, by, cause) => this.#intake.beginWaiting(turn, by, cause),
       interest: (sessionId) => replicas.session(sessionId, () => this.#waiting.nudge()),
     })
-    this.#redactor = this.#redactorFor(replicas)
+    this.#takingBack = this.#takingBackBy(replicas)
     this.#keeper = new LeaseKeeper({
       ...{ store: this.#store, log, leaseMs },
       retentionHours: options.retentionHours,
@@ -134,6 +135,7 @@ export class Runs {
       takeOver: (row) => this.#intake.takeOver(row),
       onBeat: () => clients.answers.look(),
       onPurge: () => settler.purge(),
+      forgetCheckpoint: options.forgetCheckpoint,
     })
     this.#readers = new Readers({
       store: this.#store,
@@ -144,19 +146,15 @@ export class Runs {
     })
   }
 
-  #redactorFor(replicas: Replicas): Redactor {
-    return new Redactor({
-      store: this.#store,
-      abort: (...turn) => this.abort(...turn),
-      onRedacted: (sessionId) => {
-        this.#options.onRedacted?.(sessionId)
-        replicas.tell(sessionId, 'redacted', sessionId)
-      },
-    })
+  #takingBackBy(replicas: Replicas): TakingBack {
+    const { live } = this.#carrier
+    const parts = { store: this.#store, watchers: this.#watchers, live, replicas }
+    const { onRedacted } = this.#options
+    return new TakingBack({ ...parts, onRedacted, abort: (...turn) => this.abort(...turn) })
   }
 
   /** Begins to listen to other replicas, and takes over what a process left behind. */
-  async open(): Promise<void> {
+  async open({ before, takesOver = true }: OpeningRuns = {}): Promise<void> {
     const hearers = {
       carrier: this.#carrier,
       keeper: this.#keeper,
@@ -170,9 +168,11 @@ export class Runs {
       onRedacted: this.#options.onRedacted,
     }
     await this.#replicas.open(hearingOf(hearers), () => lookUpMissed(hearers))
+    this.#settler.open()
+    await before?.()
+    if (!takesOver) return
     await this.#keeper.open()
     await this.#waiting.open()
-    this.#settler.open()
   }
 
   /** Records a message as a run and begins to carry it out. */
@@ -240,11 +240,11 @@ export class Runs {
   }
 
   /**
-   * Calls `onRun` for every run that begins in the session, whichever process carries the run, and `onDeleted` at the
-   * session's end. Returns the function that stops this.
+   * Tells the watcher of every run that begins in the session, whichever process carries the run, of every reply that is cut,
+   * and of the session's end. Returns the function that stops this.
    */
-  watch(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void {
-    return this.#watchers.add(sessionId, onRun, onDeleted)
+  watch(sessionId: string, watcher: Watcher): () => void {
+    return this.#watchers.add(sessionId, watcher)
   }
 
   /** Counts a client as there for the session's calls of its own tools, until the function that this returns is called. */
@@ -296,7 +296,12 @@ export class Runs {
 
   /** Takes the words of a turn back; false where the user has no turn of this request in the session. */
   redact(did: string, sessionId: string, requestId: string): Promise<boolean> {
-    return this.#redactor.redact(did, sessionId, requestId)
+    return this.#takingBack.redact(did, sessionId, requestId)
+  }
+
+  /** Ends a reply where its user stopped listening; false where nothing was cut off. */
+  cut(heard: Heard): Promise<boolean> {
+    return this.#takingBack.cut(heard)
   }
 
   /** Ends a session and everything in it, where its row meets the condition. */

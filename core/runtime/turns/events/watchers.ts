@@ -1,7 +1,16 @@
+/** A reply of a session ends where its user stopped listening. `messageId` is missing where nothing of it is left. */
+export interface SessionCut {
+  readonly runId: string
+  readonly requestId: string
+  readonly messageId?: string
+  readonly chars: number
+}
+
 /** What somebody who watches a session wants to hear. */
-interface Watcher {
+export interface Watcher {
   onRun(runId: string): void
   onDeleted?(): void
+  onCut?(cut: SessionCut): void
 }
 
 /** Who in this process watches which sessions: told of every run that begins there, and of the session's end. */
@@ -16,8 +25,7 @@ export class Watchers {
   }
 
   /** Watches a session until the function that this returns is called. */
-  add(sessionId: string, onRun: (runId: string) => void, onDeleted?: () => void): () => void {
-    const watcher: Watcher = { onRun, onDeleted }
+  add(sessionId: string, watcher: Watcher): () => void {
     const watchers = this.#ofSession.get(sessionId) ?? new Set()
     this.#ofSession.set(sessionId, watchers.add(watcher))
     if (!this.#since.has(sessionId)) this.#since.set(sessionId, performance.now())
@@ -45,5 +53,10 @@ export class Watchers {
   /** The session was deleted. */
   deleted(sessionId: string): void {
     for (const { onDeleted } of this.#ofSession.get(sessionId) ?? []) onDeleted?.()
+  }
+
+  /** A reply of the session was cut, here or in another process. */
+  cut(sessionId: string, cut: SessionCut): void {
+    for (const { onCut } of this.#ofSession.get(sessionId) ?? []) onCut?.(cut)
   }
 }

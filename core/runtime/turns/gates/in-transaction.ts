@@ -17,6 +17,8 @@ export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' 
     resume: () => refuse('turns.resume'),
     abort: async () => refuse('turns.abort'),
     redact: async () => refuse('turns.redact'),
+    follow: () => refuse('turns.follow'),
+    cut: async () => refuse('turns.cut'),
   },
   model: {
     id: 'none',

@@ -5,6 +5,46 @@ import { slices, type RunStore } from './store.ts'
 const hourMs = 3_600_000
 
 /**
+ * Has the checkpoints forgotten at which runs waited for a person, once the run that went on from there has left one of
+ * its own: the last checkpoint of a chain of runs is the one that later turns and forks stand on. Goes before the purge,
+ * which marks the runs that need not be looked at again.
+ */
+export async function pruneCheckpoints(
+  store: RunStore,
+  retentionHours: number,
+  forget: (sessionId: string, checkpoint: string) => Promise<void>,
+): Promise<void> {
+  await new Pace().through(async (most) => {
+    const runs = await store.db
+      .selectFrom('kernel_runs')
+      .select(['id', 'session_id', 'checkpoint'])
+      .where(sql<boolean>`purged = 0`)
+      .where('checkpoint', 'is not', null)
+      .where('status', 'not in', ['queued', 'running', 'waiting'])
+      .where('ended_at', '<', sql<number>`${store.now} - ${Math.round(retentionHours * hourMs)}`)
+      .where(
+        sql<boolean>`exists (select 1 from kernel_runs as later
+          where later.session_id = kernel_runs.session_id and later.root_id = kernel_runs.root_id
+          and later.turn > kernel_runs.turn and later.checkpoint is not null)`,
+      )
+      .where(
+        sql<boolean>`not exists (select 1 from kernel_runs as open
+          where open.session_id = kernel_runs.session_id and open.root_id = kernel_runs.root_id
+          and open.status in ('queued', 'running', 'waiting'))`,
+      )
+      .limit(most)
+      .execute()
+    for (const { id, session_id, checkpoint } of runs) {
+      if (checkpoint !== null) await forget(session_id, checkpoint)
+      await store.commits.single((db) =>
+        db.updateTable('kernel_runs').set({ checkpoint: null }).where('id', '=', id).execute(),
+      )
+    }
+    return runs.length
+  })
+}
+
+/**
  * Deletes what only the replay of old runs needs: their events, requests, effects, results and answers. The
  * transcript stays, and so does the run's own row, by which a late reader learns that it is gone.
  */

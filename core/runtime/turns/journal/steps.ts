@@ -2,7 +2,7 @@ import type { Message, RunUsage } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { StepsTable } from './tables.ts'
 import type { JournalEntry, StepTiming } from '../run.ts'
-import type { PluginMessage, UserMessage } from '../user-message.ts'
+import type { CutMessage, PluginMessage, UserMessage } from '../user-message.ts'
 
 /** A row of the journal as it is written. */
 export type StepRow = Omit<StepsTable, 'created_at'>
@@ -52,7 +52,7 @@ function kindOf({ role }: Message): 'user' | 'assistant' | 'tool' {
   return role
 }
 
-type Told = Message | UserMessage | PluginMessage
+type Told = Message | UserMessage | PluginMessage | CutMessage
 
 /** A message as its row keeps it. */
 type Kept = Told & { readonly timing?: StepTiming }

@@ -217,6 +217,18 @@ export class RunStore {
     return row && { id: row.id, status: row.status, isHeld: row.held === 1 }
   }
 
+  /** The run of a turn that has yet to end, by the id of the turn's first run. */
+  openOf(sessionId: string, rootId: string) {
+    return this.db
+      .selectFrom('kernel_runs')
+      .select(['id', 'status', 'request_id'])
+      .where('session_id', '=', sessionId)
+      .where('root_id', '=', rootId)
+      .where(isOpenOrWaiting)
+      .limit(1)
+      .executeTakeFirst()
+  }
+
   /** The rows of the journal of a chain of runs, in order. */
   stepsOf(run: Pick<RunRow, 'session_id' | 'root_id'>, db = this.db): Promise<StepRow[]> {
     return db

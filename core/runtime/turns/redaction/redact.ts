@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 import type { Message } from '../../../plugin.ts'
 import { fromBatch, toBatches, type RunEvent } from '../journal/event-lines.ts'
-import { addSpent, isNote, messageOf, noteOf, type StepRow } from '../journal/steps.ts'
+import { isNote, messageOf, type StepRow } from '../journal/steps.ts'
 import { slices, type RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
-import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { TurnRequest } from '../run.ts'
 import { titleOf } from '../titles.ts'
+import { dropSummaries, noteOfCost, rewrite, type Rewritten } from './rewrite.ts'
 
 /** What stands in place of words that were taken back. */
 export const removed = '[removed]'
@@ -32,14 +32,7 @@ export async function turnOfRequest(
     .where('request_id', '=', requestId)
     .executeTakeFirst()
   if (!asked) return undefined
-  const open = await store.db
-    .selectFrom('kernel_runs')
-    .select('id')
-    .where('session_id', '=', sessionId)
-    .where('root_id', '=', asked.root_id)
-    .where('status', 'in', ['queued', 'running', 'waiting'])
-    .limit(1)
-    .executeTakeFirst()
+  const open = await store.openOf(sessionId, asked.root_id)
   return { rootId: asked.root_id, isOpen: open !== undefined }
 }
 
@@ -72,11 +65,9 @@ export function redactTurn(store: RunStore, turn: RedactedTurn): Promise<void> {
   })
 }
 
-type Rewritten = Pick<StepRow, 'kind' | 'body'>
-
 /** A row of the journal without words. What calls of models cost stays. */
 function redactedRow(row: StepRow): Rewritten {
-  if (isNote(row)) return { kind: 'note', body: JSON.stringify(costOf(row)) }
+  if (isNote(row)) return noteOfCost(row)
   return { kind: row.kind, body: JSON.stringify(redactedMessage(messageOf(row))) }
 }
 
@@ -102,41 +93,6 @@ function redactedMessage(message: ReturnType<typeof messageOf>): Message {
 /** Whose words they were, which is no word of theirs. */
 const pick = (message: object) =>
   'origin' in message && typeof message.origin === 'string' ? { origin: message.origin } : {}
-
-/** What a note says of costs, and that a run was cut short. */
-function costOf(row: StepRow) {
-  const { usage, summary, partial, loaded, within } = noteOf(row)
-  const sum = new UsageSum()
-  addSpent(sum, { usage, ...(summary && { summary }) })
-  const spent = sum.byModel()
-  return {
-    ...(spent.length > 0 && { usage: spent }),
-    ...(partial && { partial }),
-    ...(loaded && { loaded }),
-    ...(within !== undefined && { within }),
-  }
-}
-
-async function rewrite(trx: RunDatabase, row: StepRow, { kind, body }: Rewritten): Promise<void> {
-  await trx
-    .updateTable('kernel_steps')
-    .set({ kind, body })
-    .where('session_id', '=', row.session_id)
-    .where('position', '=', row.position)
-    .execute()
-}
-
-/** Drops the summaries that later turns made: models read the messages again that these stood for. */
-async function dropSummaries(trx: RunDatabase, sessionId: string, steps: readonly StepRow[]) {
-  const rows = await trx
-    .selectFrom('kernel_steps')
-    .selectAll()
-    .where('session_id', '=', sessionId)
-    .where('kind', '=', 'summary')
-    .where('position', '>', steps[0]?.position ?? 0)
-    .execute()
-  for (const row of rows) await rewrite(trx, row, redactedRow(row))
-}
 
 /** A session that was named after the words has no name until the next turn. */
 async function forgetTitle(trx: RunDatabase, sessionId: string, steps: readonly StepRow[]) {

@@ -1,11 +1,7 @@
 import { sql } from 'kysely'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { RuntimeError } from '../../../errors.ts'
 import type { RunStore } from '../journal/store.ts'
 import { redactTurn, turnOfRequest } from './redact.ts'
-
-/** How long a turn that was stopped may take to end, and how often a redactor looks. */
-const patience = { ms: 30_000, everyMs: 100 }
+import { untilEnded } from './until-ended.ts'
 
 /** What takes words back. */
 export interface RedactorOptions {
@@ -28,27 +24,20 @@ export class Redactor {
   async redact(did: string, sessionId: string, requestId: string): Promise<boolean> {
     const { store, abort, onRedacted } = this.#options
     const asked = { did, sessionId, requestId }
-    const until = performance.now() + patience.ms
-    for (let isStopped = false; ; isStopped = true) {
-      const turn = await turnOfRequest(store, asked)
-      if (!turn && !(await this.#waits(asked))) return isStopped
-      if (turn && !turn.isOpen) {
-        await redactTurn(store, { did, sessionId, rootId: turn.rootId })
-        onRedacted(sessionId)
-        return true
-      }
+    const isKnown = async () => (await turnOfRequest(store, asked)) ?? (await this.#waits(asked))
+    if (!(await isKnown())) return false
+    await untilEnded({
       // A turn that waits for its beginning is gone with its stop: nothing of it was written anywhere else.
-      if (!isStopped) await abort(did, sessionId, requestId)
-      if (performance.now() > until)
-        throw new RuntimeError(
-          'UNAVAILABLE',
-          'The turn has not ended yet, so its words still stand.',
-          {
-            hint: 'Take them back again in a moment.',
-          },
-        )
-      await sleep(turn ? patience.everyMs : 0)
+      isOpen: async () => (await turnOfRequest(store, asked))?.isOpen ?? (await this.#waits(asked)),
+      stop: async () => void (await abort(did, sessionId, requestId)),
+      fault: 'The turn has not ended yet, so its words still stand.',
+    })
+    const turn = await turnOfRequest(store, asked)
+    if (turn) {
+      await redactTurn(store, { did, sessionId, rootId: turn.rootId })
+      onRedacted(sessionId)
     }
+    return true
   }
 
   async #waits({

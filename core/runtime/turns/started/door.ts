@@ -1,4 +1,7 @@
 import type { RunAdmission, User } from '../../../plugin.ts'
+import type { SentEvent } from '../events/reader.ts'
+import type { Watcher } from '../events/watchers.ts'
+import type { Heard } from '../redaction/cutter.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Decision, TurnRequest } from '../run.ts'
 
@@ -37,10 +40,11 @@ export interface TurnDoor {
   readonly sessions: Sessions
   mayTalk(user: User): Promise<void>
   submit(message: SubmittedTurn): Promise<BegunRun | QueuedTurn>
-  subscribe(
-    runId: string,
-  ): Promise<AsyncIterable<{ readonly id?: number; readonly event: string; readonly data: string }>>
+  subscribe(runId: string, after?: number): Promise<AsyncIterableIterator<SentEvent>>
   resume(user: User, runId: string, decision: Decision): Promise<BegunRun>
+  underway(sessionId: string): Promise<{ readonly run: { readonly runId: string } | null }>
+  watch(sessionId: string, watcher: Watcher): () => void
+  cut(heard: Heard): Promise<boolean>
   redact(did: string, sessionId: string, requestId: string): Promise<boolean>
   abort(did: string, sessionId: string, requestId?: string): Promise<boolean>
   discardSession(did: string, sessionId: string): Promise<void>

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type {
+  CutReply,
   EnsuredSession,
+  FollowedEvent,
+  FollowedSession,
   NewTurn,
   StartedTurn,
   TurnAnswer,
@@ -11,7 +14,15 @@ import type {
 } from '../../../plugin.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import { asUser } from '../named-user.ts'
-import { readAnswer, readNewTurn, type ReadTurn, readWhich } from '../new-turn.ts'
+import { SessionEvents } from '../events/session-events.ts'
+import {
+  readAnswer,
+  readCut,
+  readFollowed,
+  readNewTurn,
+  type ReadTurn,
+  readWhich,
+} from '../new-turn.ts'
 import type { TurnRequest } from '../run.ts'
 import { closing } from '../sessions/refusals.ts'
 import { sessionOfRequest } from '../waiting/look.ts'
@@ -61,6 +72,27 @@ export class PluginTurns implements Turns {
       })
     await runs.sessions.demand(user.did, session)
     return runs.redact(user.did, session, requestId)
+  }
+
+  follow(followed: FollowedSession): AsyncIterable<FollowedEvent> {
+    const { runs, plugin, log } = this.#parts
+    return (async function* () {
+      const { user, session: sessionId, signal } = readFollowed(plugin, followed)
+      await runs.sessions.demand(user.did, sessionId)
+      yield* new SessionEvents({
+        ...{ sessionId, signal, log },
+        watch: (watcher) => runs.watch(sessionId, watcher),
+        underway: async () => (await runs.underway(sessionId)).run?.runId,
+        subscribe: (runId, after) => runs.subscribe(runId, after),
+      })
+    })()
+  }
+
+  async cut(reply: CutReply): Promise<boolean> {
+    const { runs, plugin } = this.#parts
+    const { user, session: sessionId, ...heard } = readCut(plugin, reply)
+    await runs.sessions.demand(user.did, sessionId)
+    return runs.cut({ did: user.did, sessionId, ...heard })
   }
 
   async #begin(turn: NewTurn): Promise<TakenTurn> {

@@ -33,6 +33,8 @@ export interface HistoryMessage {
   isComplete: boolean
   readonly createdAt: string
   readonly attachments?: readonly unknown[]
+  /** The user stopped listening where it ends; nobody heard more of it. */
+  cut?: true
   /** The id of the model that said it. */
   readonly model?: string
   /** The plugin whose words these are, where they are not the user's. */

@@ -3,7 +3,7 @@ import type { EventPart, Message, TurnUsage } from '../../../plugin.ts'
 import { fromBatch } from '../journal/event-lines.ts'
 import type { RunDatabase, RunStatus, StepsTable } from '../journal/tables.ts'
 import { shownPart } from '../shown-part.ts'
-import type { UserMessage } from '../user-message.ts'
+import type { CutMessage, UserMessage } from '../user-message.ts'
 import type {
   HistoryCall,
   HistoryMessage,
@@ -334,7 +334,14 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
         ]
       lines.push({ message: said, runId: row.run_id, isSaid: true })
     } else if (message.role === 'assistant') {
+      const { cut }: CutMessage = message
+      // Of these words nothing was heard: the reply ends with the message before.
+      if (cut && message.content === '' && !message.toolCalls && current) {
+        Object.assign(current, unheard)
+        continue
+      }
       current = toAi(message, row)
+      if (cut) Object.assign(current, unheard)
       if (early.length > 0) current.toolCalls = [...early, ...(current.toolCalls ?? [])]
       early = []
       lines.push({ message: current, runId: row.run_id })
@@ -343,6 +350,9 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
   }
   return lines
 }
+
+/** How a message says that its user heard no more. */
+const unheard = { isComplete: false, cut: true } as const
 
 type Said<Role> = Extract<Message, { role: Role }>
 

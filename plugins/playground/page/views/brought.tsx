@@ -4,6 +4,7 @@ import { hearFaults, type Brought } from '../brought.ts'
 import { ask, type Oracle } from '../oracle.ts'
 import { Fault } from '../parts/fault.tsx'
 import { go } from '../route.ts'
+import { words } from '../words.ts'
 import '../shared.ts'
 
 interface Props {
@@ -23,7 +24,7 @@ export function BroughtView(props: Props) {
   const { view } = props
   if (!away.includes(view.state)) return <Shown {...props} />
   return (
-    <section className="card" aria-label="Not there">
+    <section className="card" aria-label={words.notThere}>
       <p>
         This view is a part of the plugin <b>{view.plugin}</b>, which is {view.state}.
       </p>
@@ -48,7 +49,7 @@ function Shown(props: Props) {
   }, [view.module, tries, props.route.join('/')])
   return (
     <>
-      <div ref={box} />
+      <div ref={box} className="brought" />
       {fault && (
         <>
           <Fault error={fault.error ?? new Error('The view failed.')} />
@@ -59,7 +60,7 @@ function Shown(props: Props) {
               setTries((count) => count + 1)
             }}
           >
-            Try again
+            {words.tryAgain}
           </button>
         </>
       )}
@@ -127,6 +128,7 @@ function hostOf(latest: { readonly current: Props }): ViewHost {
       return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
     },
     locale: navigator.language,
+    words,
     announce: (sentence) => latest.current.announce(sentence),
     keep,
   }

@@ -18,6 +18,7 @@ import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { FileList } from '../parts/file-view.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
+import { AnsweredBy, toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
@@ -168,14 +169,18 @@ function Conversation({
   const announcer = useChatAnnouncer(address)
   const { models, model, setModel } = useModels(oracle.did)
   useEffect(() => setModel(kept), [sessionId, kept])
+
   const files = useUploads(oracle)
   const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
   const starts = useRef(new Map<string, number>())
   const [text, setText] = useState('')
   const end = useFollow(messages)
 
+  const [told, setTold] = useState<readonly Told[]>([])
   useChatEvents(address, (event) => {
     onEvent(event)
+    const line = toldBy(event)
+    if (line) setTold((known) => withTold(known, line))
     if (event.eventName !== 'tool_call') return
     const { eventId, status } = event.payload
     if (status === 'isRunning') starts.current.set(eventId, performance.now())
@@ -196,6 +201,7 @@ function Conversation({
   /** Sends a message, and keeps it for the case that something has to be paid first. */
   const deliver = async ({ message, attachments }: Said) => {
     setUnpaid([])
+    setTold([])
     said.current = { message, attachments }
     await sendMessage(message, attachments.length > 0 ? { attachments } : {})
     await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
@@ -221,8 +227,9 @@ function Conversation({
             <Welcome oracle={oracle} onSay={(opener) => void say(opener)} />
           )}
           {messages.map((message) => (
-            <Message key={message.id} message={message} />
+            <Message key={message.id} message={message} usual={model} />
           ))}
+          <ToldLines told={told} />
           {status === 'submitted' && (
             <p className="thinking" aria-hidden="true">
               <span />
@@ -312,7 +319,7 @@ function Conversation({
   )
 }
 
-function Message({ message }: { message: IMessage }) {
+function Message({ message, usual }: { message: IMessage; usual: string | undefined }) {
   const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
   const parts = Array.isArray(content) ? content : [content]
   const text = parts.filter((part) => typeof part === 'string').join('')
@@ -339,6 +346,7 @@ function Message({ message }: { message: IMessage }) {
           mediaType: mimetype ?? '',
         }))}
       />
+      <AnsweredBy message={message} usual={usual} />
       {type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />
       )}

@@ -1,0 +1,104 @@
+import { useAnswer } from '../oracle.ts'
+import { Fault } from '../parts/fault.tsx'
+import { Json } from '../parts/json.tsx'
+import { Timeline, type Step } from '../parts/timeline.tsx'
+import { to } from '../route.ts'
+
+interface RunLine {
+  readonly runId: string
+  readonly status: string
+  readonly startedAt: string
+  readonly ms: number | null
+  readonly calls: number
+  readonly tools: Readonly<Record<string, number>>
+}
+
+interface Trace {
+  readonly runId: string
+  readonly status: string
+  readonly usage: { readonly calls: number; readonly [count: string]: unknown }
+  readonly cost: number | null
+  readonly steps: readonly Step[]
+  readonly cut?: boolean
+}
+
+/** How many runs of a chat the list shows: what the server gives at once. */
+const mostShown = 50
+
+/** The runs of a chat, and one of them step by step on one axis of time. */
+export function RunsView({ sessionId, runId }: { sessionId: string; runId?: string }) {
+  const path = sessionId && `/sessions/${encodeURIComponent(sessionId)}/runs?limit=${mostShown}`
+  const { data, error, isLoading, reload } = useAnswer<{ runs: readonly RunLine[] }>(
+    path || undefined,
+  )
+  if (!sessionId) return <p>Open a chat first. Its runs then stand here.</p>
+  const shown = runId ?? data?.runs[0]?.runId
+  return (
+    <>
+      <p className="lead">
+        Every message begins a run. A run shows what took its time: models, tools, waiting for a
+        person.
+      </p>
+      <section className="card" aria-labelledby="runs-of-chat">
+        <div className="row spread wrap">
+          <h2 id="runs-of-chat">Runs of this chat</h2>
+          <button type="button" className="quiet" onClick={reload}>
+            Read again
+          </button>
+        </div>
+        <Fault error={error} />
+        {isLoading && <p role="status">Asking…</p>}
+        {data?.runs.length === 0 && <p>No message yet.</p>}
+        <ul className="picks runs">
+          {data?.runs.map((run) => (
+            <li key={run.runId}>
+              <a
+                href={to('runs', sessionId, run.runId)}
+                aria-current={run.runId === shown ? 'true' : undefined}
+              >
+                <span>
+                  {new Date(run.startedAt).toLocaleTimeString()} {run.status}
+                </span>
+                <small>{aboutOf(run)}</small>
+              </a>
+            </li>
+          ))}
+        </ul>
+      </section>
+      {shown && <RunTrace key={shown} runId={shown} />}
+    </>
+  )
+}
+
+function aboutOf({ ms, calls, tools }: RunLine): string {
+  const used = Object.entries(tools).map(([name, count]) => `${name} ${count}`)
+  const took = ms === null ? 'goes on' : `${Math.round(ms)} ms`
+  return [took, `${calls} model ${calls === 1 ? 'call' : 'calls'}`, ...used].join(' · ')
+}
+
+function RunTrace({ runId }: { runId: string }) {
+  const { data, error, isLoading, reload } = useAnswer<Trace>(`/runs/${runId}/trace`)
+  if (isLoading) return <p role="status">Asking…</p>
+  if (!data) return <Fault error={error} />
+  const { status, steps, usage, cost, cut } = data
+  return (
+    <section className="card" aria-labelledby="run-steps">
+      <div className="row spread wrap">
+        <h2 id="run-steps">Step by step</h2>
+        <button type="button" className="quiet" onClick={reload}>
+          Read the steps again
+        </button>
+      </div>
+      <p className="faint">
+        {status}
+        {cost !== null && `, ${cost} USD`}
+        {cut && ', texts are cut'}
+      </p>
+      <Timeline steps={steps} />
+      <details>
+        <summary>Usage</summary>
+        <Json value={usage} label="Usage" />
+      </details>
+    </section>
+  )
+}
