@@ -25,6 +25,8 @@ const app = createApp({
 const { url } = await app.listen()
 const you = await Person.open(server.url, '@you:home.test', 'you')
 const room = await you.createRoom({ invite: [oracle.id], encrypted: true, direct: true })
+while (server.room(room).membership(oracle.id) !== 'join')
+  await new Promise((resolve) => setTimeout(resolve, 50))
 console.log(`The oracle is at ${url}, its messaging server at ${server.url}.`)
 console.log(
   'Write to it: every word is encrypted on the way. !help says what it knows. An empty line ends this.\n',
