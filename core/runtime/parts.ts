@@ -85,13 +85,11 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   const setups = await openSetups(blueprint, before, closers)
   closers.add(() => leases.close())
   const setupFaults = [...(await setups.run(records.filter(isActive))), ...late(blueprint)]
-  const rateLimits = new RateLimits({ log, redis: ground.redis })
-  closers.add(() => rateLimits.close())
+  const limits = new RateLimits({ log, redis: ground.redis })
+  closers.add(() => limits.close())
   // A setup that missed a variable has excluded its plugin.
-  const tools = new Tools(records.filter(isActive), {
-    timeoutMs: config.TOOL_TIMEOUT_MS,
-    limits: rateLimits,
-  })
+  const active = records.filter(isActive)
+  const tools = new Tools(active, { timeoutMs: config.TOOL_TIMEOUT_MS, limits })
   const kept = filesOf(blueprint, ground, closers)
   const streams = new Places(config.STREAMS_PER_ADDRESS, 'event streams of this address')
   const conversations = new Conversations({
@@ -118,9 +116,12 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     notices,
   })
   const grantable = { records, ownDids: identity.ownDids }
-  const served = { ...before, grantable, setups, setupFaults, rateLimits, tools, notices, streams }
-  const files = kept.files
-  const { http, channel, erasures } = serve(blueprint, { ...served, files, conversations }, closers)
+  const served = { ...before, grantable, setups, setupFaults, tools, notices, streams }
+  const { http, channel, erasures } = serve(
+    blueprint,
+    { ...served, rateLimits: limits, files: kept.files, conversations },
+    closers,
+  )
 
   const { registry } = telemetry
   measureApp({ registry, records, http, channel, jobs, store, backups: ground.backups, log })

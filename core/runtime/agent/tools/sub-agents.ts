@@ -5,7 +5,7 @@ import { argumentsType } from '../../../manifest/tools/tools.ts'
 import type { AnySubAgent, Message, Schema, ToolCall } from '../../../plugin.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
 import { specOf, type ToolEntry } from './entry.ts'
-import { recordedError } from './tool-content.ts'
+import { recordedError } from '../turn/recorded-error.ts'
 
 const usualInput = z.object({
   task: z

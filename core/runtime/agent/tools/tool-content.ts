@@ -54,24 +54,6 @@ export function explained({ message, code, hint, details }: RuntimeError): strin
   return bounded(jsonOf({ error: message, code, hint, details }))
 }
 
-/** Reads the error back from a text of `explained`, for a call that failed before a crash. */
-export function recordedError(content: string): RuntimeError {
-  const { error, code, hint, details } = writtenFields(content)
-  return new RuntimeError(
-    typeof code === 'string' ? code : 'INTERNAL',
-    typeof error === 'string' ? error : content,
-    { hint: typeof hint === 'string' ? hint : undefined, details },
-  )
-}
-
-function writtenFields(json: string): Readonly<Record<string, unknown>> {
-  try {
-    return fieldsIn(JSON.parse(json))
-  } catch {
-    return {} // `bounded` has cut the text, so it is no JSON any more; the whole text is the message then
-  }
-}
-
 /** JSON of any value. A circle becomes `[circular]` where it closes, a bigint becomes its digits. */
 export function jsonOf(value: unknown): string {
   try {

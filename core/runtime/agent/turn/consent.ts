@@ -4,7 +4,7 @@ import type { ForeignSource, JournalEntry, Run } from '../../turns/run.ts'
 import { quote } from '../../base/quote.ts'
 import { attachmentLabel } from '../../turns/attachments.ts'
 import { isSummary, isWords } from '../../turns/summary.ts'
-import { recordedError } from '../tools/tool-content.ts'
+import { recordedError } from './recorded-error.ts'
 
 /** How many sources a turn remembers, beside the first of every kind: `foreignBehind` judges some calls by one kind alone. */
 const mostSources = 20

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
-import payments from '../../payments/index.ts'
-import ussd from '../index.ts'
-import { Phone } from '../phone.ts'
+import payments from '../../plugins/payments/index.ts'
+import ussd from '../../plugins/ussd/index.ts'
+import { Phone } from '../../plugins/ussd/phone.ts'
 
 const till = definePlugin({
   name: 'till',
