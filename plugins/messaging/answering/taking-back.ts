@@ -1,0 +1,62 @@
+import type { Log, Turns } from '#core'
+import type { Rooms } from '../rooms/rooms.ts'
+import type { MessagingDatabase } from '../tables.ts'
+import type { Conversations } from './conversations.ts'
+import type { Joining } from './joining.ts'
+import type { PersonMessage } from './message.ts'
+
+/** What messages are taken back with. */
+export interface TakingBackOptions {
+  readonly rooms: Rooms
+  readonly conversations: Conversations
+  readonly turns: Turns
+  readonly joining: Joining
+  readonly db: MessagingDatabase
+  readonly log: Log
+}
+
+/** What becomes of a message that its writer takes back, or puts other words to. */
+export class TakingBack {
+  readonly #options: TakingBackOptions
+
+  constructor(options: TakingBackOptions) {
+    this.#options = options
+  }
+
+  /** Takes a message back: its turn is stopped, its words are gone, and the answer, too. False where there is no such message. */
+  async of(roomId: string, eventId: string, sender?: string): Promise<boolean> {
+    const { db, turns, conversations, rooms, joining, log } = this.#options
+    const taking = db
+      .updateTable('messaging_events')
+      .set({ state: 'redacted' })
+      .where('event_id', '=', eventId)
+      .where('room_id', '=', roomId)
+    const row = await (sender === undefined ? taking : taking.where('sender', '=', sender))
+      .returning(['request_id', 'did', 'session_id', 'answer_id'])
+      .executeTakeFirst()
+    if (!row) return false
+    joining.drop(eventId)
+    const { did, session_id: session, request_id: requestId, answer_id: answerId } = row
+    conversations.takeBack(requestId)
+    if (did !== null && session !== null)
+      await turns.redact({ user: { did }, session, requestId }).catch((err: unknown) => {
+        // A message that had no turn yet has nothing to take back.
+        log.debug({ err: String(err) }, 'No turn was taken back')
+      })
+    if (answerId !== null) await rooms.redact(roomId, answerId, `${requestId}.x`)
+    return true
+  }
+
+  /** Other words for a message that is not answered yet. Later ones change nothing. */
+  async forOthers(roomId: string, { replaces = '', sender }: PersonMessage): Promise<boolean> {
+    const { db } = this.#options
+    const target = await db
+      .selectFrom('messaging_events')
+      .select('state')
+      .where('event_id', '=', replaces)
+      .where('sender', '=', sender)
+      .executeTakeFirst()
+    const isOpen = target?.state === 'received' || target?.state === 'running'
+    return isOpen && this.of(roomId, replaces, sender)
+  }
+}

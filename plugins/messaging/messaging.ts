@@ -1,0 +1,265 @@
+import type { Database, HeldLease, Lease, Log, Oracle, RoomChange, Turns } from '#core'
+import { RuntimeError } from '#core'
+import { Seal } from './device/sealing.ts'
+import { type MessagingEnv, serverOf } from './environment.ts'
+import { Line } from './server/line.ts'
+import { ServerFault } from './server/fault.ts'
+import { Hopeless } from './server/login.ts'
+import { People } from './people/people.ts'
+import { Desk, type DeskOptions } from './rooms/desk.ts'
+import { type Held, type MessagingDatabase, withMessagingTables } from './tables.ts'
+
+/** What messaging takes of the boot. */
+export interface MessagingBoot {
+  readonly env: MessagingEnv
+  readonly log: Log
+  readonly db: Database
+  readonly fetch: typeof globalThis.fetch
+  readonly turns: Turns
+  readonly rooms: { changed(change: RoomChange): Promise<void> }
+  readonly oracle: Oracle
+  readonly environment: 'development' | 'test' | 'production'
+  now(): Date
+}
+
+/** How the account stands in this process. */
+type State = 'waiting' | 'attending' | 'standing by' | 'failed'
+
+/** How long the server may be away in operation before messaging says that it is not well. */
+const mostSilenceMs = 60_000
+/** How often a process that waits looks whether another one holds the account. */
+const lookMs = 500
+/** How many rooms one answer lists. */
+const mostRooms = 1_000
+
+/** The oracle's account on its messaging server: reached, held by one process at a time, and answering. */
+export class Messaging {
+  readonly db: MessagingDatabase
+  readonly seal: Seal
+  readonly people: People
+  readonly env: MessagingEnv
+  readonly #boot: MessagingBoot
+  readonly #ready = Promise.withResolvers<void>()
+  readonly #isOpen = new AbortController()
+  #lease: Lease | undefined
+  #state: State = 'waiting'
+  #isReady = false
+  #cause: string | undefined
+  #since = Date.now()
+  #lastSync: number | undefined
+  #desk: Desk | undefined
+  /** Told when the account is refused after it had been taken. */
+  onFailed: (failed: Promise<never>) => void = () => undefined
+
+  constructor(boot: MessagingBoot) {
+    this.#boot = boot
+    this.env = boot.env
+    this.db = withMessagingTables(boot.db)
+    this.seal = new Seal(boot.env.MATRIX_STORE_KEY)
+    const { now, environment } = boot
+    this.people = new People({ env: boot.env, db: this.db, seal: this.seal, now, environment })
+    this.#ready.promise.catch(() => undefined)
+  }
+
+  /** Resolves once this process answers in the rooms, or stands by while another one does. */
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  /** Begins: from now on this process takes the account when nobody else holds it. */
+  begin(lease: (work: (held: HeldLease) => Promise<void>) => Lease): void {
+    this.#lease = lease((held) => this.#attend(held))
+    void this.#lookForOthers()
+  }
+
+  /** What messaging waits for now. */
+  sentence(): string {
+    const { MATRIX_BASE_URL, MATRIX_ORACLE_ADMIN_USER_ID } = this.env
+    if (this.#state === 'failed')
+      return `the messaging server at ${MATRIX_BASE_URL} refuses ${MATRIX_ORACLE_ADMIN_USER_ID}`
+    return (
+      `waiting for the messaging server at ${MATRIX_BASE_URL} (MATRIX_BASE_URL): ` +
+      `${this.#cause ?? 'the first answer'}. Check MATRIX_BASE_URL, MATRIX_ORACLE_ADMIN_USER_ID and ` +
+      'MATRIX_ORACLE_ADMIN_PASSWORD or MATRIX_ORACLE_ADMIN_ACCESS_TOKEN.'
+    )
+  }
+
+  /** Throws when messaging is not well. */
+  check(): void {
+    if (this.#state !== 'attending' || this.#cause === undefined) return
+    if (Date.now() - (this.#lastSync ?? 0) > mostSilenceMs) throw new Error(this.sentence())
+  }
+
+  get fetch(): typeof globalThis.fetch {
+    return this.#boot.fetch
+  }
+
+  get log(): Log {
+    return this.#boot.log
+  }
+
+  now(): Date {
+    return this.#boot.now()
+  }
+
+  get oracle(): Oracle {
+    return this.#boot.oracle
+  }
+
+  /** The room of a person and the oracle; undefined where none was made. */
+  async pairRoomId(did: string): Promise<string | undefined> {
+    const row = await this.db
+      .selectFrom('messaging_rooms')
+      .select('room_id')
+      .where('did', '=', did)
+      .executeTakeFirst()
+    return row?.room_id
+  }
+
+  /** The rooms in which the oracle talks to the accounts of a person. */
+  async roomsOf(did: string): Promise<{ roomId: string; kind: 'direct' | 'group' }[]> {
+    const accounts = await this.people.accountsOf(did)
+    const rows = await this.db
+      .selectFrom('messaging_rooms')
+      .select(['room_id', 'kind'])
+      .where((of) =>
+        of.or([of('did', '=', did), ...accounts.map((account) => of('account', '=', account))]),
+      )
+      .limit(mostRooms)
+      .execute()
+    return rows.map(({ room_id: roomId, kind }) => ({ roomId, kind }))
+  }
+
+  /** Whether the routes that make rooms for people are there. */
+  get makesRooms(): boolean {
+    return this.env.MESSAGING_ROOMS_BOT ?? this.#boot.environment !== 'production'
+  }
+
+  /** The rooms and people of the account, in the process that answers in them. */
+  get desk(): Desk | undefined {
+    return this.#desk
+  }
+
+  /** The same; throws where another process answers. */
+  demandDesk(): Desk {
+    if (this.#desk) return this.#desk
+    throw new RuntimeError('UNAVAILABLE', 'Another process answers in the rooms just now.', {
+      hint: 'Try again in a moment.',
+    })
+  }
+
+  /** What clients learn of messaging. */
+  about(): { userId: string; servers: string[]; linking: ('code' | 'openid')[] } {
+    const userId = this.env.MATRIX_ORACLE_ADMIN_USER_ID
+    return { userId, servers: [serverOf(userId)], linking: ['code', 'openid'] }
+  }
+
+  /** For operators: no words, no names. */
+  async status() {
+    return {
+      state: this.#state,
+      ...(this.#cause !== undefined && { cause: this.#cause }),
+      account: this.env.MATRIX_ORACLE_ADMIN_USER_ID,
+      ...(this.#desk && { deviceId: this.#desk.deviceId }),
+      ...(await this.#counted()),
+      holder: await this.#lease?.heldBy(),
+      since: new Date(this.#since).toISOString(),
+      ...(this.#lastSync !== undefined && { lastSync: new Date(this.#lastSync).toISOString() }),
+    }
+  }
+
+  close(): void {
+    this.#isOpen.abort()
+  }
+
+  async #counted() {
+    const desk = this.#desk
+    if (!desk) return {}
+    return { ...(await desk.counts()), refusedInvitations: desk.refusedInvitations }
+  }
+
+  #become(state: State): void {
+    if (this.#state === state) return
+    this.#state = state
+    this.#since = Date.now()
+  }
+
+  /** Holds the account until the lease is lost, the server closes, or the account is refused for good. */
+  async #attend(lease: HeldLease): Promise<void> {
+    const { log, fetch } = this.#boot
+    const { env, db, seal } = this
+    const held: Held = (work) =>
+      this.#boot.db.transaction().execute(async (trx) => {
+        await lease.hold(trx)
+        return work(withMessagingTables(trx))
+      })
+    let line: Line | undefined
+    let desk: Desk | undefined
+    try {
+      const onCause = (cause: string | undefined) => (this.#cause = cause)
+      line = await Line.open({ env, db, fetch, log, seal, lease, held, onCause })
+      desk = new Desk(this.#deskOptions(line, lease, held))
+      await line.device.settle()
+      // Before the first sync: what comes with it is in the database then, too.
+      await desk.takeUp()
+      await this.#turn(line, desk, true)
+      this.#desk = desk
+      this.#become('attending')
+      this.#isReady = true
+      this.#ready.resolve()
+      while (!lease.signal.aborted) await this.#turn(line, desk, false)
+    } catch (thrown) {
+      if (lease.signal.aborted) return
+      if (!isForGood(thrown, env.MATRIX_ORACLE_ADMIN_PASSWORD !== undefined)) throw thrown
+      this.#fail(thrown)
+    } finally {
+      this.#desk = undefined
+      if (this.#state === 'attending') this.#become('standing by')
+      await desk?.close()
+      await line?.close()
+    }
+  }
+
+  /** One sync, with all that it brought. */
+  async #turn(line: Line, desk: Desk, isFirst: boolean): Promise<void> {
+    const sync = await line.sync(isFirst)
+    this.#lastSync = Date.now()
+    await desk.take(sync)
+    await line.read(sync)
+    desk.go()
+  }
+
+  #deskOptions(line: Line, lease: HeldLease, held: Held): DeskOptions {
+    const { log, turns, rooms, oracle } = this.#boot
+    const { env, db, seal, people } = this
+    return { line, lease, held, env, db, seal, people, log, turns, rooms, oracle }
+  }
+
+  #fail(thrown: Error): void {
+    this.#become('failed')
+    this.#cause = thrown.message
+    const failed = Promise.reject(thrown)
+    failed.catch(() => undefined)
+    if (this.#isReady) this.onFailed(failed)
+    this.#ready.reject(thrown)
+  }
+
+  /** A process that cannot hold the account is at work as soon as another one holds it. */
+  async #lookForOthers(): Promise<void> {
+    const { signal } = this.#isOpen
+    while (!signal.aborted && this.#state === 'waiting') {
+      await new Promise((resolve) => setTimeout(resolve, lookMs).unref())
+      if (signal.aborted || this.#lease === undefined || this.#lease.isHeld()) continue
+      const holder = await this.#lease.heldBy().catch(() => undefined)
+      if (holder === undefined || this.#lease.isHeld() || this.#state !== 'waiting') continue
+      this.#become('standing by')
+      this.#isReady = true
+      this.#ready.resolve()
+    }
+  }
+}
+
+/** Whether nothing is left to try. A password stands in for a token that is rejected later. */
+const isForGood = (thrown: unknown, hasPassword: boolean): thrown is Error =>
+  thrown instanceof Hopeless ||
+  (thrown instanceof ServerFault && thrown.kind === 'rejected' && !hasPassword)

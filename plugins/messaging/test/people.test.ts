@@ -1,0 +1,127 @@
+import { createServer } from 'node:http'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { onEachDatabase } from '../../../test/support/each-database.ts'
+import { OpenOracle, oracleId } from '../../../test/support/open-oracle.ts'
+
+describe('invitations', () => {
+  const open = new OpenOracle({ env: { MESSAGING_ALLOW: '@eva:home.test' } })
+
+  it('are declined without a word where MESSAGING_ALLOW names others', async () => {
+    const [eva, fin] = [await open.person('eva'), await open.person('fin')]
+    const room = await fin.createRoom({ invite: [oracleId] })
+    await expect.poll(() => open.server.room(room).membership(oracleId)).toBe('leave')
+    const group = await open.directRoom(eva, false)
+    await eva.api.post(`/_matrix/client/v3/rooms/${encodeURIComponent(group)}/invite`, {
+      user_id: fin.userId,
+    })
+    await fin.join(group)
+    open.replies.push('Hello Eva.')
+    await fin.say(group, 'oracle: do you hear me?')
+    await eva.say(group, 'oracle: hello')
+    await eva.hears(group, 'Hello Eva.')
+    expect(open.model.requests).toHaveLength(1)
+  })
+})
+
+await onEachDatabase('people', ({ databaseUrl }) => {
+  const elsewhere = createServer((request, response) => {
+    const token = new URL(request.url ?? '/', 'http://x').searchParams.get('access_token')
+    if (token === 'redirect') return void response.writeHead(302, { location: '/' }).end()
+    if (token === 'large') return void response.end(`"${'x'.repeat(10_000_000)}"`)
+    response.end(JSON.stringify({ sub: token === 'forged' ? '@ann:home.test' : '@ann:else.test' }))
+  })
+  const port = 20_000 + Math.floor(Math.random() * 10_000)
+  beforeAll(() => new Promise<void>((resolve) => elsewhere.listen(port, '127.0.0.1', resolve)))
+  const servers = `home.test,else.test=http://127.0.0.1:${port}`
+  const env = { MESSAGING_OPENID_SERVERS: servers, OPERATOR_TOKEN: 'operator-token-of-this-test' }
+  const open = new OpenOracle({ databaseUrl, env })
+  const operator = { headers: { authorization: 'Bearer operator-token-of-this-test' } }
+
+  it('links an account by a code, once, and ends the link', async () => {
+    const person = await open.person('ann')
+    const room = await open.directRoom(person)
+    const user = await open.app.user()
+    await person.say(room, '!status')
+    await person.hears(room, 'I take you for a guest.')
+    const { body } = await user.post('/messaging/links')
+    expect(body.code).toMatch(/^[A-Z2-9]{8}$/)
+    await person.say(room, `!LINK ${body.code.toLowerCase()}`)
+    await person.hears(room, 'This account is linked to you now.')
+    await person.say(room, '!status')
+    await person.hears(room, `I take you for ${user.did}.`)
+    const userId = '@ann:home.test'
+    expect((await user.get('/messaging/identity')).body.accounts).toEqual([
+      { userId, did: user.did },
+    ])
+    await person.say(room, `!link ${body.code}`)
+    await person.hears(room, 'That code is wrong, used or too old.')
+    const other = await open.app.user()
+    const path = `/messaging/identity/${encodeURIComponent(userId)}`
+    expect((await other.delete(path)).status).toBe(404)
+    expect((await user.delete(path)).status).toBe(200)
+    expect((await user.get('/messaging/identity')).body.accounts).toEqual([])
+  })
+
+  it('rests for an hour after five wrong codes, also for a right one', async () => {
+    const person = await open.person('bob')
+    const room = await open.directRoom(person)
+    const user = await open.app.user()
+    for (let n = 0; n < 5; n++) await person.say(room, `!link WRONG${n}AA`)
+    await expect
+      .poll(() => person.seen(room).filter(({ body }) => body.includes('is wrong')).length)
+      .toBe(5)
+    const { body } = await user.post('/messaging/links')
+    await person.say(room, `!link ${body.code}`)
+    await person.hears(room, 'Try again in an hour.')
+    expect((await user.get('/messaging/identity')).body.accounts).toEqual([])
+  })
+
+  it('links an account by an OpenID token that its own server answers for, and by no other', async () => {
+    open.server.register('cid')
+    const user = await open.app.user()
+    const link = (token: object) => user.post('/messaging/identity', token)
+    const token = open.server.accounts.mintOpenId('@cid:home.test')
+    const linked = await link(token)
+    expect(linked.body).toEqual({ userId: '@cid:home.test', did: user.did })
+    const used = open.server.accounts.mintOpenId('@cid:home.test', -1)
+    expect(await link(used)).toMatchObject({ status: 401, body: { code: 'OPENID_INVALID' } })
+    const foreign = { access_token: 'x', matrix_server_name: 'evil.test' }
+    expect(await link(foreign)).toMatchObject({ status: 403, body: { code: 'SERVER_NOT_ALLOWED' } })
+    const at = (access_token: string) => ({ access_token, matrix_server_name: 'else.test' })
+    expect(await link(at('forged'))).toMatchObject({ status: 401 })
+    expect(await link(at('large'))).toMatchObject({ status: 401 })
+    expect(await link(at('redirect'))).toMatchObject({ status: 503 })
+    expect(await link(at('good'))).toMatchObject({ status: 200 })
+  })
+
+  it('takes the DID in a name of its own server for the DID, in development', async () => {
+    const person = await open.person('did-ixo-ixo1abc')
+    const room = await open.directRoom(person)
+    await person.say(room, '!status')
+    await person.hears(room, 'I take you for did:ixo:ixo1abc.')
+  })
+
+  it('tells operators how it stands, without words and names', async () => {
+    const { body } = await open.app.get('/messaging/status', operator)
+    expect(body).toMatchObject({ state: 'attending', account: oracleId, undecryptable: 0 })
+    expect(body.deviceId).toBe([...(open.server.accounts.get(oracleId)?.devices.keys() ?? [])][0])
+    expect(JSON.stringify(body)).not.toContain('@ann')
+    elsewhere.close()
+  })
+
+  it('hands out and erases what it keeps of a person', async () => {
+    const person = await open.person('dan')
+    const room = await open.directRoom(person)
+    const user = await open.app.user()
+    await user.post('/messaging/identity', open.server.accounts.mintOpenId('@dan:home.test'))
+    open.replies.push('Hello Dan.')
+    await person.say(room, 'hello')
+    await person.hears(room, 'Hello Dan.')
+    const kinds = async () =>
+      (await user.export()).map((line) => ('kind' in line ? line.kind : undefined))
+    expect(await kinds()).toEqual(expect.arrayContaining(['link', 'message']))
+    await user.erase()
+    await person.say(room, '!status')
+    await person.hears(room, 'I take you for a guest.')
+  })
+})
