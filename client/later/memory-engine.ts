@@ -19,15 +19,8 @@ const lacking = (plugin: string, purpose: string) =>
     `${purpose} needs the "${plugin}" plugin, which is not available.`,
   )
 
-/** Rules the memory of an oracle: the switch is at the oracle, and accounts of others are invited at the messaging server. */
-export function open(
-  client: OracleClient,
-  [oracleDid, overrides]: readonly [oracleDid: string, overrides?: Overrides],
-  tell: (part: Partial<EngineSnapshot>) => void,
-): MemoryEngineCalls {
-  const room = new OracleRoom(client.wallet, oracleDid)
-  const { hasAccount } = room
-
+/** What the oracle itself says of its memory. */
+function oracleOf(client: OracleClient, oracleDid: string, overrides?: Overrides) {
   const facts = async () => {
     const { memory } = await client.request<{ memory?: { engineUserId?: string } }>(
       oracleDid,
@@ -47,6 +40,20 @@ export function open(
     )
     return { mode }
   }
+  return { facts, settings }
+}
+
+/** Rules the memory of an oracle: the switch is at the oracle, and accounts of others are invited at the messaging server. */
+export function open(
+  client: OracleClient,
+  [oracleDid, overrides]: readonly [oracleDid: string, overrides?: Overrides],
+  tell: (part: Partial<EngineSnapshot>) => void,
+): MemoryEngineCalls {
+  const room = new OracleRoom(client.wallet, oracleDid)
+  const { hasAccount } = room
+
+  const { facts, settings } = oracleOf(client, oracleDid, overrides)
+
   const choose = async (chosen: MemoryMode) => {
     tell(await settings({ method: 'PUT', body: { mode: chosen } }))
   }

@@ -292,8 +292,10 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
   }
   if (mode === 'ask') return { remember: rememberTool, ...personal }
   const recallTool = {
-    description:
-      'Looks up what this person has told before: memories, and what they said in conversations (in: memories, conversations or both). history: also what held earlier and holds no more ("where did I live in May").',
+    description: [
+      'Looks up what this person has told before: memories, and what they said in conversations',
+      '(in: memories, conversations or both). history: also what held earlier and holds no more ("where did I live in May").',
+    ].join(' '),
     parameters: schemaOf(recallInput),
     effect: 'read' as const,
     // The words of the very person who speaks, each checked before it was kept.

@@ -13,7 +13,7 @@ import { startServer, type ServerProcess } from '../support/process.ts'
 import { describeWith, urlOf } from '../support/services.ts'
 
 /** Forward and back again is one round; who runs the whole suite has the time for five. */
-const rounds = process.env.REQUIRE_ALL ? 5 : 1
+const rounds = Number(process.env.ROLL_ROUNDS ?? 1)
 const chats = { talking: 200, paying: 20, signing: 5 }
 /** Where the servers are one fleet: one mnemonic, and limits that count nobody out. */
 const shared = {
