@@ -122,16 +122,12 @@ export class UserNotices extends Store<NoticesSnapshot> {
 
   /** Reads the notices before those of the list. */
   fetchMore = async (): Promise<void> => {
-    const { notices } = this.getSnapshot()
-    const oldest = notices.at(-1)
-    const page = await this.#ask<Page>(
+    const oldest = this.getSnapshot().notices.at(-1)
+    const { notices, unread } = await this.#ask<Page>(
       `/notices?limit=${pageSize}${oldest ? `&before=${oldest.id}` : ''}`,
     )
-    this.set({
-      notices: joined(this.getSnapshot().notices, page.notices),
-      unread: page.unread,
-      hasMore: page.notices.length === pageSize,
-    })
+    const hasMore = notices.length === pageSize
+    this.set({ notices: joined(this.getSnapshot().notices, notices), unread, hasMore })
   }
 
   /** Marks notices as seen, in the list at once. */
