@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { RuntimeError } from '../core/errors.ts'
 
@@ -39,10 +38,4 @@ export async function sha256Of(path: string): Promise<string> {
   const hash = createHash('sha256')
   for await (const bytes of createReadStream(path)) hash.update(bytes as Buffer)
   return hash.digest('hex')
-}
-
-/** Resolves when a file, or the names in a folder, are on the disk. */
-export async function sync(path: string): Promise<void> {
-  await using handle = await open(path, 'r')
-  await handle.sync()
 }

@@ -52,6 +52,14 @@ describe('the walls of the house', () => {
     ])
   })
 
+  it('syntax that the oldest Node cannot read is found in what is shipped', () => {
+    const source = `await using file = await open('x')`
+    expect(planted('cli/x.ts', source)).toContainEqual(
+      expect.stringContaining('cli/x.ts has a `using` declaration'),
+    )
+    expect(planted('core/runtime/base/x.test.ts', source)).toEqual([])
+  })
+
   it('a plugin may be called by a word that the kernel quotes for reasons of its own', () => {
     for (const word of Object.keys(kernelWords)) {
       const called = new Map([...house, [`plugins/${word}/index.ts`, '']])

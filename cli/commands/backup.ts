@@ -6,7 +6,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { RuntimeError } from '../../core/errors.ts'
 import { type Command, UsageError } from '../command.ts'
 import { loadEnvFileIfAny } from '../env-file.ts'
-import { checkDatabase, sha256Of, sync } from '../sqlite-file.ts'
+import { sync } from '../../core/runtime/variables/open-file.ts'
+import { checkDatabase, sha256Of } from '../sqlite-file.ts'
 
 /** What of DATA_DIR is no key: the database with its logs, the lock, files being written, and databases put aside. */
 const noKey = /^(oracle\.sqlite|server\.|\.)/

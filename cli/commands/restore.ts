@@ -7,7 +7,8 @@ import { RuntimeError } from '../../core/errors.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import { type Command, UsageError } from '../command.ts'
 import { loadEnvFileIfAny } from '../env-file.ts'
-import { checkDatabase, sha256Of, sync } from '../sqlite-file.ts'
+import { sync } from '../../core/runtime/variables/open-file.ts'
+import { checkDatabase, sha256Of } from '../sqlite-file.ts'
 
 /** Puts a backup in the place of the embedded database, and keeps the database that was there. */
 export const command: Command = {

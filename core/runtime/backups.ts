@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { RuntimeError } from '../errors.ts'
 import type { Log } from '../plugin.ts'
 import type { Blueprint } from './blueprint.ts'
+import { sync } from './variables/open-file.ts'
 
 /** What backups are made from. */
 export interface BackupsOptions {
@@ -137,8 +138,7 @@ export class Backups {
       await (await open(temporary, 'wx', 0o600)).close()
       await copyAside([source, temporary], this.#closing.signal)
       for (const path of [temporary, folder]) {
-        await using handle = await open(path, 'r')
-        await handle.sync()
+        await sync(path)
         if (path === temporary) await link(temporary, target)
       }
       return target

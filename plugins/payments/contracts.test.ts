@@ -358,5 +358,5 @@ test('an oracle without a key makes no contracts, and says so', async () => {
     status: 409,
     body: { hint: expect.stringMatching(/PAYMENTS_MNEMONIC/) },
   })
-  expect((await app.get('/payments/authz.json')).status).toBe(409)
+  expect((await app.get('/payments/authz.json')).status).toBe(404)
 })

@@ -29,6 +29,7 @@ export function violations(sources: Sources): string[] {
     ...importsOf(source).flatMap((imported) => wrongImport(path, source, imported, sources)),
     ...(path.startsWith('core/') && !isTest(path) ? namedPlugins(path, source, plugins) : []),
     ...(path.startsWith('core/') && !isTest(path) ? namedProviders(path, source) : []),
+    ...(/^(core|plugins|cli)\//.test(path) && !isTest(path) ? tooNew(path, source) : []),
   ])
   return [...single, ...circlesOf(sources)]
 }
@@ -141,6 +142,12 @@ function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>
     })
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
 }
+
+/** Syntax that the oldest Node of `engines` cannot read: types are stripped from our sources, and nothing else is changed. */
+const tooNew = (path: string, source: string): string[] =>
+  /^\s*(?:await )?using [\w$]+ = /m.test(source)
+    ? [`${path} has a \`using\` declaration, which Node 22 cannot read: end it in \`finally\``]
+    : []
 
 /** The providers of models: the kernel keeps the port, and plugins know the providers. */
 const providers =

@@ -1,9 +1,9 @@
 import { createReadStream, existsSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { Log } from '../../plugin.ts'
 import { fieldsIn } from '../base/fields.ts'
 import type { DataDir } from '../store/data-dir.ts'
+import { withFile } from '../variables/open-file.ts'
 
 /** An erasure as it outlives the database: by it a restored backup is erased again. */
 export interface ErasureLine {
@@ -41,9 +41,10 @@ export class ErasureFile {
   /** Adds a line; resolves when it is on the disk. A line may stand there twice. */
   async add(line: ErasureLine): Promise<void> {
     await this.#dataDir.restrict(name, { create: true })
-    await using file = await open(this.#dataDir.file(name), 'a', 0o600)
-    await file.appendFile(`${JSON.stringify(line)}\n`)
-    await file.sync()
+    await withFile(this.#dataDir.file(name), { flags: 'a', mode: 0o600 }, async (file) => {
+      await file.appendFile(`${JSON.stringify(line)}\n`)
+      await file.sync()
+    })
   }
 
   /** Every line, the oldest first. A line that a crash cut off is left out. */

@@ -1,4 +1,5 @@
-import { constants, open } from 'node:fs/promises'
+import { constants } from 'node:fs/promises'
+import { withFile } from './open-file.ts'
 
 /** The beginning of a file, and whom the file lets read it. */
 export interface FileBeginning {
@@ -23,20 +24,22 @@ export async function readBeginning(path: string, most: number): Promise<FileBeg
 }
 
 /** Undefined where the file changed meanwhile, so that what was read may be half of the former text. */
-async function readOnce(path: string, most: number): Promise<FileBeginning | undefined> {
+function readOnce(path: string, most: number): Promise<FileBeginning | undefined> {
   // A pipe would keep the boot waiting for whoever writes into it; without this flag even opening it would.
-  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  const stats = await file.stat()
-  if (stats.isDirectory()) throw new Error('it is a directory')
-  if (!stats.isFile()) throw new Error('it is no file')
-  const bytes = Buffer.alloc(most)
-  let length = 0
-  while (length < most) {
-    const { bytesRead } = await file.read(bytes, length, most - length)
-    if (bytesRead === 0) break
-    length += bytesRead
-  }
-  const after = await file.stat()
-  if (after.mtimeMs !== stats.mtimeMs || after.size !== stats.size) return undefined
-  return { bytes: bytes.subarray(0, length), isOpenToOthers: (stats.mode & 0o004) !== 0 }
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK
+  return withFile(path, { flags }, async (file) => {
+    const stats = await file.stat()
+    if (stats.isDirectory()) throw new Error('it is a directory')
+    if (!stats.isFile()) throw new Error('it is no file')
+    const bytes = Buffer.alloc(most)
+    let length = 0
+    while (length < most) {
+      const { bytesRead } = await file.read(bytes, length, most - length)
+      if (bytesRead === 0) break
+      length += bytesRead
+    }
+    const after = await file.stat()
+    if (after.mtimeMs !== stats.mtimeMs || after.size !== stats.size) return undefined
+    return { bytes: bytes.subarray(0, length), isOpenToOthers: (stats.mode & 0o004) !== 0 }
+  })
 }

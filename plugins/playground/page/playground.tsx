@@ -1,20 +1,28 @@
-import { useCallback, useEffect, useRef, useState, type ReactNode } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useRef, useState, type ReactNode } from 'react'
 import type { AnyEvent } from 'oracle-runtime-client'
 import type { Oracle } from './oracle.ts'
 import { labelOf, readBrought, type Brought } from './brought.ts'
 import { Bell } from './parts/bell.tsx'
 import { Boundary } from './parts/boundary.tsx'
 import { to, useRoute } from './route.ts'
-import { ApiView } from './views/api.tsx'
 import { BroughtView } from './views/brought.tsx'
-import { CapabilitiesView } from './views/capabilities.tsx'
 import { ChatView } from './views/chat.tsx'
-import { LedgerView } from './views/ledger.tsx'
-import { PhoneView } from './views/phone.tsx'
-import { RegistryView } from './views/registry.tsx'
-import { RunsView } from './views/runs.tsx'
-import { SamplingView } from './views/sampling.tsx'
 import { WireView } from './views/wire.tsx'
+
+// Who comes to chat does not wait for the other views.
+const ApiView = lazy(async () => ({ default: (await import('./views/api.tsx')).ApiView }))
+const CapabilitiesView = lazy(async () => ({
+  default: (await import('./views/capabilities.tsx')).CapabilitiesView,
+}))
+const LedgerView = lazy(async () => ({ default: (await import('./views/ledger.tsx')).LedgerView }))
+const PhoneView = lazy(async () => ({ default: (await import('./views/phone.tsx')).PhoneView }))
+const RegistryView = lazy(async () => ({
+  default: (await import('./views/registry.tsx')).RegistryView,
+}))
+const RunsView = lazy(async () => ({ default: (await import('./views/runs.tsx')).RunsView }))
+const SamplingView = lazy(async () => ({
+  default: (await import('./views/sampling.tsx')).SamplingView,
+}))
 
 const views = {
   chat: 'Chat',
@@ -144,7 +152,7 @@ export function Playground({ oracle }: { oracle: Oracle }) {
           ) : isOpen ? (
             <p role="status">Asking…</p>
           ) : (
-            shown[view]()
+            <Suspense fallback={<p role="status">Asking…</p>}>{shown[view]()}</Suspense>
           )}
         </Boundary>
         <p className="hidden" role="status">
