@@ -153,11 +153,11 @@ export default definePlugin({
 
   toolsFor: (ctx) => toolsOf(ctx),
 
-  web: { '/memory': serveView },
+  web: { '/memory-page': serveView },
   views: {
     memory: {
       label: { en: 'Memory', sw: 'Kumbukumbu', fr: 'Mémoire' },
-      module: '/memory/view.js',
+      module: '/memory-page/view.js',
       order: 70,
     },
   },

@@ -101,6 +101,7 @@ async function asBefore(where: Where): Promise<void> {
     'kernel_notices',
     'kernel_erasures',
     'kernel_leases',
+    'kernel_storage_days',
     'kernel_notice_users',
     'kernel_notice_mutes',
   ])

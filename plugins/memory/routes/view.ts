@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { WebModule } from '#core'
 
-const path = '/memory/view.js'
+// `/memory/:id` is a route, so the view stands beside it.
+const path = '/memory-page/view.js'
 const file = new URL('../built/view.js', import.meta.url)
 
 let known: Promise<{ readonly body: Buffer; readonly etag: string }> | undefined
