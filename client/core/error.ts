@@ -81,7 +81,7 @@ export async function errorOf(response: Response): Promise<OracleError> {
   const wait = Number(headers.get('retry-after') ?? NaN)
   return new OracleError(
     codes[status] ?? (status < 500 ? 'invalid_request' : 'server'),
-    body.message ?? `The answer ${status} is not the server’s.`,
+    body.message ?? `An answer ${status} of another server.`,
     {
       status,
       serverCode: body.code,

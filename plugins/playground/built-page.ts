@@ -28,7 +28,7 @@ export function preparePage(log: Log): Page {
     fault: undefined,
   }
   if (!existsSync(sources)) return page
-  const isThere = existsSync(join(directory, 'index.html'))
+  const isThere = isBuilt()
   const building = (async () => {
     try {
       await after(whileServing, undefined, { ref: false })
@@ -46,14 +46,17 @@ export function preparePage(log: Log): Page {
   return page
 }
 
-/** Whether a source of the page, or of the library that the page uses, is newer than the built files. */
-async function isStale(): Promise<boolean> {
+const isBuilt = () => existsSync(join(directory, 'index.html'))
+
+/** Whether the page is missing, or a source of the page or of the library that the page uses is newer than the built files. */
+export async function isStale(): Promise<boolean> {
+  if (!isBuilt()) return true
   const { mtimeMs: builtAt } = await stat(join(directory, 'index.html'))
   const library = here('../../client/')
   for (const root of [sources, library]) {
     const files = await readdir(root, { recursive: true }).catch(() => [])
     for (const file of files) {
-      if (file.includes('node_modules')) continue
+      if (/(^|[/\\])(node_modules|dist)([/\\]|$)/.test(file)) continue
       const { mtimeMs } = await stat(join(root, file))
       if (mtimeMs > builtAt) return true
     }

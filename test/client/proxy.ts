@@ -9,10 +9,10 @@ export interface SeenRequest {
   body: string
 }
 
+type Interfered = 'cut' | 'hang' | { status: number; body: unknown }
+
 /** What a proxy does instead of passing a request on. */
-export type Interference = (
-  request: SeenRequest,
-) => 'cut' | 'hang' | { status: number; body: unknown } | void | Promise<void>
+export type Interference = (request: SeenRequest) => Interfered | void | Promise<Interfered | void>
 
 /** A network between a page and a server that can be bad in every way; no part of either. */
 export interface Proxy extends AsyncDisposable {
@@ -46,10 +46,9 @@ export async function proxyTo(target: string): Promise<Proxy> {
     requests.push(seen)
     const chunks: Buffer[] = []
     req.on('data', (chunk) => chunks.push(chunk))
-    req.on('end', () => {
+    req.on('end', async () => {
       seen.body = Buffer.concat(chunks).toString()
-      const instead = proxy.interfere?.(seen)
-      if (instead instanceof Promise) return void instead.then(() => pass(seen, res))
+      const instead = await proxy.interfere?.(seen)
       if (instead === 'cut') return void req.socket.destroy()
       if (instead === 'hang') return
       if (instead) {

@@ -4,10 +4,9 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, parts } from '#core'
 import { call, scriptedModel, testApp, type ScriptedModel } from '#core/testing'
-import { buildPage } from '../../plugins/playground/build-page.ts'
+import { builtPage } from '../support/built-page.ts'
 import playground from '../../plugins/playground/index.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
-import { root } from '../support/process.ts'
 import { largePng, png } from '../support/sample-files.ts'
 import { describeWith } from '../support/services.ts'
 
@@ -33,8 +32,7 @@ await describeWith('chromium', 'files in the playground', (program) => {
   let browser: Browser
   const open: { close(): Promise<unknown> }[] = []
   beforeAll(async () => {
-    const plugin = join(root, 'plugins/playground')
-    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    await builtPage()
     browser = await launch(program)
   }, 90_000)
   afterEach(async () => {

@@ -2,15 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { buildPage } from '../../plugins/playground/build-page.ts'
+import { builtPage } from '../support/built-page.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
-import { root, startServer } from '../support/process.ts'
+import { startServer } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
 
 await describeWith('chromium', 'memory in the page', (program) => {
   it('remembers what is asked, answers from it in a new chat, shows the quote, and notices what changed', async () => {
-    const plugin = join(root, 'plugins/playground')
-    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    await builtPage()
     const folder = await mkdtemp(join(tmpdir(), 'memory-'))
     // As `npm start` starts it, without a key and without network; a minute of quiet is a second here.
     const server = startServer('start.js', { DATA_DIR: folder, MEMORY_AFTER_SECONDS: '1' })

@@ -3,14 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { complaintsOf, headersOf, launch } from '../support/browser.ts'
-import { root, startServer } from '../support/process.ts'
+import { startServer } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
-import { buildPage } from '../../plugins/playground/build-page.ts'
+import { builtPage } from '../support/built-page.ts'
 
 await describeWith('chromium', 'the walk from a price to a paid claim', (program) => {
   it('two answers, a panel with one claim of 0.01 DEV and its two turns, Pay, and the message goes out by itself', async () => {
-    const plugin = join(root, 'plugins/playground')
-    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    await builtPage()
     const folder = await mkdtemp(join(tmpdir(), 'payments-'))
     const server = startServer('examples/payments/server.ts', { DATA_DIR: folder })
     const browser = await launch(program)

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { definePlugin, type Jobs, type PluginSessions, type Turns } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import reminders from '../../examples/reminders/reminders.ts'
-import { buildPage } from '../../plugins/playground/build-page.ts'
+import { builtPage } from '../support/built-page.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
 import { fakeOpenMeteo } from '../support/fake-open-meteo.ts'
 import { root, startServer, type ServerProcess } from '../support/process.ts'
@@ -41,8 +41,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
 
   beforeAll(async () => {
     weather = await fakeOpenMeteo()
-    const plugin = join(root, 'plugins/playground')
-    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    await builtPage()
     dataDir = await mkdtemp(join(tmpdir(), 'playground-'))
     server = startServer('server.ts', {
       DATA_DIR: dataDir,

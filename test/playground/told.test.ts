@@ -1,19 +1,16 @@
-import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { chain, RuntimeError } from '#core'
 import { scriptedModel, testApp, type TestAppOptions } from '#core/testing'
-import { buildPage } from '../../plugins/playground/build-page.ts'
+import { builtPage } from '../support/built-page.ts'
 import playground from '../../plugins/playground/index.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
-import { root } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
 
 await describeWith('chromium', 'what the playground tells of the model', (program) => {
   let browser: Browser
   beforeAll(async () => {
-    const plugin = join(root, 'plugins/playground')
-    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    await builtPage()
     browser = await launch(program)
   }, 90_000)
   afterAll(() => browser?.close())

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { definePlugin, type WebModule } from '#core'
 import { scriptedModel, testApp, type TestApp } from '#core/testing'
 import { buildView, modulesOfPage } from '../../cli/build-view.ts'
-import { buildPage } from '../../plugins/playground/build-page.ts'
+import { builtPage } from '../support/built-page.ts'
 import playground from '../../plugins/playground/index.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
 import { root } from '../support/process.ts'
@@ -126,8 +126,7 @@ await describeWith('chromium', 'views that plugins bring', (program) => {
   let browser: Browser
   let app: TestApp
   beforeAll(async () => {
-    const plugin = join(root, 'plugins/playground')
-    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    await builtPage()
     browser = await launch(program)
     app = await testApp({
       plugins: [playground, brings, lacking, office],

@@ -1,14 +1,12 @@
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type Model, type PluginSessions, type Turns } from '#core'
 import { call, scriptedModel, testApp, type ScriptedStep, type TestUser } from '#core/testing'
 import playground from '../../plugins/playground/index.ts'
-import { buildPage } from '../../plugins/playground/build-page.ts'
+import { builtPage } from '../support/built-page.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
 import { onEachDatabase } from '../support/each-database.ts'
-import { root } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
 
 /** How far a figure of the trace may be from the stopwatch. */
@@ -230,8 +228,7 @@ await onEachDatabase('the times of a trace', ({ databaseUrl }) => {
 
 await describeWith('chromium', 'the playground draws a trace', (program) => {
   it('with each step where the trace has it, and shows another run when it is chosen', async () => {
-    const plugin = join(root, 'plugins/playground')
-    await buildPage({ sources: join(plugin, 'page'), directory: join(plugin, 'built') })
+    await builtPage()
     const opened: { turns?: Turns; sessions?: PluginSessions } = {}
     const helper = definePlugin({
       name: 'helper',

@@ -136,10 +136,11 @@ export class Chat extends ChatTurns {
   async #loadNow(isOpen?: boolean): Promise<void> {
     const { sessionId, config } = this.parts
     if (!sessionId) return
+    const shown = this.history.messages
     try {
       void this.#openChannel(await config())
       void import('../../later/reading.ts') // Loaded before a run needs it, but beside the history.
-      const isFirst = this.#cursor === undefined
+      const before = this.#cursor
       type Page = { messages: IMessage[]; cursor?: string }
       const { messages, cursor } = await this.json<Page>(`/messages/${sessionId}`)
       if (!this.isMounted) return
@@ -148,17 +149,19 @@ export class Chat extends ChatTurns {
       const { type, toolCalls } = messages.at(-1) ?? {}
       // A run may be under way where a person spoke last, or where the last answer calls something.
       if (!this.turn && (isOpen || type === 'human' || toolCalls?.length)) {
-        const runId = (isFirst && this.memory.read()?.runId) || (await this.#openRun())
+        const runId = (!before && this.memory.read()?.runId) || (await this.#openRun())
         if (!this.isMounted) return
         if (runId && !this.turn) this.#join(runId)
       }
+      // A turn has come to its end meanwhile: what was read may lack that end.
+      if (shown !== this.history.messages) return this.#loadNow()
       const { approval, error } = this.getSnapshot()
       this.history.take(messages, this.turn, approval?.toolCallId)
       this.changed()
       this.show({ isLoading: false, error: error === this.#loadError ? null : error })
     } catch (thrown) {
-      this.#loadError = toOracleError(thrown)
-      this.show({ isLoading: false, error: this.#loadError })
+      const error = (this.#loadError = toOracleError(thrown))
+      this.show({ isLoading: false, error })
     }
   }
 

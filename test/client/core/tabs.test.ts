@@ -36,6 +36,28 @@ describe('a reload', () => {
     expect(model.requests[0]!.signal.aborted).toBe(true)
   })
 
+  it('whose history comes after the end of a turn that it does not have reads once more', async () => {
+    const model = scriptedModel(['Here I am.'])
+    await using oracle = await testOracle({ plugins: [], model })
+    const sessionId = await oracle.session()
+    const chat = await chatOf(oracle, sessionId, oracle.tab({ storage: tabStorage() }))
+    const asked = Promise.withResolvers<void>()
+    const late = Promise.withResolvers<void>()
+    oracle.proxy.interfere = async ({ method, path }) => {
+      if (method !== 'GET' || !path.startsWith('/messages/')) return
+      oracle.proxy.interfere = undefined
+      asked.resolve()
+      await late.promise
+      return { status: 200, body: { messages: [], cursor: '0' } } // as it was before the turn
+    }
+    const reading = chat.refetchMessages()
+    await asked.promise
+    await chat.sendMessage('Are you there?')
+    late.resolve()
+    await reading
+    expect(plain(chat).map(({ content }) => content)).toEqual(['Are you there?', 'Here I am.'])
+  })
+
   it('in another browser finds the run by its session', async () => {
     const model = heldModel(['One '], ['two ', 'three.'])
     await using oracle = await testOracle({ plugins: [], model })
