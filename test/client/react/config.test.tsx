@@ -291,11 +291,6 @@ it.each([
     elsewhere = { [address]: { didDocument: { service } } }
     returns()
     await until(() => seen.now.isReady && !seen.now.isStale)
-
-    // After a week without a good answer nothing stands in.
-    vi.setSystemTime(Date.now() + 8 * 24 * 3_600_000)
-    elsewhere = { [address]: new TypeError('fetch failed') }
-    await expect(config(twin, resolver)).rejects.toMatchObject({ code: 'config_unresolved' })
   },
 )
 
@@ -326,4 +321,14 @@ it('works where the page has no storage', async () => {
   } finally {
     Object.defineProperty(globalThis, 'localStorage', { value: storage, configurable: true })
   }
+})
+
+// The last one: a server in this process that has once seen the time of a week later takes every token for expired.
+it('after a week without a good answer nothing stands in', async () => {
+  const resolver = documented(twin, [{ id: '#api', serviceEndpoint: app.url }])
+  const [address = ''] = Object.keys(elsewhere)
+  expect((await config(twin, resolver)).isStale).toBeUndefined()
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 8 * 24 * 3_600_000 })
+  elsewhere = { [address]: new TypeError('fetch failed') }
+  await expect(config(twin, resolver)).rejects.toMatchObject({ code: 'config_unresolved' })
 })
