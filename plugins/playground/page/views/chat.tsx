@@ -47,10 +47,16 @@ export function ChatView(props: Props) {
     oracle.did,
   )
   const [fault, setFault] = useState<unknown>()
+  const isHere = useRef(true)
+  useEffect(() => {
+    isHere.current = true
+    return () => void (isHere.current = false)
+  }, [])
   const begin = async () => {
     try {
       const session = await createSession()
-      go('chat', session.sessionId)
+      // The reader may have opened another view meanwhile, and stays there.
+      if (isHere.current) go('chat', session.sessionId)
     } catch (thrown) {
       setFault(thrown)
     }
