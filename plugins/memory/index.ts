@@ -2,32 +2,27 @@ import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { environment } from './environment.ts'
 import { forgetSession } from './kept/erasing.ts'
-import { mostAttempts, Remembering } from './remembering.ts'
-import { add, change, erase, exported, list, show } from './routes/pages.ts'
+import { mostAttempts, Remembering, whereOf } from './remembering.ts'
 import {
   changedMemory,
   exportShape,
+  importInput,
   listQuery,
   listShape,
   memoryShape,
   newMemory,
   sessionShape,
   settingsShape,
+  statusShape,
+  usedShape,
   wholeShape,
 } from './routes/shapes.ts'
-import {
-  demandSession,
-  importInto,
-  importInput,
-  statusOf,
-  statusShape,
-  usedIn,
-  usedShape,
-  inSession,
-} from './routes/more.ts'
-import { serveView } from './routes/view.ts'
 import { migrations, type Mode, withMemoryTables } from './tables.ts'
-import { toolsOf, whereOf } from './tools.ts'
+
+// A server that starts needs none of these: they come with the first request, and with the first turn.
+const pages = () => import('./routes/pages.ts')
+const more = () => import('./routes/more.ts')
+const tools = () => import('./tools.ts')
 
 const byId = z.object({ id: z.uuid() })
 const bySession = z.object({ id: z.string().min(1).max(100) })
@@ -85,15 +80,11 @@ export default definePlugin({
     async end(run, { self, db, jobs, env }) {
       if (run.from !== 'user' || run.shared || !run.said) return
       const { runId, sessionId, did } = run
-      const turn = {
-        runId,
-        sessionId,
-        did,
-        at: run.startedAt.getTime(),
-        words: await run.message(),
-        reply: await run.reply(),
-      }
       const trx = withMemoryTables(db)
+      const ended = { runId, sessionId, did, at: run.startedAt.getTime() }
+      // The words are not even read where nothing of them is to be kept.
+      if (!(await self.listens(trx, ended))) return
+      const turn = { ...ended, words: await run.message(), reply: await run.reply() }
       if (!(await self.hear(trx, turn))) return
       const isFull = (await self.unread(sessionId, trx)) >= env.MEMORY_AFTER_TURNS
       const inMs = isFull ? 0 : env.MEMORY_AFTER_SECONDS * 1_000 + 500
@@ -127,6 +118,7 @@ export default definePlugin({
 
   userData: {
     async *export(did, { self }) {
+      const { exported } = await pages()
       const { memories, settings } = await exported(self, did)
       yield { kind: 'memory-settings', ...settings }
       for (const { kind: sort, ...memory } of memories) yield { kind: 'memory', sort, ...memory }
@@ -151,9 +143,11 @@ export default definePlugin({
         ),
     }),
 
-  toolsFor: (ctx) => toolsOf(ctx),
+  toolsFor: async (ctx) => (await tools()).toolsOf(ctx),
 
-  web: { '/memory-page': serveView },
+  web: {
+    '/memory-page': async (ctx, next) => (await import('./routes/view.ts')).serveView(ctx, next),
+  },
   views: {
     memory: {
       label: { en: 'Memory', sw: 'Kumbukumbu', fr: 'Mémoire' },
@@ -167,7 +161,7 @@ export default definePlugin({
       summary: 'What is remembered of the caller, by a question or the newest first.',
       input: listQuery,
       output: listShape,
-      run: (query, { self, user }) => list(self, user.did, query),
+      run: async (query, { self, user }) => (await pages()).list(self, user.did, query),
     },
     'POST /memory': {
       summary: 'Remembers a sentence that the caller writes. 200 when it was known.',
@@ -176,7 +170,7 @@ export default definePlugin({
       answers: { 200: ['application/json'], 201: ['application/json'] },
       async run(given, { self, user }) {
         await self.countWrite(user.did)
-        return add(self, user.did, given)
+        return (await pages()).add(self, user.did, given)
       },
     },
     'DELETE /memory': {
@@ -198,7 +192,7 @@ export default definePlugin({
     'GET /memory/export': {
       summary: 'Everything that is remembered of the caller, with what held before.',
       output: exportShape,
-      run: (_, { self, user }) => exported(self, user.did),
+      run: async (_, { self, user }) => (await pages()).exported(self, user.did),
     },
     'POST /memory/import': {
       summary: 'Takes an export in: what is known is confirmed, what is refused is counted.',
@@ -210,7 +204,7 @@ export default definePlugin({
       }),
       async run(given, { self, user }) {
         await self.countWrite(user.did)
-        return importInto(self, user.did, given)
+        return (await more()).importInto(self, user.did, given)
       },
     },
     'GET /memory/settings': {
@@ -236,6 +230,7 @@ export default definePlugin({
       input: bySession,
       output: sessionShape,
       async run({ id }, { self, user, turns }) {
+        const { demandSession, inSession } = await more()
         await demandSession(turns, user, id)
         return inSession(self, user.did, id)
       },
@@ -245,6 +240,7 @@ export default definePlugin({
       input: bySession.extend({ incognito: z.boolean() }),
       output: sessionShape,
       async run({ id, incognito }, { self, user, turns }) {
+        const { demandSession, inSession } = await more()
         await self.countWrite(user.did)
         await demandSession(turns, user, id)
         await self.setIncognito(user.did, id, incognito)
@@ -255,20 +251,20 @@ export default definePlugin({
       summary: 'The memories that a run of the caller was shown, and what was noticed in it.',
       input: z.object({ run: z.string().min(1).max(200) }),
       output: usedShape,
-      run: ({ run }, { self, user }) => usedIn(self, user.did, run),
+      run: async ({ run }, { self, user }) => (await more()).usedIn(self, user.did, run),
     },
     'GET /memory/status': {
       summary: 'How many people and memories there are, and what was refused; no words.',
       auth: 'operator',
       output: statusShape,
-      run: (_, { self }) => statusOf(self),
+      run: async (_, { self }) => (await more()).statusOf(self),
     },
     'GET /memory/:id': {
       summary: 'One memory, with every place where it was said.',
       input: byId,
       output: wholeShape,
       async run({ id }, { self, user, koa }) {
-        const { whole, etag } = await show(self, user.did, id)
+        const { whole, etag } = await (await pages()).show(self, user.did, id)
         koa.set('ETag', etag)
         return whole
       },
@@ -281,6 +277,7 @@ export default definePlugin({
       async run(given, { self, user, koa }) {
         await self.countWrite(user.did)
         const ifMatch = koa.get('If-Match') || undefined
+        const { change } = await pages()
         const { memory, etag } = await change(self, user.did, { ...given, ifMatch })
         koa.set('ETag', etag)
         return memory
@@ -296,7 +293,7 @@ export default definePlugin({
       }),
       async run({ id }, { self, user }) {
         await self.countWrite(user.did)
-        return erase(self, user.did, id)
+        return (await pages()).erase(self, user.did, id)
       },
     },
   },

@@ -1,21 +1,18 @@
 import { sql } from 'kysely'
 import { type Database, type Log, type OfferedModels, RuntimeError } from '#core'
 import type { MemoryEnv } from './environment.ts'
-import { refusalOfGiven } from './keeping/checks.ts'
-import { Noticing, type Reading } from './keeping/noticing.ts'
-import { refused } from './keeping/refusals.ts'
+import type { Noticing, Reading } from './keeping/noticing.ts'
 import { eraseAll, forgetPassages } from './kept/erasing.ts'
 import { Memories } from './kept/memories.ts'
 import type { Kept, Memory, NewMemory, Said, Settings } from './kept/memory.ts'
 import { Passages } from './kept/passages.ts'
-import { reseal } from './kept/resealing.ts'
 import { Vault } from './kept/vault.ts'
-import { countWrite, writes } from './kept/writes.ts'
+import { countWrite } from './kept/writes.ts'
 import { type MemoryDatabase, type Mode, withMemoryTables } from './tables.ts'
-import { blockOf } from './using/lines.ts'
-import { Indexes } from './using/ranking.ts'
 import { Times } from './using/times.ts'
-import { askedVector, makeVectors, vectorsOf, written } from './using/vectors.ts'
+import type { Index } from './using/ranking.ts'
+import { noteUse } from './using/used.ts'
+import type { Using } from './using/using.ts'
 
 /** What memory is made of. */
 export interface RememberingOptions {
@@ -43,6 +40,19 @@ export interface Where {
   readonly shared: boolean
 }
 
+/** Where a turn stands. */
+export const whereOf = ({
+  user,
+  session,
+  room,
+  shared,
+}: {
+  readonly user: { readonly did: string }
+  readonly session: { readonly id: string }
+  readonly room: string
+  readonly shared: boolean
+}): Where => ({ did: user.did, sessionId: session.id, room, shared })
+
 /** What went, and the sessions that still hold the words. */
 export interface Erased {
   readonly gone: readonly Memory[]
@@ -60,42 +70,54 @@ export interface Asked {
 }
 
 const dayMs = 86_400_000
-const usedDays = 30
 /** The attempts that a reading of a session has. */
 export const mostAttempts = 4
 
 /** Who owns what is remembered in a turn: the person, or the room where others read along. */
 export const ownerOf = ({ did, room, shared }: Where): string => (shared ? `room:${room}` : did)
 
+/** How a turn may use memory, and of whom. */
+export interface Standing {
+  readonly mode: Mode | 'incognito'
+  readonly owner: string
+  /** Rises with every change of what is remembered of the owner. */
+  readonly version: number
+}
+
 /** What the oracle remembers: the one place where the parts of memory meet. */
 export class Remembering {
   readonly env: MemoryEnv
+  readonly log: Log
   readonly memories: Memories
   readonly vault: Vault
   readonly passages: Passages
   /** How long prompts and readings took in this process. */
   readonly times = { prompts: new Times(), readings: new Times() }
   readonly #db: MemoryDatabase
-  readonly #noticing: Noticing
   readonly #now: () => Date
-  readonly #indexes = new Indexes()
+  // A server that starts needs neither: they come with the first turn.
+  #noticing: Promise<Noticing> | undefined
+  #using: Using | undefined
 
-  private constructor({ env, db, now }: RememberingOptions) {
+  private constructor({ env, db, log, now }: RememberingOptions) {
     this.env = env
+    this.log = log
     this.#db = withMemoryTables(db)
     this.#now = () => now()
     this.vault = new Vault(env.MEMORY_KEY, env.MEMORY_KEY_PREVIOUS)
     this.passages = new Passages(this.#db)
     this.memories = new Memories(this.vault, env.MEMORY_MAX, this.passages)
-    this.#noticing = new Noticing(this)
   }
 
   /** Opens the memory. Throws where it was sealed with another key. */
   static async open(options: RememberingOptions): Promise<Remembering> {
     const remembering = new Remembering(options)
     // Deleted words are overwritten in the file; without this they stay there until something else takes their place.
-    if (!remembering.passages.isPostgres)
+    if (!remembering.passages.isPostgres) {
       await sql`pragma secure_delete = on`.execute(remembering.#db)
+      // A process that died between an erasing and this left what was erased in the log.
+      await remembering.wipe()
+    }
     await remembering.vault.open(remembering.#db)
     if (options.env.MEMORY_KEY !== undefined && options.env.MEMORY_PASSAGES === 'on')
       options.log.info(
@@ -119,7 +141,7 @@ export class Remembering {
       await this.memories.lock(trx, did)
       return work(trx)
     })
-    this.#indexes.forget(did)
+    this.#using?.forget(did)
     return done
   }
 
@@ -223,98 +245,96 @@ export class Remembering {
     })
   }
 
-  /** How a turn may use memory: the mode, or `off` in an incognito session. */
+  /** How a turn may use memory, and which version of its owner's memories stands, by one question. */
+  async standing(
+    { did, sessionId, ...room }: Pick<Where, 'did' | 'sessionId'> & Partial<Where>,
+    db = this.#db,
+  ): Promise<Standing> {
+    const shared = room.shared === true
+    const owner = shared ? ownerOf({ did, sessionId, shared, room: room.room ?? '' }) : did
+    const { rows } = await sql<{
+      mode: Mode | null
+      version: number | null
+      incognito: number | null
+    }>`
+      select person.mode, person.version, session.incognito from (select 1 as one) as here
+      left join memory_people as person on person.did = ${owner}
+      left join memory_sessions as session on session.did = ${did} and session.session_id = ${sessionId}`.execute(
+      db,
+    )
+    const [row] = rows
+    const mode = shared ? 'on' : (row?.mode ?? this.env.MEMORY_MODE)
+    return {
+      mode: row?.incognito === 1 ? 'incognito' : mode,
+      owner,
+      version: Number(row?.version ?? 0),
+    }
+  }
+
+  /** How a turn may use memory: the mode, or `incognito` in such a session. */
   async modeIn(where: Where): Promise<Mode | 'incognito'> {
-    if (await this.isIncognito(where.did, where.sessionId)) return 'incognito'
-    return where.shared ? 'on' : (await this.settingsOf(where.did)).mode
+    return (await this.standing(where)).mode
   }
 
   /** The lines of a turn's prompt, and notes which memories it was shown. */
   async prompt(where: Where, asked: Asked): Promise<string | undefined> {
-    const mode = await this.modeIn(where)
-    if (mode !== 'on' && mode !== 'paused') return undefined
     const began = performance.now()
-    const owner = ownerOf(where)
-    const index = await this.indexOf(owner)
-    if (index.memories.length === 0) return undefined
-    const at = this.now
-    const vector = await askedVector(asked.models, asked.question, asked.signal)
-    if (vector && index.lacking(vector.model).length > 0)
-      await asked.lack(owner, vector.model, index.version)
-    const { MEMORY_PROMPT_TOKENS: tokens, MEMORY_PROMPT_COUNT: count } = this.env
-    const found = index.find(asked.question, at, false, vector)
-    const block = blockOf([...index.standing(at), ...found], {
-      tokens,
-      count,
-      isRoom: where.shared,
-    })
-    if (block) await this.#noteShown(where, asked.requestId, block.shown, at)
-    this.times.prompts.add(performance.now() - began)
-    return block?.text
-  }
-
-  async #noteShown(
-    { did, sessionId }: Where,
-    requestId: string,
-    shown: readonly Memory[],
-    at: number,
-  ): Promise<void> {
-    const ids = JSON.stringify(shown.map(({ id }) => id))
-    await this.#db
-      .insertInto('memory_used')
-      .values({ session_id: sessionId, request_id: requestId, did, run_id: null, ids, at })
-      .onConflict((conflict) =>
-        conflict.columns(['session_id', 'request_id']).doUpdateSet({ ids, at }),
-      )
-      .execute()
+    const standing = await this.standing(where)
+    if (standing.mode !== 'on' && standing.mode !== 'paused') return undefined
+    const block = await (await this.#used()).prompt(where, standing, asked)
+    if (block !== undefined) this.times.prompts.add(performance.now() - began)
+    return block
   }
 
   /** The index of an owner's memories. */
-  async indexOf(did: string) {
-    const { version } = await this.settingsOf(did)
-    return this.#indexes.of(did, version, async () => ({
-      memories: await this.memories.all(this.#db, did),
-      vectors: await vectorsOf(this.#db, this.vault, did),
-    }))
+  async indexOf(did: string, version?: number): Promise<Index> {
+    const stands = version ?? (await this.settingsOf(did)).version
+    return (await this.#used()).indexOf(did, stands)
   }
 
   /** Makes the vectors that a model has not made yet of the memories of an owner. */
   async makeVectors(
     did: string,
     model: string,
-    { models, signal }: { models: OfferedModels; signal: AbortSignal },
+    by: { models: OfferedModels; signal: AbortSignal },
   ): Promise<void> {
-    const lacking = (await this.indexOf(did)).lacking(model)
-    await makeVectors(models, lacking, signal, (made) =>
-      this.alone(did, async (trx) => {
-        const all = new Map((await this.memories.all(trx, did)).map((one) => [one.id, one.text]))
-        for (const [{ id, text }, vector] of made) {
-          // What was erased or corrected meanwhile has no use for this vector.
-          if (all.get(id) !== text) continue
-          const row = { model: vector.model, vector: this.vault.write(written(vector), id, did) }
-          await trx
-            .insertInto('memory_vectors')
-            .values({ memory_id: id, did, ...row })
-            .onConflict((conflict) => conflict.column('memory_id').doUpdateSet(row))
-            .execute()
-        }
-      }),
-    )
+    await (await this.#used()).makeVectors(did, model, by)
+  }
+
+  async #used(): Promise<Using> {
+    const { Using } = await import('./using/using.ts')
+    return (this.#using ??= new Using(this))
+  }
+
+  #reader(): Promise<Noticing> {
+    this.#noticing ??= import('./keeping/noticing.ts').then(({ Noticing }) => new Noticing(this))
+    return this.#noticing
+  }
+
+  /** Whether the words of a turn that has ended are to be kept; notes by which run memories were used. */
+  async listens(
+    trx: MemoryDatabase,
+    turn: Pick<HeardTurn, 'runId' | 'sessionId' | 'did'>,
+  ): Promise<boolean> {
+    // SQLite does one thing after the other: there the note was written before this transaction began.
+    if (this.passages.isPostgres) await this.#using?.noted(turn.sessionId)
+    await noteUse(trx, turn)
+    return (await this.standing(turn, trx)).mode === 'on'
   }
 
   /** Takes a turn in that has ended, within the transaction that tells of it; false where nothing of it is to be read. */
-  hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
-    return this.#noticing.hear(trx, turn)
+  async hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
+    return (await this.#reader()).hear(trx, turn)
   }
 
   /** How many turns of a session have yet to be read. */
-  unread(sessionId: string, db = this.#db): Promise<number> {
-    return this.#noticing.unread(sessionId, db)
+  async unread(sessionId: string, db = this.#db): Promise<number> {
+    return (await this.#reader()).unread(sessionId, db)
   }
 
   /** Reads the turns of a session that nobody has read, once it is quiet or has enough of them. Each is read once. */
-  notice(did: string, sessionId: string, asked: Reading): Promise<void> {
-    return this.#noticing.notice(did, sessionId, asked)
+  async notice(did: string, sessionId: string, asked: Reading): Promise<void> {
+    await (await this.#reader()).notice(did, sessionId, asked)
   }
 
   /** Keeps what a person asked for, or wrote by hand. Throws MEMORY_REFUSED with the reason. */
@@ -324,6 +344,10 @@ export class Remembering {
     said: Said,
     sensitive: 'ask' | 'never',
   ): Promise<Kept> {
+    const [{ refusalOfGiven }, { refused }] = await Promise.all([
+      import('./keeping/checks.ts'),
+      import('./keeping/refusals.ts'),
+    ])
     const refusal = refusalOfGiven({ ...given, quote: said.quote }, sensitive)
     if (refusal) await this.count(`refused:${refusal}`)
     if (refusal) throw refused(refusal)
@@ -349,6 +373,7 @@ export class Remembering {
 
   /** Seals with the key of now what it has not sealed. Resolves to how many rows. */
   async reseal(): Promise<number> {
+    const { reseal } = await import('./kept/resealing.ts')
     const count = await reseal(this.#db, this.vault, this.passages)
     if (count > 0) await this.wipe()
     return count
@@ -356,31 +381,7 @@ export class Remembering {
 
   /** Lets old rows go: what turns were shown, turns that were read, counts of long ago. */
   async sweep(): Promise<void> {
-    const before = this.now - usedDays * dayMs
-    await this.#db.deleteFrom('memory_used').where('at', '<', before).execute()
-    // What stays findable goes with its session.
-    await this.#db
-      .deleteFrom('memory_passages')
-      .where('read_at', '<', this.now - dayMs)
-      .where('findable', '=', 0)
-      .execute()
-    await this.#db
-      .deleteFrom('memory_passages')
-      .where('at', '<', before)
-      .where('findable', '=', 0)
-      .execute()
-    await this.#db
-      .deleteFrom('memory_counts')
-      .where('day', '<', Math.floor(before / dayMs))
-      .execute()
-    for (const table of ['memory_erased', 'memory_denied'] as const)
-      await this.#db
-        .deleteFrom(table)
-        .where('at', '<', this.now - 365 * dayMs)
-        .execute()
-    await this.#db
-      .deleteFrom('memory_writes')
-      .where('at', '<', this.now - writes.perMs)
-      .execute()
+    const { sweep } = await import('./kept/sweeping.ts')
+    await sweep(this.#db, this.now)
   }
 }

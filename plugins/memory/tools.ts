@@ -3,7 +3,7 @@ import { type OfferedModels, RuntimeError } from '#core'
 import { untilIn } from './keeping/dates.ts'
 import { filledBy } from './keeping/rules.ts'
 import { byHand, isNamed, refused } from './keeping/refusals.ts'
-import { ownerOf, type Remembering, type Where } from './remembering.ts'
+import { ownerOf, type Remembering, whereOf } from './remembering.ts'
 import { type Kept, type Memory, holdsAt, never } from './kept/memory.ts'
 import type { Passage } from './kept/passages.ts'
 import { ownWords, support } from './keeping/checks.ts'
@@ -32,19 +32,6 @@ export interface ToolTurn {
   readonly signal: AbortSignal
   readonly self: Remembering
 }
-
-/** Where a turn stands. */
-export const whereOf = ({
-  user,
-  session,
-  room,
-  shared,
-}: Pick<ToolTurn, 'user' | 'session' | 'room' | 'shared'>): Where => ({
-  did: user.did,
-  sessionId: session.id,
-  room,
-  shared,
-})
 
 const rememberInput = z.object({
   text: z.string().min(1).max(1_000),
@@ -75,6 +62,13 @@ const settingsInput = z.object({
 const schemaOf = (schema: z.ZodType): Readonly<Record<string, unknown>> => {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' })
   return rest
+}
+// Made once: every turn offers them.
+const parameters = {
+  remember: schemaOf(rememberInput),
+  recall: schemaOf(recallInput),
+  forget: schemaOf(forgetInput),
+  settings: schemaOf(settingsInput),
 }
 
 function parsed<S extends z.ZodType>(schema: S, args: unknown): z.output<S> {
@@ -273,7 +267,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
     description:
       'Changes how the oracle remembers this person: mode on, paused (known things are used, nothing new is kept) or off; ' +
       'incognito keeps this session out of memory. Only when the person asks for it.',
-    parameters: schemaOf(settingsInput),
+    parameters: parameters.settings,
     effect: 'write' as const,
     approve: (args: unknown, { approvals }: ToolTurn) =>
       approvals !== false && parsed(settingsInput, args).mode === 'on',
@@ -285,7 +279,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
     description:
       'Remembers one thing for later sessions, when the person asks for it ("remember that …"). text: one short sentence in their own ' +
       'words.',
-    parameters: schemaOf(rememberInput),
+    parameters: parameters.remember,
     effect: 'write' as const,
     approve: mustAsk,
     run: remember,
@@ -296,7 +290,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
       'Looks up what this person has told before: memories, and what they said in conversations',
       '(in: memories, conversations or both). history: also what held earlier and holds no more ("where did I live in May").',
     ].join(' '),
-    parameters: schemaOf(recallInput),
+    parameters: parameters.recall,
     effect: 'read' as const,
     // The words of the very person who speaks, each checked before it was kept.
     foreign: false as const,
@@ -304,7 +298,7 @@ export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, Of
   }
   const forgetTool = {
     description: 'Erases memories for good, by their ids (m12). The person sees and approves it.',
-    parameters: schemaOf(forgetInput),
+    parameters: parameters.forget,
     effect: 'write' as const,
     approve: (_: unknown, { approvals }: ToolTurn) => approvals !== false,
     run: forget,

@@ -154,7 +154,7 @@ const doubtful = new RegExp(
 const denied = new RegExp(
   [
     String.raw`\b(not|no longer|never|don't|do not|doesn't|isn't|aren't|can't|cannot|without|anymore|sio|si|hapana|`,
-    String.raw`siku hizi si|sipendi|sili|ne|pas|plus|jamais)\b`,
+    String.raw`siku hizi si|sipendi|sili|si[a-z]+ tena|ne|pas|plus|jamais)\b`,
   ].join(''),
 )
 
@@ -166,8 +166,18 @@ const ended = new RegExp(
   ].join(''),
 )
 
+/** What somebody else says of the person, or of themselves: `my friend says I live in …`. */
+const reported = new RegExp(
+  [
+    String.raw`\b(?!i )[a-z']+ (?:says|said|thinks|thought|believes|claims|claimed|wrote|anasema|alisema|`,
+    String.raw`dit|pense|croit)(?: that| kwamba| que)?[:,]? ?$`,
+  ].join(''),
+)
+
 function isUnreal({ quote, text, ends }: Proposal, message: string): boolean {
   const sentence = plain(sentenceAround(quote, message))
+  const before = sentence.slice(0, Math.max(0, sentence.indexOf(plain(quote))))
+  if (reported.test(before) && !/\bi (?:said|thought)(?: that)?[:,]? ?$/.test(before)) return true
   if (sentence.endsWith('?') || quote.trim().endsWith('?') || doubtful.test(sentence)) return true
   if (/\b(pretend|role ?play|imagine|jifanye|imaginons)\b/.test(plain(message))) return true
   if (ends) return !denied.test(plain(quote)) && !ended.test(plain(quote))

@@ -12,6 +12,8 @@ import { proposalsIn } from './rules.ts'
 const mostCharacters = 4_000
 /** How many turns one reading takes. */
 const mostTurns = 50
+/** How long one reading waits for the model, shorter than the job: a model that hangs is a model that fails. */
+const usualPatienceMs = 60_000
 
 /** How a session is read. Without a model the rules of the demonstration model read it. */
 export interface Reading {
@@ -19,6 +21,8 @@ export interface Reading {
   readonly signal: AbortSignal
   /** Whether no further attempt will be made. */
   readonly isLast: boolean
+  /** How long to wait for the model. */
+  readonly patienceMs?: number
 }
 
 /** Turns as they are heard, kept for a reading, and read once for what is worth remembering. */
@@ -33,10 +37,7 @@ export class Noticing {
   async hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
     const self = this.#self
     const { runId, sessionId, did, at } = turn
-    await this.#noteUse(trx, turn)
-    const { mode } = await self.settingsOf(did, trx)
-    if (mode !== 'on' || turn.words.trim() === '') return false
-    if (await self.isIncognito(did, sessionId, trx)) return false
+    if (turn.words.trim() === '' || (await self.standing(turn, trx)).mode !== 'on') return false
     const erased = await this.#erasedSince(trx, did, at)
     if (erased === 'all') return false
     const { words, reply } = { words: cut(turn.words), reply: cut(turn.reply) }
@@ -60,26 +61,6 @@ export class Noticing {
       .execute()
     if (row && findable) await self.passages.add(trx, did, runId, `${words}\n${reply}`)
     return true
-  }
-
-  /** Notes by which run memories were used, and that they were. */
-  async #noteUse(trx: MemoryDatabase, { runId, sessionId, did }: HeardTurn): Promise<void> {
-    const rows = await trx
-      .updateTable('memory_used')
-      .set({ run_id: runId })
-      .where('session_id', '=', sessionId)
-      .where('did', '=', did)
-      .where('run_id', 'is', null)
-      .returning('ids')
-      .execute()
-    const ids = new Set(rows.flatMap(({ ids }) => idsIn(ids)))
-    if (ids.size > 0)
-      await trx
-        .updateTable('memory_memories')
-        .set((eb) => ({ uses: eb('uses', '+', 1) }))
-        .where('did', '=', did)
-        .where('id', 'in', [...ids])
-        .execute()
   }
 
   /** What the person has erased since a turn began. */
@@ -127,7 +108,8 @@ export class Noticing {
     try {
       proposals = await this.#propose(did, turns, asked)
     } catch (error) {
-      if (!asked.isLast) throw error
+      // Where the server stops in the last attempt, the attempt is given back: nothing is dropped.
+      if (!asked.isLast || asked.signal.aborted) throw error
       await self.count('dropped')
     }
     await self.alone(did, async (trx) => {
@@ -166,7 +148,7 @@ export class Noticing {
   async #propose(
     did: string,
     turns: readonly HeardTurn[],
-    { model, signal }: Reading,
+    { model, signal, patienceMs = usualPatienceMs }: Reading,
   ): Promise<readonly Numbered[]> {
     const self = this.#self
     if (!model)
@@ -176,7 +158,17 @@ export class Noticing {
     const index = await self.indexOf(did)
     const known = index.find(turns.map(({ words }) => words).join('\n'), self.now).slice(0, 10)
     await self.count('model-calls')
-    return askModel(model, turns, known, signal)
+    const patience = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)])
+    patience.throwIfAborted()
+    const late = Promise.withResolvers<never>()
+    // A model that does not hear the signal is not waited for either.
+    const stop = () => late.reject(patience.reason)
+    patience.addEventListener('abort', stop, { once: true })
+    try {
+      return await Promise.race([askModel(model, turns, known, patience), late.promise])
+    } finally {
+      patience.removeEventListener('abort', stop)
+    }
   }
 
   /** Marks turns as read; resolves to those that nobody had read, and that are still there. */
@@ -227,8 +219,3 @@ export class Noticing {
 }
 
 const cut = (text: string) => text.slice(0, mostCharacters).toWellFormed().replaceAll('\0', '')
-
-function idsIn(text: string): string[] {
-  const found: unknown = JSON.parse(text)
-  return Array.isArray(found) ? found.filter((id) => typeof id === 'string') : []
-}

@@ -1,164 +1,83 @@
 import type { Proposal } from './checks.ts'
+import { forms, value } from './forms.ts'
 
-type Made = Omit<Proposal, 'quote' | 'about'> & { readonly about?: string }
-
-interface Rule {
-  readonly says: RegExp
-  make(found: readonly string[]): Made
-}
-
-/** What a value ends at: a comma, the end of a sentence, or the beginning of another thought. */
-const value = `([^.,;:!?\\n]{2,60}?)`
-const end = `(?=\\s*(?:[.,;!\\n]|$)|\\s+(?:and|but|because|since|so|where|with my|now)\\b)`
-const rule = (says: string, make: Rule['make']): Rule => ({
-  says: new RegExp(`\\b${says}`, 'iu'),
-  make,
-})
-const fact = (
-  slot: string,
-  of: (found: readonly string[]) => string,
-  text: (v: string) => string,
-) => ({
-  make: (found: readonly string[]): Made => {
-    const filled = of(found).trim()
-    return { kind: 'fact', slot, value: filled, text: text(filled) }
-  },
-})
-const first = (found: readonly string[]) => found[1] ?? ''
-
-/** The sentences that the rules understand: about 25 forms, in English. */
-const rules: readonly Rule[] = [
-  rule(
-    `(?:my name is|i am called|i'm called|call me) ${value}${end}`,
-    fact('name', first, (v) => `is called ${v}`).make,
-  ),
-  rule(`i (?:no longer|do not|don't) live in ${value}(?: any ?more)?${end}`, (found) => ({
-    kind: 'fact',
-    slot: 'home',
-    value: first(found).replace(/ any ?more$/i, ''),
-    text: `does not live in ${first(found)}`,
-    ends: true,
-  })),
-  rule(`i (?:no longer|do not|don't) work (?:at|for) ${value}(?: any ?more)?${end}`, (found) => ({
-    kind: 'fact',
-    slot: 'employer',
-    value: first(found).replace(/ any ?more$/i, ''),
-    text: `does not work for ${first(found)}`,
-    ends: true,
-  })),
-  rule(`i no longer (?:like|love|enjoy) ${value}${end}`, (found) => ({
-    kind: 'preference',
-    slot: 'likes',
-    value: first(found),
-    text: `does not like ${first(found)}`,
-    ends: true,
-  })),
-  rule(`i (?:now )?live in ${value}${end}`, fact('home', first, (v) => `lives in ${v}`).make),
-  rule(
-    `i (?:have |just |recently )*moved (?:back )?to ${value}${end}`,
-    fact('home', first, (v) => `lives in ${v}`).make,
-  ),
-  rule(`i was born in ${value}${end}`, fact('birthplace', first, (v) => `was born in ${v}`).make),
-  rule(
-    `i (?:now )?work as (?:an? )?${value}(?: (?:at|for) [^.,;!?\\n]+)?${end}`,
-    fact('job', first, (v) => `works as ${v}`).make,
-  ),
-  rule(
-    `i (?:now )?work (?:at|for) ${value}${end}`,
-    fact('employer', first, (v) => `works for ${v}`).make,
-  ),
-  rule(`my (daughter|son|child)(?:'s name is| is called| is named) ${value}${end}`, (found) => ({
-    kind: 'fact',
-    slot: 'child',
-    value: found[2] ?? '',
-    text: `${found[1]} is called ${found[2]}`,
-  })),
-  rule(`my (brother|sister)(?:'s name is| is called| is named) ${value}${end}`, (found) => ({
-    kind: 'fact',
-    slot: 'sibling',
-    value: found[2] ?? '',
-    text: `${found[1]} is called ${found[2]}`,
-  })),
-  rule(`my (wife|husband|partner)(?:'s name is| is called| is named) ${value}${end}`, (found) => ({
-    kind: 'fact',
-    slot: 'partner',
-    value: found[2] ?? '',
-    text: `${found[1]} is called ${found[2]}`,
-  })),
-  rule(`my (dog|cat|goat|cow)(?:'s name is| is called| is named) ${value}${end}`, (found) => ({
-    kind: 'fact',
-    slot: 'pet',
-    value: found[2] ?? '',
-    text: `${found[1]} is called ${found[2]}`,
-  })),
-  rule(
-    `i have ((?:a|an|one|two|three|four|five|six|\\d{1,3}) (?:goats?|dogs?|cats?|cows?|chickens?|sheep))\\b`,
-    fact('pet', first, (v) => `has ${v}`).make,
-  ),
-  rule(`i am (?:a )?(vegetarian|vegan)\\b`, fact('diet', first, (v) => `is ${v}`).make),
-  rule(
-    `i (?:do not|don't) eat ${value}${end}`,
-    fact(
-      'diet',
-      (f) => `no ${first(f)}`,
-      (v) => `does not eat ${v.slice(3)}`,
-    ).make,
-  ),
-  rule(`i (?:really )?prefer ${value}${end}`, (found) => ({
-    kind: 'preference',
-    slot: 'prefers',
-    value: first(found),
-    text: `prefers ${first(found)}`,
-  })),
-  rule(`i (?:do not|don't) like ${value}${end}`, (found) => ({
-    kind: 'preference',
-    slot: 'dislikes',
-    value: first(found),
-    text: `does not like ${first(found)}`,
-  })),
-  rule(`i (?:really )?(?:like|love|enjoy) ${value}${end}`, (found) => ({
-    kind: 'preference',
-    slot: 'likes',
-    value: first(found),
-    text: `likes ${first(found)}`,
-  })),
-  rule(
-    `i (?:now )?cook with (?:an? )?${value}${end}`,
-    fact('stove', first, (v) => `cooks with ${v}`).make,
-  ),
-  rule(`i speak ${value}${end}`, fact('language', first, (v) => `speaks ${v}`).make),
-  rule(`i (?:grow|plant) ${value}${end}`, fact('crop', first, (v) => `grows ${v}`).make),
-  rule(`i drive (?:an? )?${value}${end}`, fact('car', first, (v) => `drives ${v}`).make),
-  rule(
-    `i (?:go to|study at) ((?:the )?[^.,;!?\\n]*(?:school|university|college)[^.,;!?\\n]*?)${end}`,
-    fact('school', first, (v) => `studies at ${v}`).make,
-  ),
-  rule(`i will be in ${value} until (\\d{4}-\\d{2}-\\d{2})`, (found) => ({
-    kind: 'plan',
-    slot: 'visit',
-    value: first(found),
-    text: `will be in ${first(found)} until ${found[2]}`,
-    until: found[2],
-  })),
-]
+/** What no value begins with: words that stand for something else, and words that make the sentence mean something else. */
+const noBeginning = new RegExp(
+  [
+    '^(it|that|this|them|these|those|you|your|him|her|how|what|when|where|why|who|if|to|from|up|with|about|there|here|',
+    'hard|fast|slowly|loudly|tired|old|ça|cela|ceci|toi|vous|hii|hiyo|wewe)\\b',
+  ].join(''),
+  'i',
+)
+/** States of mind that people live in, beside towns. */
+const noPlace = /^(an? |fear|peace|hope|doubt|denial|pain|poverty|harmony|love|debt)/i
+const behindJob = / (?:at|for|in|with|chez|à|dans|katika|kwenye) .*$/iu
+const places: ReadonlySet<string> = new Set(['home', 'birthplace'])
 
 const mostPerMessage = 8
+/** How near two finds are that begin in one place, in characters. */
+const samePlace = 4
+
+/** A form with its pattern, made when a message is read first. */
+interface Rule {
+  readonly form: (typeof forms)[number]
+  readonly says: RegExp
+}
+let rules: readonly Rule[] | undefined
+
+const made = (): readonly Rule[] =>
+  (rules ??= forms.map((form) => ({
+    form,
+    says: new RegExp(`(?<![\\p{L}\\p{N}'])${form.says}`, 'giu'),
+  })))
 
 /** What the rules of the demonstration model find in a message of a person. */
 export function proposalsIn(message: string): Proposal[] {
   const found: Proposal[] = []
-  const taken = new Set<number>()
-  for (const { says, make } of rules) {
-    const all = new RegExp(says.source, `${says.flags}g`)
-    for (const match of message.matchAll(all)) {
+  const taken: number[] = []
+  const text = message.replace(/[’‘]/g, "'")
+  for (const { form, says } of made()) {
+    for (const match of text.matchAll(says)) {
       if (found.length >= mostPerMessage) return found
       // The first rule that fits a place has it: `I no longer live in` is not `live in`.
-      if ([...taken].some((at) => Math.abs(at - match.index) < 4)) continue
-      taken.add(match.index)
-      found.push({ about: 'me', ...make(match), quote: match[0].trim() })
+      if (taken.some((at) => Math.abs(at - match.index) < samePlace)) continue
+      const proposal = proposalOf(form, match)
+      if (!proposal) continue
+      taken.push(match.index)
+      found.push(proposal)
     }
   }
   return found
+}
+
+function proposalOf(form: (typeof forms)[number], match: RegExpMatchArray): Proposal | undefined {
+  const quote = match[0].trim()
+  const said = (match.groups?.['value'] ?? '')
+    .replace(/ (any ?more|now|maintenant|sasa)$/i, '')
+    .trim()
+  // Where somebody works stands behind what they work as.
+  const filled = form.slot === 'job' ? said.replace(behindJob, '') : said
+  if (filled.length < 2 || noBeginning.test(filled)) return undefined
+  if (places.has(form.slot) && noPlace.test(filled)) return undefined
+  const who = match.groups?.['who']?.toLowerCase() ?? ''
+  const verb = match.groups?.['verb']?.toLowerCase() ?? ''
+  const until = match.groups?.['until']
+  const written = form.text
+    ?.replace(value, filled)
+    .replace('<who>', who)
+    .replace('<verbs>', verb === '' ? '' : `${verb}s`)
+    .replace('<until>', until ?? '')
+  return {
+    about: 'me',
+    quote,
+    kind: form.kind ?? 'fact',
+    slot: form.slot,
+    value: form.slot === 'diet' && form.isDenial === true ? `no ${filled}` : filled,
+    // In another language than English the words of the person are the sentence.
+    text: written ?? quote,
+    ...(form.ends === true && { ends: true }),
+    ...(until !== undefined && { until }),
+  }
 }
 
 /** What a sentence fills, where the rules understand it: "I live in Lusaka" fills `home`. */
@@ -167,6 +86,6 @@ export function filledBy(
 ): { readonly slot: string; readonly value: string } | undefined {
   const [found, another] = proposalsIn(sentence)
   if (!found || another || found.ends || found.about !== 'me') return undefined
-  const { slot, value } = found
-  return slot === undefined || value === undefined ? undefined : { slot, value }
+  const { slot, value: filled } = found
+  return slot === undefined || filled === undefined ? undefined : { slot, value: filled }
 }

@@ -135,21 +135,20 @@ export async function forgetWords(
     .execute()
 }
 
-/** Lets the oldest ended memory go, else the least valuable that was noticed; false where nothing may go. */
+/** Lets the oldest ended memory go, else the least valuable that was noticed; resolves to it, or to nothing where none may go. */
 export async function makeRoom(
   trx: MemoryDatabase,
   all: readonly Memory[],
   at: number,
-): Promise<boolean> {
+): Promise<Memory | undefined> {
   const ended = all.filter((one) => !holdsAt(one, at) && one.valid_from <= at)
   const worth = ({ uses, confirmed_at, by }: Memory) =>
     confirmed_at + uses * 86_400_000 + (by === 'noticed' ? 0 : 365 * 86_400_000)
   const candidates =
     ended.length > 0 ? ended : all.filter((one) => one.by === 'noticed' && !one.pinned)
   const [least] = [...candidates].sort((one, other) => worth(one) - worth(other))
-  if (!least) return false
-  await deleteMemory(trx, least.id)
-  return true
+  if (least) await deleteMemory(trx, least.id)
+  return least
 }
 
 /** Deletes one memory with its sources. */

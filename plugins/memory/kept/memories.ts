@@ -91,7 +91,8 @@ export class Memories {
 
   /**
    * Keeps something that was said at a time. A slot of one value holds one value at any time: what was said later holds, also
-   * when this call comes late. The same meaning is confirmed. Call it with the owner's row taken.
+   * when this call comes late. The same meaning is confirmed. Call it with the owner's row taken. Whoever keeps many things hands
+   * on what is there, which this brings up to date: reading it again for each of them would take the square of the time.
    */
   async keep(
     trx: MemoryDatabase,
@@ -99,23 +100,28 @@ export class Memories {
     given: NewMemory,
     said: Said,
     at: number,
+    there?: Memory[],
   ): Promise<Kept> {
     if (given.by === 'noticed' && (await wasErased(trx, this.#vault, did, given, said)))
       return { outcome: 'erased', replaced: [] }
-    const all = await this.all(trx, did)
+    const all = there ?? (await this.all(trx, did))
     const same = all.find((one) => isSame(one, given) && isNear(one, said.at, all))
     if (same) {
       await this.#confirm(trx, same, said)
       return { outcome: 'confirmed', memory: same, replaced: [] }
     }
-    if (all.length >= this.#max && !(await makeRoom(trx, all, at)))
-      return { outcome: 'full', replaced: [] }
+    if (all.length >= this.#max) {
+      const gone = await makeRoom(trx, all, at)
+      if (!gone) return { outcome: 'full', replaced: [] }
+      all.splice(all.indexOf(gone), 1)
+    }
     const memory = await this.#insert(trx, did, given, said, at)
     memory.denied_at = await deniedAt(trx, this.#vault, did, given, said.at)
     if (memory.denied_at !== null) await this.#endAt(trx, memory, memory.denied_at)
     const before = new Map(all.map((one) => [one.id, one.valid_to]))
     const again = isSingle(given) ? await this.#saidAgain(trx, all, memory, at) : []
     const chain = isSingle(given) ? await this.#rechain(trx, [...all, memory, ...again], given) : []
+    all.push(memory, ...again)
     const replaced = chain.filter((one) => one.valid_to !== null && before.get(one.id) === null)
     return { outcome: 'new', memory: chain.find(({ id }) => id === memory.id) ?? memory, replaced }
   }
@@ -126,8 +132,9 @@ export class Memories {
     did: string,
     given: Pick<NewMemory, 'about' | 'slot' | 'value'>,
     at: number,
+    there?: readonly Memory[],
   ): Promise<Kept> {
-    const all = await this.all(trx, did)
+    const all = there ?? (await this.all(trx, did))
     const ended = all.filter(
       (one) =>
         given.slot !== null &&

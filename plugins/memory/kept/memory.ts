@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { MemoriesTable, Mode } from '../tables.ts'
 import { slots } from '../words/slots.ts'
-import { likeness, plain } from '../words/text.ts'
+import { areAlike, type Letters, lettersOf } from '../words/text.ts'
 
 /** A memory, opened. Times are milliseconds since 1970. */
 export interface Memory extends Omit<Selectable<MemoriesTable>, 'pinned' | 'did'> {
@@ -55,15 +55,29 @@ export const holdsAt = ({ valid_from, valid_to, until }: Memory, at: number): bo
 export const isSingle = ({ slot }: Pick<NewMemory, 'slot'>): boolean =>
   slot !== null && slots[slot] !== undefined && !slots[slot].several
 
-/** Whether two values, or two sentences, mean the same. */
-export const isAlike = (one: string, other: string) =>
-  plain(one) === plain(other) || likeness(one, other) >= sameMeaning
+/** What is compared: a memory, or what is to be kept. */
+type Worded = Pick<Memory, 'text' | 'value'>
+/** The letters of what was compared, for as long as it is there. */
+const letters = new WeakMap<Worded, Partial<Record<keyof Worded, Letters>>>()
+
+function lettersIn(one: Worded, field: keyof Worded): Letters {
+  const known = letters.get(one)
+  const before = known?.[field]
+  if (before?.text === one[field]) return before
+  const found = lettersOf(one[field])
+  letters.set(one, { ...known, [field]: found })
+  return found
+}
+
+/** Whether two values mean the same. */
+export const isAlike = (one: string, other: string): boolean =>
+  areAlike(lettersOf(one), lettersOf(other), sameMeaning)
 
 /** Whether a memory says the same as what is to be kept. */
 export function isSame(one: Memory, given: NewMemory): boolean {
   if (one.about !== given.about || one.slot !== given.slot) return false
-  if (given.slot !== null && given.value !== '') return isAlike(one.value, given.value)
-  return isAlike(one.text, given.text)
+  const field = given.slot !== null && given.value !== '' ? 'value' : 'text'
+  return areAlike(lettersIn(one, field), lettersIn(given, field), sameMeaning)
 }
 
 /** Whether a memory of the same meaning is the one meant: it held then, or it begins a value that is told of from before. */

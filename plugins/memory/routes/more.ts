@@ -3,18 +3,10 @@ import { z } from 'zod'
 import { RuntimeError, type Turns, type User } from '#core'
 import { refusalOfGiven } from '../keeping/checks.ts'
 import type { Remembering } from '../remembering.ts'
-import { exportedShape } from './shapes.ts'
+import { exportedShape, type importInput } from './shapes.ts'
 
-const mostImported = 2_000
 const longestQuote = 2_000
 const dayMs = 86_400_000
-
-/** What an import takes: the entries are checked one by one, so that the good ones are taken. */
-export const importInput = z.object({
-  version: z.literal(1),
-  settings: z.unknown().optional(),
-  memories: z.array(z.unknown()).max(mostImported),
-})
 
 /** Takes the memories of an export in. */
 export async function importInto(
@@ -27,6 +19,7 @@ export async function importInto(
   let [added, confirmed] = [0, 0]
   await self.alone(did, async (trx) => {
     const { sensitive } = await self.settingsOf(did, trx)
+    const there = await self.memories.all(trx, did)
     const times = (one: unknown) => Date.parse(String(Object(one).validFrom)) || 0
     for (const entry of [...given.memories].sort((one, other) => times(one) - times(other))) {
       const parsed = exportedShape.safeParse(entry)
@@ -68,6 +61,7 @@ export async function importInto(
         },
         said,
         self.now,
+        there,
       )
       if (kept.outcome === 'new') added++
       else if (kept.outcome === 'confirmed') confirmed++
@@ -78,6 +72,7 @@ export async function importInto(
           did,
           { about: one.about, slot: one.slot ?? null, value: one.value },
           Date.parse(one.deniedAt),
+          there,
         )
     }
   })
@@ -121,12 +116,6 @@ export async function inSession(self: Remembering, did: string, sessionId: strin
   }
 }
 
-/** What a run was shown, and what was noticed in it. */
-export const usedShape = z.object({
-  used: z.array(z.object({ id: z.string(), text: z.string() })),
-  noticed: z.array(z.string()),
-})
-
 /** The memories that a run of the person was shown, as far as they are still there. */
 export async function usedIn(self: Remembering, did: string, runId: string) {
   const rows = await self.db
@@ -148,18 +137,6 @@ export async function usedIn(self: Remembering, did: string, runId: string) {
     noticed: noticed.map(({ memory_id }) => memory_id),
   }
 }
-
-const figures = z.object({ p50: z.number(), p95: z.number(), count: z.number().int() })
-
-/** What an operator sees. */
-export const statusShape = z.object({
-  people: z.record(z.string(), z.number()),
-  memories: z.number(),
-  pending: z.number(),
-  /** How long prompts and readings took in this process, in milliseconds. */
-  ms: z.object({ prompts: figures, readings: figures }),
-  counts: z.record(z.string(), z.number()),
-})
 
 /** Figures for the operator, without words. */
 export async function statusOf(self: Remembering) {

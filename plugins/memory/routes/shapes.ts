@@ -112,3 +112,30 @@ export const exportShape = z.object({
   settings: settingsShape,
   memories: z.array(exportedShape),
 })
+
+const mostImported = 2_000
+
+/** What an import takes: the entries are checked one by one, so that the good ones are taken. */
+export const importInput = z.object({
+  version: z.literal(1),
+  settings: z.unknown().optional(),
+  memories: z.array(z.unknown()).max(mostImported),
+})
+
+/** What a run was shown, and what was noticed in it. */
+export const usedShape = z.object({
+  used: z.array(z.object({ id: z.string(), text: z.string() })),
+  noticed: z.array(z.string()),
+})
+
+const figures = z.object({ p50: z.number(), p95: z.number(), count: z.number().int() })
+
+/** What an operator sees. */
+export const statusShape = z.object({
+  people: z.record(z.string(), z.number()),
+  memories: z.number(),
+  pending: z.number(),
+  /** How long prompts and readings took in this process, in milliseconds. */
+  ms: z.object({ prompts: figures, readings: figures }),
+  counts: z.record(z.string(), z.number()),
+})

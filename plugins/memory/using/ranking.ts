@@ -1,18 +1,24 @@
 import { holdsAt, isSingle, type Memory } from '../kept/memory.ts'
 import { wordsOfSlot } from '../words/slots.ts'
 import { contentWords } from '../words/text.ts'
-import { type AskedVector, cosine, lengthOf, type StoredVector } from './vectors.ts'
+import { type AskedVector, cosine, filledPlaces, lengthOf, type StoredVector } from './vectors.ts'
 
 /** A memory with its words, prepared for ranking. */
 interface Entry {
   readonly memory: Memory
   readonly words: ReadonlyMap<string, number>
   readonly length: number
+  /** By how much a longer sentence counts less. */
+  weight: number
 }
 
 const dayMs = 86_400_000
 const halfLife = { passing: 90 * dayMs, fact: 730 * dayMs }
 const fusion = 60
+/** About what the index of a memory takes beside its vector, as measured: the row, its words, and where they are found. */
+const [bytesPerMemory, bytesPerLetter] = [1_300, 8]
+/** What a vector takes beside its places. */
+const bytesPerVector = 900
 const [k1, b] = [1.2, 0.75]
 
 /** How near a memory is to a question by vectors alone, at least, and by how many deviations it stands out of the others. */
@@ -28,8 +34,10 @@ export class Index {
   readonly size: number
   readonly #entries: readonly Entry[]
   readonly #vectors: ReadonlyMap<string, StoredVector>
-  readonly #frequency = new Map<string, number>()
-  readonly #meanLength: number
+  /** The entries that have a word; those of a slot; and the words by their first letter. */
+  readonly #having = new Map<string, Entry[]>()
+  readonly #inSlot = new Map<string, Entry[]>()
+  readonly #beginning = new Map<string, string[]>()
 
   constructor(
     version: number,
@@ -40,14 +48,20 @@ export class Index {
     this.memories = memories
     this.#vectors = vectors
     this.#entries = memories.map(entryOf)
-    for (const { words } of this.#entries)
-      for (const word of words.keys())
-        this.#frequency.set(word, (this.#frequency.get(word) ?? 0) + 1)
     const lengths = this.#entries.reduce((sum, { length }) => sum + length, 0)
-    this.#meanLength = lengths / Math.max(1, this.#entries.length)
+    const meanLength = lengths / Math.max(1, this.#entries.length)
+    for (const entry of this.#entries) {
+      entry.weight = 1 - b + (b * entry.length) / Math.max(1, meanLength)
+      for (const word of entry.words.keys()) added(this.#having, word, entry)
+      if (entry.memory.slot !== null) added(this.#inSlot, entry.memory.slot, entry)
+    }
+    for (const word of this.#having.keys()) added(this.#beginning, word[0] ?? '', word)
     const words = memories.reduce((sum, { text, value }) => sum + text.length + value.length, 0)
-    const places = [...vectors.values()].reduce((sum, one) => sum + one.places.length + 200, 0)
-    this.size = 600 * memories.length + 4 * words + places
+    const places = [...vectors.values()].reduce(
+      (sum, one) => sum + one.places.length + bytesPerVector,
+      0,
+    )
+    this.size = bytesPerMemory * memories.length + bytesPerLetter * words + places
   }
 
   /** What always comes first: what is pinned, and what fills a slot of one value, in an order that does not change. */
@@ -66,14 +80,12 @@ export class Index {
   find(question: string, at: number, history = false, vector?: AskedVector): Memory[] {
     const asked = this.#asked(question)
     if (asked.size === 0 && !vector) return []
-    const found = this.#entries
-      .filter(({ memory }) => history || holdsAt(memory, at))
-      .map((entry) => ({ memory: entry.memory, score: this.#score(entry, asked) }))
-    const byWords = found
-      .filter(({ score }) => score > 0)
-      .sort((one, other) => other.score - one.score)
-      .map(({ memory }) => memory)
-    const byMeaning = vector ? this.#near(vector, found) : []
+    const isMeant = ({ memory }: Entry) => history || holdsAt(memory, at)
+    const byWords = [...this.#scores(asked)]
+      .filter(([entry]) => isMeant(entry))
+      .sort(([one, a], [other, c]) => c - a || one.memory.n - other.memory.n)
+      .map(([{ memory }]) => memory)
+    const byMeaning = vector ? this.#near(vector, this.#entries.filter(isMeant)) : []
     const byTime = [...new Set([...byWords, ...byMeaning])].sort(
       (one, other) => other.confirmed_at - one.confirmed_at,
     )
@@ -92,11 +104,14 @@ export class Index {
   }
 
   /** The memories that stand out of all others by their nearness to a question. */
-  #near({ model, places }: AskedVector, found: readonly { memory: Memory }[]): Memory[] {
+  #near({ model, places }: AskedVector, found: readonly Entry[]): Memory[] {
     const length = lengthOf(places) || 1
+    const filled = filledPlaces(places)
     const near = found.flatMap(({ memory }) => {
       const stored = this.#vectors.get(memory.id)
-      return stored?.model === model ? [{ memory, score: cosine(places, stored) / length }] : []
+      return stored?.model === model
+        ? [{ memory, score: cosine(places, stored, filled) / length }]
+        : []
     })
     const mean = near.reduce((sum, { score }) => sum + score, 0) / Math.max(1, near.length)
     const spread = near.reduce((sum, { score }) => sum + (score - mean) ** 2, 0)
@@ -116,29 +131,61 @@ export class Index {
     const asked = new Map<string, readonly string[]>()
     for (const word of contentWords(question)) {
       if (asked.has(word)) continue
-      const isKnown = this.#frequency.has(word) || word.length < shortestMisspelt
+      const isKnown = this.#having.has(word) || word.length < shortestMisspelt
+      const alike = isKnown ? [] : (this.#beginning.get(word[0] ?? '') ?? [])
       asked.set(
         word,
-        isKnown ? [] : [...this.#frequency.keys()].filter((known) => isMisspelt(known, word)),
+        alike.filter((known) => isMisspelt(known, word)),
       )
     }
     return asked
   }
 
-  #score({ words, length, memory }: Entry, asked: ReadonlyMap<string, readonly string[]>): number {
-    let score = 0
-    const ofSlot = memory.slot === null ? undefined : wordsOfSlot(memory.slot)
+  /** The entries that share a word with a question, or fill what it asks for, and how much. */
+  #scores(asked: ReadonlyMap<string, readonly string[]>): ReadonlyMap<Entry, number> {
+    const scores = new Map<Entry, number>()
+    const add = (entry: Entry, score: number) => scores.set(entry, (scores.get(entry) ?? 0) + score)
     for (const [word, nearly] of asked) {
-      const times = words.get(word) ?? 0
-      const share = (this.#frequency.get(word) ?? 0) / Math.max(1, this.#entries.length)
+      const having = this.#having.get(word) ?? []
+      const share = having.length / Math.max(1, this.#entries.length)
       const rarity = Math.log(1 + 1 / Math.max(share, 1e-4))
-      const weight = 1 - b + (b * length) / Math.max(1, this.#meanLength)
-      if (times > 0) score += (rarity * times * (k1 + 1)) / (times + k1 * weight)
-      else if (ofSlot?.has(word)) score += 1.5
-      else if (nearly.some((known) => words.has(known))) score += rarity * 0.6
+      const found = new Set(having)
+      for (const entry of having) {
+        const times = entry.words.get(word) ?? 0
+        add(entry, (rarity * times * (k1 + 1)) / (times + k1 * entry.weight))
+      }
+      for (const [slot, entries] of this.#inSlot) {
+        const score = slotScore(wordsOfSlot(slot), word, having.length === 0)
+        if (score === 0) continue
+        for (const entry of entries)
+          if (!found.has(entry)) {
+            found.add(entry)
+            add(entry, score)
+          }
+      }
+      for (const known of nearly)
+        for (const entry of this.#having.get(known) ?? [])
+          if (!found.has(entry)) {
+            found.add(entry)
+            add(entry, rarity * 0.6)
+          }
     }
-    return score
+    return scores
   }
+}
+
+/** What a word that asks for a slot counts: nearly written so, where no memory has the word itself, it counts less. */
+function slotScore(words: ReadonlySet<string>, asked: string, isUnknown: boolean): number {
+  if (words.has(asked)) return 1.5
+  if (!isUnknown || asked.length < shortestMisspelt) return 0
+  for (const word of words) if (isMisspelt(word, asked)) return 1
+  return 0
+}
+
+function added<V>(lists: Map<string, V[]>, key: string, value: V): void {
+  const list = lists.get(key)
+  if (list) list.push(value)
+  else lists.set(key, [value])
 }
 
 function entryOf(memory: Memory): Entry {
@@ -147,7 +194,7 @@ function entryOf(memory: Memory): Entry {
     `${memory.text} ${memory.value} ${memory.about === 'me' ? '' : memory.about}`,
   )
   for (const word of found) words.set(word, (words.get(word) ?? 0) + 1)
-  return { memory, words, length: found.length }
+  return { memory, words, length: found.length, weight: 1 }
 }
 
 /** Shorter words are too often one letter apart. */
@@ -176,12 +223,18 @@ function freshness({ pinned, kind, confirmed_at }: Memory, at: number): number {
   return 0.5 ** (Math.max(0, at - confirmed_at) / half)
 }
 
-const mostBytes = 64 * 1024 * 1024
+/** How many bytes all indexes of a process take at most. */
+export const mostBytes = 64 * 1024 * 1024
 
 /** The indexes of the owners who were asked last, in memory: the one unused longest makes room. */
 export class Indexes {
   readonly #indexes = new Map<string, Index>()
   #size = 0
+
+  /** About how many bytes they take. */
+  get size(): number {
+    return this.#size
+  }
 
   /** The index of an owner, where the one here is of this version; else the one that `build` makes. */
   async of(

@@ -102,14 +102,31 @@ export async function askedVector(
 /** The length of a vector. */
 export function lengthOf(places: Float32Array | Int8Array): number {
   let sum = 0
-  for (let i = 0; i < places.length; i++) sum += (places[i] ?? 0) ** 2
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i] ?? 0
+    sum += place * place
+  }
   return Math.sqrt(sum)
 }
 
+/** The places of a vector that are not zero: of most questions these are few. */
+export function filledPlaces(places: Float32Array): Uint16Array {
+  const filled: number[] = []
+  for (let i = 0; i < places.length; i++) if (places[i] !== 0) filled.push(i)
+  return Uint16Array.from(filled)
+}
+
 /** How near a vector is to a stored one, from -1 to 1, but for its own length. */
-export function cosine(asked: Float32Array, { places, length }: StoredVector): number {
+export function cosine(
+  asked: Float32Array,
+  { places, length }: StoredVector,
+  filled = filledPlaces(asked),
+): number {
   if (asked.length !== places.length || length === 0) return 0
   let product = 0
-  for (let i = 0; i < asked.length; i++) product += (asked[i] ?? 0) * (places[i] ?? 0)
+  for (let n = 0; n < filled.length; n++) {
+    const i = filled[n] ?? 0
+    product += (asked[i] ?? 0) * (places[i] ?? 0)
+  }
   return product / length
 }

@@ -101,14 +101,19 @@ export const slots: Readonly<Record<string, Slot>> = {
   }),
 }
 
-const stems = new Map(
-  Object.entries(slots).map(([name, { words }]) => [
-    name,
-    new Set(contentWords(`${name.replace('_', ' ')} ${words.en} ${words.sw} ${words.fr}`)),
-  ]),
-)
+const stems = new Map<string, ReadonlySet<string>>()
+const nothing: ReadonlySet<string> = new Set()
 
 /** The words by which a slot is asked for, stemmed, in all languages. */
-export const wordsOfSlot = (name: string): ReadonlySet<string> => stems.get(name) ?? new Set()
+export function wordsOfSlot(name: string): ReadonlySet<string> {
+  const known = stems.get(name)
+  const words = slots[name]?.words
+  if (known || !words) return known ?? nothing
+  const found = new Set(
+    contentWords(`${name.replace('_', ' ')} ${words.en} ${words.sw} ${words.fr}`),
+  )
+  stems.set(name, found)
+  return found
+}
 /** Whether there is a slot of this name. */
 export const isSlot = (name: string): boolean => Object.hasOwn(slots, name)

@@ -53,18 +53,47 @@ export function contentWords(text: string): string[] {
     .map(stem)
 }
 
-/** How alike two texts are by their triples of letters, from 0 to 1. */
-export function likeness(one: string, other: string): number {
-  const [a, b] = [triples(one), triples(other)]
-  if (a.size === 0 || b.size === 0) return one === other ? 1 : 0
-  let both = 0
-  for (const triple of a) if (b.has(triple)) both++
-  return (2 * both) / (a.size + b.size)
+/** A text as it is compared with many others: its letters, in triples. */
+export interface Letters {
+  readonly text: string
+  readonly plain: string
+  readonly triples: ReadonlySet<string>
+  /** A bit for each triple, in two numbers: texts with many different bits share too few triples. */
+  readonly bits: readonly [number, number]
 }
 
-function triples(text: string): Set<string> {
-  const letters = ` ${plain(text)} `
-  const found = new Set<string>()
-  for (let i = 0; i + 3 <= letters.length; i++) found.add(letters.slice(i, i + 3))
-  return found
+/** The letters of a text. */
+export function lettersOf(text: string): Letters {
+  const letters = plain(text)
+  const padded = ` ${letters} `
+  const triples = new Set<string>()
+  const bits: [number, number] = [0, 0]
+  for (let i = 0; i + 3 <= padded.length; i++) {
+    triples.add(padded.slice(i, i + 3))
+    const hash =
+      padded.charCodeAt(i) * 31 + padded.charCodeAt(i + 1) * 17 + padded.charCodeAt(i + 2)
+    const bit = 1 << ((hash >> 1) & 31)
+    if (hash & 1) bits[1] |= bit
+    else bits[0] |= bit
+  }
+  return { text, plain: letters, triples, bits }
+}
+
+/** Whether two texts are the same, or have so many triples of letters in common, of all that they have. */
+export function areAlike(one: Letters, other: Letters, least: number): boolean {
+  if (one.plain === other.plain) return true
+  const all = one.triples.size + other.triples.size
+  // Each triple that one of them lacks changes one bit at most.
+  const different = ones(one.bits[0] ^ other.bits[0]) + ones(one.bits[1] ^ other.bits[1])
+  if (all === 0 || different > (1 - least) * all) return false
+  let both = 0
+  for (const triple of one.triples) if (other.triples.has(triple)) both++
+  return (2 * both) / all >= least
+}
+
+/** How many bits of a number are set. */
+function ones(bits: number): number {
+  let rest = bits - ((bits >>> 1) & 0x55555555)
+  rest = (rest & 0x33333333) + ((rest >>> 2) & 0x33333333)
+  return Math.imul((rest + (rest >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
