@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import { createApp } from '#core'
 import { bundled } from '../../plugins/index.ts'
-import messaging from '../../plugins/messaging/index.ts'
 import { Homeserver } from '../../plugins/messaging/testing/homeserver.ts'
 import { Person } from '../../plugins/messaging/testing/person.ts'
 
@@ -10,7 +9,7 @@ const server = await Homeserver.open()
 const oracle = server.register('oracle', 'oracle')
 server.register('you', 'you')
 const app = createApp({
-  plugins: [...bundled, messaging],
+  plugins: bundled,
   env: {
     DATA_DIR: ':memory:',
     LOG_LEVEL: 'warn',
@@ -29,7 +28,8 @@ while (server.room(room).membership(oracle.id) !== 'join')
   await new Promise((resolve) => setTimeout(resolve, 50))
 console.log(`The oracle is at ${url}, its messaging server at ${server.url}.`)
 console.log(
-  'Write to it: every word is encrypted on the way. !help says what it knows. An empty line ends this.\n',
+  'Write to it: every word is encrypted on the way. !help says what it knows. An empty line ends this.\n' +
+    `To act here as the user of the page, open ${url}/#/messaging, get a code there, and write !link CODE here.\n`,
 )
 
 const terminal = createInterface({ input: process.stdin, output: process.stdout })

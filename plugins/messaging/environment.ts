@@ -40,6 +40,12 @@ export const environment = {
     .optional()
     .meta({ secret: true })
     .describe('An access token of the account, in place of the password'),
+  MATRIX_RECOVERY_PHRASE: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ secret: true })
+    .describe('The recovery key or the passphrase of the secret storage of the account'),
   MATRIX_STORE_KEY: z
     .string()
     .regex(/^[0-9a-fA-F]{64}$/, '64 hexadecimal digits')
@@ -92,6 +98,7 @@ export interface MessagingEnv {
   readonly MATRIX_ORACLE_ADMIN_USER_ID: string
   readonly MATRIX_ORACLE_ADMIN_PASSWORD?: string | undefined
   readonly MATRIX_ORACLE_ADMIN_ACCESS_TOKEN?: string | undefined
+  readonly MATRIX_RECOVERY_PHRASE?: string | undefined
   readonly MATRIX_STORE_KEY: string
   readonly MESSAGING_ALLOW?: readonly string[] | undefined
   readonly MESSAGING_GUESTS: boolean

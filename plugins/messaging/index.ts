@@ -1,11 +1,14 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
+import { roomTools } from './answering/sending-files.ts'
 import { environment } from './environment.ts'
 import { fileOf } from './files.ts'
 import { Messaging } from './messaging.ts'
 import { accountOfToken, openIdToken } from './people/openid.ts'
+import { keepNotice } from './rooms/notices.ts'
 import { pairRoomOf, spacesOf } from './rooms/spaces.ts'
 import { migrations, withMessagingTables } from './tables.ts'
+import { serveView } from './view-file.ts'
 import { eraseMessaging, exportMessaging } from './user-data.ts'
 
 const identity = z.object({ userId: z.string(), did: z.string() })
@@ -65,6 +68,22 @@ export default definePlugin({
   },
 
   prompt: (ctx) => (ctx.origin === 'messaging' ? promptOf(ctx.shared) : undefined),
+
+  toolsFor: (ctx) => roomTools(ctx),
+
+  async notices(notice, { self, job, now }) {
+    await keepNotice(self, notice, job.key, now().getTime())
+    self.desk?.look()
+  },
+
+  web: { '/messaging-page': serveView },
+  views: {
+    messaging: {
+      label: { en: 'Messenger', sw: 'Ujumbe', fr: 'Messagerie' },
+      module: '/messaging-page/view.js',
+      order: 75,
+    },
+  },
 
   attachments: {
     'mxc:': (uri, { self, user, attachment, signal }) =>

@@ -1,5 +1,6 @@
 import type { Database, HeldLease, Lease, Log, Oracle, RoomChange, Turns } from '#core'
 import { RuntimeError } from '#core'
+import { Recovery } from './device/recovery.ts'
 import { Seal } from './device/sealing.ts'
 import { type MessagingEnv, serverOf } from './environment.ts'
 import { Line } from './server/line.ts'
@@ -118,7 +119,7 @@ export class Messaging {
 
   /** The rooms in which the oracle talks to the accounts of a person. */
   async roomsOf(did: string): Promise<{ roomId: string; kind: 'direct' | 'group' }[]> {
-    const accounts = await this.people.accountsOf(did)
+    const accounts = await this.people.speaking(did)
     const rows = await this.db
       .selectFrom('messaging_rooms')
       .select(['room_id', 'kind'])
@@ -195,11 +196,14 @@ export class Messaging {
       })
     let line: Line | undefined
     let desk: Desk | undefined
+    let recovery: Recovery
     try {
       const onCause = (cause: string | undefined) => (this.#cause = cause)
       line = await Line.open({ env, db, fetch, log, seal, lease, held, onCause })
       desk = new Desk(this.#deskOptions(line, lease, held))
       await line.device.settle()
+      recovery = new Recovery({ device: line.device, api: line.api, env, db, seal, log })
+      await recovery.begin()
       // Before the first sync: what comes with it is in the database then, too.
       await desk.takeUp()
       await this.#turn(line, desk, true)
@@ -207,7 +211,12 @@ export class Messaging {
       this.#become('attending')
       this.#isReady = true
       this.#ready.resolve()
-      while (!lease.signal.aborted) await this.#turn(line, desk, false)
+      while (!lease.signal.aborted) {
+        await this.#turn(line, desk, false)
+        await recovery.backUp().catch((err: unknown) => {
+          if (!lease.signal.aborted) log.warn({ err: String(err) }, 'Keys were not backed up')
+        })
+      }
     } catch (thrown) {
       if (lease.signal.aborted) return
       if (!isForGood(thrown, env.MATRIX_ORACLE_ADMIN_PASSWORD !== undefined)) throw thrown

@@ -19,6 +19,8 @@ export interface AccountTable {
   account: string
   sealed: string
   since: string | null
+  /** For which device the account's keys are recoverable, and their key where it was made here: sealed. */
+  recovery: string | null
 }
 
 /** A message that the oracle may answer. The words stand in the room alone and are read there again after a crash. */
@@ -85,6 +87,15 @@ export interface AsksTable {
   at: number
 }
 
+/** A notice that waits for the process which holds the account. */
+export interface NoticesTable {
+  key: string
+  room_id: string
+  did: string
+  text: string
+  at: number
+}
+
 /** All tables of messaging. A type and no interface, because only a type satisfies Kysely's index signature. */
 export type MessagingTables = {
   messaging_keys: KeysTable
@@ -95,6 +106,7 @@ export type MessagingTables = {
   messaging_codes: CodesTable
   messaging_tries: TriesTable
   messaging_asks: AsksTable
+  messaging_notices: NoticesTable
 }
 
 /** The database, with the tables of messaging. */
@@ -129,10 +141,21 @@ const statements = [
   'create index messaging_asks_in on messaging_asks (session_id)',
 ]
 
+const laterStatements = [
+  `create table messaging_notices (key text primary key, room_id text not null, did text not null,
+    text text not null, at bigint not null)`,
+  'create index messaging_notices_at on messaging_notices (at)',
+  'create index messaging_notices_of on messaging_notices (did)',
+  'alter table messaging_account add column recovery text',
+]
+
 /** The tables of messaging. A migration stays as it was first released: databases have run it. */
 export const migrations = {
   '001-messaging': async (db: Database) => {
     // As text: what is written here is the same on both databases.
     for (const statement of statements) await sql.raw(statement).execute(db)
+  },
+  '002-messaging-recovery': async (db: Database) => {
+    for (const statement of laterStatements) await sql.raw(statement).execute(db)
   },
 }

@@ -36,7 +36,12 @@ export async function eraseMessaging(did: string, database: Database): Promise<E
   const db = withMessagingTables(database)
   return db.transaction().execute(async (trx) => {
     const gone = async (
-      table: 'messaging_links' | 'messaging_codes' | 'messaging_asks' | 'messaging_rooms',
+      table:
+        | 'messaging_links'
+        | 'messaging_codes'
+        | 'messaging_asks'
+        | 'messaging_rooms'
+        | 'messaging_notices',
     ) => (await trx.deleteFrom(table).where('did', '=', did).returning('did').execute()).length
     // A message that is erased is not answered again: its row stays, and says nothing of anybody.
     const events = await trx
@@ -51,6 +56,7 @@ export async function eraseMessaging(did: string, database: Database): Promise<E
         code: await gone('messaging_codes'),
         question: await gone('messaging_asks'),
         room: await gone('messaging_rooms'),
+        notice: await gone('messaging_notices'),
         message: events.length,
       },
     }

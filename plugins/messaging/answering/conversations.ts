@@ -1,6 +1,7 @@
 import type { Log, Oracle, StartedTurn, TurnEvent, Turns } from '#core'
 import { RuntimeError } from '#core'
 import { pause, type Rooms } from '../rooms/rooms.ts'
+import type { People } from '../people/people.ts'
 import type { AsksTable, EventState, MessagingDatabase } from '../tables.ts'
 import { type Asks, type Decision, question } from './asks.ts'
 import { requestIdOf } from './message.ts'
@@ -27,6 +28,7 @@ export interface ConversationOptions {
   readonly rooms: Rooms
   readonly turns: Turns
   readonly asks: Asks
+  readonly people: People
   readonly db: MessagingDatabase
   readonly log: Log
   readonly oracle: Oracle
@@ -66,11 +68,16 @@ export class Conversations {
     const starting = () =>
       turns.start({
         user: { did },
+        delegation: 'stored',
         session: sessionId,
         message: text,
         requestId,
         approvals: 'events',
-        metadata: { roomId: place.roomId, encrypted: isEncrypted },
+        metadata: {
+          roomId: place.roomId,
+          encrypted: isEncrypted,
+          ...(place.thread !== undefined && { thread: place.thread }),
+        },
         ...(isShared && { room: place.roomId, shared: true }),
         ...(quoted.length > 0 && { quoted }),
         ...(attachments.length > 0 && { attachments }),
@@ -91,9 +98,12 @@ export class Conversations {
 
   /** Goes on with a turn that waited for a person. False when somebody was faster. */
   async decide(ask: AsksTable, decision: Decision, eventId: string): Promise<boolean> {
-    const { turns, asks, rooms, db } = this.#options
+    const { turns, asks, rooms, db, people } = this.#options
     const { did, run_id, room_id, session_id, account, request_id } = ask
-    const started = turns.resume({ user: { did }, runId: run_id, ...decision })
+    // The account may have another DID by now.
+    const isSame = (await people.speakerOf(account)).did === did
+    const going = { user: { did }, runId: run_id, ...decision }
+    const started = turns.resume({ ...going, ...(isSame && { delegation: 'stored' }) })
     try {
       await started.begun
     } catch (refused) {
@@ -291,11 +301,15 @@ export class Conversations {
     })
   }
 
-  async #nudge({ sessionId, place, requestId }: Reading['turn']): Promise<void> {
+  async #nudge({ sessionId, place, requestId, account }: Reading['turn']): Promise<void> {
     if (this.#nudged.has(sessionId)) return
     if (this.#nudged.size >= mostNudged) this.#nudged.clear()
     this.#nudged.add(sessionId)
-    const text = `I need your permission again: open ${this.#options.oracle.url()} and sign in.`
+    const { oracle, people } = this.#options
+    const { isGuest } = await people.speakerOf(account)
+    const text = isGuest
+      ? `I may not do that for a guest. Get a code at ${oracle.url()} and write \`!link CODE\` to me in a direct room.`
+      : `I need your permission for that: open ${oracle.url()} and sign in.`
     await this.say(place, text, `${requestId}.d`)
   }
 

@@ -1,5 +1,5 @@
 /** What every event of the oracle has: nobody answers it, and it calls nobody. */
-const own = { 'oracle-runtime.agent': true, 'm.mentions': {} }
+export const own = { 'oracle-runtime.agent': true, 'm.mentions': {} }
 
 type Markdown = InstanceType<typeof import('markdown-it').default>
 

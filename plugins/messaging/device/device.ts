@@ -29,6 +29,13 @@ export interface ServerEvent {
   readonly unsigned?: Readonly<Record<string, any>>
 }
 
+/** The encryption, for whoever works with it alone. */
+export interface AtWork {
+  readonly machine: OlmMachine
+  readonly crypto: Crypto
+  send(request: Outgoing): Promise<void>
+}
+
 /** How many requests of the encryption are sent before it is asked what is left. */
 const mostRounds = 20
 
@@ -157,6 +164,16 @@ export class Device {
   openFile(bytes: Uint8Array, info: unknown): Uint8Array {
     const { Attachment, EncryptedAttachment } = this.#crypto
     return Attachment.decrypt(new EncryptedAttachment(bytes, JSON.stringify(info)))
+  }
+
+  /** Does something with the encryption itself, as the one thing at that time. */
+  use<T>(work: (at: AtWork) => Promise<T>): Promise<T> {
+    const at = {
+      machine: this.#machine,
+      crypto: this.#crypto,
+      send: (request: Outgoing) => this.#send(request),
+    }
+    return this.#alone(() => work(at))
   }
 
   /** Ends the device in this process; its keys stay where they are kept. */

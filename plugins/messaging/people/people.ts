@@ -53,13 +53,27 @@ export class People {
     return { did: `did:guest:${seal.mac('guest', account).slice(0, 40)}`, isGuest: true }
   }
 
-  /** The DID in an account's name, where its server gives such names to that DID's holder alone. */
-  didInName(account: string): string | undefined {
+  /** Every account that speaks for a DID: those that were linked, and those whose name says so. */
+  async speaking(did: string): Promise<string[]> {
+    const named = this.#didServers.map((server) => `@${did.replaceAll(':', '-')}:${server}`)
+    const own = []
+    for (const account of named) if ((await this.speakerOf(account)).did === did) own.push(account)
+    return [...(await this.accountsOf(did)), ...own]
+  }
+
+  /** Servers that give `@did-ixo-<address>` to that DID's holder alone. */
+  get #didServers(): readonly string[] {
     const { env, environment } = this.#options
     const own = serverOf(env.MATRIX_ORACLE_ADMIN_USER_ID)
-    const servers = env.MESSAGING_DID_SERVERS ?? (environment === 'production' ? [] : [own])
+    return env.MESSAGING_DID_SERVERS ?? (environment === 'production' ? [] : [own])
+  }
+
+  /** The DID in an account's name, where its server gives such names to that DID's holder alone. */
+  didInName(account: string): string | undefined {
     const [, address, server = ''] = /^@did-ixo-([a-z0-9]{1,100}):(.+)$/.exec(account) ?? []
-    return address !== undefined && servers.includes(server) ? `did:ixo:${address}` : undefined
+    return address !== undefined && this.#didServers.includes(server)
+      ? `did:ixo:${address}`
+      : undefined
   }
 
   /** A code that links the account of whoever writes it in a direct room. */

@@ -13,6 +13,7 @@ import { ServerFault } from '../server/fault.ts'
 import type { Line, Sync } from '../server/line.ts'
 import type { Held, MessagingDatabase } from '../tables.ts'
 import { Invitations } from './invitations.ts'
+import { sendNotices } from './notices.ts'
 import { readEvent, Rooms } from './rooms.ts'
 
 /** What the desk is made of. */
@@ -64,6 +65,7 @@ export class Desk {
       rooms,
       turns,
       asks,
+      people,
       db,
       log,
       oracle,
@@ -109,12 +111,7 @@ export class Desk {
   /** Begins what the last sync brought. */
   go(): void {
     for (const incoming of this.#arrived.splice(0)) this.#inbox.take(incoming)
-    const { log, lease } = this.#options
-    this.#after = this.#after
-      .then(() => this.#later())
-      .catch((err: unknown) => {
-        if (!lease.signal.aborted) log.warn({ err }, 'Invitations were not answered')
-      })
+    this.look()
   }
 
   /** Takes up what an earlier process left open. */
@@ -159,6 +156,17 @@ export class Desk {
     if (this.#options.lease.signal.aborted) return
     await this.#invitations.answer()
     await this.#retry()
+    await sendNotices({ ...this.#options, rooms: this.rooms }, Date.now())
+  }
+
+  /** Sends what waits beside the answers, one look after the other. */
+  look(): void {
+    const { log, lease } = this.#options
+    this.#after = this.#after
+      .then(() => this.#later())
+      .catch((err: unknown) => {
+        if (!lease.signal.aborted) log.warn({ err }, 'What waits beside the answers was not done')
+      })
   }
 
   /** Keeps the messages among what was found, each once. */

@@ -54,6 +54,30 @@ export class ServerApi {
     return this.#json('DELETE', path, call)
   }
 
+  /** Does what the server wants the password for once more, whoever has the token. */
+  async withPassword(
+    method: 'POST' | 'DELETE',
+    path: string,
+    body: object,
+    { user, password }: { readonly user: string; readonly password: string },
+  ): Promise<void> {
+    const timeoutMs = usualMs
+    let session: unknown
+    try {
+      const answer = await this.#ask(method, path, { body, timeoutMs })
+      const told: unknown = await jsonOf(answer)
+      if (answer.ok) return
+      const asks = answer.status === 401 && typeof told === 'object' && told !== null
+      session = asks && 'session' in told ? told.session : undefined
+      if (typeof session !== 'string') throw refusal(answer.status, told, null)
+    } catch (thrown) {
+      throw faultOf(thrown, timeoutMs)
+    }
+    const identifier = { type: 'm.id.user', user }
+    const auth = { type: 'm.login.password', identifier, password, session }
+    await this.#json(method, path, { body: { ...body, auth } })
+  }
+
   /** The same for the answers that are lists. */
   async list(path: string, call: ServerCall = {}): Promise<readonly unknown[]> {
     const { list } = await this.#json('GET', path, call)

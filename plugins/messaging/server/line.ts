@@ -76,7 +76,7 @@ export class Line {
     })
     await untilReached(options, () => greet(api, lease.signal))
     const { deviceId, since } = await untilReached(options, () =>
-      openAccount({ api, db, seal, env }),
+      openAccount({ api, db, seal, env, log }),
     )
     const userId = env.MATRIX_ORACLE_ADMIN_USER_ID
     stores = new KeptStores({ db, account: userId, held })

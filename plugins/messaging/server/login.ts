@@ -1,4 +1,5 @@
-import { RuntimeError } from '#core'
+import { type Log, RuntimeError } from '#core'
+import { deviceName } from '../device/recovery.ts'
 import type { Seal } from '../device/sealing.ts'
 import type { MessagingEnv } from '../environment.ts'
 import type { MessagingDatabase } from '../tables.ts'
@@ -18,6 +19,7 @@ export interface LoginOptions {
   readonly db: MessagingDatabase
   readonly seal: Seal
   readonly env: MessagingEnv
+  readonly log: Log
 }
 
 /** The device that the account has here, and how far the rooms were read with it. */
@@ -43,7 +45,7 @@ export async function greet(api: ServerApi, signal: AbortSignal): Promise<void> 
 
 /** Logs in as the device that was here before, or as a new one. The api has the token then. */
 export async function openAccount(options: LoginOptions): Promise<OpenedAccount> {
-  const { db, seal, env, api } = options
+  const { db, seal, env, api, log } = options
   const account = env.MATRIX_ORACLE_ADMIN_USER_ID
   const row = await db
     .selectFrom('messaging_account')
@@ -51,7 +53,16 @@ export async function openAccount(options: LoginOptions): Promise<OpenedAccount>
     .where('account', '=', account)
     .executeTakeFirst()
   const since = row?.since ?? undefined
-  const kept = row && readKept(seal.open(row.sealed))
+  let kept = row && readKept(seal.open(row.sealed))
+  if (kept && (await isLost(options, kept))) {
+    if (env.MATRIX_ORACLE_ADMIN_PASSWORD === undefined)
+      throw new Hopeless(
+        'the keys of the device are gone (messaging_keys), and a new device needs a password',
+        'Set MATRIX_ORACLE_ADMIN_PASSWORD.',
+      )
+    log.warn('The keys of the device are gone: a new device begins')
+    kept = undefined
+  }
   if (kept && (await isGood(api, kept.token))) return { deviceId: kept.deviceId, since }
   const opened = await logIn(options, kept?.deviceId)
   const isSame = kept?.deviceId === opened.deviceId
@@ -61,11 +72,26 @@ export async function openAccount(options: LoginOptions): Promise<OpenedAccount>
     const sealed = seal.seal(JSON.stringify(opened))
     await trx
       .insertInto('messaging_account')
-      .values({ account, sealed, since: null })
+      .values({ account, sealed, since: null, recovery: null })
       .onConflict((on) => on.column('account').doUpdateSet({ sealed }))
       .execute()
   })
   return { deviceId: opened.deviceId, since }
+}
+
+/** Whether the server knows keys of the device that the database has no more: then the device can read nothing. */
+async function isLost({ api, db, env }: LoginOptions, kept: Kept): Promise<boolean> {
+  const account = env.MATRIX_ORACLE_ADMIN_USER_ID
+  const row = await db
+    .selectFrom('messaging_keys')
+    .select('key')
+    .where('account', '=', account)
+    .limit(1)
+    .executeTakeFirst()
+  if (row || !(await isGood(api, kept.token))) return false
+  const asked = { device_keys: { [account]: [kept.deviceId] } }
+  const { device_keys: known } = await api.post(path`/keys/query`, asked)
+  return known?.[account]?.[kept.deviceId] !== undefined
 }
 
 /** Whether the server takes a token, with the token in use. */
@@ -98,7 +124,7 @@ async function logIn({ api, env }: LoginOptions, deviceId: string | undefined): 
       type: 'm.login.password',
       identifier: { type: 'm.id.user', user: env.MATRIX_ORACLE_ADMIN_USER_ID },
       password,
-      initial_device_display_name: 'Oracle',
+      initial_device_display_name: deviceName,
       ...(deviceId !== undefined && { device_id: deviceId }),
     })
     api.token = String(answer.access_token)

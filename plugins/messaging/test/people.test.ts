@@ -109,6 +109,17 @@ await onEachDatabase('people', ({ databaseUrl }) => {
     elsewhere.close()
   })
 
+  it('brings a view to the page, in which a person links an account', async () => {
+    const { views } = (await open.app.get('/views')).body
+    expect(views).toContainEqual(
+      expect.objectContaining({ name: 'messaging', module: '/messaging-page/view.js' }),
+    )
+    const module = await fetch(`${open.app.url}/messaging-page/view.js`)
+    expect(module.status).toBe(200)
+    expect(module.headers.get('content-type')).toContain('javascript')
+    expect(await module.text()).toContain('/messaging/links')
+  })
+
   it('hands out and erases what it keeps of a person', async () => {
     const person = await open.person('dan')
     const room = await open.directRoom(person)

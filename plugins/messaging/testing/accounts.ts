@@ -5,6 +5,8 @@ import { type Json, Refusal } from './room.ts'
 export class Device {
   readonly id: string
   readonly userId: string
+  /** What its client called it. */
+  name: string | undefined
   keys: Json | undefined
   /** One-time keys that nobody has claimed, by their id. */
   readonly oneTime = new Map<string, unknown>()
@@ -44,6 +46,13 @@ export class Device {
   }
 }
 
+/** Keys of rooms that an account has put away, which the server cannot read. */
+export interface Backup {
+  readonly version: string
+  readonly info: Json
+  readonly rooms: Record<string, { readonly sessions: Json }>
+}
+
 /** An account. */
 export class Account {
   readonly id: string
@@ -51,6 +60,7 @@ export class Account {
   readonly devices = new Map<string, Device>()
   readonly data = new Map<string, Json>()
   crossSigning: Json = {}
+  backup: Backup | undefined
   isActive = true
 
   constructor(id: string, password: string) {
@@ -104,10 +114,24 @@ export class Accounts {
     return { token, device }
   }
 
+  /** Ends a device: its tokens count no more. */
+  end(account: Account, deviceId: string): void {
+    account.devices.delete(deviceId)
+    for (const [token, { userId, id }] of this.#tokens)
+      if (userId === account.id && id === deviceId) this.#tokens.delete(token)
+  }
+
   /** Takes every token of an account away. */
   revoke(userId: string): void {
     for (const [token, device] of this.#tokens)
       if (device.userId === userId) this.#tokens.delete(token)
+  }
+
+  /** The tokens of an account. */
+  tokensOf(userId: string): readonly string[] {
+    return [...this.#tokens]
+      .filter(([, device]) => device.userId === userId)
+      .map(([token]) => token)
   }
 
   holderOf(token: string | undefined): Device {

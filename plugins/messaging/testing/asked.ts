@@ -10,6 +10,7 @@ export interface Asked {
   readonly query: URLSearchParams
   readonly token: string | undefined
   readonly device: Device | undefined
+  readonly agent: string
   readonly type: string
   readonly body: Json
   readonly raw: Buffer

@@ -14,6 +14,8 @@ export interface SeenRequest {
   readonly method: string
   readonly path: string
   readonly userId: string | undefined
+  /** What the client calls itself. */
+  readonly agent: string
   readonly body: Json
 }
 
@@ -238,8 +240,10 @@ export class Homeserver {
       // Public routes need no device; the others refuse further down.
     }
     const method = request.method ?? 'GET'
+    const agent = request.headers['user-agent'] ?? ''
+    const path = url.pathname
     if (this.seen.length < mostSeen)
-      this.seen.push({ method, path: url.pathname, userId: device?.userId, body })
-    return { method, path: url.pathname, query: url.searchParams, token, device, type, body, raw }
+      this.seen.push({ method, path, userId: device?.userId, agent, body })
+    return { method, path, query: url.searchParams, token, device, agent, type, body, raw }
   }
 }

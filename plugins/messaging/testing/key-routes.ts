@@ -1,3 +1,4 @@
+import type { Account, Backup } from './accounts.ts'
 import type { Homeserver } from './homeserver.ts'
 import { type Json, Refusal } from './room.ts'
 import { type Asked, type Route, who } from './asked.ts'
@@ -9,17 +10,90 @@ export const keyRoutes: readonly Route[] = [
   { ...at('POST', 'keys/claim'), run: claim },
   { ...at('PUT', 'sendToDevice/([^/]+)/([^/]+)'), run: sendToDevice },
   { ...at('POST', 'keys/device_signing/upload'), run: signKeys },
-  { ...at('POST', 'keys/signatures/upload'), run: () => ({ failures: {} }) },
+  { ...at('POST', 'keys/signatures/upload'), run: sign },
   { ...at('GET', 'keys/changes'), run: () => ({ changed: [], left: [] }) },
-  { ...at('GET', 'room_keys/version'), run: noBackup },
+  { ...at('POST', 'room_keys/version'), run: newBackup },
+  { ...at('GET', 'room_keys/version'), run: backupOf },
+  { ...at('PUT', 'room_keys/keys'), run: backUp },
+  {
+    ...at('GET', 'room_keys/keys'),
+    run: (server, asked) => ({ rooms: ownBackup(server, asked).rooms }),
+  },
+  { ...at('GET', 'devices'), run: devices },
+  { ...at('DELETE', 'devices/([^/]+)'), run: endDevice },
 ]
 
 function at(method: string, path: string) {
   return { method, pattern: new RegExp(`^/_matrix/client/v3/${path}/?$`) }
 }
 
-function noBackup(): never {
-  throw new Refusal(404, 'M_NOT_FOUND', 'No current backup version')
+/** The account that asks, once it has said its password again. */
+function demandPassword(server: Homeserver, asked: Asked): Account {
+  const account = server.accounts.get(who(asked).userId)
+  if (!account) throw new Refusal(404, 'M_NOT_FOUND')
+  const { auth } = asked.body
+  if (auth?.session !== `again ${account.id}`)
+    throw new Refusal(401, '', 'Say the password again.', {
+      session: `again ${account.id}`,
+      flows: [{ stages: ['m.login.password'] }],
+      params: {},
+    })
+  if (auth.password !== account.password) throw new Refusal(401, 'M_FORBIDDEN')
+  return account
+}
+
+function ownBackup(server: Homeserver, asked: Asked): Backup {
+  const backup = server.accounts.get(who(asked).userId)?.backup
+  if (!backup) throw new Refusal(404, 'M_NOT_FOUND', 'No current backup version')
+  return backup
+}
+
+function newBackup(server: Homeserver, asked: Asked): Json {
+  const account = server.accounts.get(who(asked).userId)
+  const version = String(Number(account?.backup?.version ?? 0) + 1)
+  const { algorithm, auth_data } = asked.body
+  if (account) account.backup = { version, info: { algorithm, auth_data }, rooms: {} }
+  return { version }
+}
+
+function backupOf(server: Homeserver, asked: Asked): Json {
+  const { version, info, rooms } = ownBackup(server, asked)
+  const count = Object.values(rooms).flatMap((room) => Object.keys(room.sessions)).length
+  return { ...info, version, count, etag: String(count) }
+}
+
+function backUp(server: Homeserver, asked: Asked): Json {
+  const backup = ownBackup(server, asked)
+  if (asked.query.get('version') !== backup.version)
+    throw new Refusal(403, 'M_WRONG_ROOM_KEYS_VERSION')
+  for (const [room, { sessions }] of Object.entries<Json>(asked.body.rooms ?? {}))
+    Object.assign((backup.rooms[room] ??= { sessions: {} }).sessions, sessions)
+  const { count, etag } = backupOf(server, asked)
+  return { count, etag }
+}
+
+function devices(server: Homeserver, asked: Asked): Json {
+  const all = server.accounts.get(who(asked).userId)?.devices.values() ?? []
+  return { devices: [...all].map(({ id, name }) => ({ device_id: id, display_name: name })) }
+}
+
+function endDevice(server: Homeserver, asked: Asked): Json {
+  const account = demandPassword(server, asked)
+  server.accounts.end(account, asked.params[0] ?? '')
+  server.devicesChanged(account.id)
+  return {}
+}
+
+function sign(server: Homeserver, asked: Asked): Json {
+  for (const [userId, byKey] of Object.entries<Json>(asked.body))
+    for (const [id, { signatures }] of Object.entries<Json>(byKey)) {
+      const keys = server.accounts.get(userId)?.devices.get(id)?.keys
+      if (!keys) continue
+      for (const [signer, made] of Object.entries<Json>(signatures))
+        Object.assign((keys.signatures[signer] ??= {}), made)
+      server.devicesChanged(userId)
+    }
+  return { failures: {} }
 }
 
 function upload(server: Homeserver, asked: Asked): Json {
@@ -68,9 +142,9 @@ function sendToDevice(server: Homeserver, asked: Asked): Json {
 }
 
 function signKeys(server: Homeserver, asked: Asked): Json {
-  const { userId } = who(asked)
-  const account = server.accounts.get(userId)
-  if (account) account.crossSigning = { ...account.crossSigning, ...asked.body }
-  server.devicesChanged(userId)
+  const account = demandPassword(server, asked)
+  const { auth: _, ...keys } = asked.body
+  account.crossSigning = { ...account.crossSigning, ...keys }
+  server.devicesChanged(account.id)
   return {}
 }

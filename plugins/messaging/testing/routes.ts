@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type Asked, type Route, route, who } from './asked.ts'
 import type { Homeserver } from './homeserver.ts'
 import { keyRoutes } from './key-routes.ts'
-import { type Json, Refusal, type Room, shown } from './room.ts'
+import { type Json, Refusal, type Room, type RoomEvent, shown } from './room.ts'
 import { pageBack, synced } from './sync.ts'
 
 const longestWaitMs = 60_000
@@ -118,6 +118,7 @@ function login(server: Homeserver, { body }: Asked): Json {
   const name = String(body.identifier?.user ?? body.user ?? '')
   const userId = name.startsWith('@') ? name : `@${name}:${server.name}`
   const { token, device } = server.accounts.login(userId, body.password, body.device_id)
+  device.name ??= body.initial_device_display_name
   return { user_id: userId, access_token: token, device_id: device.id, home_server: server.name }
 }
 
@@ -127,6 +128,18 @@ function roomEvent(server: Homeserver, { params }: Asked): Json {
   if (!event) throw new Refusal(404, 'M_NOT_FOUND')
   return shown(event)
 }
+
+function stateOf(server: Homeserver, asked: Asked): Json {
+  const [roomId = '', type = ''] = asked.params
+  const room = server.room(roomId)
+  room.demandJoined(who(asked).userId)
+  const event = room.state(type)
+  if (!event) throw new Refusal(404, 'M_NOT_FOUND')
+  return event.content
+}
+
+/** A member as the published client reads it, which goes by the field `user_id` that older servers gave. */
+const memberOf = (event: RoomEvent): Json => ({ ...shown(event), user_id: event.state_key })
 
 function messages(server: Homeserver, { params, query }: Asked): Json {
   const number = (name: string, usual: number) =>
@@ -186,6 +199,12 @@ const roomRoutes: readonly Route[] = [
   route('GET /rooms/:room/state', (server, { params }) =>
     server.room(params[0] ?? '').wholeState.map(shown),
   ),
+  route('GET /rooms/:room/state/:type', stateOf),
+  route('GET /rooms/:room/members', (server, asked) => {
+    const room = server.room(asked.params[0] ?? '')
+    room.demandJoined(who(asked).userId)
+    return { chunk: room.wholeState.filter(({ type }) => type === 'm.room.member').map(memberOf) }
+  }),
   route('GET /rooms/:room/event/:event', roomEvent),
   route('GET /rooms/:room/messages', messages),
   route('GET /rooms/:room/joined_members', joinedMembers),
