@@ -41,6 +41,29 @@ await onEachDatabase('bad input of payments', (where) => {
     expect(await settledAccount(user)).toMatchObject({ owed: '5000' })
   })
 
+  test('a dispute without a reason, with 501 characters or U+0000, and amounts of an operator that are none, change nothing', async () => {
+    const app = await paidApp({ where, env: { OPERATOR_TOKEN: 'the-operator-of-this-test' } })
+    const user = await app.user()
+    const { claim } = (await user.post('/payments/claims', { advance: '5' })).body
+    const dispute = (reason: unknown) =>
+      user.post(`/payments/claims/${claim.id}/dispute`, { reason })
+    for (const reason of ['x'.repeat(501), '', '   ', 'a\0b', 7, undefined]) {
+      const refused = await dispute(reason)
+      expect(refused).toMatchObject({ status: 400 })
+      expect(JSON.stringify(refused.body)).toContain('reason')
+    }
+    const credit = (amount: unknown) =>
+      app.post('/payments/admin/credit', { did: user.did, amount, reason: 'x' }, operator)
+    for (const amount of ['-1', '1.5', '1e3', '01', '', '0', '9007199254740992', 7]) {
+      const refused = await credit(amount)
+      expect(refused).toMatchObject({ status: 400 })
+      expect(JSON.stringify(refused.body.details)).toContain('amount')
+    }
+    expect((await user.get('/payments/account')).body).toMatchObject({ balance: '0' })
+    expect((await user.get(`/payments/claims/${claim.id}`)).body).toMatchObject({ status: 'open' })
+    expect((await dispute('x'.repeat(500))).status).toBe(200)
+  })
+
   test('U+0000 is 400 wherever it stands, and nothing of it is kept', async () => {
     const app = await paidApp({ where, env: { OPERATOR_TOKEN: 'the-operator-of-this-test' } })
     const user = await app.user()

@@ -159,6 +159,26 @@ await onEachDatabase('a payment of which nobody knows what became of it', (where
     expect(facilitator.transfers).toHaveLength(1)
   })
 
+  test('a first answer that the signature is used up: nothing is counted, and nobody is asked again', async () => {
+    const started = await start('used is all it says to settle')
+    const { facilitator, clock, say, header, user } = started
+    await asksNothing(started)
+    await clock.advance(longAfter)
+    // Whatever it says between, that word never becomes a payment: the payer may have spent the nonce elsewhere.
+    for (const mood of ['500 before', 'used is all it says to settle'] as const) {
+      await facilitator.be(mood)
+      expect((await say(header)).status).toBe(503)
+      await asksNothing(started)
+      expect((await user.get('/payments/account')).body).toMatchObject({ balance: '0' })
+    }
+    expect(facilitator.transfers).toHaveLength(0)
+    await facilitator.be('well')
+    const paid = async () => (await say(header)).status
+    await expect.poll(paid, { timeout: 40_000, interval: 200 }).toBe(200)
+    expect(facilitator.transfers).toHaveLength(1)
+    expect(await settledAccount(user)).toMatchObject({ balance: '5000' })
+  }, 120_000)
+
   test('a process that dies after it asked for the settlement asks for no other money after it', async () => {
     const started = await start('500 after it settled')
     const { facilitator, clock, app, header, say, user } = started

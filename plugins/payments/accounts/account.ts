@@ -20,15 +20,16 @@ export const findAccount = (db: PaymentsDatabase, did: string): Promise<AccountR
 
 /**
  * Makes the account of a user where there is none. A new account has the first credit, unless its address has made three
- * accounts today: DIDs cost nothing.
+ * accounts today: DIDs cost nothing. Resolves to the account as it was read, where it was there.
  */
 export async function ensureAccount(
   db: PaymentsDatabase,
   { now, hashOf, terms, statements }: Books,
   did: string,
   address: string | undefined,
-): Promise<void> {
-  if (await statements.account(db, did)) return
+): Promise<AccountRow | undefined> {
+  const known = await statements.account(db, did)
+  if (known) return known
   const hash = address === undefined ? undefined : await hashOf(address)
   const at = now().getTime()
   await db.transaction().execute(async (trx) => {
@@ -45,6 +46,7 @@ export async function ensureAccount(
       .where('did', '=', did)
       .execute()
   })
+  return undefined
 }
 
 /** An account without money. */
@@ -97,8 +99,9 @@ export async function availableOf(
   db: PaymentsDatabase,
   { terms, now, statements }: Books,
   did: string,
+  known?: AccountRow,
 ): Promise<number> {
-  const account = await statements.account(db, did)
+  const account = known ?? (await statements.account(db, did))
   if (!account) return terms.firstCredit
   const { balance, owed, held } = account
   return balance + creditOf(account, terms) + grantedOf(account, now()) - owed - held

@@ -83,44 +83,65 @@ export async function endCharge(
   books: Books,
   run: RunEnding,
 ): Promise<void> {
-  const { runId, did } = run
-  const { statements, terms, now } = books
-  const account = await statements.lock(trx, did, now().getTime())
-  const charge = await statements.charge(trx, runId)
-  if (!account || charge?.status !== 'held') return
+  const { statements, terms } = books
+  const charge = await statements.open(trx, run.runId)
+  if (charge?.status !== 'held') return
   const isFree = charge.free_day !== null
-  const extras = await statements.extras(trx, runId)
+  const extras = Number(charge.extras) > 0 ? await statements.extras(trx, run.runId) : []
   const bill = isFree ? { amount: 0, lines: [] } : billOf(run, terms, charge.held, extras)
-  const ended = {
-    run_id: runId,
+  const from = await settleAccount(trx, books, charge, bill.amount)
+  const status = isFree ? 'free' : endedAs[from.place]
+  const claim_id = status === 'due' ? await claimWith(trx, books, charge.did, bill.amount) : null
+  const isEnded = await statements.end(trx, {
+    run_id: run.runId,
+    status,
     amount: bill.amount,
     lines: JSON.stringify(bill.lines),
-    claim_id: null,
+    claim_id,
     ended_at: run.endedAt.getTime(),
-  }
-  const held = -charge.held
-  if (bill.amount === 0) {
-    if (held !== 0) await statements.change(trx, did, { held })
-    const costs = billOf(run, terms, Number.MAX_SAFE_INTEGER).amount
-    if (isFree && costs === 0) await giveBack(trx, charge)
-    return statements.end(trx, { ...ended, status: isFree ? 'free' : 'void' })
-  }
-  if (account.balance >= bill.amount) {
-    await statements.change(trx, did, { held, balance: -bill.amount })
-    return statements.end(trx, { ...ended, status: 'paid' })
-  }
-  await statements.change(trx, did, { held, owed: bill.amount })
-  const claim_id =
-    (await statements.grow(trx, did, bill.amount)) ??
-    (await openClaim(trx, did, bill.amount, now()))
-  await statements.end(trx, { ...ended, status: 'due', claim_id })
-  if (account.granted_until === 0) return
+  })
+  // Somebody ended the charge between the two statements: the account gets back what this took, and is asked about again.
+  if (!isEnded) throw new Error(`The charge of run ${run.runId} ended elsewhere.`)
+  if (isFree && billOf(run, terms, Number.MAX_SAFE_INTEGER).amount === 0)
+    await giveBack(trx, charge)
+  if (status !== 'due' || from.grantedUntil === 0) return
   const { collectDue } = await import('../contracts/grants.ts')
-  await collectDue(trx, books, did)
+  await collectDue(trx, books, charge.did)
 }
 
+const endedAs = { balance: 'paid', credit: 'due', nothing: 'void' } as const
+
+/** Takes a bill from the balance where that covers it, else from the credit. */
+async function settleAccount(
+  trx: PaymentsDatabase,
+  { statements, now }: Books,
+  { did, held, balance }: { readonly did: string; readonly held: number; readonly balance: number },
+  amount: number,
+) {
+  // What the account was read with may have changed before this locks it. Then the other place is the right one.
+  const places =
+    amount === 0
+      ? (['nothing'] as const)
+      : balance >= amount
+        ? (['balance', 'credit'] as const)
+        : (['credit', 'balance'] as const)
+  const who = { did, at: now().getTime() }
+  for (const place of places) {
+    const settled = await statements.settle(trx, who, { held, amount, from: place })
+    if (settled) return { place, grantedUntil: settled.granted_until }
+  }
+  throw new Error('The account changed under a transaction that had locked it.')
+}
+
+/** Adds a bill to the claim that may still grow, or opens one. */
+const claimWith = async (trx: PaymentsDatabase, books: Books, did: string, amount: number) =>
+  (await books.statements.grow(trx, did, amount)) ??
+  (await openClaim(trx, did, amount, books.now()))
+
+type FreeTurn = Pick<ChargeRow, 'did' | 'free_day' | 'free_address'>
+
 /** A free turn that would have cost nothing, because it failed, is not used up. */
-async function giveBack(trx: PaymentsDatabase, charge: ChargeRow): Promise<void> {
+async function giveBack(trx: PaymentsDatabase, charge: FreeTurn): Promise<void> {
   const { did, free_day, free_address } = charge
   if (free_day === null) return
   await giveFreeToDid(trx, did, free_day)

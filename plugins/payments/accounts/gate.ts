@@ -1,8 +1,8 @@
 import type { RunAdmission, RunBeginning, RunEnding } from '#core'
 import { RuntimeError } from '#core'
 import { total, shown } from '../terms/money.ts'
-import type { ClaimRow, PaymentsDatabase } from '../tables.ts'
-import { availableOf, type Books, dayOf, ensureAccount, findAccount } from './account.ts'
+import type { AccountRow, ClaimRow, PaymentsDatabase } from '../tables.ts'
+import { availableOf, type Books, dayOf, ensureAccount } from './account.ts'
 import { hasFreeTurns } from './addresses.ts'
 import { beginCharge, endCharge } from './charges.ts'
 import { demandFrom, pendingPayment } from './claims.ts'
@@ -44,13 +44,14 @@ export class Gate {
     const address = run.koa?.ip
     // In the transaction of the beginning nobody can read the key of the hashes any more: this reads it before.
     if (address !== undefined && this.#books.terms.freeTurns > 0) await this.#books.hashOf(address)
-    await ensureAccount(this.#db, this.#books, did, address)
+    const known = await ensureAccount(this.#db, this.#books, did, address)
     const isPaying = run.koa !== undefined && paymentHeaders.some((name) => run.koa?.get(name))
     const taken = isPaying ? await (await this.#ways()).signatures?.take(run) : undefined
-    if (!taken && (await this.#hasRoom(did, address))) return
+    // What a payment has just changed is read again.
+    if (!taken && (await this.#hasRoom(did, address, isPaying ? undefined : known))) return
     const ways = await this.#ways()
     await ways.look(did)
-    if (!taken && (await this.#hasRoom(did, address))) return
+    if (!taken && (await this.#hasRoom(did, address, undefined))) return
     throw await this.#refusal(run, ways, taken?.refused)
   }
 
@@ -76,15 +77,19 @@ export class Gate {
     return endCharge(trx, this.#books, run)
   }
 
-  async #hasRoom(did: string, address: string | undefined): Promise<boolean> {
-    const { terms } = this.#books
-    if (terms.freeTurns > 0 && (await this.#hasFree(did, address))) return true
-    return (await availableOf(this.#db, this.#books, did)) >= terms.maximum
+  async #hasRoom(
+    did: string,
+    address: string | undefined,
+    known: AccountRow | undefined,
+  ): Promise<boolean> {
+    const { terms, statements } = this.#books
+    const account = known ?? (await statements.account(this.#db, did))
+    if (terms.freeTurns > 0 && (await this.#hasFree(account, address))) return true
+    return (await availableOf(this.#db, this.#books, did, account)) >= terms.maximum
   }
 
-  async #hasFree(did: string, address: string | undefined): Promise<boolean> {
+  async #hasFree(account: AccountRow | undefined, address: string | undefined): Promise<boolean> {
     const { terms, now, hashOf } = this.#books
-    const account = await findAccount(this.#db, did)
     const day = dayOf(now())
     if (account?.free_day === day && account.free_used >= terms.freeTurns) return false
     if (address === undefined) return true

@@ -5,11 +5,19 @@ import type { Terms } from '../terms/terms.ts'
 
 const big = (amount: number) => sql<number>`cast(${amount} as bigint)`
 
-/** What changes of an account: each number is added to that of its column. */
-export interface AccountChange {
-  readonly balance?: number
-  readonly owed?: number
-  readonly held?: number
+/** What the end of a turn changes of the account. */
+export interface Settlement {
+  /** What the turn had set aside. */
+  readonly held: number
+  readonly amount: number
+  /** Whether the bill comes out of the balance, which has to cover it, or is owed, because the balance does not. */
+  readonly from: 'balance' | 'credit' | 'nothing'
+}
+
+/** A charge that has to end, with the balance of its account, and how much other plugins added to it. */
+type Open = Pick<ChargeRow, 'did' | 'status' | 'held' | 'free_day' | 'free_address'> & {
+  readonly balance: number
+  readonly extras: number
 }
 
 type ChargeEnd = Pick<ChargeRow, 'run_id' | 'status' | 'amount' | 'lines' | 'claim_id' | 'ended_at'>
@@ -17,12 +25,11 @@ type ChargeEnd = Pick<ChargeRow, 'run_id' | 'status' | 'amount' | 'lines' | 'cla
 /** The statements that every turn with a price needs. Each is built once: building them would cost more than carrying them out. */
 export class Statements {
   readonly #account
-  readonly #lock
   readonly #hold
   readonly #begin
-  readonly #charge
+  readonly #open
   readonly #extras
-  readonly #change
+  readonly #settle
   readonly #grow
   readonly #end
 
@@ -30,16 +37,7 @@ export class Statements {
     this.#account = prepared(db, ({ did }: { did: string }) =>
       db.selectFrom('payments_accounts').selectAll().where('did', '=', did),
     )
-    this.#lock = prepared(db, ({ did, at }: { did: string; at: number }) =>
-      db
-        .updateTable('payments_accounts')
-        .set({ touched_at: at })
-        .where('did', '=', did)
-        .returningAll(),
-    )
-    this.#charge = prepared(db, ({ id }: { id: string }) =>
-      db.selectFrom('payments_charges').selectAll().where('run_id', '=', id),
-    )
+    this.#open = openStatement(db)
     this.#extras = prepared(db, ({ id }: { id: string }) =>
       db
         .selectFrom('payments_extras')
@@ -49,7 +47,7 @@ export class Statements {
     )
     this.#hold = holdStatement(db, terms)
     this.#begin = beginStatement(db)
-    this.#change = changeStatement(db)
+    this.#settle = settleStatement(db)
     this.#grow = growStatement(db)
     this.#end = endStatement(db)
   }
@@ -57,11 +55,6 @@ export class Statements {
   /** The account of a user, if there is one. */
   async account(db: PaymentsDatabase, did: string): Promise<AccountRow | undefined> {
     return (await this.#account({ did }, db)).rows[0]
-  }
-
-  /** Locks the account of a user in a transaction, and reads it. */
-  async lock(trx: PaymentsDatabase, did: string, at: number): Promise<AccountRow | undefined> {
-    return (await this.#lock({ did, at }, trx)).rows[0]
   }
 
   /**
@@ -77,9 +70,9 @@ export class Statements {
     await this.#begin(charge, trx)
   }
 
-  /** The charge of a run. */
-  async charge(trx: PaymentsDatabase, id: string): Promise<ChargeRow | undefined> {
-    return (await this.#charge({ id }, trx)).rows[0]
+  /** The charge of a run, with what its end needs to know. */
+  async open(trx: PaymentsDatabase, id: string): Promise<Open | undefined> {
+    return (await this.#open({ id }, trx)).rows[0]
   }
 
   /** What other plugins added to a run. */
@@ -87,9 +80,23 @@ export class Statements {
     return (await this.#extras({ id }, trx)).rows
   }
 
-  /** Adds to the numbers of an account, which its transaction has locked. */
-  async change(trx: PaymentsDatabase, did: string, by: AccountChange): Promise<void> {
-    await this.#change({ did, balance: 0, owed: 0, held: 0, ...by }, trx)
+  /**
+   * Gives free what a turn had set aside and takes what it costs, in one update, which also locks the account. Undefined,
+   * and nothing is changed, where the balance covers the bill and should not, or the other way round: it has changed meanwhile.
+   */
+  async settle(
+    trx: PaymentsDatabase,
+    { did, at }: { readonly did: string; readonly at: number },
+    { held, amount, from }: Settlement,
+  ): Promise<Pick<AccountRow, 'granted_until'> | undefined> {
+    const most = Number.MAX_SAFE_INTEGER
+    const taken = {
+      paid: from === 'balance' ? amount : 0,
+      owed: from === 'credit' ? amount : 0,
+      least: from === 'balance' ? amount : -most,
+      most: from === 'credit' ? amount - 1 : most,
+    }
+    return (await this.#settle({ did, at, held, ...taken }, trx)).rows[0]
   }
 
   /** Adds a bill to the claim that has not been presented. Undefined where there is none with room for it. */
@@ -97,9 +104,9 @@ export class Statements {
     return (await this.#grow({ did, amount }, trx)).rows[0]?.id
   }
 
-  /** Writes how the charge of a run ended. */
-  async end(trx: PaymentsDatabase, end: ChargeEnd): Promise<void> {
-    await this.#end(end, trx)
+  /** Writes how the charge of a run ended. False, and nothing is written, where it has ended before. */
+  async end(trx: PaymentsDatabase, end: ChargeEnd): Promise<boolean> {
+    return ((await this.#end(end, trx)).numAffectedRows ?? 0n) > 0n
   }
 }
 
@@ -135,16 +142,40 @@ const beginStatement = (db: PaymentsDatabase) =>
     }),
   )
 
-const changeStatement = (db: PaymentsDatabase) =>
-  prepared(db, ({ did, balance, owed, held }: Required<AccountChange> & { did: string }) =>
+const openStatement = (db: PaymentsDatabase) =>
+  prepared(db, ({ id }: { id: string }) => ({
+    compile: () =>
+      sql<Open>`select charge.did, charge.status, charge.held, charge.free_day, charge.free_address,
+          account.balance, (select count(*) from payments_extras where run_id = ${id}) as extras
+        from payments_charges as charge join payments_accounts as account
+          on account.did = charge.did
+        where charge.run_id = ${id}`.compile(db),
+  }))
+
+interface SettleParameters {
+  readonly did: string
+  readonly at: number
+  readonly held: number
+  readonly paid: number
+  readonly owed: number
+  /** Between these two is the balance. */
+  readonly least: number
+  readonly most: number
+}
+
+const settleStatement = (db: PaymentsDatabase) =>
+  prepared(db, ({ did, at, held, paid, owed, least, most }: SettleParameters) =>
     db
       .updateTable('payments_accounts')
       .set({
-        balance: sql<number>`balance + ${big(balance)}`,
+        balance: sql<number>`balance - ${big(paid)}`,
         owed: sql<number>`owed + ${big(owed)}`,
-        held: sql<number>`held + ${big(held)}`,
+        held: sql<number>`held - ${big(held)}`,
+        touched_at: at,
       })
-      .where('did', '=', did),
+      .where('did', '=', did)
+      .where(sql<boolean>`balance >= ${big(least)} and balance <= ${big(most)}`)
+      .returning('granted_until'),
   )
 
 const growStatement = (db: PaymentsDatabase) =>
@@ -182,5 +213,6 @@ const endStatement = (db: PaymentsDatabase) =>
         claim_id: end.claim_id,
         ended_at: end.ended_at,
       })
-      .where('run_id', '=', end.run_id),
+      .where('run_id', '=', end.run_id)
+      .where('status', '=', 'held'),
   )

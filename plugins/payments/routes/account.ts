@@ -56,6 +56,7 @@ export const accountRoutes = {
     },
   },
   'POST /payments/claims': {
+    signed: true as const,
     summary: 'Presents what is due, or asks for an advance.',
     input: inputs.present,
     output: z.object({ claim: claim.nullable() }),
@@ -67,6 +68,7 @@ export const accountRoutes = {
     },
   },
   'POST /payments/claims/:id/dispute': {
+    signed: true as const,
     summary: 'Says that a claim is wrong; the operator decides.',
     input: inputs.dispute,
     output: claim,
@@ -79,12 +81,14 @@ export const accountRoutes = {
     },
   },
   'POST /payments/prepare': {
+    signed: true as const,
     summary: 'Makes what a wallet signs to pay claims.',
     input: inputs.prepare,
     run: async (input: z.output<typeof inputs.prepare>, { self: { service }, user }: UserCtx) =>
       (await service.payments()).prepare(user.did, input.address, input.claims),
   },
   'POST /payments/settle': {
+    signed: true as const,
     summary: 'Counts a payment that stands on the ledger; 202 while it does not.',
     input: inputs.settle,
     answers: { 200: ['application/json'], 202: ['application/json'] },

@@ -12,6 +12,7 @@ interface Ctx {
 /** The routes of contracts: what a user grants the oracle on the ledger. */
 export const contractRoutes = {
   'POST /payments/contracts': {
+    signed: true as const,
     summary: 'Makes a contract that waits for its transaction, and what the wallet signs for it.',
     input: inputs.contracts,
     answers: { 201: ['application/json'] },
@@ -26,6 +27,7 @@ export const contractRoutes = {
     }),
   },
   'POST /payments/contracts/:id/confirm': {
+    signed: true as const,
     summary:
       'Makes a contract active whose transaction stands on the ledger; 202 while it does not.',
     input: inputs.confirm,
@@ -40,6 +42,7 @@ export const contractRoutes = {
     },
   },
   'DELETE /payments/contracts/:id': {
+    signed: true as const,
     summary: 'Ends a contract, and says what the wallet signs to end it on the ledger too.',
     input: inputs.contract,
     output: contractToSign,

@@ -20,6 +20,7 @@ export const developmentRoutes = {
     },
   },
   'POST /payments/development/faucet': {
+    signed: true as const,
     summary: 'Gives the caller another 1,000 coins of the development ledger.',
     limit: { max: 10, perMs: 60_000 },
     run: async (_: unknown, { self: { service }, user }: Ctx) => {
@@ -28,6 +29,7 @@ export const developmentRoutes = {
     },
   },
   'POST /payments/development/transact': {
+    signed: true as const,
     summary: 'Signs and sends a transaction of the caller on the development ledger.',
     input: inputs.transact,
     run: async (input: z.output<typeof inputs.transact>, { self: { service }, user }: Ctx) => {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { type Log, type RunAdmission, RuntimeError } from '#core'
@@ -8,7 +7,7 @@ import type { ClaimRow, PaymentsDatabase } from '../tables.ts'
 import { keepable } from '../keepable.ts'
 import type { Facilitator, Question } from './facilitator.ts'
 import { offerFor, offerMs, type OfferTerms } from './offers.ts'
-import { nonceOf, readSigned, type Signed } from './signed.ts'
+import { digestOf, nonceOf, readSigned, type Signed, validUntil } from './signed.ts'
 import type { OfferRow, SignatureRow } from './tables.ts'
 
 /** What payments by signature are made with. */
@@ -188,9 +187,9 @@ export class Signatures {
   }
 
   /** Goes on with a signature where the last request left it. */
-  #askAgain(offer: OfferRow, signed: Signed, { status }: SignatureRow) {
+  #askAgain(offer: OfferRow, signed: Signed, row: SignatureRow) {
     // Nothing was moved as long as the facilitator has only looked at it.
-    return status === 'asking' ? this.#ask(offer, signed) : this.#settle(offer, signed, true)
+    return row.status === 'asking' ? this.#ask(offer, signed) : this.#settle(offer, signed, row)
   }
 
   /** Has the facilitator look at a signature and then settle it, and keeps what it says. */
@@ -199,7 +198,7 @@ export class Signatures {
     const verdict = await this.#parts.facilitator.verify(questionOf(offer, signed))
     if (verdict.is === 'bad') return this.#refuse(offer, signed, verdict.reason, false)
     if (verdict.is === 'good') {
-      if (await this.#commit(offer, signed)) return this.#settle(offer, signed, false)
+      if (await this.#commit(offer, signed)) return this.#settle(offer, signed)
       await this.#refuse(offer, signed, 'not_asked_for_any_more', false)
       return undefined
     }
@@ -233,19 +232,27 @@ export class Signatures {
     })
   }
 
-  /** Has the facilitator move the money. After an outcome that nobody knows, only a settlement is an answer. */
-  async #settle(offer: OfferRow, signed: Signed, isAgain: boolean) {
+  /**
+   * Has the facilitator move the money. After an outcome that nobody knows, only a settlement is an answer. That the signature
+   * is used up is one, unless it was the first answer of all: then the money came by a question that was sent twice on its way,
+   * or the payer has spent the nonce on somebody else. Nobody is asked to pay again, and nothing is counted.
+   */
+  async #settle(offer: OfferRow, signed: Signed, before?: SignatureRow) {
     const { facilitator, log } = this.#parts
     const nonce = nonceOf(signed)
     const verdict = await facilitator.settle(questionOf(offer, signed))
     if (verdict.is === 'good') return this.#pay(offer, nonce, verdict.transaction)
     const { reason } = verdict
-    if (verdict.is === 'bad' && !isAgain) return this.#refuse(offer, signed, reason, true)
-    if (verdict.is === 'bad' && usedUp.test(reason)) {
+    const wasUsed = usedUp.test(before?.reason ?? '')
+    const isUsed = verdict.is === 'bad' && usedUp.test(reason)
+    if (verdict.is === 'bad' && !before && !isUsed) return this.#refuse(offer, signed, reason, true)
+    if (isUsed && before && !wasUsed) {
       log.warn({ nonce, reason }, 'A signature is used up that was sent to be settled: it counts')
       return this.#pay(offer, nonce, '')
     }
-    const unknown = { status: 'unknown' as const, reason: keepable(reason) }
+    // What the first answer was is kept: by it a later one is judged.
+    const told = wasUsed ? before?.reason : keepable(reason)
+    const unknown = { status: 'unknown' as const, reason: told ?? null }
     await this.#set(nonce, ['settling', 'unknown'], unknown)
     log.warn({ nonce, reason }, 'Nobody knows what became of a signature')
     this.#askOn(offer, signed)
@@ -386,12 +393,5 @@ const questionOf = (offer: OfferRow, signed: Signed): Question => ({
   paymentPayload: signed,
   paymentRequirements: JSON.parse(offer.requirements),
 })
-
-/** Until when a signature can be settled, with a minute for a ledger whose clock is slow. */
-const validUntil = ({ payload }: Signed): number =>
-  Number(payload.authorization.validBefore) * 1000 + 60_000
-
-const digestOf = (signed: Signed): string =>
-  createHash('sha256').update(JSON.stringify(signed.payload)).digest('hex')
 
 const toHeader = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64')

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { z } from 'zod'
 
@@ -56,3 +57,11 @@ const invalid = (header: string, what: string, hint: string): RuntimeError =>
 /** The payer's address and the nonce. */
 export const nonceOf = ({ payload: { authorization } }: Signed): string =>
   `${authorization.from.toLowerCase()}:${authorization.nonce.toLowerCase()}`
+
+/** Until when a signature can be settled, with a minute for a ledger whose clock is slow. */
+export const validUntil = ({ payload }: Signed): number =>
+  Number(payload.authorization.validBefore) * 1000 + 60_000
+
+/** By this a signature is told from another one with the same nonce. */
+export const digestOf = (signed: Signed): string =>
+  createHash('sha256').update(JSON.stringify(signed.payload)).digest('hex')
