@@ -3,7 +3,10 @@
  * throughput over the same number of connections, and the CPU time of our process per request. Then many more requests
  * show whether the heap grows. The bench needs the packages that examples/etcd names.
  */
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { startEtcd } from '../examples/etcd/etcd.ts'
 import { beTarget, drive, median, Target } from './support/target.ts'
 
@@ -12,6 +15,7 @@ const perRound = 4000
 const connections = 16
 const manyRequests = Number(process.env.BENCH_GATEWAY_REQUESTS ?? 300_000)
 const warmUp = 8000
+const wrkRounds = 5
 
 async function serve(): Promise<void> {
   const { createApp } = await import('#core')
@@ -91,6 +95,9 @@ async function measure(): Promise<void> {
     print(
       `CPU of etcd:          ${median(etcdCpu.other).toFixed(0)} µs as a gateway, ${median(etcdCpu.mine).toFixed(0)} µs behind ours`,
     )
+    print('')
+    if (spawnSync('wrk', ['-v']).error) print('wrk is not installed: left out (Debian has it)')
+    else await byWrk(ours, theirPort, etcd.pid)
     const before = await ours.usage('gc')
     await perSecond(ours.port, manyRequests)
     const after = await ours.usage('gc')
@@ -100,6 +107,59 @@ async function measure(): Promise<void> {
   } finally {
     ours.process.kill()
     await etcd.stop()
+  }
+}
+
+/** The same by wrk, a load generator in C: what a client in Node cannot tell apart, it can. The two take turns. */
+async function byWrk(ours: Target, theirPort: number, etcdPid: number): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'oracle-wrk-'))
+  const script = join(folder, 'range.lua')
+  writeFileSync(
+    script,
+    `wrk.method = 'POST'\nwrk.body = '${body}'\nwrk.headers['Content-Type'] = 'application/json'\n`,
+  )
+  const run = (port: number) => {
+    const { stdout } = spawnSync(
+      'wrk',
+      [
+        '-t',
+        '1',
+        '-c',
+        String(connections),
+        '-d',
+        '4s',
+        '-s',
+        script,
+        `http://127.0.0.1:${port}/v3/kv/range`,
+      ],
+      { encoding: 'utf8' },
+    )
+    if (/Non-2xx/.test(stdout)) throw new Error(stdout)
+    const number = (pattern: RegExp) => Number(pattern.exec(stdout)?.[1])
+    return { perSecond: number(/Requests\/sec:\s+([\d.]+)/), requests: number(/(\d+) requests in/) }
+  }
+  try {
+    const ratios: number[] = []
+    const cpu: number[] = []
+    const theirCpu: number[] = []
+    for (let round = 0; round < wrkRounds; round++) {
+      const etcdBefore = cpuOf(etcdPid)
+      const other = run(theirPort)
+      theirCpu.push((cpuOf(etcdPid) - etcdBefore) / other.requests)
+      const before = (await ours.usage('cpu')).cpu
+      const mine = run(ours.port)
+      cpu.push(((await ours.usage('cpu')).cpu - before) / mine.requests)
+      ratios.push(mine.perSecond / other.perSecond)
+      print(
+        `wrk, round ${round + 1}:         ours ${mine.perSecond.toFixed(0)}, etcd's own ${other.perSecond.toFixed(0)} requests per second`,
+      )
+    }
+    print(`wrk, ratio:           ${median(ratios).toFixed(2)} (median of rounds)`)
+    print(
+      `wrk, CPU per request: ${median(cpu).toFixed(0)} µs ours, ${median(theirCpu).toFixed(0)} µs etcd as a gateway`,
+    )
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 

@@ -54,6 +54,8 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
     quotas,
     isPublic: false,
     askToFill: async () => {},
+    askForWork: async () => undefined,
+    imprecisionOf: async () => undefined,
   })
   await made.protocolChanges.create(actor, {
     type: 'Protocol',

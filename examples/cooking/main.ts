@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { createApp } from '#core'
 import registry from '../../plugins/registry/index.ts'
+import { analyst } from './analyst.ts'
 import { callTo, seed } from './seed.ts'
 
 // npm run example:cooking [http://…]: creates a clean-cooking project in the running server, or else in a server of its own.
@@ -33,7 +34,11 @@ async function answers(url: string): Promise<boolean> {
 async function startOne(): Promise<string> {
   if (named) throw new Error(`No server answers at ${named}.`)
   console.log(`No server answers at ${address}: this process is one, until Ctrl-C.`)
-  const app = await createApp({ plugins: [registry], env: { LOG_LEVEL: 'warn', ...process.env } })
+  const app = await createApp({
+    plugins: [registry],
+    ...(process.env.MODEL === undefined && { model: analyst }),
+    env: { LOG_LEVEL: 'warn', ...process.env },
+  })
   const { url } = await app.listen()
   console.log(`listening on ${url}`)
   return url

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { testApp } from '#core/testing'
 import registry from '../../plugins/registry/index.ts'
+import { analyst } from './analyst.ts'
 import { callTo, seed } from './seed.ts'
 
 const run = promisify(execFile)
@@ -17,7 +18,7 @@ const mark = '--- '
 const keys = /API_KEY=(\S+)/.exec(page)![1]!
 
 it('goes as the page says, line by line in one shell', async () => {
-  await using app = await testApp({ plugins: [registry], env: { API_KEY: keys } })
+  await using app = await testApp({ plugins: [registry], model: analyst, env: { API_KEY: keys } })
   await seed(callTo(app.url, 'key-of-amina'), callTo(app.url, 'key-of-ben'), () => {})
   const script = [
     'set -euo pipefail',
@@ -50,8 +51,8 @@ it('goes as the page says, line by line in one shell', async () => {
   const answerTo = (what: string) =>
     JSON.parse(told.find(({ said }) => said.includes(what))!.answer)
   const dids = (graph: { nodes: { did: string }[] }) => graph.nodes.map(({ did }) => did)
-  expect(dids(answerTo('what the organisation reaches'))).toContain('did:ixo:cooking:stove-4')
-  expect(dids(answerTo('only the stoves'))).toHaveLength(4)
+  expect(dids(answerTo('what the organisation reaches'))).toContain('did:ixo:cooking:stove-40')
+  expect(dids(answerTo('only the stoves'))).toHaveLength(13)
   expect(dids(answerTo('who stands behind'))).toContain('did:ixo:cooking:organisation')
   expect(answerTo('the oracle approves').status).toBe('approved')
   expect(answerTo('takes it back').status).toBe('revoked')

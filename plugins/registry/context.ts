@@ -1,9 +1,10 @@
 import type { z } from 'zod'
 import type { RouteContext, User } from '#core'
+import type { PeerDoor } from './query/peers.ts'
 import type { Registry } from './registry.ts'
 
 /** What `setup` made. The first request loads the registry, so that a server starts sooner. */
-export interface Self {
+export interface Self extends PeerDoor {
   readonly oracleDid: string
   registry(): Promise<Registry>
 }
@@ -22,6 +23,8 @@ export interface RegistryToolContext {
   readonly self: Self
   readonly user: User
   readonly signal: AbortSignal
+  /** The plugin that started the turn. */
+  readonly origin: string | undefined
 }
 
 /** A route of the registry, whose handler has the input that its schema makes. */

@@ -10,7 +10,11 @@ const suspicious = /[\d.]{16}|[eE]-\d/
  */
 export function refuseLostDigits(raw: Uint8Array | undefined): void {
   if (!raw || raw.length === 0) return
-  const text = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('utf8')
+  refuseLostDigitsOf(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('utf8'))
+}
+
+/** The same for JSON that is a text already. */
+export function refuseLostDigitsOf(text: string): void {
   if (!suspicious.test(text)) return
   const lost: Lost[] = []
   try {

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { definePlugin, type Database, type Jobs, type Oracle } from '#core'
 import type { Self } from './context.ts'
+import type { ImprecisionOf } from './evaluation/minting.ts'
+import { evaluationAttempts, verdictTools } from './evaluation/verdict.ts'
 import { environment, type Environment } from './environment.ts'
 import type { Registry } from './registry.ts'
 import { claimsRoutes } from './routes/claims.ts'
@@ -16,6 +18,7 @@ import { tools } from './tools.ts'
 /** Loads the registry with the first request that needs it, so that a server starts sooner. */
 function setup({ db, oracle, env, jobs }: Boot): Self {
   let loading: Promise<Registry> | undefined
+  let imprecisionOf: ImprecisionOf | undefined
   const load = async (): Promise<Registry> => {
     const { Registry } = await import('./registry.ts')
     return new Registry({
@@ -30,15 +33,35 @@ function setup({ db, oracle, env, jobs }: Boot): Self {
       },
       isPublic: env.REGISTRY_READ === 'public',
       askToFill: (on, key) => jobs.within(on).later('index', {}, { key }),
+      imprecisionOf: async (project) => imprecisionOf?.(project),
+      askForWork: (on, job, claim) => jobs.within(on).later(job, { claim }, { key: claim }),
     })
   }
-  return { oracleDid: oracle.did, registry: () => (loading ??= load()) }
+  const registry = () => (loading ??= load())
+  return {
+    oracleDid: oracle.did,
+    registry,
+    async *twins(...asked) {
+      yield* (await registry()).peers.twins(...asked)
+    },
+    approved: async (...asked) => (await registry()).peers.approved(...asked),
+    learnImprecision: (told) => void (imprecisionOf = told),
+  }
 }
 
 const wordsOf = (list: string) => new Set(list.split(',').flatMap((word) => word.trim() || []))
 
 /** What the jobs take, by their names. */
-const inputs = { index: z.object({}), deliver: z.object({ id: z.string() }) }
+const inputs = {
+  index: z.object({}),
+  deliver: z.object({ id: z.string(), revived: z.number().default(0) }),
+  evaluate: z.object({ claim: z.string() }),
+  mint: z.object({ claim: z.string() }),
+}
+
+/** The key of a delivery: where it begins, and in which life of the subscription. */
+const keyOf = (id: string, reached: number, revived = 0) =>
+  revived === 0 ? `${id}-${reached}` : `${id}-${reached}-${revived}`
 
 /** What `setup` needs of boot. */
 interface Boot {
@@ -74,6 +97,8 @@ export default definePlugin({
     '005-indexes': async (db) => (await import('./indexes/tables.ts')).createIndexes(db),
     '006-subscriptions': async (db) =>
       (await import('./subscriptions/tables.ts')).createSubscriptions(db),
+    '007-evaluations': async (db) => (await import('./evaluation/tables.ts')).createReviews(db),
+    '008-revivals': async (db) => (await import('./subscriptions/tables.ts')).createRevivals(db),
   },
 
   setup,
@@ -84,8 +109,8 @@ export default definePlugin({
       every: '5s',
       async run(_, { self, jobs }) {
         const { subscriptions } = await self.registry()
-        for (const { id, reached } of await subscriptions.behind())
-          await jobs.later('deliver', { id }, { key: `${id}-${reached}` })
+        for (const { id, reached, revived } of await subscriptions.behind())
+          await jobs.later('deliver', { id, revived }, { key: keyOf(id, reached, revived) })
       },
     },
 
@@ -93,11 +118,28 @@ export default definePlugin({
       input: inputs.deliver,
       attempts: 36,
       timeoutMs: 300_000,
-      async run({ id }, { self, job, jobs }) {
+      async run({ id, revived }, { self, job, jobs }) {
         const { subscriptions } = await self.registry()
         const reached = await subscriptions.deliver(id, job)
-        if (reached !== undefined) await jobs.later('deliver', { id }, { key: `${id}-${reached}` })
+        if (reached !== undefined)
+          await jobs.later('deliver', { id, revived }, { key: keyOf(id, reached, revived) })
       },
+    },
+
+    // A claim came whose protocol says how it is evaluated: rules decide, or a turn of the agent, or a person is asked.
+    evaluate: {
+      input: inputs.evaluate,
+      attempts: evaluationAttempts,
+      timeoutMs: 900_000,
+      async run({ claim }, { self, job, turns }) {
+        await (await self.registry()).evaluations.run(claim, { job, turns })
+      },
+    },
+
+    // A claim was approved whose protocol makes credits.
+    mint: {
+      input: inputs.mint,
+      run: async ({ claim }, { self }) => void (await (await self.registry()).minting.run(claim)),
     },
 
     // A protocol has declared an index, or dropped one: its entities are read in bounded steps.
@@ -114,6 +156,7 @@ export default definePlugin({
     'entities to the user by their properties, with the DID beside.',
 
   tools,
+  toolsFor: verdictTools,
 
   userData: {
     async *export(did, { db }) {

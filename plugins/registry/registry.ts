@@ -1,12 +1,15 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Database, Oracle } from '#core'
-import { Claims } from './claims/claims.ts'
+import { Claims, type AskForWork } from './claims/claims.ts'
 import { Credentials } from './credentials/credentials.ts'
 import { PresentedCredentials } from './credentials/presented.ts'
 import { Batches } from './entities/batch.ts'
 import { Changes } from './entities/changes.ts'
 import { Creation } from './entities/creation.ts'
 import { Entities } from './entities/entities.ts'
+import { Evaluations } from './evaluation/evaluations.ts'
+import { Minting, type ImprecisionOf } from './evaluation/minting.ts'
+import { Provenances } from './evaluation/provenance.ts'
 import { Indexes, type AskToFill } from './indexes/indexes.ts'
 import { Queries } from './query/queries.ts'
 import { Systems } from './graph/system.ts'
@@ -15,6 +18,7 @@ import { ProtocolChanges } from './protocols/changes.ts'
 import { Conformance } from './protocols/conformance.ts'
 import { Protocols } from './protocols/protocols.ts'
 import { Feed } from './reading/feed.ts'
+import { Peers } from './query/peers.ts'
 import { Lists } from './reading/lists.ts'
 import { Resolution } from './resolution/resolution.ts'
 import { actorOf, type Actor, type Calling } from './rights/actor.ts'
@@ -35,6 +39,10 @@ export interface RegistryOptions {
   readonly isPublic: boolean
   /** Keeps the job that fills indexes. */
   readonly askToFill: AskToFill
+  /** Keeps the jobs about claims. */
+  readonly askForWork: AskForWork
+  /** What other plugins know of how far the measured mean of a project may be off. */
+  readonly imprecisionOf: ImprecisionOf
 }
 
 /** The registry and all its parts. The first request loads this module. */
@@ -55,12 +63,17 @@ export class Registry {
   readonly protocolChanges: ProtocolChanges
   readonly conformance: Conformance
   readonly claims: Claims
+  readonly evaluations: Evaluations
+  readonly minting: Minting
+  readonly provenances: Provenances
+  readonly peers: Peers
   readonly credentials: Credentials
   readonly resolution: Resolution
   readonly feed: Feed
 
   constructor(options: RegistryOptions) {
     const { db: untyped, oracle, organisational, quotas, isPublic, askToFill } = options
+    const { askForWork: ask, imprecisionOf } = options
     const db = withRegistryTables(untyped)
     const feed = new Feed(db)
     const writer = new Writer(db, () => feed.announce())
@@ -93,12 +106,24 @@ export class Registry {
     this.protocols = protocols
     this.protocolChanges = new ProtocolChanges({ write, protocols, indexes, oracleDid, quotas })
     this.conformance = new Conformance(db, protocols)
-    this.claims = new Claims({ db, write, oracle, protocols, quotas })
+    const claims = new Claims({ db, write, oracle, protocols, quotas, ask })
+    this.claims = claims
+    this.evaluations = new Evaluations({ db, claims, protocols, oracleDid })
+    this.minting = new Minting({
+      db,
+      write,
+      protocols,
+      changes: this.changes,
+      oracleDid,
+      imprecisionOf,
+    })
+    this.provenances = new Provenances(db, entities, protocols)
     this.credentials = new Credentials({ db, write, oracle })
     this.#write = write
     this.#indexes = indexes
     this.queries = new Queries(db, this.lists)
     this.subscriptions = new Subscriptions(db, this.queries, oracle, isPublic)
+    this.peers = new Peers(db, this.queries, this.readers)
     this.resolution = new Resolution(db, oracle)
   }
 

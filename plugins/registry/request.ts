@@ -1,5 +1,11 @@
 import { z } from 'zod'
 import { classes, groupType, type TwinClass } from './entities/kinds.ts'
+import {
+  evaluationSpec,
+  mintingSpec,
+  type EvaluationSpec,
+  type MintingSpec,
+} from './evaluation/definition.ts'
 import { indexTypes, type IndexType } from './indexes/tables.ts'
 import { did, entityId, isObject, name, record, wants } from './wants.ts'
 
@@ -155,7 +161,8 @@ export interface ProtocolDefinition {
   readonly extends?: string
   readonly properties: Readonly<Record<string, TypeName | PropertyRule>>
   readonly relationships?: Readonly<Record<string, string>>
-  readonly mints?: true | string
+  readonly mints?: true | string | MintingSpec
+  readonly evaluation?: EvaluationSpec
   readonly indexes?: Readonly<Record<string, IndexType>>
   readonly class?: TwinClass
   readonly identifiedBy?: readonly string[]
@@ -184,8 +191,14 @@ export const protocolSchema = z.object(
       )
       .optional(),
     mints: z
-      .union([z.literal(true), name(200, 'what one of them stands for')], wants(aCredit))
+      .union(
+        [z.literal(true), name(200, 'what one of them stands for'), mintingSpec],
+        wants(aCredit),
+      )
       .optional(),
+    evaluation: evaluationSpec
+      .optional()
+      .describe('How claims that follow this protocol are evaluated without a hand'),
     indexes: z
       .record(
         z.string(),

@@ -174,6 +174,7 @@ it('a design of before, made with a key that nobody wrote down, is decided by a 
     'alter table sampling_selections drop column committed_by',
     'alter table sampling_selections drop column drawn_by',
     'drop table sampling_audit_files',
+    'drop table sampling_frame_queries',
     "delete from sampling_migrations where name >= '005'",
   ])
     await sql.raw(statement).execute(db!)

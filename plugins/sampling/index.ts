@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { created, definePlugin, reply, type RouteContext } from '#core'
+import { created, definePlugin, reply } from '#core'
 import { whoAsks, whoCalls } from './access.ts'
 import * as arithmetic from './arithmetic/arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './arithmetic/curve.ts'
 import { addressesSchema } from './beacons/addresses.ts'
-import type { SampleDesign, Selection } from './design/record.ts'
 import { LazyDesigns, LazySelections, recordsLater } from './lazy.ts'
 import { invalid } from './refusal.ts'
 import {
@@ -17,7 +16,7 @@ import {
   revisionSchema,
   verificationSchema,
 } from './request.ts'
-import { frameBytes, frameOf, readFrame } from './selection/frame-lines.ts'
+import { frameBytes, frameOf, sentFrame } from './selection/frame-lines.ts'
 import {
   beaconSchema,
   commitSchema,
@@ -27,29 +26,17 @@ import {
 } from './selection/request.ts'
 import { StoredFrames } from './selection/stored-frames.ts'
 import { migrations, withSamplingTables } from './tables.ts'
+import { explained, told, toldDraw } from './told.ts'
+import registry from '../registry/index.ts'
+import { FrameQueries, frameOfQuery } from './twins/frame-query.ts'
+import { imprecisionOf } from './twins/imprecision.ts'
+import { answersOf, foundIn, surveyedSchema, surveySchema } from './twins/survey.ts'
+import { askingOf, type Twins } from './twins/twins.ts'
 
 export * from './arithmetic/arithmetic.ts'
 
 const designId = designIdSchema
 const named = z.object({ designId })
-/** A design as a tool returns it: the model reads the summary first. */
-const told = async (design: SampleDesign) => {
-  const { summarize } = await import('./parts.ts')
-  return { summary: summarize(design), ...design }
-}
-/** The arithmetic of a design, step by step. */
-const explained = async (design: SampleDesign) => {
-  const { explain } = await import('./parts.ts')
-  return { steps: explain(design) }
-}
-/** A selection as a tool returns it: the model reads first whether anybody can check the draw. */
-const toldDraw = <Drawn extends Pick<Selection, 'verifiable' | 'source'>>(drawn: Drawn) => ({
-  summary: drawn.verifiable
-    ? 'Everybody can check this draw: "verifiable" is true.'
-    : `Nobody can check how this draw came about (source "${drawn.source}"): "verifiable" is false. ` +
-      'Say so; it is refused for submission unless the verifier draws.',
-  ...drawn,
-})
 const revision = revisionInQuery.optional()
 
 const sweepEveryMs = 600_000
@@ -87,9 +74,11 @@ export default definePlugin({
     ),
   },
 
+  uses: [registry],
+
   migrations,
 
-  setup({ db, log, oracle, env, fetch, onClose }) {
+  setup({ db, log, oracle, env, fetch, onClose, plugins }) {
     const tables = withSamplingTables(db)
     const now = () => Date.now()
     const { DRAND_URL: relays, LEDGER_URL: ledger } = env
@@ -102,7 +91,11 @@ export default definePlugin({
     const sweeping = setInterval(sweep, sweepEveryMs).unref()
     onClose(() => clearInterval(sweeping))
     void sweep()
+    const twins: Twins | undefined = plugins.registry
+    twins?.learnImprecision((project) => imprecisionOf(project, tables))
     return {
+      twins,
+      frameQueries: new FrameQueries(tables),
       ...arithmetic,
       designs: new LazyDesigns(records),
       selections: new LazySelections(records),
@@ -271,12 +264,19 @@ export default definePlugin({
         'Freezes the frame and names the future round of a beacon; a frame line by line has the beacon in the query.',
       body: { json: 16 * 1024 * 1024, ndjson: frameBytes },
       input: commitSchema,
-      async run({ designId, frame, beacon, extend, marks }, ctx) {
+      async run({ designId, frame, frameQuery, beacon, extend, marks }, ctx) {
         const { self, signal, caller: by } = ctx
         const design = await self.designs.readToCommit(designId, whoCalls(ctx))
-        const sent = extend ? undefined : await sentFrame(frame, ctx)
+        const found = frameQuery && {
+          frame: await frameOfQuery(self.twins, frameQuery, askingOf(ctx)),
+          marks: {},
+        }
+        const sent = extend ? undefined : (found ?? (await sentFrame(frame, ctx)))
         const commitment = { frame: sent?.frame, beacon, marks: { ...sent?.marks, ...marks }, by }
-        return self.selections.commit(design, commitment, signal)
+        const committed = await self.selections.commit(design, commitment, signal)
+        if (!frameQuery) return committed
+        await self.frameQueries.keep(designId, committed.frameDigest, frameQuery)
+        return { ...committed, frameQuery }
       },
     },
     'POST /v1/sampling/:designId/selection': {
@@ -288,7 +288,53 @@ export default definePlugin({
         const { self, signal } = ctx
         const external = reveal.external?.verifier
         const { design, maker } = await self.designs.readToDraw(designId, whoCalls(ctx), external)
-        return self.selections.reveal(design, reveal, { signal, maker, by: ctx.caller })
+        const drawn = await self.selections.reveal(design, reveal, {
+          signal,
+          maker,
+          by: ctx.caller,
+        })
+        // The draw is from the frame as it was committed; the digest tells whether the query finds others now.
+        const frameNow = await self.frameQueries.now(
+          designId,
+          drawn.frameDigest,
+          self.twins,
+          askingOf(ctx),
+        )
+        return { ...drawn, ...(frameNow && { frameNow }) }
+      },
+    },
+    'GET /v1/sampling/:designId/survey': {
+      auth: 'bearer',
+      summary: 'The twins that were drawn, and the approved claim about each.',
+      input: surveySchema.extend({ designId }),
+      async run({ designId, ...survey }, ctx) {
+        const { self } = ctx
+        const selection = await self.selections.read(
+          await self.designs.read(designId, whoCalls(ctx)),
+        )
+        const strata = await answersOf(self.twins, selection, survey, askingOf(ctx))
+        return {
+          designId,
+          strata: strata.map(({ name, twins }) => ({
+            name,
+            drawn: twins.length,
+            completes: twins.filter(({ claim }) => claim !== undefined).length,
+            twins,
+          })),
+        }
+      },
+    },
+    'POST /v1/sampling/:designId/survey/recalculate': {
+      auth: 'bearer',
+      summary: 'Works a design out anew from the approved claims about the twins that were drawn.',
+      input: surveyedSchema.extend({ designId }),
+      async run({ designId, ...survey }, ctx) {
+        const { self } = ctx
+        const who = whoCalls(ctx)
+        const design = await self.designs.read(designId, who)
+        const selection = await self.selections.read(design)
+        const answers = await answersOf(self.twins, selection, survey, askingOf(ctx))
+        return self.designs.recalculate(designId, foundIn(answers, design, survey.property), who)
       },
     },
     'GET /v1/sampling/:designId/selection': {
@@ -340,13 +386,3 @@ export default definePlugin({
     },
   },
 })
-
-/** The frame of a commitment, as JSON or line by line. */
-async function sentFrame(
-  frame: z.output<typeof frameSchema> | undefined,
-  { lines }: Pick<RouteContext, 'lines'>,
-) {
-  if (frame) return { frame: await frameOf(frame) }
-  const { frame: read, ...marks } = await readFrame(lines)
-  return { frame: read, marks }
-}

@@ -73,6 +73,9 @@ export type AuditFileRow = {
   content: string
 }
 
+/** By which query of the registry a committed frame was found. */
+export type FrameQueryRow = { design_id: string; frame_digest: string; query: string }
+
 /**
  * A part of the committed ids, sorted, small enough for one read. The parts are written before the commitment that names
  * their frame, so that no transaction stays open for as long as a large frame takes.
@@ -97,6 +100,7 @@ export type Tables = {
   sampling_frames: FrameRow
   sampling_uploads: UploadRow
   sampling_audit_files: AuditFileRow
+  sampling_frame_queries: FrameQueryRow
 }
 /** The database, or a transaction in it, with the tables of sampling. */
 export type SamplingDatabase = Kysely<Tables>
@@ -239,6 +243,16 @@ export const migrations = {
       .addColumn('bytes', 'integer', (column) => column.notNull())
       .addColumn('content', 'text', (column) => column.notNull())
       .addPrimaryKeyConstraint('sampling_audit_files_pk', ['design_id', 'number'])
+      .execute()
+  },
+  '008-frame-queries': async (db: Kysely<any>) => {
+    // any: a migration sees tables that no type knows yet
+    await db.schema
+      .createTable('sampling_frame_queries')
+      .addColumn('design_id', 'varchar(36)', (column) => column.notNull())
+      .addColumn('frame_digest', 'varchar(64)', (column) => column.notNull())
+      .addColumn('query', 'text', (column) => column.notNull())
+      .addPrimaryKeyConstraint('sampling_frame_queries_pk', ['design_id', 'frame_digest'])
       .execute()
   },
 }

@@ -23,12 +23,28 @@ export interface CallParts {
 export class Calls {
   readonly #transport: Transport
   readonly #unimplemented = new Set<string>()
+  /** What reflection has said: the methods that the upstream lacks, so that those it has again are told apart. */
+  #lacking: ReadonlySet<string> = new Set()
+  #changes = 0
 
   constructor(transport: Transport) {
     this.#transport = transport
   }
 
-  /** The methods whose last call the upstream answered with UNIMPLEMENTED. */
+  /** How often the set of unimplemented methods has changed. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  /** Learns which of the served methods the upstream lacks, as it says itself by reflection. */
+  learn(lacking: ReadonlySet<string>): void {
+    for (const path of this.#lacking) if (!lacking.has(path)) this.#unimplemented.delete(path)
+    for (const path of lacking) this.#unimplemented.add(path)
+    this.#lacking = lacking
+    this.#changes++
+  }
+
+  /** The methods whose last call the upstream answered with UNIMPLEMENTED, and those that reflection does not list. */
   get unimplemented(): ReadonlySet<string> {
     return this.#unimplemented
   }
@@ -43,11 +59,18 @@ export class Calls {
   async ask(operation: Operation, parts: CallParts): Promise<UnaryAnswer> {
     try {
       const answer = await this.#transport.unary(callOf(operation, parts))
-      if (this.#unimplemented.size > 0) this.#unimplemented.delete(operation.path)
+      if (this.#unimplemented.size > 0 && this.#unimplemented.delete(operation.path))
+        this.#changes++
       return answer
     } catch (thrown) {
-      if (thrown instanceof CallError && thrown.code === grpc.unimplemented)
+      if (
+        thrown instanceof CallError &&
+        thrown.code === grpc.unimplemented &&
+        !this.#unimplemented.has(operation.path)
+      ) {
         this.#unimplemented.add(operation.path)
+        this.#changes++
+      }
       throw thrown
     }
   }

@@ -10,7 +10,7 @@ import {
 } from '../connect/connect.ts'
 import { saysConnect } from '../connect/protocol.ts'
 import type { Dialect } from '../json/writer.ts'
-import { describeGateway, type GatewayApi } from '../openapi/document.ts'
+import { Documents } from '../openapi/documents.ts'
 import type { Catalogue } from '../operations/catalogue.ts'
 import type { Operation, Operations } from '../operations/operations.ts'
 import { perOperations } from '../operations/per-operations.ts'
@@ -64,16 +64,6 @@ interface Asked {
   readonly query: string
 }
 
-/** The OpenAPI document of one set of operations. */
-interface Document {
-  /** How many methods were known as unimplemented when the document was made. */
-  readonly unimplemented: number
-  readonly value: GatewayApi
-  readonly api: ServedApi
-  /** The document as text, made by the first request for the text. */
-  text: string | undefined
-}
-
 /** The parts of a call beside its operation and its message. */
 interface Carried extends Omit<CallParts, 'message'> {
   readonly metadata: Record<string, string>
@@ -90,13 +80,15 @@ export class Gateway {
   readonly #prefixesOf: (operations: Operations) => Prefixes
   readonly #connect: Connect
   readonly #connectMethods = perOperations(connectMethods)
-  readonly #documents = perOperations((): { document?: Document } => ({}))
+  readonly #documents: Documents
   /** The module that Koa calls. */
   readonly serve: WebModule
 
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#calls = new Calls(options.transport)
+    this.#documents = new Documents(this.#calls, options.dialect)
+    options.catalogue.onLacking((lacking) => this.#calls.learn(lacking))
     this.#failures = new Failures(options)
     this.#connect = new Connect(this.#calls, this.#failures)
     this.#limit = new AddressLimit(options.ratePerMinute)
@@ -144,8 +136,8 @@ export class Gateway {
       return this.#failures.answer(koa, thrown)
     }
     const isDocument =
-      (isHead || koa.method === 'GET') && operations.isDocument(path, prefixes.current)
-    const isServed = found !== undefined || isDocument
+      isHead || koa.method === 'GET' ? operations.documentAt(path, prefixes.current) : undefined
+    const isServed = found !== undefined || isDocument !== undefined
     const method = isServed ? undefined : this.#connectMethods(operations).get(raw)
     if (method) return this.#connected(koa, { method, operations, query }, waits)
     if (waits !== undefined) return this.#refuse(koa, waits, isServed || prefixes.isOurs(path))
@@ -156,7 +148,8 @@ export class Gateway {
     try {
       this.#options.gate.admit(req.headers)
       // The document takes precedence over a binding with a variable, as every literal does.
-      if (found === undefined || isDocument) answer(koa, 200, {}, this.#documentOf(operations))
+      if (found === undefined || isDocument)
+        answer(koa, 200, ...this.#documents.answerOf(operations, isDocument))
       else {
         const { value: operation, values } = found
         await this.#call(koa, { operations, operation, path: values, url: path, query })
@@ -232,32 +225,11 @@ export class Gateway {
     this.#failures.answer(koa, tooMany(seconds))
   }
 
-  /** The gateway's own OpenAPI document, as text. */
-  #documentOf(operations: Operations): string {
-    const document = this.#described(operations)
-    return (document.text ??= JSON.stringify(document.value))
-  }
-
   /** The operations for the document of the whole server. Everybody may read that document, so a gated gateway gives none. */
   #api(): ServedApi | undefined {
     const { catalogue, gate } = this.#options
     if (gate.gated || catalogue.current === undefined) return undefined
-    return this.#described(catalogue.current).api
-  }
-
-  /** The document of some operations, which is long and so made again only when the set of unimplemented methods has grown or shrunk. */
-  #described(operations: Operations): Document {
-    const { unimplemented } = this.#calls
-    const kept = this.#documents(operations)
-    if (kept.document?.unimplemented === unimplemented.size) return kept.document
-    const value = describeGateway(operations, { dialect: this.#options.dialect, unimplemented })
-    const { paths, components } = value
-    return (kept.document = {
-      unimplemented: unimplemented.size,
-      value,
-      api: { paths, schemas: components.schemas },
-      text: undefined,
-    })
+    return this.#documents.api(catalogue.current)
   }
 
   async #call(koa: Context, asked: Asked): Promise<void> {

@@ -33,6 +33,7 @@ export class Catalogue {
   #retry: NodeJS.Timeout | undefined
   #returning: NodeJS.Timeout | undefined
   #lastReturn = -Infinity
+  #tellLacking: ((lacking: ReadonlySet<string>) => void) | undefined
 
   private constructor(options: CatalogueOptions) {
     this.#options = options
@@ -49,6 +50,33 @@ export class Catalogue {
   /** The operations that the gateway serves now; undefined before the first successful reading. */
   get current(): Operations | undefined {
     return this.#current
+  }
+
+  /** Has the function told which served methods the upstream lacks, by its own reflection: at boot and whenever it has come back. */
+  onLacking(tell: (lacking: ReadonlySet<string>) => void): void {
+    this.#tellLacking = tell
+    void this.ready.then(() => this.#learn())
+    this.#options.transport.onReturn(() => void this.#learn())
+  }
+
+  /** Descriptors from a file may be newer than the upstream, or older. An upstream without reflection teaches nothing. */
+  async #learn(): Promise<void> {
+    const { file, transport } = this.#options
+    const operations = this.#current
+    if (file === undefined || !operations || this.#closed) return
+    const reflected = await reflect(transport, reflectionMs).catch(() => [])
+    const served = new Set(
+      reflected.flatMap((one) =>
+        one.service.flatMap(({ name, method }) =>
+          method.map(
+            (each) => `/${one.package === '' ? '' : `${one.package}.`}${name}/${each.name}`,
+          ),
+        ),
+      ),
+    )
+    if (served.size === 0 || this.#closed) return
+    const lacking = operations.all.flatMap(({ path }) => (served.has(path) ? [] : path))
+    this.#tellLacking?.(new Set(lacking))
   }
 
   /** Resolves after the first successful reading. */
@@ -133,5 +161,6 @@ export class Catalogue {
     for (const note of made.notes) log.warn(`not served: ${note}`)
     log.info(`${before ? 'now serves' : 'serves'} ${made.all.length} bindings`)
     this.#ready.resolve()
+    if (before) void this.#learn()
   }
 }

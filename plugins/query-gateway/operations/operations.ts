@@ -42,8 +42,8 @@ export interface Operations {
   readonly fingerprint: string
   /** The first segment that all annotations share; empty when they share none. */
   readonly commonPrefix: string
-  /** Whether a path is that of the OpenAPI document. */
-  isDocument(path: string, currentPrefix: string): boolean
+  /** Whether a path is that of the OpenAPI document, or of the page that shows it. */
+  documentAt(path: string, currentPrefix: string): 'json' | 'page' | undefined
   /** Sentences for the operator, such as faults of annotations. */
   readonly notes: readonly string[]
 }
@@ -128,11 +128,12 @@ export function compileOperations(
     all,
     fingerprint: fingerprintOf(files, `${dialect} ${decimals}`),
     commonPrefix,
-    isDocument: (path, current) =>
-      path.endsWith(documentTail) &&
-      (current === ''
-        ? firsts.has(path.slice(1, -documentTail.length))
-        : path === `${current}${documentTail}`),
+    documentAt: (path, current) =>
+      documentTails.find(
+        ([tail]) =>
+          path.endsWith(tail) &&
+          (current === '' ? firsts.has(path.slice(1, -tail.length)) : path === `${current}${tail}`),
+      )?.[1],
     notes: [...notes, ...table.conflicts],
   }
 }
@@ -161,7 +162,10 @@ export function writeAnswer({ output }: DescMethod, write: WriteJson, bytes: Uin
 const unusable = (message: string, cause: unknown) =>
   new CallError(grpc.internal, message, { status: 502, cause })
 
-const documentTail = '/openapi.json'
+const documentTails = [
+  ['/openapi.json', 'json'],
+  ['/openapi.html', 'page'],
+] as const
 
 /** The first literal of a path; undefined where the path begins with a variable. */
 function firstWord({ template }: HttpRule): string | undefined {

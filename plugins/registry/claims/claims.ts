@@ -10,7 +10,8 @@ import { Allowance, type Quotas } from '../rights/allowance.ts'
 import { claimsOf, everything, type Reader } from '../rights/reader.ts'
 import type { RegistryDatabase } from '../tables.ts'
 import type { Write } from '../writing.ts'
-import type { Claim, Evaluation } from './claim.ts'
+import { unreviewed } from '../evaluation/tables.ts'
+import type { Basis, Claim, Evaluation } from './claim.ts'
 import { evaluatorOf } from './evaluators.ts'
 import { pageOf } from './pages.ts'
 import type { ClaimRequest, ClaimsQuery, EvaluationRequest } from './request.ts'
@@ -21,9 +22,18 @@ export interface ClaimsParts {
   readonly db: RegistryDatabase
   readonly write: Write
   readonly oracle: Oracle
-  readonly protocols: Pick<Protocols, 'newest'>
+  readonly protocols: Pick<Protocols, 'newest' | 'checker'>
   readonly quotas: Quotas
+  /** Keeps the job that evaluates a claim, or that makes the credit of an approved one, in the transaction that asks for it. */
+  readonly ask: AskForWork
 }
+
+/** Asks for a job about a claim. */
+export type AskForWork = (
+  on: RegistryDatabase,
+  job: 'evaluate' | 'mint',
+  claim: string,
+) => Promise<unknown>
 
 /** Claims about assets, and what oracles say of them. */
 export class Claims {
@@ -32,13 +42,15 @@ export class Claims {
   readonly #oracle: Oracle
   readonly #protocols: ClaimsParts['protocols']
   readonly #quotas: Quotas
+  readonly #ask: AskForWork
 
-  constructor({ db, write, oracle, protocols, quotas }: ClaimsParts) {
+  constructor({ db, write, oracle, protocols, quotas, ask }: ClaimsParts) {
     this.#db = withClaimTables(db)
     this.#write = write
     this.#oracle = oracle
     this.#protocols = protocols
     this.#quotas = quotas
+    this.#ask = ask
   }
 
   /** The version of a protocol that the properties conform to: its newest. */
@@ -52,7 +64,36 @@ export class Claims {
       throw unresolved('protocol', `there is no protocol ${protocol}`, 'Create it first.')
     const faults = checker.conform(properties)
     if (faults.length > 0) throw refused(faults)
-    return checker.version
+    return checker
+  }
+
+  /** Whether approved claims of the protocol of a claim become credits. */
+  async #mints({ protocol, protocol_version }: ClaimRow, on: RegistryDatabase): Promise<boolean> {
+    if (protocol === null) return false
+    const checker = await this.#protocols.checker(protocol, protocol_version ?? 0, on)
+    return checker?.evaluation?.mints !== undefined
+  }
+
+  /** Has a person decide about a claim, and keeps why. */
+  askPerson(id: string, reason: string, actor: Actor): Promise<void> {
+    return this.#write(actor, async (writing) => {
+      const tables = withClaimTables(writing.db)
+      const row = await rowOf(id, tables)
+      if (row.status !== 'submitted' || row.review === 'asked') return
+      writing.change({
+        kind: 'claim',
+        did: id,
+        version: 2,
+        type: row.type,
+        action: 'asked',
+        about: JSON.stringify({ subject: row.subject }),
+      })
+      await tables
+        .updateTable('registry_claims')
+        .set({ review: 'asked', review_reason: reason.slice(0, 2000), updated_at: writing.at })
+        .where('id', '=', id)
+        .execute()
+    })
   }
 
   /** A claim that the reader sees. */
@@ -88,9 +129,9 @@ export class Claims {
       if (asset?.status !== 'active')
         throw unresolved('subject', `there is no active entity ${subject}`)
       mustControl(actor, asset)
-      const version =
+      const checker =
         protocol === undefined
-          ? null
+          ? undefined
           : await this.#conforming(protocol, request.properties, writing.db)
       const allowance = await Allowance.open(writing, this.#quotas)
       allowance.take({ claims: 1 })
@@ -110,7 +151,7 @@ export class Claims {
         subject,
         submitter,
         protocol: protocol ?? null,
-        protocol_version: version,
+        protocol_version: checker?.version ?? null,
         properties: JSON.stringify(request.properties),
         evidence: evidence ? JSON.stringify(evidence) : null,
         status: 'submitted',
@@ -119,14 +160,17 @@ export class Claims {
         credential: null,
         created_at: writing.at,
         updated_at: writing.at,
+        ...unreviewed,
+        review: checker?.evaluation ? 'pending' : null,
       }
       await withClaimTables(writing.db).insertInto('registry_claims').values(row).execute()
+      if (checker?.evaluation) await this.#ask(writing.db, 'evaluate', id)
       return claimOf(row)
     })
   }
 
   /** Records the verdict of an oracle on a claim. The verdict is final; an approved claim becomes a credential. */
-  evaluate(id: string, asked: EvaluationRequest, actor: Actor): Promise<Claim> {
+  evaluate(id: string, asked: EvaluationRequest, actor: Actor, basis: Basis = {}): Promise<Claim> {
     return this.#write(actor, async (writing) => {
       const { at } = writing
       const tables = withClaimTables(writing.db)
@@ -144,11 +188,12 @@ export class Claims {
         status,
         timestamp: at,
         ...(notes !== undefined && { notes }),
+        ...basis,
       }
       const ordinal = writing.change({
         kind: 'claim',
         did: id,
-        version: 2,
+        version: row.review === 'asked' ? 3 : 2,
         type: row.type,
         action: status,
         about: JSON.stringify({ subject: row.subject, oracle: evaluator }),
@@ -180,15 +225,23 @@ export class Claims {
         oracle: evaluator,
         evaluation: JSON.stringify(evaluation),
         credential,
+        review: null,
         updated_at: at,
       }
       await tables.updateTable('registry_claims').set(evaluated).where('id', '=', id).execute()
+      if (credential !== null && (await this.#mints(row, writing.db)))
+        await this.#ask(writing.db, 'mint', id)
       return claimOf(evaluated)
     })
   }
 }
 
-async function rowOf(id: string, db: ClaimsDatabase, reader = everything): Promise<ClaimRow> {
+/** The row of a claim that the reader sees. */
+export async function rowOf(
+  id: string,
+  db: ClaimsDatabase,
+  reader = everything,
+): Promise<ClaimRow> {
   const row = await db
     .selectFrom('registry_claims')
     .selectAll()
@@ -199,7 +252,8 @@ async function rowOf(id: string, db: ClaimsDatabase, reader = everything): Promi
   throw notFound('claim', id)
 }
 
-function claimOf(row: ClaimRow): Claim {
+/** A claim as it goes over the wire. */
+export function claimOf(row: ClaimRow): Claim {
   return {
     id: row.id,
     type: row.type,
@@ -213,6 +267,14 @@ function claimOf(row: ClaimRow): Claim {
     status: row.status,
     ...(row.evaluation !== null && { evaluation: JSON.parse(row.evaluation) }),
     ...(row.credential !== null && { credential: row.credential }),
+    ...(row.review !== null && {
+      review: {
+        state: row.review,
+        ...(row.review_reason !== null && { reason: row.review_reason }),
+      },
+    }),
+    ...(row.credit !== null && { credit: row.credit }),
+    ...(row.credit_fault !== null && { creditFault: row.credit_fault }),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }

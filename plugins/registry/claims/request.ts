@@ -88,6 +88,7 @@ export const claimsQuery = pageSchema.extend({
   submitter: z.string().optional(),
   oracle: z.string().optional(),
   protocol: z.string().optional(),
+  review: z.enum(['pending', 'asked'], wants('"pending" or "asked"')).optional(),
 })
 /** A question for claims that passed the schema. */
 export type ClaimsQuery = z.output<typeof claimsQuery>

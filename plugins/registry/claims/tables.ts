@@ -1,8 +1,9 @@
 import type { Kysely } from 'kysely'
+import type { ReviewColumns } from '../evaluation/tables.ts'
 import type { RegistryDatabase } from '../tables.ts'
 
 /** A claim, with its evaluation once there is one. */
-export type ClaimRow = {
+export type ClaimRow = ReviewColumns & {
   id: string
   /** The number of the change that submitted the claim: lists are in this order. */
   ordinal: number

@@ -2,7 +2,7 @@ import { faultsOf, RuntimeError, type RouteContext } from '#core'
 import type { Actor } from '../rights/actor.ts'
 import type { Creation, Outcome } from './creation.ts'
 import { invalid, refused } from '../refusal.ts'
-import { refuseDoubtfulDigits } from '../digits.ts'
+import { refuseLostDigitsOf } from '../digits.ts'
 import { entitySchema, type EntityRequest } from '../request.ts'
 import type { Write } from '../writing.ts'
 
@@ -92,17 +92,19 @@ export class Batches {
 function readLine({
   number,
   value,
+  text,
   fault,
 }: {
   number: number
   value?: unknown
+  text?: string
   fault?: { message: string }
 }): Line {
   if (fault) return { number, error: new RuntimeError('INVALID_JSON', fault.message) }
   const parsed = entitySchema.safeParse(value)
   if (parsed.success) {
     try {
-      refuseDoubtfulDigits(parsed.data)
+      if (text !== undefined) refuseLostDigitsOf(text)
     } catch (error) {
       if (error instanceof RuntimeError) return { number, error }
       throw error

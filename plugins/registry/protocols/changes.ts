@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { checkEvaluation, mustStandBehind } from '../evaluation/definition.ts'
 import { mustControl, mustOwnId, mustSpeakFor, type Actor } from '../rights/actor.ts'
 import { effectiveOf, readDefinition, type Effective } from './definition.ts'
 import { checkIndexes } from '../indexes/declared.ts'
@@ -39,6 +40,7 @@ export class ProtocolChanges {
 
   async #create(writing: Writing, request: ProtocolRequest): Promise<Protocol> {
     const { actor, at, db: trx } = writing
+    mustStandBehind(actor, request)
     const definition = readDefinition(request)
     mustOwnId(actor, request.did)
     if (request.controller !== undefined) mustSpeakFor(actor, request.controller)
@@ -53,9 +55,11 @@ export class ProtocolChanges {
       throw conflicting(`${did} is in use already.`, 'Leave out the did, and one is minted.', {
         did,
       })
-    const effective = effectiveOf(definition, await this.#parentOf(definition, trx))
+    const parent = await this.#parentOf(definition, trx)
+    const effective = effectiveOf(definition, parent, actor.name)
     checkIndexes(effective)
     checkIdentity(effective)
+    checkEvaluation(definition, effective.properties)
     const allowance = await Allowance.open(writing, this.#quotas)
     allowance.take({ protocols: 1 })
     await allowance.keep()
@@ -120,11 +124,12 @@ export class ProtocolChanges {
     row: ProtocolRow,
     definition: ProtocolDefinition,
     parent: Effective | undefined,
+    by: string,
   ): Promise<{ row: ProtocolRow; kept: ProtocolVersionRow; touched: string[] }> {
     const { db: trx, at } = writing
     const { did } = row
     const version = row.version + 1
-    const effective = effectiveOf(definition, parent)
+    const effective = effectiveOf(definition, parent, by)
     await mustFitClass(did, effective, trx)
     await trx
       .updateTable('registry_protocols')
@@ -137,7 +142,9 @@ export class ProtocolChanges {
     for (const child of await this.#childrenOf(did, trx)) {
       const before = await this.#protocols.versionOf(child.did, child.version, trx)
       const own: ProtocolDefinition = JSON.parse(before!.definition)
-      touched.push(...(await this.#advance(writing, child, own, effective)).touched)
+      const { evaluation }: Effective = JSON.parse(before!.effective)
+      const behind = evaluation?.by ?? ''
+      touched.push(...(await this.#advance(writing, child, own, effective, behind)).touched)
     }
     return { row: { ...row, version, updated_at: at }, kept, touched }
   }
@@ -181,12 +188,14 @@ export class ProtocolChanges {
     mustMatch(ifMatch, row)
     if (request.controller !== undefined && request.controller !== row.controller)
       mustSpeakFor(actor, request.controller)
+    mustStandBehind(actor, request)
     const definition = readDefinition(request)
     await this.#mustNotLoop(did, definition, trx)
     const parent = await this.#parentOf(definition, trx)
     const wanted = effectiveOf(definition, parent)
     checkIndexes(wanted)
     checkIdentity(wanted)
+    checkEvaluation(definition, wanted.properties)
     await trx.deleteFrom('registry_extensions').where('did', '=', did).execute()
     if (definition.extends !== undefined)
       await trx
@@ -200,7 +209,11 @@ export class ProtocolChanges {
         .set({ controller })
         .where('did', '=', did)
         .execute()
-    const { row: next, kept, touched } = await this.#advance(writing, row, definition, parent)
+    const {
+      row: next,
+      kept,
+      touched,
+    } = await this.#advance(writing, row, definition, parent, actor.name)
     return { protocol: wire({ ...next, controller }, kept), touched }
   }
 

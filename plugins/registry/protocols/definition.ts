@@ -8,6 +8,7 @@ import {
   type ProtocolRequest,
   type TypeName,
 } from '../request.ts'
+import type { DeclaredEvaluation, MintingSpec } from '../evaluation/definition.ts'
 import type { TwinClass } from '../entities/kinds.ts'
 import type { IndexType } from '../indexes/tables.ts'
 import { isObject, shown } from '../wants.ts'
@@ -18,7 +19,9 @@ export interface Effective {
   /** Absent: the protocol leaves the roles open. */
   readonly relationships?: Readonly<Record<string, string>>
   /** Present: each entity of the protocol is a credit for an approved claim. A text says what one credit stands for. */
-  readonly mints?: true | string
+  readonly mints?: true | string | MintingSpec
+  /** How claims are evaluated without a hand. It is not inherited: who customises a protocol says anew who stands behind it. */
+  readonly evaluation?: DeclaredEvaluation
   /** How the properties at these paths are indexed. */
   readonly indexes?: Readonly<Record<string, IndexType>>
   /** The class of every entity that follows the protocol. */
@@ -55,6 +58,7 @@ export function readDefinition(request: ProtocolRequest): ProtocolDefinition {
     properties: properties as ProtocolDefinition['properties'], // checked above
     ...(relationships && { relationships }),
     ...(request.mints !== undefined && { mints: request.mints }),
+    ...(request.evaluation && { evaluation: request.evaluation }),
     ...(request.indexes && { indexes: request.indexes }),
     ...(request.class !== undefined && { class: request.class }),
     ...(request.identifiedBy && { identifiedBy: request.identifiedBy }),
@@ -117,8 +121,15 @@ function checkType(type: unknown, path: string, faults: Fault[]): void {
   })
 }
 
-/** A definition with what it inherits; values of the definition replace values of its parent. */
-export function effectiveOf(definition: ProtocolDefinition, parent?: Effective): Effective {
+/**
+ * A definition with what it inherits; values of the definition replace values of its parent. `by` stands behind the
+ * evaluation that the definition declares.
+ */
+export function effectiveOf(
+  definition: ProtocolDefinition,
+  parent?: Effective,
+  by = '',
+): Effective {
   const relationships =
     parent?.relationships || definition.relationships
       ? { ...parent?.relationships, ...definition.relationships }
@@ -141,5 +152,6 @@ export function effectiveOf(definition: ProtocolDefinition, parent?: Effective):
     ...(indexes && { indexes }),
     ...(twin !== undefined && { class: twin }),
     ...(identifiedBy && { identifiedBy }),
+    ...(definition.evaluation && { evaluation: { ...definition.evaluation, by } }),
   }
 }

@@ -43,6 +43,30 @@ await onEachDatabase('lists', (where) => {
     expect(await dids('type=Listed&status=all')).toEqual([a, b])
   })
 
+  it('find what lies far apart, slice by slice, and page through it', async () => {
+    const lines = Array.from({ length: 5000 }, (_, n) => ({
+      type: 'Far',
+      protocol: app.open,
+      properties: { name: n % 2400 === 7 ? 'a needle' : 'hay', n },
+    }))
+    const { results } = await app.batch(lines)
+    expect(results.filter(({ error }) => error)).toEqual([])
+    const numbers = async (query: string) => {
+      const found: number[] = []
+      let cursor: string | undefined
+      do {
+        const page = await list(`${query}${cursor ? `&cursor=${cursor}` : ''}`)
+        found.push(...page.items.map((item: any) => item.properties.n)) // any: members of an answer
+        cursor = page.nextCursor
+      } while (cursor)
+      return found
+    }
+    expect(await numbers('type=Far&q=needle')).toEqual([7, 2407, 4807])
+    expect(await numbers('type=Far&property.name=a needle&limit=1')).toEqual([7, 2407, 4807])
+    expect(await numbers('type=Far&property.n=4999')).toEqual([4999])
+    expect(await numbers(`type=Far&protocol=${app.open}&q=needle&limit=2`)).toEqual([7, 2407, 4807])
+  })
+
   it('narrow by exact values of properties, of every type', async () => {
     const protocol = await app.protocol({
       type: 'Protocol',

@@ -1,3 +1,4 @@
+import { setImmediate as breathe } from 'node:timers/promises'
 import { PostgresAdapter, sql } from 'kysely'
 import { prepared } from '#core'
 import { overList } from '../bulk.ts'
@@ -37,10 +38,20 @@ export interface Version extends Omit<Entity, 'relationships' | 'createdAt' | 'c
 const columns = ['type', 'protocol', 'controller', 'class'] as const
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
+/**
+ * SQLite answers in the thread of the event loop. What no index answers is looked for in slices of so many changes, and other
+ * requests are served between two of them; a page looks at so many slices, and is then given out as it is.
+ */
+const slice = 2000
+const mostSlices = 1000
+
 /** How many combinations of filters stay compiled; a later combination is compiled for each request. */
 const mostCompiled = 200
 
-type Parameters = { after: number; limit: number; status: string } & Record<string, unknown>
+type Parameters = { after: number; until: number; limit: number; status: string } & Record<
+  string,
+  unknown
+>
 type Compiled = (parameters: Parameters) => Promise<{ readonly rows: EntityRow[] }>
 
 /** Lists entities in the order of their creation. New entities come last, so a cursor neither skips nor repeats an entity. */
@@ -61,7 +72,12 @@ export class Lists {
     )
   }
 
-  #compile(filter: Filter, byNumber: readonly boolean[], seesAll: boolean): Compiled {
+  #compile(
+    filter: Filter,
+    byNumber: readonly boolean[],
+    seesAll: boolean,
+    inSlices: boolean,
+  ): Compiled {
     return prepared(this.#db, (p: Parameters) => {
       let query = this.#db
         .selectFrom('registry_entities')
@@ -69,6 +85,7 @@ export class Lists {
         .where('ordinal', '>', p.after)
         .orderBy('ordinal')
         .limit(p.limit)
+      if (inSlices) query = query.where('ordinal', '<=', p.until)
       if (filter.status !== 'all') query = query.where('status', '=', p.status as 'active')
       for (const column of columns)
         if (filter[column] !== undefined) query = query.where(column, '=', p[column] as string)
@@ -100,7 +117,44 @@ export class Lists {
         else 0 end)`
   }
 
-  async #rows(filter: Filter, after: number, limit: number, reader: Reader): Promise<EntityRow[]> {
+  /** Whether no index answers a list by itself, so that SQLite would look at every entity without a pause. */
+  #isSlow({ q, properties, status, ...filter }: Filter, { did }: Reader): boolean {
+    if (this.#isPostgres) return false
+    const named = columns.filter((column) => filter[column] !== undefined)
+    const byIndex = named.length === 0 || (named.length === 1 && named[0] !== 'class')
+    const isUsual = status === undefined || status === 'active' || status === 'all'
+    return (
+      !byIndex || !isUsual || q !== undefined || (properties?.size ?? 0) > 0 || did !== undefined
+    )
+  }
+
+  /** The rows of a page; `left` where the bound and not the end of the list ended it. */
+  async #slices(filter: Filter, after: number, limit: number, reader: Reader) {
+    if (!this.#isSlow(filter, reader))
+      return { rows: await this.#rows(filter, after, limit, reader) }
+    const { seq } = await this.#db
+      .selectFrom('registry_clock')
+      .select('seq')
+      .executeTakeFirstOrThrow()
+    const rows: EntityRow[] = []
+    let from = after
+    for (let slices = 0; from < seq && rows.length < limit; slices++) {
+      if (slices === mostSlices) return { rows, left: from }
+      const until = from + slice
+      rows.push(...(await this.#rows(filter, from, limit - rows.length, reader, until)))
+      from = until
+      await breathe()
+    }
+    return { rows }
+  }
+
+  async #rows(
+    filter: Filter,
+    after: number,
+    limit: number,
+    reader: Reader,
+    until?: number,
+  ): Promise<EntityRow[]> {
     const seesAll = reader.did === undefined
     const properties = [...(filter.properties ?? [])]
     const byNumber = properties.map(([, value]) => jsonNumber.test(value))
@@ -108,12 +162,13 @@ export class Lists {
     const shape = [
       status === 'all',
       seesAll,
+      until !== undefined,
       ...[...columns, 'q' as const].map((name) => filter[name] !== undefined),
       ...byNumber,
     ].join()
     let query = this.#queries.get(shape)
     if (!query) {
-      query = this.#compile(filter, byNumber, seesAll)
+      query = this.#compile(filter, byNumber, seesAll, until !== undefined)
       if (this.#queries.size < mostCompiled) this.#queries.set(shape, query)
     }
     const values: Record<string, unknown> = { reader: reader.did }
@@ -122,7 +177,7 @@ export class Lists {
     for (const column of columns) values[column] = filter[column]
     if (filter.q !== undefined)
       values.q = `%${filter.q.toLowerCase().replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`
-    return (await query({ after, limit, status, ...values })).rows
+    return (await query({ after, until: until ?? 0, limit, status, ...values })).rows
   }
 
   /** The entities of some rows, whose edges one query reads together. */
@@ -147,10 +202,10 @@ export class Lists {
 
   /** A page of the entities that a filter lets through and the reader sees. */
   async list(filter: Filter, reader: Reader, limit: number, after = 0): Promise<Page<Entity>> {
-    const found = await this.#rows(filter, after, limit + 1, reader)
-    const last = found.length > limit ? found[limit - 1] : undefined
-    const items = await this.withEdges(last ? found.slice(0, limit) : found)
-    return { items, ...(last && { nextCursor: writeCursor(last.ordinal) }) }
+    const { rows, left } = await this.#slices(filter, after, limit + 1, reader)
+    const last = rows.length > limit ? rows[limit - 1]?.ordinal : left
+    const items = await this.withEdges(rows.slice(0, limit))
+    return { items, ...(last !== undefined && { nextCursor: writeCursor(last) }) }
   }
 
   /** The versions of an active or deactivated entity, oldest first. */

@@ -102,7 +102,10 @@ await onEachDatabase('the registry takes a request at its word', (where) => {
     const { results } = await app.batch([
       `{"type":"Thing","protocol":"${app.open}","properties":{"n":12345678901234567890}}`,
       `{"type":"Thing","protocol":"${app.open}","properties":{"n":1e21}}`,
+      `{"type":"Thing","protocol":"${app.open}","properties":{"n":0.12345678901234567891}}`,
+      `{"type":"Thing","protocol":"${app.open}","properties":{"n":1.50000000000000000000}}`,
     ])
-    expect(results.map(({ status }) => status)).toEqual([400, 201])
+    expect(results.map(({ status }) => status)).toEqual([400, 201, 400, 201])
+    expect(results[2].error.message).toContain('0.12345678901234567891')
   })
 })

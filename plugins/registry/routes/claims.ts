@@ -41,6 +41,16 @@ export const claimsRoutes = {
       return claims.read(id, readers.of(ctx))
     },
   }),
+  'POST /v1/claims/:id/credit': route({
+    auth: 'bearer',
+    summary: 'Makes the credit of an approved claim once more, after what kept it from being made.',
+    input: z.object({ id: idParameter }),
+    async run({ id }, ctx) {
+      const registry = await ctx.self.registry()
+      await registry.minting.again(id, registry.actorOf(ctx))
+      return registry.claims.read(id, registry.readers.of(ctx))
+    },
+  }),
   'POST /v1/claims/:id/evaluation': route({
     auth: 'bearer',
     summary: 'An oracle approves a claim, which makes it a credential, or rejects it.',

@@ -104,6 +104,16 @@ export const entitiesRoutes = {
       return tombstoneOf(await registry.changes.deactivate(actor, did, tag, cascade === 'groups'))
     },
   }),
+  'GET /v1/entities/:did/provenance': route({
+    auth: 'bearer',
+    own: seesAny,
+    summary: 'What stands behind a credit: credentials, claims with their readings, verdicts.',
+    input: onlyKnown(named),
+    async run({ did }, ctx) {
+      const { provenances, readers } = await ctx.self.registry()
+      return provenances.read(did, readers.of(ctx))
+    },
+  }),
   'GET /v1/entities/:did/history': route({
     auth: 'bearer',
     own: seesAny,

@@ -43,6 +43,18 @@ export const subscriptionsRoutes = {
       return registry.subscriptions.read(registry.actorOf(ctx), id)
     },
   }),
+  'POST /v1/subscriptions/:id/revival': route({
+    auth: 'bearer',
+    summary: 'Lets a dead subscription live again, from where it gave up or from now on.',
+    input: z.object({
+      id: idParameter,
+      from: z.enum(['there', 'now'], wants('"there" or "now"')).default('there'),
+    }),
+    async run({ id, from }, ctx) {
+      const registry = await ctx.self.registry()
+      return registry.subscriptions.revive(registry.actorOf(ctx), id, from)
+    },
+  }),
   'DELETE /v1/subscriptions/:id': route({
     auth: 'bearer',
     summary: 'Ends a subscription.',

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
-import { fakeWebhook } from '#core/testing'
+import { fakeWebhook, testApp } from '#core/testing'
+import registry from '../index.ts'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { registryApp } from '../../../test/support/registry.ts'
+import { apiKeys, asKey, registryApp } from '../../../test/support/registry.ts'
 
 await onEachDatabase('subscriptions', (where) => {
   const app = registryApp(where)
@@ -52,6 +53,13 @@ await onEachDatabase('subscriptions', (where) => {
       .poll(dead, patience)
       .toMatchObject([{ id, state: 'dead', error: expect.stringContaining('DELIVERY_REFUSED') }])
     expect(JSON.stringify(await dead())).not.toContain(receiver.secret)
+    // Revived, it goes on from where it gave up: nothing is lost, and the change that failed has the id that it had.
+    receiver.answer(204)
+    const revived = await app.post(`/v1/subscriptions/${id}/revival`, {})
+    expect(revived).toMatchObject({ status: 200, body: { id, state: 'active' } })
+    expect(revived.body.error).toBeUndefined()
+    expect(await receiver.next()).toMatchObject({ status: 204, body: { event: 'entity.created' } })
+    expect(await dead()).toEqual([])
   }, 120_000)
 
   it('refuse addresses inside, this server, and secrets and conditions that are none', async () => {
@@ -81,3 +89,30 @@ await onEachDatabase('subscriptions', (where) => {
     expect((await stranger.get('/v1/subscriptions')).body).toEqual({ items: [] })
   })
 })
+
+it('outlive a receiver that is down for an hour, and lose nothing', async () => {
+  await using receiver = await fakeWebhook()
+  await using app = await testApp({ plugins: [registry], env: { API_KEY: apiKeys }, clock: true })
+  const send = async (path: string, body: object) => {
+    const answer = await app.post(path, body, asKey)
+    expect(answer.status).toBe(201)
+    return answer.body
+  }
+  const { did: protocol } = await send('/v1/protocols', { type: 'Protocol' })
+  const { id } = await send('/v1/subscriptions', { url: receiver.url, secret: receiver.secret })
+  // The waits between attempts double from a second on, so that the twelfth failure comes after half an hour.
+  for (let n = 0; n < 12; n++) receiver.answer(503)
+  const first = await send('/v1/entities', { type: 'Stove', protocol, properties: {} })
+  const second = await send('/v1/entities', { type: 'Stove', protocol, properties: {} })
+  await app.clock.advance('1h')
+  const failed = receiver.received.filter(({ status }) => status === 503)
+  expect(failed.length).toBeGreaterThan(5)
+  expect(new Set(failed.map((one) => one.id)).size).toBe(1)
+  expect((await app.get(`/v1/subscriptions/${id}`, { headers: asKey })).body.state).toBe('active')
+  const heard = () => receiver.received.filter(({ status }) => status === 204)
+  for (let hours = 0; hours < 3 && heard().length < 2; hours++) await app.clock.advance('1h')
+  expect(heard().map(({ body }: any) => body.did)).toEqual([first.did, second.did]) // any: a member of a body
+  expect(heard()[0]?.id).toBe(failed[0]?.id)
+  expect(app.log.length).toBeGreaterThan(0)
+  expect(app.log.join()).not.toContain(receiver.secret)
+}, 60_000)

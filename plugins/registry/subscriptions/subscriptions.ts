@@ -87,6 +87,7 @@ export class Subscriptions {
       reached: seq,
       error: null,
       created_at: new Date().toISOString(),
+      revived: 0,
     }
     await this.#db.insertInto('registry_subscriptions').values(row).execute()
     return shown(row)
@@ -115,6 +116,32 @@ export class Subscriptions {
     return shown(row)
   }
 
+  /**
+   * Lets a dead subscription live again: from where it gave up, so that nothing is lost, or from now on. Its receiver may get
+   * the change that failed once more, under the same id.
+   */
+  async revive(actor: Actor, id: string, from: 'there' | 'now'): Promise<Subscription> {
+    const row = await this.#mustOwn(actor, id)
+    if (row.state !== 'dead') return shown(row)
+    const { seq } = await this.#db
+      .selectFrom('registry_clock')
+      .select('seq')
+      .executeTakeFirstOrThrow()
+    const next = {
+      state: 'active' as const,
+      error: null,
+      revived: row.revived + 1,
+      reached: from === 'now' ? seq : row.reached,
+    }
+    await this.#db
+      .updateTable('registry_subscriptions')
+      .set(next)
+      .where('id', '=', id)
+      .where('state', '=', 'dead')
+      .execute()
+    return shown({ ...row, ...next })
+  }
+
   async #mustOwn(actor: Actor, id: string): Promise<SubscriptionRow> {
     const row = await this.#find(id)
     if (row?.owner === actor.name) return row
@@ -130,10 +157,10 @@ export class Subscriptions {
   }
 
   /** The living subscriptions that have changes before them. */
-  async behind(): Promise<Pick<SubscriptionRow, 'id' | 'reached'>[]> {
+  async behind(): Promise<Pick<SubscriptionRow, 'id' | 'reached' | 'revived'>[]> {
     return this.#db
       .selectFrom('registry_subscriptions')
-      .select(['id', 'reached'])
+      .select(['id', 'reached', 'revived'])
       .where('state', '=', 'active')
       .where('reached', '<', (is) =>
         is.selectFrom('registry_clock').select('seq').where('id', '=', 1),

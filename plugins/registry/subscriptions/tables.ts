@@ -16,6 +16,17 @@ export type SubscriptionRow = {
   reached: number
   error: string | null
   created_at: string
+  /** How often it was revived: each life has jobs of its own. */
+  revived: number
+}
+
+/** Lets dead subscriptions live again. */
+export async function createRevivals(db: Kysely<any>) {
+  // any: a migration sees tables that no type knows yet
+  await db.schema
+    .alterTable('registry_subscriptions')
+    .addColumn('revived', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
 }
 
 /** Makes the table of subscriptions. */

@@ -3,7 +3,8 @@ import type { RouteContext } from '#core'
 import { Frame } from './frame.ts'
 import { invalid } from '../refusal.ts'
 import { shown } from '../wants.ts'
-import { idPattern, type NonAdopters } from './request.ts'
+import type { z } from 'zod'
+import { frameSchema, idPattern, type NonAdopters } from './request.ts'
 
 /** The most bytes of a frame that is sent as NDJSON. */
 export const frameBytes = 256 * 1024 * 1024
@@ -70,4 +71,14 @@ interface Line {
   readonly id?: unknown
   readonly ids?: unknown
   readonly nonAdopter?: unknown
+}
+
+/** The frame of a commitment, as JSON or line by line. */
+export async function sentFrame(
+  frame: z.output<typeof frameSchema> | undefined,
+  { lines }: Pick<RouteContext, 'lines'>,
+) {
+  if (frame) return { frame: await frameOf(frame) }
+  const { frame: read, ...marks } = await readFrame(lines)
+  return { frame: read, marks }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { publishedSchema } from '../beacons/published.ts'
 import { designIdSchema } from '../request.ts'
+import { frameQuerySchema } from '../twins/frame-query.ts'
 import { did, integer, shown, stratumName, wants, words } from '../wants.ts'
 
 const anId = 'an id of 1 to 200 characters, none of them a line break'
@@ -77,6 +78,7 @@ export const commitSchema = z
   .object({
     designId: designIdSchema,
     frame: frameSchema.optional(),
+    frameQuery: frameQuerySchema.optional(),
     beacon: beaconSchema.optional(),
     round: roundSchema.optional(),
     source: sourceSchema.optional(),
@@ -88,13 +90,19 @@ export const commitSchema = z
     ...nonAdopterFields,
   })
   .transform((asked, ctx) => {
-    const { designId, frame, beacon, round, source, at, extend, ...marks } = asked
-    if (extend !== undefined) return { designId, frame: undefined, extend: true, marks }
+    const { designId, frame, frameQuery, beacon, round, source, at, extend, ...marks } = asked
+    if (frame && frameQuery) {
+      ctx.addIssue({ code: 'custom', path: ['frameQuery'], message: 'give a frame or its query' })
+      return z.NEVER
+    }
+    const sent = { designId, frame, frameQuery, marks }
+    if (extend !== undefined)
+      return { ...sent, frame: undefined, frameQuery: undefined, beacon: undefined, extend: true }
     const named = beacon ?? (source === undefined ? undefined : { source, round, at })
     if (named === undefined) {
       // A design whose size has grown needs no beacon: its frame is drawn with the value of its first commitment.
       if (round === undefined && at === undefined)
-        return { designId, frame, beacon: undefined, extend: false, marks }
+        return { ...sent, beacon: undefined, extend: false }
       ctx.addIssue({ code: 'custom', path: ['source'], message: `missing; give ${aSource}` })
       return z.NEVER
     }
@@ -102,7 +110,7 @@ export const commitSchema = z
       ctx.addIssue({ code: 'custom', path: ['round'], message: `missing; give ${aRound}` })
       return z.NEVER
     }
-    return { designId, frame, beacon: named, extend: false, marks }
+    return { ...sent, beacon: named, extend: false }
   })
 /** A round of a beacon that passed the schema. */
 export type Beacon = z.output<typeof beaconSchema>
