@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { rm } from 'node:fs/promises'
+import { copyFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -12,3 +12,5 @@ execFileSync(
   [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'client/tsconfig.build.json')],
   { stdio: 'inherit' },
 )
+for (const file of ['style.css', 'style.d.ts'])
+  await copyFile(join(root, 'client/ui', file), join(root, 'client/dist/ui', file))

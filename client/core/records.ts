@@ -11,6 +11,8 @@ export type ToolCallOf<Tools> = {
     readonly name: Name
     readonly args: Tools[Name] extends { input: infer Input } ? Input : unknown
     readonly status?: 'isRunning' | 'done' | 'error'
+    /** It is not carried out before a person has answered. */
+    readonly waits?: true
     readonly output?: string
     readonly error?: string
     readonly parts?: readonly ResultPart[]
@@ -168,6 +170,11 @@ export interface IChatSession {
   readonly oracleDid: string
   readonly oracleEntityDid?: string
   readonly roomId?: string
+  /** Whether its user keeps it above all others, or has put it away. */
+  readonly pinned?: boolean
+  readonly archived?: boolean
+  /** Where it branched off from another session. */
+  readonly forkedFrom?: Readonly<Record<string, unknown>>
   /** How many notices of the session its user has not seen; in a list. */
   readonly unread?: number
 }
@@ -219,6 +226,8 @@ export interface Capability {
   /** What a user might say. A server from before there were examples in the list says nothing. */
   readonly examples?: readonly string[]
   readonly promptBytes: number
+  /** How many bytes its tools have in every call of a model once it is loaded. */
+  readonly toolBytes?: number
   readonly tools: readonly {
     readonly name: string
     readonly description: string

@@ -11,10 +11,12 @@ const root = resolve(import.meta.dirname, '../..')
 const app = `import { OraclesProvider, useChat, type IMessage, type IChatOptions } from 'oracle-runtime-client'
 import { useLiveAgent } from 'oracle-runtime-client/live-agent'
 import { useNotices, type Notice } from 'oracle-runtime-client/notices'
+import { OracleChat } from 'oracle-runtime-client/ui'
+import { fr } from 'oracle-runtime-client/ui/languages/fr'
 import { createDevelopmentWallet, type DevelopmentWallet } from 'oracle-runtime-client/wallet'
 
 export function Page({ wallet, options }: { wallet: DevelopmentWallet; options: IChatOptions }) {
-  return <OraclesProvider {...wallet}><Chat {...options} /></OraclesProvider>
+  return <OraclesProvider {...wallet}><Chat {...options} /><OracleChat oracleDid={options.oracleDid} language={fr} /></OraclesProvider>
 }
 function Chat(options: IChatOptions) {
   const { messages, status } = useChat(options)
@@ -69,12 +71,18 @@ describe('the package of the client', () => {
         'dist/index.d.ts',
         'dist/live-agent.js',
         'dist/notices.js',
+        'dist/ui.js',
+        'dist/ui/style.css',
+        'dist/ui/languages/fr.js',
         'dist/wallet.js',
       ]),
     )
     expect(
       files.filter(
-        (path) => !/^(dist\/([\w-]+\/)*[\w-]+\.(js|d\.ts)|README\.md|package\.json)$/.test(path),
+        (path) =>
+          !/^(dist\/([\w-]+\/)*[\w-]+\.(js|d\.ts)|dist\/ui\/style\.css|README\.md|package\.json)$/.test(
+            path,
+          ),
       ),
     ).toEqual([])
   })
@@ -85,12 +93,12 @@ describe('the package of the client', () => {
     const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
     expect(manifest).toMatchObject({
       type: 'module',
-      sideEffects: false,
+      sideEffects: ['*.css'],
       dependencies: { 'eventsource-parser': expect.any(String) },
       peerDependencies: { react: '>=18', zod: '^3.25 || ^4' },
     })
     expect(Object.keys(manifest.dependencies)).toHaveLength(1)
-    for (const entry of ['index', 'live-agent', 'notices'])
+    for (const entry of ['index', 'live-agent', 'notices', 'ui'])
       expect(readFileSync(join(installed, `dist/${entry}.js`), 'utf8')).toMatch(
         /^['"]use client['"]/,
       )

@@ -1,0 +1,145 @@
+import { useCallback, useEffect, useState } from 'react'
+import type { Call } from '../core/request.ts'
+import type { Overrides } from '../core/records.ts'
+import { useClient } from '../react/provider.ts'
+
+/** Asks a route of the oracle for JSON, as the user. */
+export function useAsk(oracleDid: string, overrides?: Overrides) {
+  const client = useClient()
+  const { baseUrl } = overrides ?? {}
+  return useCallback(
+    <T>(path: string, call?: Call): Promise<T> =>
+      client.request<T>(oracleDid, path, call, overrides),
+    [client, oracleDid, baseUrl],
+  )
+}
+
+const mostOfDraft = 32 * 1024
+
+/** A text that outlives a reload, by its name; empty texts are forgotten. A page that may not store anything forgets all. */
+export function useDraft(name: string): [text: string, setText: (text: string) => void] {
+  const key = `oracle-draft ${name}`
+  const [text, setText] = useState('')
+  useEffect(() => {
+    try {
+      setText(localStorage.getItem(key) ?? '')
+    } catch {
+      setText('')
+    }
+  }, [key])
+  const keep = (now: string) => {
+    setText(now)
+    try {
+      if (now === '') localStorage.removeItem(key)
+      else if (now.length <= mostOfDraft) localStorage.setItem(key, now)
+    } catch {
+      // The storage is full, or the page may not use it: the draft lives as long as the page.
+    }
+  }
+  return [text, keep]
+}
+
+/** A write that stays happened behind the place where a conversation branches off. */
+export interface AlreadyDone {
+  readonly toolName: string
+  readonly args: unknown
+  readonly at: string
+  readonly outcome: 'done' | 'unknown'
+}
+
+interface Branch {
+  readonly sessionId: string
+  readonly forkedFrom?: { readonly sessionId: string; readonly at: string | null }
+}
+
+/** The versions of one message, and which of them is shown. */
+export interface Versions {
+  readonly sessions: readonly string[]
+  readonly shown: number
+}
+
+/** A message by its place: how many stand behind it. A page that heard a message streamed knows it by another id than the server. */
+type FromEnd = number
+
+/** What `useBranches` returns. */
+export interface Branches {
+  /** The versions of a message; undefined where there is one alone. */
+  readonly versionsOf: (fromEnd: FromEnd) => Versions | undefined
+  /** Makes another version of the conversation that ends before a message. */
+  readonly fork: (
+    fromEnd: FromEnd,
+  ) => Promise<{ readonly sessionId: string; readonly already: readonly AlreadyDone[] }>
+  /** Takes a version back that is not wanted. */
+  readonly drop: (sessionId: string) => Promise<void>
+}
+
+/** How many messages are looked through for one by its place. */
+const mostMessages = 200
+
+interface Family {
+  readonly branches: readonly Branch[]
+  /** The ids of the newest messages, the oldest first. */
+  readonly ids: readonly string[]
+}
+
+/** The versions of a conversation. They are read again when another `count` of messages is given. */
+export function useBranches(
+  oracleDid: string,
+  sessionId: string,
+  overrides?: Overrides,
+  count = 0,
+): Branches {
+  const ask = useAsk(oracleDid, overrides)
+  const [{ branches, ids }, setFamily] = useState<Family>({ branches: [], ids: [] })
+  const path = `/sessions/${encodeURIComponent(sessionId)}`
+  const readIds = useCallback(async () => {
+    const page = await ask<{ messages: readonly { id: string }[] }>(
+      `${path}/messages?limit=${mostMessages}`,
+    )
+    return page.messages.map(({ id }) => id)
+  }, [ask, path])
+  useEffect(() => {
+    let isHere = true
+    const read = async () => {
+      const found = await ask<{ branches: readonly Branch[] }>(`${path}/branches`)
+      const known = found.branches.length > 1 ? await readIds() : []
+      if (isHere) setFamily({ branches: found.branches, ids: known })
+    }
+    if (sessionId) read().catch(() => undefined)
+    return () => void (isHere = false)
+  }, [ask, readIds, path, sessionId, count])
+  return {
+    versionsOf(fromEnd) {
+      const at = ids.length - 1 - fromEnd
+      return at < 0 ? undefined : versionsAfter(branches, sessionId, ids[at - 1] ?? null)
+    },
+    async fork(fromEnd) {
+      const before = (await readIds()).at(-1 - fromEnd)
+      return ask(`${path}/fork`, { body: { before, branch: true } })
+    },
+    drop: (id) => ask(`/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' }),
+  }
+}
+
+function versionsAfter(
+  branches: readonly Branch[],
+  sessionId: string,
+  at: string | null,
+): Versions | undefined {
+  const forks = branches.filter(({ forkedFrom }) => forkedFrom && forkedFrom.at === at)
+  if (forks.length === 0) return undefined
+  const ids = new Set(forks.map(({ sessionId: id }) => id))
+  const first = forks
+    .map(({ forkedFrom }) => forkedFrom?.sessionId ?? '')
+    .find((id) => !ids.has(id))
+  const sessions = [
+    ...(first !== undefined && branches.some(({ sessionId: id }) => id === first) ? [first] : []),
+    ...ids,
+  ]
+  // A version of a later message belongs to the version of this one that it came from.
+  let own: string | undefined = sessionId
+  for (let step = 0; own !== undefined && !sessions.includes(own) && step < branches.length; step++)
+    own = branches.find(({ sessionId: id }) => id === own)?.forkedFrom?.sessionId
+  const shown = own === undefined ? -1 : sessions.indexOf(own)
+  return shown < 0 || sessions.length < 2 ? undefined : { sessions, shown }
+}

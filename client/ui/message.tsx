@@ -1,0 +1,217 @@
+import { memo, useState } from 'react'
+import type { IMessage } from '../core/records.ts'
+import type { Versions } from './hooks.ts'
+import { Markdown } from './markdown/markdown.tsx'
+import { endingOf, useLook } from './parts.tsx'
+import { useWords } from './words.ts'
+
+/** What a message says, without its cards. */
+export const textOf = ({ content }: IMessage): string =>
+  (Array.isArray(content) ? content : [content]).filter((part) => typeof part === 'string').join('')
+
+/** The props of `Message`. */
+export interface MessageProps {
+  readonly message: IMessage
+  readonly isStreaming: boolean
+  /** The call that waits for a person. */
+  readonly waitingCall?: string
+  readonly versions?: Versions
+  readonly canChange?: boolean
+  readonly onVersion?: (sessionId: string) => void
+  readonly onEdit?: (text: string) => void
+  readonly onAgain?: () => void
+}
+
+/** One message: what was thought, what was said, and then what was called. */
+export const Message = memo(function Message(props: MessageProps) {
+  const { message, isStreaming, waitingCall, onEdit } = props
+  const words = useWords()
+  const { components: Parts } = useLook()
+  const [isEdited, setEdited] = useState(false)
+  const { type, reasoning, isReasoning = false, toolCalls = [] } = message
+  const text = textOf(message)
+  const isOwn = type === 'human'
+  const ending = endingOf(message, isStreaming)
+  return (
+    <article
+      className={`oc-message oc-${type}`}
+      data-state={isStreaming ? 'streaming' : 'done'}
+      aria-label={isOwn ? words.you : words.oracle}
+    >
+      {reasoning && <Parts.Reasoning text={reasoning} isThinking={isReasoning} />}
+      {isEdited ? (
+        <EditForm
+          text={text}
+          onEnd={(edited) => {
+            setEdited(false)
+            if (edited.trim()) onEdit?.(edited)
+          }}
+        />
+      ) : (
+        <Said text={text} isOwn={isOwn} isStreaming={isStreaming} />
+      )}
+      {toolCalls.map((call) => (
+        <Parts.ToolCard
+          key={call.id}
+          call={call}
+          waits={call.waits === true || call.id === waitingCall}
+        />
+      ))}
+      {isStreaming && !isOwn && !isReasoning && <span className="oc-cursor" aria-hidden="true" />}
+      {ending && <p className="oc-ending">{words[ending]}</p>}
+      {!isEdited && !isStreaming && (
+        <Actions {...props} text={text} onBeginEdit={() => setEdited(true)} />
+      )}
+    </article>
+  )
+})
+
+interface SaidProps {
+  readonly text: string
+  readonly isOwn: boolean
+  readonly isStreaming: boolean
+}
+
+/** The words of a message: a person's as they were written, an answer's as Markdown. */
+function Said({ text, isOwn, isStreaming }: SaidProps) {
+  const { imageHosts, renderers } = useLook()
+  if (isOwn)
+    return (
+      <p className="oc-said" dir="auto">
+        {text}
+      </p>
+    )
+  if (text === '') return null
+  return (
+    <Markdown text={text} isStreaming={isStreaming} imageHosts={imageHosts} renderers={renderers} />
+  )
+}
+
+interface EditFormProps {
+  readonly text: string
+  /** Takes the new words; none when the edit is taken back. */
+  readonly onEnd: (edited: string) => void
+}
+
+function EditForm({ text, onEnd }: EditFormProps) {
+  const words = useWords()
+  const [edited, setEdited] = useState(text)
+  return (
+    <form
+      className="oc-edit"
+      onSubmit={(event) => {
+        event.preventDefault()
+        onEnd(edited)
+      }}
+    >
+      <textarea
+        dir="auto"
+        aria-label={words.edit}
+        value={edited}
+        rows={3}
+        autoFocus
+        onChange={(event) => setEdited(event.target.value)}
+      />
+      <div className="oc-row">
+        <button type="submit">{words.send}</button>
+        <button type="button" className="oc-quiet" onClick={() => onEnd('')}>
+          {words.cancel}
+        </button>
+      </div>
+    </form>
+  )
+}
+
+interface ActionsProps extends MessageProps {
+  readonly text: string
+  readonly onBeginEdit: () => void
+}
+
+/** What can be done with a message, and when it was said. */
+function Actions(props: ActionsProps) {
+  const { message, text, versions, canChange = false, onVersion, onEdit, onAgain } = props
+  const words = useWords()
+  const { type, createdAt } = message
+  const isOwn = type === 'human'
+  return (
+    <div className="oc-actions">
+      {versions && <BranchPicker versions={versions} onVersion={onVersion} />}
+      <CopyButton text={text} />
+      {isOwn && canChange && onEdit && (
+        <button type="button" className="oc-quiet" onClick={props.onBeginEdit}>
+          {words.edit}
+        </button>
+      )}
+      {!isOwn && canChange && onAgain && (
+        <button type="button" className="oc-quiet" onClick={onAgain}>
+          {words.again}
+        </button>
+      )}
+      {createdAt && (
+        <time dateTime={createdAt}>
+          {new Date(createdAt).toLocaleString(words.locale, {
+            dateStyle: 'medium',
+            timeStyle: 'short',
+          })}
+        </time>
+      )}
+    </div>
+  )
+}
+
+function CopyButton({ text }: { readonly text: string }) {
+  const words = useWords()
+  const [isCopied, setCopied] = useState(false)
+  if (text === '') return null
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setCopied(true)
+    } catch {
+      // A page that came by plain HTTP has no clipboard, and a person may refuse it.
+    }
+  }
+  return (
+    <button type="button" className="oc-quiet" onClick={() => void copy()}>
+      {isCopied ? words.copied : words.copy}
+    </button>
+  )
+}
+
+/** The props of `BranchPicker`. */
+export interface BranchPickerProps {
+  readonly versions: Versions
+  readonly onVersion?: (sessionId: string) => void
+}
+
+/** Which version of a message is shown, and the way to the others: ‹ 2 / 3 ›. */
+export function BranchPicker({ versions: { sessions, shown }, onVersion }: BranchPickerProps) {
+  const words = useWords()
+  const to = (nth: number) => () => {
+    const id = sessions[nth]
+    if (id !== undefined) onVersion?.(id)
+  }
+  return (
+    <span className="oc-branches" role="group">
+      <button
+        type="button"
+        className="oc-quiet"
+        aria-label={words.earlier}
+        disabled={shown === 0}
+        onClick={to(shown - 1)}
+      >
+        ‹
+      </button>
+      {words.branchOf(shown + 1, sessions.length)}
+      <button
+        type="button"
+        className="oc-quiet"
+        aria-label={words.later}
+        disabled={shown === sessions.length - 1}
+        onClick={to(shown + 1)}
+      >
+        ›
+      </button>
+    </span>
+  )
+}

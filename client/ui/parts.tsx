@@ -1,0 +1,232 @@
+import {
+  createContext,
+  useContext,
+  useState,
+  type ComponentType,
+  type FormEvent,
+  type ReactNode,
+} from 'react'
+import { OracleError } from '../core/error.ts'
+import type { IMessage, ToolCall } from '../core/records.ts'
+import type { Approval } from '../react/use-run.ts'
+import { Markdown, type Renderers } from './markdown/markdown.tsx'
+import { straight } from './markdown/links.ts'
+import { useWords } from './words.ts'
+
+/** The parts that a page may replace by its own. */
+export interface Components {
+  readonly ToolCard: ComponentType<ToolCardProps>
+  readonly ApprovalCard: ComponentType<ApprovalCardProps>
+  readonly ErrorCard: ComponentType<ErrorCardProps>
+  readonly Reasoning: ComponentType<ReasoningProps>
+}
+
+/** What all parts of a chat share beside their words. */
+export interface Look {
+  readonly components: Components
+  readonly renderers?: Renderers
+  readonly imageHosts?: readonly string[]
+}
+
+/** The props of `ToolCard`. */
+export interface ToolCardProps {
+  readonly call: ToolCall
+  /** The call waits for a person. */
+  readonly waits: boolean
+}
+
+/** One call of a tool: its name, how it stands, and its arguments and result when they are asked for. */
+export function ToolCard({ call, waits }: ToolCardProps) {
+  const words = useWords()
+  const { name, args, status, output, error } = call
+  const state = waits ? 'waits' : (status ?? 'done')
+  const said = waits
+    ? words.waits
+    : status === 'isRunning'
+      ? words.running
+      : status === 'error'
+        ? words.failed
+        : words.done
+  return (
+    <details className="oc-tool" data-state={state}>
+      <summary>
+        <bdi dir="ltr">{straight(name)}</bdi> <span className="oc-state">{said}</span>
+      </summary>
+      <pre dir="ltr" tabIndex={0}>
+        {shown(args)}
+      </pre>
+      {(error ?? output) !== undefined && (
+        <pre dir="ltr" tabIndex={0}>
+          {shown(error ?? output)}
+        </pre>
+      )}
+    </details>
+  )
+}
+
+/** How much of arguments and results is shown. */
+const mostShown = 20_000
+
+function shown(value: unknown): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '')
+  return straight(text.length > mostShown ? `${text.slice(0, mostShown)}…` : text)
+}
+
+/** The props of `Reasoning`. */
+export interface ReasoningProps {
+  readonly text: string
+  readonly isThinking: boolean
+}
+
+/** What the model thought before it spoke. */
+export function Reasoning({ text, isThinking }: ReasoningProps) {
+  const words = useWords()
+  const { imageHosts, renderers } = useLook()
+  return (
+    <details className="oc-reasoning" data-state={isThinking ? 'thinking' : 'done'}>
+      <summary>{isThinking ? words.thinking : words.thought}</summary>
+      <Markdown
+        text={text}
+        isStreaming={isThinking}
+        imageHosts={imageHosts}
+        renderers={renderers}
+      />
+    </details>
+  )
+}
+
+/** The props of `ApprovalCard`. */
+export interface ApprovalCardProps {
+  readonly approval: Approval
+  readonly isBusy: boolean
+}
+
+/** The call that waits for a person: approve it, approve it with other arguments, or say no. */
+export function ApprovalCard({ approval, isBusy }: ApprovalCardProps) {
+  const words = useWords()
+  const [edited, setEdited] = useState<string>()
+  const [fault, setFault] = useState('')
+  const { pending } = approval
+  if (!pending) return null
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    try {
+      const args: unknown = JSON.parse(edited ?? '')
+      if (typeof args !== 'object' || args === null || Array.isArray(args)) throw new Error('{ … }')
+      setFault('')
+      void approval.edit(args as Record<string, unknown>)
+    } catch (thrown) {
+      setFault(thrown instanceof Error ? thrown.message : String(thrown))
+    }
+  }
+  return (
+    <section className="oc-approval" data-state="waits" aria-label={words.waits}>
+      <strong>{words.waits}</strong>
+      <p>{words.approvalOf(straight(pending.toolName))}</p>
+      {pending.reason && <p dir="auto">{straight(pending.reason)}</p>}
+      {edited === undefined ? (
+        <pre dir="ltr" tabIndex={0}>
+          {shown(pending.args)}
+        </pre>
+      ) : (
+        <form onSubmit={submit}>
+          <textarea
+            dir="ltr"
+            rows={6}
+            aria-label={words.edit}
+            aria-invalid={fault !== ''}
+            value={edited}
+            onChange={(event) => setEdited(event.target.value)}
+          />
+          {fault && <p role="alert">{fault}</p>}
+          <button type="submit" disabled={isBusy}>
+            {words.approve}
+          </button>
+        </form>
+      )}
+      <div className="oc-row">
+        {edited === undefined && (
+          <button type="button" disabled={isBusy} onClick={() => void approval.approve()}>
+            {words.approve}
+          </button>
+        )}
+        <button
+          type="button"
+          className="oc-quiet"
+          onClick={() =>
+            setEdited(edited === undefined ? JSON.stringify(pending.args, null, 2) : undefined)
+          }
+        >
+          {edited === undefined ? words.edit : words.cancel}
+        </button>
+        <button
+          type="button"
+          className="oc-quiet"
+          disabled={isBusy}
+          onClick={() => void approval.reject()}
+        >
+          {words.reject}
+        </button>
+      </div>
+    </section>
+  )
+}
+
+/** The props of `ErrorCard`. */
+export interface ErrorCardProps {
+  readonly error: unknown
+  readonly onRetry?: () => void
+}
+
+/** What went wrong, what can be done, and the facts for whoever asks. */
+export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
+  const words = useWords()
+  if (error === undefined || error === null) return null
+  const { message, hint, details, requestId, serverCode, code } =
+    error instanceof OracleError
+      ? error
+      : new OracleError('server', error instanceof Error ? error.message : String(error))
+  return (
+    <div className="oc-error" role="alert" data-state={code}>
+      <p dir="auto">
+        {straight(message)} {hint && straight(hint)}
+      </p>
+      <div className="oc-row">
+        {onRetry && (
+          <button type="button" onClick={onRetry}>
+            {words.tryAgain}
+          </button>
+        )}
+      </div>
+      <details>
+        <summary>{words.details}</summary>
+        <pre dir="ltr" tabIndex={0}>
+          {shown({ code: serverCode ?? code, requestId, details })}
+        </pre>
+      </details>
+    </div>
+  )
+}
+
+/** How an answer ended that did not come to its own end; undefined where it did. */
+export function endingOf(
+  message: IMessage,
+  isStreaming: boolean,
+): 'stopped' | 'cutOff' | 'failed' | undefined {
+  if (message.type === 'human' || isStreaming) return undefined
+  const { ended, isComplete, cut } = message
+  if (ended === 'aborted' || cut) return 'stopped'
+  if (ended === 'failed') return 'failed'
+  return ended === 'interrupted' || isComplete === false ? 'cutOff' : undefined
+}
+
+/** The parts of the kit itself, and what the page has put in their place. */
+export const LookContext = createContext<Look>({
+  components: { ToolCard, ApprovalCard, ErrorCard, Reasoning },
+})
+
+/** What the parts below `ChatRoot` share. */
+export const useLook = (): Look => useContext(LookContext)
+
+/** The parts of the kit. */
+export const ownComponents: Components = { ToolCard, ApprovalCard, ErrorCard, Reasoning }

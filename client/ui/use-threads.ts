@@ -1,0 +1,136 @@
+import { useCallback, useEffect, useRef, useState } from 'react'
+import type { IChatSession, Overrides } from '../core/records.ts'
+import { useClient } from '../react/provider.ts'
+import { useAsk } from './hooks.ts'
+
+interface Page {
+  readonly sessions: readonly IChatSession[]
+  readonly nextCursor?: string | null
+}
+
+/** What `useThreads` returns. */
+export interface Threads {
+  readonly threads: readonly IChatSession[]
+  readonly isLoading: boolean
+  readonly error: unknown
+  readonly hasMore: boolean
+  readonly more: () => Promise<void>
+  readonly refresh: () => Promise<void>
+  readonly rename: (sessionId: string, title: string | null) => Promise<void>
+  /** Hides a conversation at once, and deletes it after eight seconds unless `undo` is called. */
+  readonly remove: (sessionId: string) => void
+  readonly undo: () => void
+  /** The conversation that `undo` would bring back. */
+  readonly removed: IChatSession | undefined
+}
+
+const pageSize = 40
+/** How long a deletion can be taken back. */
+const undoMs = 8_000
+
+/** The user’s conversations, by pages; of the branches of one, the one that was used last. Read again when another is `shown`. */
+export function useThreads(oracleDid: string, overrides?: Overrides, shown = ''): Threads {
+  const ask = useAsk(oracleDid, overrides)
+  const [threads, setThreads] = useState<readonly IChatSession[]>([])
+  const [next, setNext] = useState<string | null>(null)
+  const [isLoading, setLoading] = useState(true)
+  const [error, setError] = useState<unknown>()
+  const isFetching = useRef(false)
+  const read = useCallback(
+    async (cursor: string | null) => {
+      const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+      try {
+        const page = await ask<Page>(`/sessions?limit=${pageSize}&branches=newest${more}`)
+        setThreads((known) => {
+          const kept = cursor === null ? [] : known
+          const ids = new Set(kept.map(({ sessionId }) => sessionId))
+          return [...kept, ...page.sessions.filter(({ sessionId }) => !ids.has(sessionId))]
+        })
+        setNext(page.nextCursor ?? null)
+        setError(undefined)
+      } catch (thrown) {
+        setError(thrown)
+      }
+      setLoading(false)
+    },
+    [ask],
+  )
+  const refresh = useCallback(() => read(null), [read])
+  const more = useCallback(async () => {
+    if (next === null || isFetching.current) return
+    isFetching.current = true
+    await read(next).finally(() => (isFetching.current = false))
+  }, [read, next])
+  useEffect(() => void refresh(), [refresh, shown])
+  const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setError)
+  return {
+    threads: threads.filter(({ sessionId }) => !isGone(sessionId)),
+    isLoading,
+    error,
+    hasMore: next !== null,
+    more,
+    refresh,
+    async rename(sessionId, title) {
+      const path = `/sessions/${encodeURIComponent(sessionId)}`
+      const changed = await ask<IChatSession>(path, { method: 'PATCH', body: { title } })
+      setThreads((known) =>
+        known.map((one) => (one.sessionId === sessionId ? { ...one, title: changed.title } : one)),
+      )
+    },
+    ...removal,
+  }
+}
+
+/** Deletions that can be taken back for a while. */
+function useRemoval(
+  oracleDid: string,
+  overrides: Overrides | undefined,
+  threads: readonly IChatSession[],
+  refresh: () => Promise<void>,
+  onError: (error: unknown) => void,
+) {
+  const ask = useAsk(oracleDid, overrides)
+  const client = useClient()
+  const [removed, setRemoved] = useState<IChatSession>()
+  const gone = useRef(
+    new Map<string, { timer: ReturnType<typeof setTimeout>; leave: () => void }>(),
+  )
+  // A page that goes counts as a yes: what was hidden is deleted then.
+  useEffect(() => {
+    const leave = () => {
+      for (const one of gone.current.values()) one.leave()
+    }
+    window.addEventListener('pagehide', leave)
+    return () => window.removeEventListener('pagehide', leave)
+  }, [])
+  const remove = (sessionId: string) => {
+    const path = `/sessions/${encodeURIComponent(sessionId)}`
+    const forget = () => {
+      gone.current.delete(sessionId)
+      setRemoved((last) => (last?.sessionId === sessionId ? undefined : last))
+    }
+    const timer = setTimeout(() => {
+      ask(path, { method: 'DELETE' }).catch(onError).then(refresh, refresh).finally(forget)
+    }, undoMs)
+    let leave = () => {}
+    gone.current.set(sessionId, { timer, leave: () => leave() })
+    // A page that closes waits for nothing, so the tokens are at hand before.
+    void Promise.all([
+      client.tokens.headers(oracleDid),
+      client.config(oracleDid, overrides).read(),
+    ]).then(
+      ([headers, { apiUrl }]) => {
+        leave = () => void fetch(apiUrl + path, { method: 'DELETE', headers, keepalive: true })
+      },
+      () => undefined,
+    )
+    setRemoved(threads.find((one) => one.sessionId === sessionId))
+  }
+  const undo = () => {
+    if (!removed) return
+    clearTimeout(gone.current.get(removed.sessionId)?.timer)
+    gone.current.delete(removed.sessionId)
+    setRemoved(undefined)
+  }
+  return { isGone: (sessionId: string) => gone.current.has(sessionId), remove, undo, removed }
+}

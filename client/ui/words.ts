@@ -1,0 +1,70 @@
+import { createContext, useContext } from 'react'
+import { en } from './languages/en.ts'
+
+/** Everything that the kit itself says. Each language has all of it: a missing one is a type error. */
+export interface Words {
+  readonly locale: string
+  readonly newChat: string
+  readonly chats: string
+  readonly search: string
+  readonly rename: string
+  readonly remove: string
+  readonly removed: string
+  readonly undo: string
+  readonly more: string
+  readonly today: string
+  readonly yesterday: string
+  readonly week: string
+  readonly messages: string
+  readonly message: string
+  readonly ask: string
+  readonly send: string
+  readonly stop: string
+  readonly attach: string
+  readonly model: string
+  readonly you: string
+  readonly oracle: string
+  readonly thinking: string
+  readonly thought: string
+  readonly stillSending: string
+  readonly waitsForNetwork: string
+  readonly edit: string
+  readonly cancel: string
+  readonly save: string
+  readonly again: string
+  readonly copy: string
+  readonly copied: string
+  readonly wrap: string
+  readonly showLong: string
+  readonly image: string
+  readonly askLink: string
+  readonly running: string
+  readonly waits: string
+  readonly done: string
+  readonly failed: string
+  readonly stopped: string
+  readonly cutOff: string
+  readonly approve: string
+  readonly reject: string
+  readonly approvalOf: (tool: string) => string
+  readonly connectionLost: string
+  readonly connected: string
+  readonly tryNow: string
+  readonly tryAgain: string
+  readonly details: string
+  readonly toEnd: string
+  readonly suggestions: string
+  readonly branchOf: (nth: number, of: number) => string
+  readonly earlier: string
+  readonly later: string
+  readonly alreadyDone: (tools: string) => string
+  readonly goOn: string
+  readonly loading: string
+  readonly nothingHere: string
+}
+
+/** The words of the parts below. */
+export const WordsContext = createContext<Words>(en)
+
+/** The words that the parts of a chat use. */
+export const useWords = (): Words => useContext(WordsContext)

@@ -1,0 +1,192 @@
+import './window.ts'
+import { renderToString } from 'react-dom/server'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin } from '#core'
+import { call, scriptedModel } from '#core/testing'
+import { Markdown, OracleChat } from '../../../client/ui.ts'
+import { en } from '../../../client/ui/languages/en.ts'
+import { fr } from '../../../client/ui/languages/fr.ts'
+import { sw } from '../../../client/ui/languages/sw.ts'
+import { heldModel } from '../../support/held-model.ts'
+import { testOracle, type TestOracle } from '../oracle.ts'
+import { mount, until } from '../page.ts'
+
+const sent: string[] = []
+const post = definePlugin({
+  name: 'post',
+  summary: 'Letters.',
+  visibility: 'always',
+  examples: ['Write to Ada.', '<img src=x onerror=alert(1)>'],
+  tools: {
+    send: {
+      description: 'Sends a letter.',
+      input: z.object({ to: z.string() }),
+      run: ({ to }) => {
+        sent.push(to)
+        return `sent to ${to}`
+      },
+    },
+    ask: {
+      description: 'Asks before it sends.',
+      approve: true,
+      input: z.object({ to: z.string(), pages: z.number().max(9) }),
+      run: ({ to, pages }) => `asked ${to} ${pages}`,
+    },
+  },
+})
+
+/** A person before a chat: what the person sees, and what the person does. */
+function person(oracle: TestOracle, more: object = {}) {
+  const { oracleDid, overrides } = oracle
+  const { container } = mount(
+    oracle.provided(<OracleChat oracleDid={oracleDid} overrides={overrides} {...more} />),
+  )
+  const all = (selector: string) => [...container.querySelectorAll<HTMLElement>(selector)]
+  const texts = (selector: string) =>
+    all(selector).map(({ textContent }) => textContent?.trim() ?? '')
+  const button = (name: string, within = '.oc-root') =>
+    until(() =>
+      all(`${within} button`).findLast(
+        (one) =>
+          (one.getAttribute('aria-label') ?? one.textContent?.trim()) === name &&
+          !(one as HTMLButtonElement).disabled,
+      ),
+    )
+  const write = (selector: string, text: string) => {
+    const field = all(selector).at(-1) as HTMLTextAreaElement
+    const set = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value')?.set
+    set?.call(field, text)
+    field.dispatchEvent(new window.Event('input', { bubbles: true }))
+  }
+  const say = async (text: string) => {
+    await until(() => all('.oc-composer textarea')[0])
+    write('.oc-composer textarea', text)
+    ;(await button('Send', '.oc-composer')).click()
+  }
+  const press = (key: string) =>
+    all('.oc-composer textarea')[0]?.dispatchEvent(
+      new window.KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+    )
+  return { container, all, texts, button, write, say, press }
+}
+
+const count = async (oracle: TestOracle) => {
+  const { total } = await oracle
+    .tab()
+    .request<{ total: number }>(oracle.oracleDid, `${oracle.app.url}/sessions`)
+  return total
+}
+
+it('makes a session for the first words alone, and shows these at once', async () => {
+  const model = scriptedModel(['**Hello** <b>there</b>\n\n- one\n- two'])
+  await using oracle = await testOracle({ plugins: [post], model })
+  const { texts, all, button, say } = person(oracle)
+  await until(() => texts('.oc-suggestions li').includes('Write to Ada.'))
+  expect(all('.oc-suggestions img')).toEqual([])
+  for (let nth = 0; nth < 10; nth++) (await button('New chat')).click()
+  expect(await count(oracle)).toBe(0)
+  await say('Good day')
+  expect(texts('.oc-said')).toEqual(['Good day'])
+  await until(() => texts('.oc-ai strong')[0] === 'Hello')
+  expect(texts('.oc-ai li')).toEqual(['one', 'two'])
+  expect(texts('.oc-ai .oc-markdown p')[0]).toBe('Hello <b>there</b>')
+  expect(all('.oc-ai b')).toEqual([])
+  await until(() => texts('.oc-thread-name').includes('Good day'))
+  expect(await count(oracle)).toBe(1)
+  await until(() => all('.oc-cursor').length === 0)
+})
+
+it('edits what was said in another version, names the write behind it, and goes back and forth', async () => {
+  sent.length = 0
+  const model = scriptedModel([call('send', { to: 'Ada' }), 'Ada has it.', 'Well then.'])
+  await using oracle = await testOracle({ plugins: [post], model })
+  const { texts, button, write, say } = person(oracle)
+  await say('Write to Ada.')
+  await until(() => texts('.oc-markdown').includes('Ada has it.'))
+  ;(await button('Edit', '.oc-human')).click()
+  await until(() => texts('.oc-edit').length === 1)
+  write('.oc-edit textarea', 'Do not write.')
+  ;(await button('Send', '.oc-edit')).click()
+  await until(() => texts('[role=alertdialog]')[0]?.includes('send'))
+  ;(await button('Go on')).click()
+  await until(() => texts('.oc-markdown').includes('Well then.'))
+  expect(texts('.oc-said')).toEqual(['Do not write.'])
+  await until(() => texts('.oc-branches')[0]?.includes('2 / 2'))
+  ;(await button('Earlier version')).click()
+  await until(() => texts('.oc-said')[0] === 'Write to Ada.')
+  await until(() => texts('.oc-branches')[0]?.includes('1 / 2'))
+  expect(sent).toEqual(['Ada'])
+  const asked = JSON.stringify(model.requests.at(-1)?.messages)
+  expect(asked).toContain('Already carried out in another branch')
+  expect(texts('.oc-threads li')).toHaveLength(1)
+})
+
+it('asks a person, keeps asking after arguments that do not fit, and takes the right ones', async () => {
+  const model = scriptedModel([call('ask', { to: 'Ben', pages: 2 }), 'Asked.'])
+  await using oracle = await testOracle({ plugins: [post], model })
+  const { texts, button, write, say } = person(oracle)
+  await say('Ask Ben.')
+  await until(() => texts('.oc-approval').length === 1)
+  expect(texts('.oc-tool .oc-state')).toEqual(['Waits for you'])
+  ;(await button('Edit', '.oc-approval')).click()
+  await until(() => texts('.oc-approval textarea').length === 1)
+  write('.oc-approval textarea', '{"to":"Ben","pages":12}')
+  ;(await button('Approve', '.oc-approval')).click()
+  await until(() => texts('.oc-error')[0]?.includes('pages'))
+  expect(texts('.oc-approval')).toHaveLength(1)
+  ;(await button('Edit', '.oc-approval')).click()
+  await until(() => texts('.oc-approval textarea').length === 1)
+  write('.oc-approval textarea', '{"to":"Ben","pages":3}')
+  ;(await button('Approve', '.oc-approval')).click()
+  await until(() => texts('.oc-markdown').includes('Asked.'))
+  expect(texts('.oc-approval')).toEqual([])
+})
+
+it('says what was stopped, without a cursor, also after a reload; keeps the draft; brings back what was said', async () => {
+  await using oracle = await testOracle({ plugins: [post], model: heldModel(['I begin'], []) })
+  const { texts, all, say, press, write } = person(oracle)
+  await say('Go on for ever')
+  await until(() => texts('.oc-markdown').includes('I begin'))
+  press('Escape')
+  await until(
+    () => texts('.oc-ending').includes('Stopped') || texts('.oc-ending').includes('Cut off'),
+  )
+  expect(all('.oc-cursor')).toEqual([])
+  press('ArrowUp')
+  await until(
+    () => (all('.oc-composer textarea')[0] as HTMLTextAreaElement).value === 'Go on for ever',
+  )
+  write('.oc-composer textarea', 'a draft')
+  const sessionId = (
+    await oracle
+      .tab()
+      .request<{ sessions: { sessionId: string }[] }>(
+        oracle.oracleDid,
+        `${oracle.app.url}/sessions`,
+      )
+  ).sessions[0]?.sessionId
+  const again = person(oracle, { sessionId })
+  await until(() => again.texts('.oc-ending').includes('Stopped'))
+  expect(again.all('.oc-cursor')).toEqual([])
+  expect((again.all('.oc-composer textarea')[0] as HTMLTextAreaElement).value).toBe('a draft')
+})
+
+it('speaks three languages, and hides nothing in any of them', () => {
+  for (const words of [fr, sw]) expect(Object.keys(words).sort()).toEqual(Object.keys(en).sort())
+  expect(fr.stop).not.toBe(en.stop)
+  expect(sw.stop).not.toBe(en.stop)
+})
+
+it('is rendered on a server, with addresses of the model that lead nowhere', () => {
+  const html = renderToString(
+    <Markdown
+      text={
+        '![x](https://evil.example/?q=1) [a](javascript:alert(1)) <script>alert(1)</script> `\u202e`'
+      }
+    />,
+  )
+  expect(html).not.toMatch(/<img|<script|javascript:/)
+  expect(html).toContain('Image: x (evil.example)')
+  expect(html).toContain('&lt;script&gt;')
+})
